@@ -1,0 +1,46 @@
+# Every target sets up what it needs in .venv, from Python 3.11+, pip and make alone.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test soak check bench docs clean
+
+help:  ## say what each target does
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "muster needs Python 3.11 or newer; PYTHON=$(PYTHON) is older."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check 'pip>=25.1'
+
+$(VENV)/run.stamp: pyproject.toml $(BIN)/python
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[examples]'
+	@touch $@
+
+$(VENV)/dev.stamp: pyproject.toml $(VENV)/run.stamp
+	$(BIN)/pip install --quiet --disable-pip-version-check --group test --group check --group docs
+	@touch $@
+
+demo: $(VENV)/run.stamp  ## train on real data and print the accuracy reached
+	$(BIN)/python examples/digits.py
+
+test: $(VENV)/dev.stamp  ## run all tests
+	$(BIN)/pytest -m 'not soak'
+
+soak: $(VENV)/dev.stamp  ## run the long tests: many random kills
+	$(BIN)/pytest -m soak
+
+check: $(VENV)/dev.stamp docs  ## ruff, mypy, import-linter, docs
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/dev.stamp  ## measure muster against its peers, in turn, in one run
+	$(BIN)/python -m bench
+
+docs: $(VENV)/dev.stamp  ## build the documentation in site/
+	$(BIN)/mkdocs build --quiet --strict
+
+clean:  ## remove what the targets made
+	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

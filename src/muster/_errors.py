@@ -1,0 +1,74 @@
+"""The exceptions of muster, one class a condition.
+
+MusterError
+├── ClusterError (ValueError)            TF_CONFIG or a cluster description is wrong
+├── DatasetError (ValueError)            an input pipeline is wrong, or its data
+│   └── PositionError                    a saved position does not fit this pipeline
+├── TraceError (RuntimeError)            user code cannot become a pure step
+│   ├── VariableMismatchError            it builds other variables than before
+│   ├── OutsideVariableError             it uses a variable that was built outside of it
+│   └── GradientError                    a gradient was asked for that does not exist
+├── CheckpointError (RuntimeError)       a checkpoint cannot be written or read
+│   ├── DamagedCheckpointError           its bytes are not those that were written
+│   └── CheckpointMismatchError          it belongs to another model
+├── NanLossDuringTrainingError (RuntimeError)   the loss is not a number
+└── DownloadError (OSError)              data could not be fetched, or is not what was expected
+
+An error that has a built-in class in TensorFlow's API has that class here too, so that
+``except ValueError`` goes on working. Wrong arguments are plain ``ValueError`` and ``TypeError``.
+"""
+
+
+class MusterError(Exception):
+    """Base of every exception that muster defines."""
+
+
+class ClusterError(MusterError, ValueError):
+    """``TF_CONFIG`` or a cluster description is wrong."""
+
+
+class DatasetError(MusterError, ValueError):
+    """An input pipeline cannot be built or read as it is described."""
+
+
+class PositionError(DatasetError):
+    """A saved position does not fit the pipeline that it is given to."""
+
+
+class TraceError(MusterError, RuntimeError):
+    """User code cannot be traced into a pure step."""
+
+
+class VariableMismatchError(TraceError):
+    """The code builds other variables than it did the first time."""
+
+
+class OutsideVariableError(TraceError):
+    """The code uses a variable that was built outside of it."""
+
+
+class GradientError(TraceError):
+    """A gradient was asked for that does not exist."""
+
+
+class CheckpointError(MusterError, RuntimeError):
+    """A checkpoint cannot be written or read."""
+
+
+class DamagedCheckpointError(CheckpointError):
+    """A checkpoint's bytes are not those that were written."""
+
+
+class CheckpointMismatchError(CheckpointError):
+    """A checkpoint belongs to another model: names or shapes of variables differ."""
+
+
+class NanLossDuringTrainingError(MusterError, RuntimeError):
+    """The loss became NaN while training.
+
+    Source: tensorflow/python/training/basic_session_run_hooks.py, ``NanLossDuringTrainingError``.
+    """
+
+
+class DownloadError(MusterError, OSError):
+    """Data could not be fetched, or is not what was expected."""
