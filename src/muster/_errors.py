@@ -2,6 +2,7 @@
 
 MusterError
 ├── ClusterError (ValueError)            TF_CONFIG or a cluster description is wrong
+│   └── ClusterTypeError (TypeError)     a part of it has the wrong type
 ├── DatasetError (ValueError)            an input pipeline is wrong, or its data
 │   └── PositionError                    a saved position does not fit this pipeline
 ├── TraceError (RuntimeError)            user code cannot become a pure step
@@ -25,6 +26,10 @@ class MusterError(Exception):
 
 class ClusterError(MusterError, ValueError):
     """``TF_CONFIG`` or a cluster description is wrong."""
+
+
+class ClusterTypeError(ClusterError, TypeError):
+    """A part of ``TF_CONFIG`` or of a cluster description has the wrong type."""
 
 
 class DatasetError(MusterError, ValueError):

@@ -1,0 +1,51 @@
+"""A task: one process of a job."""
+
+import dataclasses
+import enum
+
+from .._errors import ClusterTypeError
+
+
+class TaskType(enum.StrEnum):
+    """The task types that have a meaning in training; a cluster may hold jobs of other names too."""
+
+    CHIEF = "chief"
+    MASTER = "master"  # the legacy chief, which also evaluates
+    WORKER = "worker"
+    PS = "ps"
+    EVALUATOR = "evaluator"
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One process of a job.
+
+    Args:
+        type: The name of its job, such as ``"worker"``.
+        index: Its number in that job, from 0.
+    """
+
+    type: str
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.index}"
+
+
+def check_index(value: object, of: str) -> int:
+    """Return a task's number, which may have been written as text.
+
+    Args:
+        value: The number as it was given: an integer, an integral float or digits.
+        of: What the number belongs to, for the message.
+
+    Raises:
+        ClusterTypeError: It is not a whole number. TensorFlow cuts 1.9 to 1 and takes True for 1.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and value.strip().removeprefix("-").isdecimal():
+        return int(value)
+    raise ClusterTypeError(f"The index of {of} must be a whole number, given: {value!r}. Count from 0.")
