@@ -9,7 +9,7 @@ import os
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
 
-import keras  # noqa: E402  (the backend is chosen by this import)
+import keras
 
 if keras.backend.backend() != "jax":
     raise ImportError(

@@ -1,1 +1,15 @@
+"""Tracing: user code, with the Keras variables that it creates, becomes a pure step over state."""
 
+from muster.program._eager import functions_run_eagerly as functions_run_eagerly
+from muster.program._eager import run_functions_eagerly as run_functions_eagerly
+from muster.program._gradients import gradients as gradients
+from muster.program._optimize import TrainOp as TrainOp
+from muster.program._optimize import apply_gradients as apply_gradients
+from muster.program._optimize import get_or_create_global_step as get_or_create_global_step
+from muster.program._optimize import minimize as minimize
+from muster.program._outputs import Output as Output
+from muster.program._outputs import name_output as name_output
+from muster.program._outputs import output_of as output_of
+from muster.program._program import Program as Program
+from muster.program._tape import GradientTape as GradientTape
+from muster.program._variables import VariableSpec as VariableSpec

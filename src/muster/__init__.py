@@ -1,0 +1,9 @@
+"""muster trains one Keras 3 model on many devices, processes and machines, on JAX.
+
+It has the names and the meaning of TensorFlow's tf.distribute and tf.estimator. Names are imported when
+they are first used, so that ``import muster`` is quick and claims no device; ``__init__.pyi`` lists them.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

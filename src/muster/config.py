@@ -1,0 +1,4 @@
+"""Settings of the whole program, as tf.config has them."""
+
+from muster.program import functions_run_eagerly as functions_run_eagerly
+from muster.program import run_functions_eagerly as run_functions_eagerly

@@ -1,0 +1,44 @@
+"""The default strategy: one replica, wherever JAX puts it."""
+
+import functools
+from typing import Any
+
+import jax
+
+from muster.distribute._input_context import InputContext
+from muster.distribute._strategy import Strategy, current_strategy
+
+
+class DefaultStrategy(Strategy):
+    """What runs where no strategy was chosen: one replica on JAX's default device.
+
+    Source: tensorflow/python/distribute/distribute_lib.py, ``_DefaultDistributionStrategy``.
+    """
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        return 1
+
+    @property
+    def input_context(self) -> InputContext:
+        return InputContext()
+
+    @property
+    def sharding(self) -> jax.sharding.Sharding | None:
+        return None
+
+
+@functools.cache
+def _default() -> DefaultStrategy:
+    return DefaultStrategy()
+
+
+def get_strategy() -> Strategy:
+    """The current strategy: that of the innermost scope, else the default one, always the same object."""
+    return current_strategy() or _default()
+
+
+def has_strategy() -> bool:
+    """Whether this is the scope of a strategy other than the default one."""
+    current: Any = current_strategy()
+    return current is not None and not isinstance(current, DefaultStrategy)

@@ -1,0 +1,67 @@
+"""OneDeviceStrategy: one replica on a named device."""
+
+import re
+
+import jax
+
+from muster.distribute._input_context import InputContext
+from muster.distribute._strategy import Strategy
+
+_DEVICE = re.compile(
+    r"^(?:/?(?:job|replica|task):\w+)*/?(?:device:)?(?P<kind>cpu|gpu|tpu):(?P<index>\d+)$", re.I
+)
+
+
+def device_of(name: str | jax.Device) -> jax.Device:
+    """The local device that a TensorFlow device string names.
+
+    Args:
+        name: such as ``"/gpu:0"``, ``"/device:CPU:0"``, ``"/job:worker/task:0/cpu:1"``, or a device.
+
+    Raises:
+        ValueError: if it cannot be read, or there is no such device.
+    """
+    if isinstance(name, jax.Device):
+        return name
+    match = _DEVICE.match(name) if isinstance(name, str) else None
+    if match is None:
+        raise ValueError(f"The device {name!r} cannot be read: write it as '/cpu:0' or '/gpu:1'.")
+    kind, index = match["kind"].lower(), int(match["index"])
+    try:
+        devices = jax.local_devices(backend=kind)
+    except RuntimeError:
+        devices = []
+    if index >= len(devices):
+        there = ", ".join(
+            f"/{d.platform}:{d.local_hardware_id or i}" for i, d in enumerate(jax.local_devices())
+        )
+        raise ValueError(f"There is no device {name!r} here. JAX has: {there}.")
+    return devices[index]
+
+
+class OneDeviceStrategy(Strategy):
+    """Puts the variables and the computation of one replica on one device.
+
+    Args:
+        device: a TensorFlow device string such as ``"/gpu:0"``, or a ``jax.Device``.
+
+    Raises:
+        ValueError: if there is no such device.
+
+    Source: tensorflow/python/distribute/one_device_strategy.py, ``OneDeviceStrategy``.
+    """
+
+    def __init__(self, device: str | jax.Device) -> None:
+        self._sharding = jax.sharding.SingleDeviceSharding(device_of(device))
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        return 1
+
+    @property
+    def input_context(self) -> InputContext:
+        return InputContext()
+
+    @property
+    def sharding(self) -> jax.sharding.Sharding | None:
+        return self._sharding

@@ -1,0 +1,90 @@
+"""The Strategy: the one place that knows on which devices a step runs."""
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import jax
+
+from muster.distribute._compiled import CompiledStep, Executables
+from muster.distribute._input_context import InputContext
+from muster.program import Program, functions_run_eagerly
+
+Array = Any
+State = dict[str, Array]
+
+_SCOPE: ContextVar["Strategy | None"] = ContextVar("muster_strategy", default=None)
+
+
+class Strategy(ABC):
+    """Decides three things: where state lives, how gradients meet, how input is split.
+
+    Estimators, ``fit`` and custom loops all make a ``Program`` and hand it to the same strategy object.
+
+    Source: tensorflow/python/distribute/distribute_lib.py, ``Strategy``; there is no ``extended`` here.
+    """
+
+    @property
+    @abstractmethod
+    def num_replicas_in_sync(self) -> int:
+        """How many replicas take part in a step, over all workers."""
+
+    @property
+    @abstractmethod
+    def input_context(self) -> InputContext:
+        """The share of the input that this process reads."""
+
+    @property
+    @abstractmethod
+    def sharding(self) -> jax.sharding.Sharding | None:
+        """Where the state lives; None leaves it to JAX, which takes its default device."""
+
+    @contextlib.contextmanager
+    def scope(self) -> Iterator["Strategy"]:
+        """Make this the current strategy: what is built inside belongs to it.
+
+        Raises:
+            RuntimeError: inside of another strategy's scope.
+        """
+        current = _SCOPE.get()
+        if current is not None and current is not self:
+            raise RuntimeError(
+                "Mixing different tf.distribute.Strategy objects: the scope of "
+                f"{self} was entered inside of the scope of {current}. Leave that scope first."
+            )
+        token = _SCOPE.set(self)
+        try:
+            yield self
+        finally:
+            _SCOPE.reset(token)
+
+    def place(self, state: State) -> State:
+        """Put the values of variables where they live under this strategy.
+
+        Args:
+            state: path -> array, on the host or on any device, global.
+
+        Returns:
+            The same values as arrays that a step may donate.
+        """
+        placed: State = jax.device_put(state, self.sharding)
+        return placed
+
+    def compile(self, program: Program[Any], executables: Executables) -> CompiledStep:
+        """Make a program's step run on this strategy's devices.
+
+        Args:
+            program: what to run.
+            executables: what was compiled before, to be used again and added to.
+        """
+        return CompiledStep(program, executables, eagerly=functions_run_eagerly())
+
+    def __str__(self) -> str:
+        return type(self).__name__
+
+
+def current_strategy() -> Strategy | None:
+    """The strategy whose scope this is, or None."""
+    return _SCOPE.get()

@@ -1,0 +1,126 @@
+"""Training inside a step: gradients applied by a Keras optimizer."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from muster._errors import GradientError
+from muster._keras import keras
+from muster.program._gradients import gradients
+from muster.program._variables import VariableScope, active_scope
+
+
+@dataclass(frozen=True)
+class TrainOp:
+    """What ``minimize`` returns, for ``EstimatorSpec.train_op``: the update is part of the step already.
+
+    Attributes:
+        name: the optimizer's name.
+    """
+
+    name: str
+
+
+def get_or_create_global_step() -> Any:
+    """The variable that counts training steps: ``keras.Variable``, int32, shape ().
+
+    Raises:
+        TraceError: outside of a model_fn.
+
+    Source: tensorflow/python/training/training_util.py, ``get_or_create_global_step``; there it is int64.
+    """
+    scope = active_scope("get_or_create_global_step")
+    if scope.global_step is None:
+        scope.global_step = keras.Variable(
+            0, dtype="int32", trainable=False, aggregation="only_first_replica", name="global_step"
+        )
+    return scope.global_step
+
+
+def minimize(
+    optimizer: Any, loss: Any, global_step: Any = None, var_list: Iterable[Any] | None = None
+) -> TrainOp:
+    """Let a Keras optimizer take one step against the gradients of a loss.
+
+    Loss scaling (``keras.optimizers.LossScaleOptimizer``, ``loss_scale_factor``) is applied.
+
+    Args:
+        optimizer: a ``keras.optimizers.Optimizer``, built inside of the step. Several may be used, each
+            on variables of its own.
+        loss: a floating-point array of shape (), per replica.
+        global_step: the variable to count up by one, or None.
+        var_list: the variables to train; None takes every trainable one that was created so far.
+
+    Returns:
+        The train_op for an EstimatorSpec.
+
+    Raises:
+        GradientError: if there is nothing to train.
+        TypeError: if the optimizer is not one of Keras'.
+
+    Source: tensorflow/python/training/optimizer.py, ``Optimizer.minimize``.
+    """
+    scope = active_scope("minimize")
+    _require_optimizer(optimizer)
+    variables = _trainable(scope) if var_list is None else list(var_list)
+    if not variables:
+        raise GradientError(
+            "There are no variables to train: none that was created so far is trainable."
+            if var_list is None
+            else "There are no variables to train: var_list is empty."
+        )
+    _build(optimizer, variables)
+    grads = gradients(optimizer.scale_loss(loss), variables)
+    return apply_gradients(optimizer, zip(grads, variables, strict=True), global_step)
+
+
+def apply_gradients(
+    optimizer: Any, grads_and_vars: Iterable[tuple[Any, Any]], global_step: Any = None
+) -> TrainOp:
+    """Let a Keras optimizer take one step on given gradients.
+
+    Args:
+        optimizer: a ``keras.optimizers.Optimizer``, built inside of the step.
+        grads_and_vars: pairs of a gradient, of its variable's shape, and a variable. If the optimizer
+            scales the loss, they are gradients of the scaled loss.
+        global_step: the variable to count up by one, or None.
+
+    Returns:
+        The train_op for an EstimatorSpec.
+
+    Source: tensorflow/python/training/optimizer.py, ``Optimizer.apply_gradients``.
+    """
+    scope = active_scope("apply_gradients")
+    _require_optimizer(optimizer)
+    pairs = list(grads_and_vars)
+    grads, variables = [g for g, _ in pairs], [v for _, v in pairs]
+    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        # Its stateful form assigns variables inside of a branch, which a trace cannot follow.
+        _build(optimizer, variables)
+        before = [scope.read(v) for v in variables], [scope.read(v) for v in optimizer.variables]
+        after = optimizer.stateless_apply(before[1], grads, before[0])
+        for variable, value in zip((*variables, *optimizer.variables), (*after[0], *after[1]), strict=True):
+            variable.assign(value)
+    else:
+        optimizer.apply(grads, variables)
+    if global_step is not None:
+        global_step.assign_add(1)
+    return TrainOp(optimizer.name)
+
+
+def _trainable(scope: VariableScope) -> list[Any]:
+    return [v for v, spec in zip(scope.variables, scope.specs, strict=True) if v.trainable and not spec.local]
+
+
+def _build(optimizer: Any, variables: list[Any]) -> None:
+    if not optimizer.built:
+        with keras.name_scope(optimizer.name, caller=optimizer):
+            optimizer.build(variables)
+
+
+def _require_optimizer(optimizer: Any) -> None:
+    if not isinstance(optimizer, keras.optimizers.Optimizer):
+        raise TypeError(
+            "The optimizer must be a keras.optimizers.Optimizer, got "
+            f"{type(optimizer).__name__}: {optimizer!r}."
+        )

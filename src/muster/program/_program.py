@@ -1,0 +1,159 @@
+"""A program: user code, traced into a pure step over the variables that it creates."""
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jax.extend import core as jex
+
+from muster._errors import GradientError, TraceError, VariableMismatchError
+from muster.program._gradients import needed_equations, resolve, run_equations
+from muster.program._variables import VariableScope, VariableSpec
+
+Array = Any
+State = dict[str, Array]
+Outputs = dict[str, Any]
+Static = TypeVar("Static")
+
+
+class Program(Generic[Static]):
+    """User code as ``step: (state, *args) -> (state, outputs)``, pure in all of them.
+
+    The constructor runs the function once, on abstract values, to learn which variables it creates. The
+    step runs it again, once for each new shape of the arguments, with its variables bound to the state.
+
+    Args:
+        function: called with ``args``; returns a nested structure of arrays (the outputs) and whatever
+            else the caller wants back from the recording run. Variables are created inside of it.
+        args: arrays or ``jax.ShapeDtypeStruct`` s, in nested structures.
+        known: path -> value to start from in place of an initializer, where the shapes agree.
+        seed: makes initial values the same at every run; None draws them anew.
+
+    Attributes:
+        variables: what the function creates, in order.
+        initial: path -> initial value. A step that donates its state consumes them.
+        static: the second thing that the function returned.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., tuple[Any, Static]],
+        *args: Any,
+        known: Mapping[str, Array] | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self._function = function
+        scope = VariableScope(known=known, seed=seed)
+
+        def record(*args: Any) -> list[Array]:
+            _, self.static = scope.run(function, *args)
+            return [value for value in scope.initial if isinstance(value, jax.core.Tracer)]
+
+        closed = jax.make_jaxpr(record)(*args)
+        self.variables: tuple[VariableSpec, ...] = tuple(scope.specs)
+        self.initial: State = dict(zip((v.path for v in self.variables), scope.initial, strict=True))
+        computed = [path for path, value in self.initial.items() if isinstance(value, jax.core.Tracer)]
+        self.initial.update(zip(computed, _evaluate_constants(closed, computed), strict=True))
+        self._paths = {v.path for v in self.variables}
+
+    def step(self, state: State, *args: Any) -> tuple[State, Outputs]:
+        """Run the function on given state: what a strategy compiles.
+
+        Args:
+            state: path -> value of every variable.
+            args: in the structure that the constructor was given; shapes may differ.
+
+        Returns:
+            The new state, and the outputs: those that the function returned, merged with those that
+            it named (``name_output``) under the key ``"named"``.
+
+        Raises:
+            VariableMismatchError: if the function creates other variables than when it was recorded.
+        """
+
+        def replay(state: State, *args: Any) -> tuple[State, Outputs]:
+            scope = VariableScope(state)
+            outputs, _ = scope.run(self._function, *args)
+            return self._finished(scope, outputs)
+
+        closed, shapes = jax.make_jaxpr(replay, return_shape=True)(state, *args)
+        flat = resolve(closed)(*jax.tree.leaves((state, args)))
+        result: tuple[State, Outputs] = jax.tree.unflatten(jax.tree.structure(shapes), flat)
+        return result
+
+    def step_eagerly(self, state: State, *args: Any) -> tuple[State, Outputs]:
+        """The same step, untraced, for debugging: ``print`` and breakpoints see numbers.
+
+        The function runs once more for each gradient that it asks for, under ``jax.grad``; that run sees
+        tracers again, after the numbers have been seen.
+        """
+        return self._run_eagerly(jax.tree.map(jnp.asarray, (state, args)))
+
+    def _run_eagerly(self, given: tuple[State, tuple[Any, ...]], until: int = -1) -> tuple[State, Outputs]:
+        """Run on numbers; at gradient number ``until``, end with ``_Reached``."""
+        leaves, structure = jax.tree.flatten(given)
+        calls = itertools.count()
+
+        def gradients(total: Array, sources: list[Array]) -> list[Array]:
+            call = next(calls)
+            if call == until:
+                raise _Reached(total)
+            places = [next((i for i, leaf in enumerate(leaves) if leaf is s), None) for s in sources]
+            if None in places:
+                raise GradientError(
+                    "A source of gradients, of shape "
+                    f"{tuple(sources[places.index(None)].shape)}, was computed or assigned in this step. Run eagerly, gradients are with respect to variables that the step has "
+                    "not changed yet, or to its input. Turn run_functions_eagerly off for this model."
+                )
+
+            def again(values: list[Array]) -> Array:
+                replaced = dict(zip(places, values, strict=True))
+                changed = [replaced.get(i, leaf) for i, leaf in enumerate(leaves)]
+                try:
+                    self._run_eagerly(jax.tree.unflatten(structure, changed), until=call)
+                except _Reached as reached:
+                    return reached.total
+                raise GradientError("Run eagerly a second time, the step asked for other gradients.")
+
+            grads: list[Array] = jax.grad(again)(sources)
+            return grads
+
+        state, args = given
+        scope = VariableScope(state, eager_gradients=gradients)
+        outputs, _ = scope.run(self._function, *args)
+        return self._finished(scope, outputs)
+
+    def _finished(self, scope: VariableScope, outputs: Any) -> tuple[State, Outputs]:
+        state = scope.state()
+        missing = sorted(self._paths - state.keys())
+        if missing:
+            raise VariableMismatchError(
+                f"This time the function did not build {', '.join(missing)}, which it built the first time. "
+                "It must build the same variables at every call."
+            )
+        return state, {**outputs, "named": dict(scope.outputs)}
+
+
+class _Reached(Exception):
+    """The eager run has come to the gradient that it was started for: this carries the value out."""
+
+    def __init__(self, total: Array) -> None:
+        self.total = total
+
+
+def _evaluate_constants(closed: Any, paths: list[str]) -> list[Array]:
+    """The initial values that the function computed rather than gave: they must not depend on its input."""
+    if not paths:
+        return []
+    jaxpr = closed.jaxpr
+    eqns, free = needed_equations(jaxpr.eqns, jaxpr.outvars)
+    if free.intersection(jaxpr.invars):
+        raise TraceError(
+            f"The initial value of one of the variables {', '.join(paths)} depends on the input. Give an "
+            "initializer, or a value that is the same for every batch."
+        )
+    env = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    run_equations(eqns, env)
+    return [v.val if isinstance(v, jex.Literal) else env[v] for v in jaxpr.outvars]

@@ -1,0 +1,271 @@
+"""Variables of traced code: what it creates is bound to state that is passed in.
+
+User code builds Keras models as usual. While it runs in a ``VariableScope``, every ``keras.Variable``
+that it creates takes its value from the scope: on the recording run the value of its initializer, on a
+later run the entry of the state with the variable's path. Updates stay in the scope, so the run is pure.
+
+Keras initialises variables again that are created while it infers shapes; therefore it is the
+*initializer* that is replaced, not the value afterwards.
+"""
+
+import contextlib
+import random
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from muster._errors import OutsideVariableError, TraceError, VariableMismatchError
+from muster._keras import keras
+from muster.program._keras_names import fresh_names
+
+Array = Any  # a jax.Array, or a tracer of one
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariableSpec:
+    """What is known of a variable without its value.
+
+    Attributes:
+        path: its unique name, such as ``sequential/dense/kernel``.
+        shape: its shape, global.
+        dtype: its dtype's name.
+        trainable: whether ``minimize`` takes it by default.
+        local: whether it belongs to a metric: kept by training, started afresh by each evaluation.
+        aggregation: how replicas' assignments combine, as Keras carries it.
+    """
+
+    path: str
+    shape: tuple[int, ...]
+    dtype: str
+    trainable: bool
+    local: bool
+    aggregation: str
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.dtype}{list(self.shape)}"
+
+
+_ACTIVE: ContextVar["VariableScope | None"] = ContextVar("muster_variable_scope", default=None)
+
+
+def active_scope(caller: str) -> "VariableScope":
+    """The scope of the step that is being traced in this thread.
+
+    Raises:
+        TraceError: if there is none; ``caller`` is named in the message.
+    """
+    scope = _ACTIVE.get()
+    if scope is None:
+        raise TraceError(f"{caller} was called outside of a step: call it inside of a model_fn.")
+    return scope
+
+
+class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is untyped
+    """Binds the variables that code creates to given values, and collects their updates.
+
+    Args:
+        state: path -> value, for a run on given state; None for the recording run.
+        known: path -> value, used on the recording run instead of an initializer where shapes agree.
+        seed: seeds the draws from which Keras makes initializers; None leaves them random.
+        eager_gradients: computes gradients when the code runs untraced, see ``Program.step_eagerly``.
+    """
+
+    def __init__(
+        self,
+        state: Mapping[str, Array] | None = None,
+        *,
+        known: Mapping[str, Array] | None = None,
+        seed: int | None = None,
+        eager_gradients: Callable[[Array, list[Array]], list[Array]] | None = None,
+    ) -> None:
+        super().__init__(collect_losses=True, initialize_variables=True)
+        self.eager_gradients = eager_gradients
+        self.outputs: dict[str, Array] = {}
+        self.specs: list[VariableSpec] = []
+        self.initial: list[Array] = []
+        self.global_step: Any = None
+        self._state = state
+        self._known = known or {}
+        self._seed = seed
+        self._variables: list[Any] = []  # holds the variables, so that their ids stay theirs
+        self._paths: set[str] = set()
+        self._local = False
+
+    def run(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call ``function(*args)`` in this scope."""
+        randomness = random.getstate()
+        if self._seed is not None:
+            random.seed(self._seed)
+        token = _ACTIVE.set(self)
+        try:
+            with _watched_creation(), fresh_names(), self:
+                return function(*args)
+        finally:
+            _ACTIVE.reset(token)
+            if self._seed is not None:
+                random.setstate(randomness)
+
+    @property
+    def variables(self) -> list[Any]:
+        """The variables created so far, in order."""
+        return list(self._variables)
+
+    def state(self) -> dict[str, Array]:
+        """path -> current value of every variable created."""
+        return {
+            spec.path: self.state_mapping[id(variable)]
+            for spec, variable in zip(self.specs, self._variables, strict=True)
+        }
+
+    def read(self, value: Any) -> Array:
+        """The value of a variable, or the value itself as an array."""
+        if isinstance(value, keras.Variable):
+            return self.get_current_value(value)
+        return value if isinstance(value, jax.Array) else jnp.asarray(value)
+
+    def get_current_value(self, variable: Any) -> Array:
+        try:
+            return self.state_mapping[id(variable)]
+        except KeyError:
+            raise OutsideVariableError(
+                f"The variable {variable.path!r} with shape {tuple(variable.shape)} was built outside of the "
+                "function that uses it. Build every layer, model, optimizer and variable inside of it: "
+                "muster binds only those to the state that it trains, saves and restores."
+            ) from None
+
+    def add_update(self, update: tuple[Any, Array]) -> None:
+        variable, value = update
+        self.get_current_value(variable)
+        self.state_mapping[id(variable)] = value
+
+    def created(self, variable: Any, initializer: Any) -> None:
+        """Take in a variable that Keras has just created.
+
+        Args:
+            variable: the variable, without a value.
+            initializer: a callable (shape, dtype) -> array, or an array.
+        """
+        path, count = variable.path, 0
+        while path in self._paths:
+            count += 1
+            path = f"{variable.path}_{count}"
+        self._paths.add(path)
+        spec = VariableSpec(
+            path=path,
+            shape=tuple(variable.shape),
+            dtype=str(keras.backend.standardize_dtype(variable.dtype)),
+            trainable=bool(variable.trainable),
+            local=self._local,
+            aggregation=variable.aggregation,
+        )
+        self.specs.append(spec)
+        self._variables.append(variable)
+        if self._state is None:
+            value = self._initial_value(spec, initializer)
+            self.initial.append(value)
+        else:
+            value = self._bound_value(spec)
+        self.state_mapping[id(variable)] = value
+
+    def _initial_value(self, spec: VariableSpec, initializer: Any) -> Array:
+        known = self._known.get(spec.path)
+        if known is not None and tuple(known.shape) == spec.shape:
+            with jax.ensure_compile_time_eval():
+                return jnp.array(known, dtype=spec.dtype)  # a copy: this buffer will be donated
+        if not callable(initializer):
+            return initializer
+        with jax.ensure_compile_time_eval():
+            return jnp.array(initializer(spec.shape, dtype=spec.dtype), dtype=spec.dtype)
+
+    def _bound_value(self, spec: VariableSpec) -> Array:
+        value = self._state.get(spec.path) if self._state is not None else None
+        if value is None or tuple(value.shape) != spec.shape or str(value.dtype) != spec.dtype:
+            had = "nothing of that name" if value is None else f"{value.dtype}{list(value.shape)}"
+            raise VariableMismatchError(
+                f"This time the function built the variable {spec}; the first time it built {had}. It must "
+                "build the same variables at every call: look for names, sizes or layers that depend on "
+                "a counter, on randomness or on the size of the batch."
+            )
+        return value
+
+    @contextlib.contextmanager
+    def local_variables(self) -> Iterator[None]:
+        """Mark what is created meanwhile as belonging to a metric."""
+        before, self._local = self._local, True
+        try:
+            yield
+        finally:
+            self._local = before
+
+
+_watch_lock = threading.Lock()
+_watchers = 0
+_originals: tuple[Any, Any] | None = None
+
+
+@contextlib.contextmanager
+def _watched_creation() -> Iterator[None]:
+    """While any scope is active, creation of Keras variables passes through it.
+
+    ``keras.Variable.__init__`` and ``keras.metrics.Metric.add_variable`` are wrapped for that time; in
+    threads that trace nothing they do what they always do.
+    """
+    global _watchers, _originals
+    with _watch_lock:
+        if _watchers == 0:
+            _originals = (keras.Variable.__init__, keras.metrics.Metric.add_variable)
+            keras.Variable.__init__ = _variable_init(_originals[0])
+            keras.metrics.Metric.add_variable = _metric_add_variable(_originals[1])
+        _watchers += 1
+    try:
+        yield
+    finally:
+        with _watch_lock:
+            _watchers -= 1
+            if _watchers == 0 and _originals is not None:
+                keras.Variable.__init__, keras.metrics.Metric.add_variable = _originals
+
+
+def _variable_init(original: Callable[..., None]) -> Callable[..., None]:
+    def init(
+        self: Any, initializer: Any, shape: Any = None, dtype: Any = None, *args: Any, **kw: Any
+    ) -> None:
+        scope = _ACTIVE.get()
+        if scope is None:
+            return original(self, initializer, shape, dtype, *args, **kw)
+        if isinstance(initializer, str):
+            initializer = keras.initializers.get(initializer)
+        if not callable(initializer):
+            initializer = _as_array(initializer, dtype)
+            shape, dtype = initializer.shape, initializer.dtype
+        original(self, lambda *_, **__: scope.state_mapping[id(self)], shape, dtype, *args, **kw)
+        scope.created(self, initializer)
+        return None
+
+    return init
+
+
+def _as_array(value: Any, dtype: Any) -> Array:
+    """A constant initial value as an array; a traced one stays traced, to be evaluated after the trace."""
+    if isinstance(value, keras.Variable):
+        value = value.value
+    if isinstance(value, jax.core.Tracer):
+        return keras.ops.convert_to_tensor(value, dtype=dtype)
+    with jax.ensure_compile_time_eval():
+        return jnp.array(keras.ops.convert_to_tensor(value, dtype=dtype))
+
+
+def _metric_add_variable(original: Callable[..., Any]) -> Callable[..., Any]:
+    def add_variable(self: Any, *args: Any, **kwargs: Any) -> Any:
+        scope = _ACTIVE.get()
+        if scope is None:
+            return original(self, *args, **kwargs)
+        with scope.local_variables():
+            return original(self, *args, **kwargs)
+
+    return add_variable
