@@ -1,0 +1,13 @@
+"""The one clock of the Estimator: timers, throttles and delays all read it, so that tests can set it."""
+
+import time
+
+
+def now() -> float:
+    """Return the time in seconds since the epoch."""
+    return time.time()
+
+
+def sleep(secs: float) -> None:
+    """Wait for some seconds."""
+    time.sleep(secs)

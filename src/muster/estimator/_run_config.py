@@ -1,0 +1,334 @@
+"""Where and how an Estimator runs: `RunConfig`."""
+
+import copy
+import dataclasses
+import inspect
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..cluster import ClusterSpec, Placement, TaskType, TFConfig, placement
+from ._checks import check_number, check_steps
+
+_log = logging.getLogger(__name__)
+
+# Stands for "neither was given", which None does not: None turns checkpoints off.
+_UNSET: Any = object()
+_DEFAULT_CHECKPOINT_SECS = 600
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DistributeConfig:
+    """Strategies for training and evaluation, as one argument.
+
+    Source: ``DistributeConfig`` (tensorflow/python/distribute/distribute_config.py).
+
+    Args:
+        train_distribute: The strategy to train with.
+        eval_distribute: The strategy to evaluate with.
+        remote_cluster: A cluster to drive from outside, which muster does not do.
+    """
+
+    train_distribute: Any = None
+    eval_distribute: Any = None
+    remote_cluster: Any = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """Where and how an Estimator runs.
+
+    The place of this process in its job is read from ``TF_CONFIG`` when the RunConfig is built, and offered
+    as properties. Follows ``tf.estimator.RunConfig`` (tensorflow_estimator/python/estimator/run_config.py);
+    its arguments that have no meaning under JAX are accepted and checked, and have no effect.
+
+    Args:
+        model_dir: Where to keep checkpoints and summaries. None: the Estimator's, or a temporary directory.
+        tf_random_seed: The seed of all randomness.
+        save_summary_steps: Write summaries every so many steps; 0 or None for never.
+        save_checkpoints_steps: Save every so many steps.
+        save_checkpoints_secs: Save every so many seconds. With neither of the two given: 600; with both None:
+            no checkpoints.
+        session_config: Only None; JAX has no sessions.
+        keep_checkpoint_max: How many checkpoints to keep; 0 or None for all.
+        keep_checkpoint_every_n_hours: Beyond those, keep one checkpoint every so many hours.
+        log_step_count_steps: Log the loss and the speed every so many steps; None for never.
+        train_distribute: The strategy to train with.
+        device_fn: No effect: strategies place computations.
+        protocol: No effect.
+        eval_distribute: The strategy to evaluate with.
+        experimental_distribute: Strategies for both, in place of the two above.
+        experimental_max_worker_delay_secs: No effect: tasks may start in any order, so no worker waits.
+        session_creation_timeout_secs: How long to wait for other tasks at the start, in seconds.
+        checkpoint_save_graph_def: No effect: there is no graph to save.
+
+    Raises:
+        ValueError: An argument is out of range, or ``TF_CONFIG`` is wrong (a ClusterError).
+        TypeError: An argument has the wrong type.
+    """
+
+    model_dir: str | os.PathLike[str] | None = None
+    tf_random_seed: int | None = None
+    save_summary_steps: int | None = 100
+    save_checkpoints_steps: int | None = _UNSET
+    save_checkpoints_secs: float | None = _UNSET
+    session_config: None = None
+    keep_checkpoint_max: int | None = 5
+    keep_checkpoint_every_n_hours: float | None = 10000
+    log_step_count_steps: int | None = 100
+    train_distribute: Any = None
+    device_fn: Callable[[Any], Any] | None = None
+    protocol: str | None = None
+    eval_distribute: Any = None
+    experimental_distribute: DistributeConfig | None = None
+    experimental_max_worker_delay_secs: int | None = None
+    session_creation_timeout_secs: float = 7200
+    checkpoint_save_graph_def: bool = True
+    _place: Placement = dataclasses.field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        steps, secs = self.save_checkpoints_steps, self.save_checkpoints_secs
+        if steps is _UNSET and secs is _UNSET:
+            secs = _DEFAULT_CHECKPOINT_SECS
+        self._set(
+            save_checkpoints_steps=None if steps is _UNSET else steps,
+            save_checkpoints_secs=None if secs is _UNSET else secs,
+        )
+        _check_one_period(self.save_checkpoints_steps, self.save_checkpoints_secs)
+        tf_config = TFConfig.from_environ(os.environ)
+        if tf_config.raw:
+            _log.info("TF_CONFIG environment variable: %s", tf_config.raw)
+        self._set(model_dir=_model_dir(self.model_dir, tf_config.model_dir))
+        self._check_fields()
+        self._take_strategies(tf_config)
+        self._set(_place=placement(tf_config, chief_required=self.train_distribute is None))
+
+    def replace(self, **changes: Any) -> "RunConfig":
+        """Return a copy with other values; its place in the job stays.
+
+        Args:
+            **changes: Arguments of RunConfig. Giving one of the two checkpoint periods clears the other.
+
+        Raises:
+            ValueError: A name is none of them, or a value is out of range.
+            TypeError: A value has the wrong type.
+        """
+        allowed = [field.name for field in dataclasses.fields(self) if field.init]
+        for name in changes:
+            if name not in allowed:
+                raise ValueError(f"Replacing {name} is not supported. Allowed properties are {allowed}.")
+        _check_one_period(changes.get("save_checkpoints_steps"), changes.get("save_checkpoints_secs"))
+        if "save_checkpoints_steps" in changes:
+            changes.setdefault("save_checkpoints_secs", None)
+        elif "save_checkpoints_secs" in changes:
+            changes["save_checkpoints_steps"] = None
+        if changes.get("model_dir") is not None:
+            changes["model_dir"] = os.fsdecode(changes["model_dir"])
+        replaced = copy.copy(self)
+        replaced._set(**changes)
+        replaced._check_fields()
+        return replaced
+
+    @property
+    def cluster_spec(self) -> ClusterSpec:
+        """All tasks; empty for a job of one process and for an evaluator."""
+        return self._place.cluster_spec
+
+    @property
+    def task_type(self) -> str:
+        """The job of this task, such as ``"worker"``."""
+        return self._place.task_type
+
+    @property
+    def task_id(self) -> int:
+        """The number of this task in its job."""
+        return self._place.task_id
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this task writes checkpoints and summaries."""
+        return self._place.is_chief
+
+    @property
+    def num_worker_replicas(self) -> int:
+        """How many tasks train, the chief among them."""
+        return self._place.num_worker_replicas
+
+    @property
+    def num_ps_replicas(self) -> int:
+        """How many parameter servers there are."""
+        return self._place.num_ps_replicas
+
+    @property
+    def global_id_in_cluster(self) -> int | None:
+        """The number of this task among all: chief 0, parameter servers last; None for an evaluator."""
+        return self._place.global_id_in_cluster
+
+    @property
+    def master(self) -> str:
+        """The address of this task with its protocol; empty in a job of one process."""
+        return self._place.master
+
+    @property
+    def evaluation_master(self) -> str:
+        """The address to evaluate at; empty unless ``TF_CONFIG`` has one."""
+        return self._place.evaluation_master
+
+    @property
+    def service(self) -> Mapping[str, Any] | None:
+        """Free settings of a cluster manager, from ``TF_CONFIG``."""
+        return self._place.service
+
+    def _set(self, **values: Any) -> None:
+        """Set fields of this still unpublished object."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _check_fields(self) -> None:
+        """Check all fields, and turn whole numbers into ints."""
+        if self.model_dir == "":
+            raise ValueError("model_dir should be non-empty.")
+        at_least_zero: dict[str, Any] = {"at_least": 0}
+        above_zero: dict[str, Any] = {"above": 0}
+        for name, limit, whole in (
+            ("save_summary_steps", at_least_zero, True),
+            ("save_checkpoints_steps", at_least_zero, True),
+            ("save_checkpoints_secs", at_least_zero, False),
+            ("keep_checkpoint_max", at_least_zero, True),
+            ("keep_checkpoint_every_n_hours", above_zero, False),
+            ("log_step_count_steps", above_zero, True),
+            ("session_creation_timeout_secs", above_zero, False),
+        ):
+            value = getattr(self, name)
+            if value is not None:
+                message = f"{name} should be {'>' if limit is above_zero else '>='} 0"
+                self._set(**{name: check_number(name, value, message, whole=whole, **limit)})
+        if not _is_integer_or_none(self.tf_random_seed):
+            raise ValueError(f"tf_random_seed must be integer. Given: {self.tf_random_seed!r}")
+        if not _is_integer_or_none(self.experimental_max_worker_delay_secs):
+            raise ValueError(
+                "experimental_max_worker_delay_secs must be an integer if set. "
+                f"Given: {self.experimental_max_worker_delay_secs!r}"
+            )
+        if self.session_config is not None:
+            raise ValueError(
+                "session_config must be instance of ConfigProto, which JAX has no use for: leave it out. "
+                f"Given: {self.session_config!r}"
+            )
+        if self.device_fn is not None and not _takes_only_op(self.device_fn):
+            raise ValueError(
+                f'device_fn must be callable with exactly one argument "op". Given: {self.device_fn!r}'
+            )
+        if self.protocol not in (None, "grpc", "grpc+verbs"):
+            raise ValueError(f"protocol should be grpc or grpc+verbs. Given: {self.protocol!r}")
+
+    def _take_strategies(self, tf_config: TFConfig) -> None:
+        """Take the strategies of `experimental_distribute`, which must not be given twice."""
+        both = self.experimental_distribute
+        if both is not None:
+            for name in ("train_distribute", "eval_distribute"):
+                if getattr(self, name) is not None and getattr(both, name) is not None:
+                    raise ValueError(f"Either `{name}` or`experimental_distribute.{name}` can be set.")
+            if both.remote_cluster is not None:
+                if tf_config.cluster:
+                    raise ValueError(
+                        'Cannot set both "cluster_spec" of TF_CONFIG and '
+                        "`experimental_distribute.remote_cluster`"
+                    )
+                raise ValueError(
+                    "`experimental_distribute.remote_cluster` is not supported: muster does not drive a "
+                    f"cluster from outside. Given: {both.remote_cluster!r}. Start each task with its own TF_CONFIG."
+                )
+            self._set(
+                train_distribute=self.train_distribute or both.train_distribute,
+                eval_distribute=self.eval_distribute or both.eval_distribute,
+            )
+        if self.train_distribute is not None or self.eval_distribute is not None:
+            _log.info("Initializing RunConfig with distribution strategies.")
+
+
+def resolve_config(config: RunConfig | None, model_dir: str | os.PathLike[str] | None) -> RunConfig:
+    """Return the config that an Estimator runs with: one that has a model_dir.
+
+    Source: ``maybe_overwrite_model_dir_and_session_config``
+    (tensorflow_estimator/python/estimator/estimator.py).
+
+    Args:
+        config: The Estimator's argument; None for a RunConfig of defaults.
+        model_dir: The Estimator's argument; must be the config's if both are given. If neither is, a
+            temporary directory is made.
+
+    Raises:
+        ValueError: ``config`` is not a RunConfig, or has another ``model_dir``.
+    """
+    if config is None:
+        config = RunConfig()
+        _log.info("Using default config.")
+    if not isinstance(config, RunConfig):
+        raise ValueError(f"config must be an instance of `RunConfig`, but provided {config}.")
+    given = None if model_dir is None else os.fsdecode(model_dir)
+    if given is not None and config.model_dir is not None and given != config.model_dir:
+        raise ValueError(
+            "`model_dir` are set both in constructor and `RunConfig`, but with different values. "
+            f"In constructor: '{given}', in `RunConfig`: '{config.model_dir}' . Give one of them."
+        )
+    directory = given or config.model_dir
+    if not directory:
+        directory = tempfile.mkdtemp()
+        _log.warning("Using temporary folder as model directory: %s", directory)
+    return config.replace(model_dir=directory)
+
+
+def check_train_args(config: RunConfig, steps: object, max_steps: object) -> tuple[int | None, int | None]:
+    """Return the arguments of ``Estimator.train`` after checking them.
+
+    Args:
+        config: The Estimator's; a parameter server or an evaluator does not train.
+        steps: How many steps to add.
+        max_steps: The step to stop at.
+
+    Raises:
+        TypeError: A number of steps is not a number.
+        ValueError: Both are given, one is not a positive whole number, or this task does not train.
+    """
+    if config.task_type in (TaskType.EVALUATOR, TaskType.PS):
+        raise ValueError(
+            "Train has been called wrong configuration. Please use tf.estimator.train_and_evaluate which "
+            f"calls proper API according to given configuration. Current configuration: {config}."
+        )
+    if steps is not None and max_steps is not None:
+        raise ValueError("Can not provide both steps and max_steps.")
+    return check_steps("steps", steps), check_steps("max_steps", max_steps)
+
+
+def _check_one_period(steps: object, secs: object) -> None:
+    if steps is not None and secs is not None:
+        raise ValueError("`save_checkpoints_steps` and `save_checkpoints_secs` cannot be both set.")
+
+
+def _model_dir(given: Any, in_tf_config: str | None) -> str | None:
+    """Return the directory that the argument and ``TF_CONFIG`` agree on."""
+    if in_tf_config == "":
+        raise ValueError("model_dir in TF_CONFIG should be non-empty.")
+    model_dir = None if given is None else os.fsdecode(given)
+    if model_dir == "":
+        raise ValueError("model_dir should be non-empty.")
+    if in_tf_config is None:
+        return model_dir
+    if model_dir not in (None, in_tf_config):
+        raise ValueError(
+            "`model_dir` provided in RunConfig construct, if set, must have the same value as the model_dir "
+            f'in TF_CONFIG. model_dir: {model_dir}\nTF_CONFIG["model_dir"]: {in_tf_config}.\n'
+        )
+    _log.info("Using model_dir in TF_CONFIG: %s", in_tf_config)
+    return in_tf_config
+
+
+def _is_integer_or_none(value: object) -> bool:
+    return value is None or (hasattr(value, "__index__") and not isinstance(value, bool))
+
+
+def _takes_only_op(function: object) -> bool:
+    return callable(function) and list(inspect.signature(function).parameters) == ["op"]
