@@ -117,8 +117,8 @@ def _evaluate(eqns: Sequence[Any], env: dict[Any, Array], history: Sequence[Any]
         path = _equations_between(history[: history.index(marker)], sources, target)
         if not path and target not in sources:
             raise GradientError(
-                f"The value to differentiate ({target.aval.dtype}{list(target.aval.shape)}) does not depend on "
-                "any of the variables asked for. Was it computed from them, and inside of this step?"
+                f"The value to differentiate ({target.aval.dtype}{list(target.aval.shape)}) does not "
+                "depend on any of the variables asked for. Was it computed from them, and inside of this step?"
             )
         later = _dependents(before, sources)
         run_equations(_without(before, later), env)

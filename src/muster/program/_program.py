@@ -103,9 +103,10 @@ class Program(Generic[Static]):
             places = [next((i for i, leaf in enumerate(leaves) if leaf is s), None) for s in sources]
             if None in places:
                 raise GradientError(
-                    "A source of gradients, of shape "
-                    f"{tuple(sources[places.index(None)].shape)}, was computed or assigned in this step. Run eagerly, gradients are with respect to variables that the step has "
-                    "not changed yet, or to its input. Turn run_functions_eagerly off for this model."
+                    f"A source of gradients, of shape {tuple(sources[places.index(None)].shape)}, was "
+                    "computed or assigned in this step. Run eagerly, gradients are with respect to "
+                    "variables that the step has not changed yet, or to its input. Turn "
+                    "run_functions_eagerly off for this model."
                 )
 
             def again(values: list[Array]) -> Array:
