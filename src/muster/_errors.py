@@ -10,8 +10,10 @@ MusterError
 │   ├── OutsideVariableError             it uses a variable that was built outside of it
 │   └── GradientError                    a gradient was asked for that does not exist
 ├── CheckpointError (RuntimeError)       a checkpoint cannot be written or read
+│   ├── CheckpointNotFoundError          there is none where one was asked for
 │   ├── DamagedCheckpointError           its bytes are not those that were written
 │   └── CheckpointMismatchError          it belongs to another model
+├── SummaryError (RuntimeError)          an event file cannot be written or read
 ├── NanLossDuringTrainingError (RuntimeError)   the loss is not a number
 └── DownloadError (OSError)              data could not be fetched, or is not what was expected
 
@@ -60,12 +62,20 @@ class CheckpointError(MusterError, RuntimeError):
     """A checkpoint cannot be written or read."""
 
 
+class CheckpointNotFoundError(CheckpointError):
+    """There is no checkpoint where one was asked for, or it was deleted since."""
+
+
 class DamagedCheckpointError(CheckpointError):
     """A checkpoint's bytes are not those that were written."""
 
 
 class CheckpointMismatchError(CheckpointError):
     """A checkpoint belongs to another model: names or shapes of variables differ."""
+
+
+class SummaryError(MusterError, RuntimeError):
+    """An event file for TensorBoard cannot be written or read."""
 
 
 class NanLossDuringTrainingError(MusterError, RuntimeError):
