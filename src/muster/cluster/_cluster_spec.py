@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._errors import ClusterError, ClusterTypeError
-from ._task import check_index
+from muster._errors import ClusterError, ClusterTypeError
+from muster.cluster._task import check_index
 
 Addresses = Sequence[str] | Mapping[int, str] | Mapping[str, str]
 

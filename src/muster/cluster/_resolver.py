@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Mapping
 
-from ._cluster_spec import ClusterSpec
+from muster.cluster._cluster_spec import ClusterSpec
 
 
 class ClusterResolver(abc.ABC):

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from .._errors import ClusterTypeError
-from ._cluster_spec import ClusterSpec
-from ._resolver import ClusterResolver, with_layer
+from muster._errors import ClusterTypeError
+from muster.cluster._cluster_spec import ClusterSpec
+from muster.cluster._resolver import ClusterResolver, with_layer
 
 
 class SimpleClusterResolver(ClusterResolver):

@@ -3,7 +3,7 @@
 import dataclasses
 import enum
 
-from .._errors import ClusterTypeError
+from muster._errors import ClusterTypeError
 
 
 class TaskType(enum.StrEnum):

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from .._errors import ClusterError, ClusterTypeError
-from ._cluster_spec import ClusterSpec
-from ._task import Task, check_index
+from muster._errors import ClusterError, ClusterTypeError
+from muster.cluster._cluster_spec import ClusterSpec
+from muster.cluster._task import Task, check_index
 
 _NAME = "TF_CONFIG"
 

@@ -2,10 +2,10 @@
 
 import os
 
-from ._cluster_spec import ClusterSpec
-from ._resolver import ClusterResolver, with_layer
-from ._task import TaskType, check_index
-from ._tf_config import TFConfig
+from muster.cluster._cluster_spec import ClusterSpec
+from muster.cluster._resolver import ClusterResolver, with_layer
+from muster.cluster._task import TaskType, check_index
+from muster.cluster._tf_config import TFConfig
 
 
 class TFConfigClusterResolver(ClusterResolver):

@@ -1,5 +1,6 @@
 """Checks of arguments that several parts of the Estimator share."""
 
+import math
 import numbers
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -42,7 +43,7 @@ def check_number(
         return value
     if not number.is_integer():
         raise ValueError(f"{name} must be a whole number, given: {value!r}.")
-    return int(value)
+    return math.trunc(value)
 
 
 def check_steps(name: str, value: object) -> int | None:

@@ -9,8 +9,8 @@ import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..cluster import ClusterSpec, Placement, TaskType, TFConfig, placement
-from ._checks import check_number, check_steps
+from muster.cluster import ClusterSpec, Placement, TaskType, TFConfig, placement
+from muster.estimator._checks import check_number, check_steps
 
 _log = logging.getLogger(__name__)
 
@@ -239,7 +239,7 @@ class RunConfig:
                     )
                 raise ValueError(
                     "`experimental_distribute.remote_cluster` is not supported: muster does not drive a "
-                    f"cluster from outside. Given: {both.remote_cluster!r}. Start each task with its own TF_CONFIG."
+                    f"cluster from outside. Given: {both.remote_cluster!r}. Start each task with a TF_CONFIG."
                 )
             self._set(
                 train_distribute=self.train_distribute or both.train_distribute,

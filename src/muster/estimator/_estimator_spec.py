@@ -1,0 +1,239 @@
+"""What a model_fn returns: `EstimatorSpec`, and the outputs that an exported model has."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from muster._keras import keras
+from muster.estimator._checks import check_instances
+from muster.estimator._hooks import SessionRunHook
+from muster.estimator._mode_keys import ModeKeys
+from muster.program import TrainOp
+
+DEFAULT_SIGNATURE = "serving_default"
+
+
+class ExportOutput:
+    """Base of what a signature of an exported model may return.
+
+    Source: ``tf.estimator.export.ExportOutput`` (tensorflow/python/saved_model/model_utils/export_output.py).
+    """
+
+
+@dataclasses.dataclass(frozen=True)
+class PredictOutput(ExportOutput):
+    """Any outputs.
+
+    Args:
+        outputs: Arrays by name, or one array.
+    """
+
+    outputs: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassificationOutput(ExportOutput):
+    """Classes and how likely they are; at least one of the two.
+
+    Args:
+        scores: Float array of shape (batch, classes).
+        classes: Array of text or numbers of shape (batch, classes).
+    """
+
+    scores: Any = None
+    classes: Any = None
+
+    def __post_init__(self) -> None:
+        if self.scores is None and self.classes is None:
+            raise ValueError(
+                "Cannot create a ClassificationOutput with empty arguments: give scores or classes."
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class RegressionOutput(ExportOutput):
+    """Predicted values.
+
+    Args:
+        value: Float array of shape (batch,) or (batch, 1).
+    """
+
+    value: Any
+
+
+class _Fields(NamedTuple):
+    mode: ModeKeys
+    predictions: Any
+    loss: Any
+    train_op: Any
+    eval_metric_ops: Mapping[str, Any]
+    export_outputs: Any
+    training_chief_hooks: tuple[SessionRunHook, ...]
+    training_hooks: tuple[SessionRunHook, ...]
+    scaffold: None
+    evaluation_hooks: tuple[SessionRunHook, ...]
+    prediction_hooks: tuple[SessionRunHook, ...]
+
+
+class EstimatorSpec(_Fields):
+    """What a model_fn returns.
+
+    Follows ``tf.estimator.EstimatorSpec`` (tensorflow_estimator/python/estimator/model_fn.py), but refuses an
+    unknown mode, and has no scaffold: there is no graph to set up. An "array" below is a NumPy or JAX array,
+    one that is being traced, or a ``keras.Variable``.
+
+    Args:
+        mode: The mode that the model_fn was called in.
+        predictions: An array, or a dict of arrays, of shape (batch, ...). Needed to predict.
+        loss: A float array of one element, per replica. Needed to train and to evaluate.
+        train_op: What `minimize` returned. Needed to train.
+        eval_metric_ops: By name, a ``keras.metrics.Metric`` that has been updated with this batch, or a pair
+            (value, update) as the functions of ``tf.metrics`` return.
+        export_outputs: By name of a signature, an `ExportOutput`. One must be called ``"serving_default"`` if
+            there are several; by default it returns the predictions.
+        training_chief_hooks: Hooks that run in training, on the chief.
+        training_hooks: Hooks that run in training, on every worker.
+        scaffold: Only None.
+        evaluation_hooks: Hooks that run in evaluation.
+        prediction_hooks: Hooks that run in prediction.
+
+    Raises:
+        TypeError: A part has the wrong type.
+        ValueError: A part is missing or has a wrong shape.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        mode: str,
+        predictions: Any = None,
+        loss: Any = None,
+        train_op: Any = None,
+        eval_metric_ops: Mapping[str, Any] | None = None,
+        export_outputs: Mapping[str, ExportOutput] | None = None,
+        training_chief_hooks: Iterable[SessionRunHook] | None = None,
+        training_hooks: Iterable[SessionRunHook] | None = None,
+        scaffold: None = None,
+        evaluation_hooks: Iterable[SessionRunHook] | None = None,
+        prediction_hooks: Iterable[SessionRunHook] | None = None,
+    ) -> Self:
+        if mode not in tuple(ModeKeys):
+            raise ValueError(f"mode must be one of {[str(each) for each in ModeKeys]}, given: {mode!r}.")
+        mode = ModeKeys(mode)
+        _check_train_op(train_op, mode)
+        loss = _scalar_loss(loss, mode)
+        predictions = _checked_predictions(predictions, mode)
+        outputs = (
+            _checked_export_outputs(export_outputs, predictions)
+            if mode == ModeKeys.PREDICT
+            else export_outputs
+        )
+        metrics = _checked_metrics(eval_metric_ops)
+        hooks = [
+            check_instances("All hooks must be SessionRunHook", SessionRunHook, given)
+            for given in (training_chief_hooks, training_hooks, evaluation_hooks, prediction_hooks)
+        ]
+        if scaffold:
+            raise TypeError(
+                f"scaffold must be tf.train.Scaffold. Given: {scaffold}. muster needs none: leave it out."
+            )
+        return super().__new__(
+            cls,
+            mode,
+            predictions,
+            loss,
+            train_op,
+            metrics,
+            outputs,
+            hooks[0],
+            hooks[1],
+            None,
+            hooks[2],
+            hooks[3],
+        )
+
+    def _replace(self, **changes: Any) -> Self:
+        """Return a copy with other values, which are checked. The mode stays as it is."""
+        if changes.get("mode", self.mode) != self.mode:
+            raise ValueError(f"mode of EstimatorSpec cannot be changed. Given: {changes['mode']!r}")
+        return type(self)(**(self._asdict() | changes))
+
+
+def _is_array(value: object) -> bool:
+    return isinstance(value, np.ndarray | np.generic | jax.Array | keras.Variable)
+
+
+def _check_train_op(train_op: object, mode: ModeKeys) -> None:
+    if train_op is None:
+        if mode == ModeKeys.TRAIN:
+            raise ValueError("Missing train_op. Give the EstimatorSpec what `minimize` returned.")
+    elif not (isinstance(train_op, TrainOp) or _is_array(train_op)):
+        raise TypeError(
+            f"train_op must be Operation or Tensor, given: {train_op}. Give what `minimize` returned."
+        )
+
+
+def _scalar_loss(loss: Any, mode: ModeKeys) -> Any:
+    """Return the loss with the shape ()."""
+    if loss is None:
+        if mode in (ModeKeys.TRAIN, ModeKeys.EVAL):
+            raise ValueError("Missing loss. Give the EstimatorSpec one in the modes TRAIN and EVAL.")
+        return None
+    if not _is_array(loss):
+        raise TypeError(f"loss must be Tensor, given: {loss}")
+    if loss.size != 1:
+        raise ValueError(f"Loss must be scalar, given: {loss}. Reduce it to its mean over the batch.")
+    return jnp.reshape(loss.value if isinstance(loss, keras.Variable) else loss, ())
+
+
+def _checked_predictions(predictions: Any, mode: ModeKeys) -> Any:
+    if predictions is None:
+        if mode == ModeKeys.PREDICT:
+            raise ValueError("Missing predictions. Give the EstimatorSpec some in the mode PREDICT.")
+        return {}
+    if isinstance(predictions, Mapping):
+        for key, value in predictions.items():
+            if not _is_array(value):
+                raise TypeError(f"predictions[{key}] must be Tensor, given: {value}")
+    elif not _is_array(predictions):
+        raise TypeError(f"predictions must be Tensor, given: {predictions}")
+    return predictions
+
+
+def _checked_metrics(metrics: Any) -> Mapping[str, Any]:
+    if metrics is None:
+        return {}
+    if not isinstance(metrics, Mapping):
+        raise TypeError(f"eval_metric_ops must be a dict, given: {metrics}")
+    for key, value in metrics.items():
+        is_pair = isinstance(value, tuple) and len(value) == 2
+        if not (is_pair or isinstance(value, keras.metrics.Metric)):
+            raise TypeError(
+                "Values of eval_metric_ops must be (metric_value, update_op) tuples, "
+                f"given: {value} for key: {key}. A keras.metrics.Metric will do too."
+            )
+    return metrics
+
+
+def _checked_export_outputs(outputs: Any, predictions: Any) -> dict[str, ExportOutput]:
+    """Return the signatures, one of which is the default."""
+    if outputs is None:
+        return {DEFAULT_SIGNATURE: PredictOutput(predictions)}
+    if not isinstance(outputs, Mapping):
+        raise TypeError(f"`export_outputs` must be dict, received: {outputs}.")
+    if not all(isinstance(output, ExportOutput) for output in outputs.values()):
+        raise TypeError(f"Values in `export_outputs` must be ExportOutput objects, received: {outputs}.")
+    if len(outputs) > 1 and DEFAULT_SIGNATURE not in outputs:
+        raise ValueError(
+            "Multiple `export_outputs` were provided, but none of them are specified as the default. Use"
+            "`tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY` to specify a default. "
+            f"It is {DEFAULT_SIGNATURE!r}; given: {list(outputs)}."
+        )
+    if len(outputs) == 1:
+        return {**outputs, DEFAULT_SIGNATURE: next(iter(outputs.values()))}
+    return dict(outputs)

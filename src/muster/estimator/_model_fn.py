@@ -1,0 +1,120 @@
+"""Calling a user's model_fn and input_fn with the arguments that they name."""
+
+import functools
+import inspect
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from muster.estimator._estimator_spec import EstimatorSpec
+from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._run_config import RunConfig
+
+_log = logging.getLogger(__name__)
+
+_MODEL_FN_ARGS = {"features", "labels", "mode", "params", "config", "self"}
+
+
+def argument_names(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of the arguments that a function takes and that can be given by name.
+
+    Those that a `functools.partial` or a method has bound already are left out, ``**kwargs`` too.
+
+    Source: ``fn_args`` (tensorflow/python/util/function_utils.py).
+    """
+    bound = function.keywords if isinstance(function, functools.partial) else {}
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = inspect.signature(function).parameters.values()
+    return tuple(each.name for each in parameters if each.kind in by_name and each.name not in bound)
+
+
+def check_model_fn_args(model_fn: Callable[..., Any] | None, params: Mapping[str, Any] | None) -> None:
+    """Check which arguments a model_fn takes.
+
+    Source: ``verify_model_fn_args`` (tensorflow_estimator/python/estimator/model_fn.py).
+
+    Args:
+        model_fn: The Estimator's argument.
+        params: The Estimator's argument.
+
+    Raises:
+        ValueError: There is no model_fn, it does not take ``features``, it takes others than ``features``,
+            ``labels``, ``mode``, ``params`` and ``config``, or ``params`` are given that it does not take.
+    """
+    if model_fn is None:
+        raise ValueError("model_fn must be provided to Estimator.")
+    names = set(argument_names(model_fn))
+    if "features" not in names:
+        raise ValueError(f"model_fn ({model_fn}) must include features argument.")
+    if params is not None and "params" not in names:
+        raise ValueError(
+            f"model_fn ({model_fn}) does not include params argument, "
+            f"but params ({params}) is passed to Estimator."
+        )
+    if params is None and "params" in names:
+        _log.warning(
+            "Estimator's model_fn (%s) includes params argument, but params are not passed to Estimator.",
+            model_fn,
+        )
+    unknown = sorted(names - _MODEL_FN_ARGS)
+    if unknown:
+        raise ValueError(f"model_fn ({model_fn}) has following not expected args: {unknown}")
+
+
+def call_model_fn(
+    model_fn: Callable[..., Any],
+    features: Any,
+    labels: Any,
+    mode: ModeKeys,
+    params: Mapping[str, Any],
+    config: RunConfig,
+) -> EstimatorSpec:
+    """Call a model_fn with those of the arguments that it takes.
+
+    Source: ``Estimator._call_model_fn`` (tensorflow_estimator/python/estimator/estimator.py).
+
+    Args:
+        model_fn: A user's function that `check_model_fn_args` has passed.
+        features: A batch of features.
+        labels: Its labels; None if there are none.
+        mode: Whether to train, evaluate or predict.
+        params: The Estimator's.
+        config: The Estimator's.
+
+    Raises:
+        ValueError: There are labels that the model_fn does not take, or it returns no EstimatorSpec.
+    """
+    names = argument_names(model_fn)
+    if labels is not None and "labels" not in names:
+        raise ValueError(
+            f"model_fn does not take labels, but input_fn returns labels. model_fn: {model_fn}. "
+            "Give it an argument `labels`, or let input_fn return features only."
+        )
+    given = {"labels": labels, "mode": mode, "params": params, "config": config}
+    spec = model_fn(features=features, **{name: value for name, value in given.items() if name in names})
+    if not isinstance(spec, EstimatorSpec):
+        raise ValueError(f"model_fn should return an EstimatorSpec. model_fn: {model_fn} returned: {spec!r}")
+    return spec
+
+
+def call_input_fn(
+    input_fn: Callable[..., Any],
+    mode: ModeKeys,
+    params: Mapping[str, Any],
+    config: RunConfig,
+    input_context: Any = None,
+) -> Any:
+    """Call an input_fn with those of the arguments that it takes, and return what it returns.
+
+    Source: ``Estimator._call_input_fn`` (tensorflow_estimator/python/estimator/estimator.py).
+
+    Args:
+        input_fn: A user's function, which may take none of the others.
+        mode: Whether to train, evaluate or predict.
+        params: The Estimator's.
+        config: The Estimator's.
+        input_context: Which part of the input this process reads.
+    """
+    names = argument_names(input_fn)
+    given = {"mode": mode, "params": params, "config": config, "input_context": input_context}
+    return input_fn(**{name: value for name, value in given.items() if name in names})

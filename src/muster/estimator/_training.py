@@ -1,0 +1,431 @@
+"""`train_and_evaluate`: what each task of a job does with an Estimator."""
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+
+from muster._errors import MusterError
+from muster.cluster import Task, TaskType
+from muster.estimator import _clock
+from muster.estimator._hooks import CheckpointSaverListener, SecondOrStepTimer
+from muster.estimator._run_config import RunConfig
+from muster.estimator._specs import EvalSpec, TrainSpec
+
+_log = logging.getLogger(__name__)
+
+EVALUATED = "evaluated"
+MISSING_CHECKPOINT = "missing checkpoint"
+NO_NEW_CHECKPOINT = "no new checkpoint"
+
+# How often, in seconds, an evaluator that finds nothing to do says so.
+_WARNING_SECS = 600
+# The least time, in seconds, before an evaluator without a throttle looks again.
+_LOOK_SECS = 1
+
+
+@runtime_checkable
+class EstimatorLike(Protocol):
+    """What `train_and_evaluate` needs of an Estimator."""
+
+    @property
+    def config(self) -> RunConfig: ...
+
+    @property
+    def model_dir(self) -> str: ...
+
+    def train(self, input_fn: Any, *, max_steps: Any, hooks: Any, saving_listeners: Any) -> Any: ...
+
+    def evaluate(self, input_fn: Any, *, steps: Any, hooks: Any, checkpoint_path: Any, name: Any) -> Any: ...
+
+    def latest_checkpoint(self) -> str | None: ...
+
+
+class Server(Protocol):
+    """The server of one task, through which the others reach it."""
+
+    def start(self) -> None:
+        """Begin to serve."""
+
+    def join(self) -> None:
+        """Serve until the job ends."""
+
+
+class _EvalFields(NamedTuple):
+    status: str
+    metrics: Mapping[str, Any] | None
+    checkpoint_path: str | None
+
+
+class EvalResult(_EvalFields):
+    """What came of looking for a checkpoint to evaluate.
+
+    Source: ``_EvalResult`` (tensorflow_estimator/python/estimator/training.py).
+
+    Args:
+        status: `EVALUATED`, `MISSING_CHECKPOINT` or `NO_NEW_CHECKPOINT`.
+        metrics: What ``Estimator.evaluate`` returned, if it was called.
+        checkpoint_path: The checkpoint that it evaluated.
+
+    Raises:
+        ValueError: The parts do not fit together.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls, status: str, metrics: Mapping[str, Any] | None = None, checkpoint_path: str | None = None
+    ) -> Self:
+        if status != EVALUATED:
+            if metrics:
+                raise ValueError(
+                    f"metrics must be `None` if status is not evaluated; got status {status}, "
+                    f"metrics {metrics}"
+                )
+        elif not metrics:
+            raise ValueError("Internal error: `Estimator.evaluate` should never return empty metrics.")
+        elif "global_step" not in metrics:
+            raise ValueError(
+                "Internal error: `Estimator.evaluate` result should have `global_step` in result. "
+                f"Given {metrics}"
+            )
+        elif not checkpoint_path:
+            raise ValueError("Internal error: `checkpoint_path` should never be empty.")
+        return super().__new__(cls, status, metrics, checkpoint_path)
+
+
+class ContinuousEvalListener:
+    """Called around each evaluation; subclasses override what they need.
+
+    Source: ``_ContinuousEvalListener`` (tensorflow_estimator/python/estimator/training.py).
+    """
+
+    def before_eval(self) -> bool:
+        """Called before looking for a checkpoint. Returns False to stop."""
+        return True
+
+    def after_eval(self, eval_result: EvalResult) -> bool:
+        """Called after an evaluation and its exports. Returns False to stop."""
+        return True
+
+
+def train_and_evaluate(
+    estimator: EstimatorLike, train_spec: TrainSpec, eval_spec: EvalSpec
+) -> tuple[Mapping[str, Any] | None, list[Any] | None] | None:
+    """Train and evaluate: all of it in a job of one process, else this task's part of it.
+
+    In a job of one process there is one call of ``Estimator.train``, and an evaluation after each checkpoint
+    but the first, not more often than ``throttle_secs`` allows; the last step is always evaluated. In a
+    cluster a chief or worker trains, an evaluator evaluates checkpoints as they appear, and the legacy master
+    does both.
+
+    Source: ``tf.estimator.train_and_evaluate`` (tensorflow_estimator/python/estimator/training.py). Here no
+    worker waits for the chief, since tasks may start in any order, and an evaluator ends at once after its
+    last evaluation, and cleanly when it is interrupted.
+
+    Args:
+        estimator: The Estimator.
+        train_spec: How to train.
+        eval_spec: How to evaluate.
+
+    Returns:
+        In a job of one process, the last metrics and the list of what the exporters returned; both None if
+        training had reached ``max_steps`` already. In a cluster, None.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: The task has a type that has no part in training.
+        MusterError: The tasks of the cluster cannot train together.
+    """
+    if not isinstance(eval_spec, EvalSpec):
+        raise TypeError(f"`eval_spec` must have type `tf.estimator.EvalSpec`. Got: {type(eval_spec)}")
+    if not isinstance(estimator, EstimatorLike):
+        raise TypeError(f"`estimator` must have type `tf.estimator.Estimator`. Got: {type(estimator)}")
+    if not isinstance(train_spec, TrainSpec):
+        raise TypeError(f"`train_spec` must have type `tf.estimator.TrainSpec`. Got: {type(train_spec)}")
+    return TrainingExecutor(estimator, train_spec, eval_spec).run()
+
+
+def refuse_server(config: RunConfig) -> Server:
+    """Raise MusterError: the tasks of this cluster cannot reach each other."""
+    cluster = config.cluster_spec
+    others = sum(map(cluster.num_tasks, cluster.jobs)) - 1
+    raise MusterError(
+        f"{Task(config.task_type, config.task_id)} cannot train together with the {others} other tasks of "
+        f"its cluster: parameter servers are not available yet. Given: {cluster}. Train in one process: unset "
+        "TF_CONFIG, or leave only the chief in its cluster. An evaluator may follow it."
+    )
+
+
+class TrainingExecutor:
+    """Runs one task's part of a job.
+
+    Args:
+        estimator: The Estimator.
+        train_spec: How to train.
+        eval_spec: How to evaluate.
+        continuous_eval_listener: Called around each evaluation.
+        make_server: Returns the server of this task, in a cluster of several.
+    """
+
+    def __init__(
+        self,
+        estimator: EstimatorLike,
+        train_spec: TrainSpec,
+        eval_spec: EvalSpec,
+        continuous_eval_listener: ContinuousEvalListener | None = None,
+        make_server: Callable[[RunConfig], Server] = refuse_server,
+    ) -> None:
+        self._estimator = estimator
+        self._train_spec = train_spec
+        self._eval_spec = eval_spec
+        self._listener = continuous_eval_listener or ContinuousEvalListener()
+        self._make_server = make_server
+
+    def run(self) -> tuple[Mapping[str, Any] | None, list[Any] | None] | None:
+        """Do the part that the task's type asks for; returns what `train_and_evaluate` does."""
+        config = self._estimator.config
+        if not config.cluster_spec and config.task_type != TaskType.EVALUATOR:
+            _log.info("Running training and evaluation locally (non-distributed).")
+            return self.run_local()
+        if config.task_type == "local":
+            raise ValueError(
+                "`task.type` in TF_CONFIG cannot be `local`. Leaving `cluster` and `task` properties in "
+                "TF_CONFIG absent triggers train and evaluate `Estimator` locally (non-distributed)."
+            )
+        if config.task_type not in tuple(TaskType):
+            supported = sorted(str(each) for each in TaskType)
+            raise ValueError(
+                f"Task type {config.task_type} is not supported. Supported task types are {supported}"
+            )
+        match TaskType(config.task_type):
+            case TaskType.CHIEF:
+                self.run_chief()
+            case TaskType.MASTER:
+                self.run_master()
+            case TaskType.WORKER:
+                self.run_worker()
+            case TaskType.PS:
+                self.run_ps()
+            case TaskType.EVALUATOR:
+                self.run_evaluator()
+        return None
+
+    def run_local(self) -> tuple[Mapping[str, Any] | None, list[Any] | None]:
+        """Train, evaluating after checkpoints. Returns the last metrics and the exporters' results."""
+        config = self._estimator.config
+        _log.info(
+            "Start train and evaluate loop. The evaluate will happen after every checkpoint. Checkpoint "
+            "frequency is determined based on RunConfig arguments: save_checkpoints_steps %s or "
+            "save_checkpoints_secs %s.",
+            config.save_checkpoints_steps,
+            config.save_checkpoints_secs,
+        )
+        evaluation = self._evaluation_listener()
+        self._train((*self._train_spec.saving_listeners, evaluation))
+        result = evaluation.eval_result
+        return (result.metrics if result else None), evaluation.export_results
+
+    def run_chief(self) -> None:
+        """Train, calling the saving listeners."""
+        self._start_server()
+        self._train(self._train_spec.saving_listeners)
+
+    def run_worker(self) -> None:
+        """Train."""
+        self._start_server()
+        self._train(())
+
+    def run_master(self) -> None:
+        """Train and evaluate, as `run_local` does."""
+        self._start_server()
+        self._train((*self._train_spec.saving_listeners, self._evaluation_listener()))
+
+    def run_ps(self) -> None:
+        """Serve until the job ends."""
+        server = self._start_server()
+        if server is not None:
+            server.join()
+
+    def run_evaluator(self) -> None:
+        """Evaluate each new checkpoint until one has reached ``max_steps``, or until interrupted."""
+        task_id = self._estimator.config.task_id
+        if task_id > 0:
+            raise ValueError(
+                "For distributed training, there can only be one `evaluator` task (with task id 0). "
+                f"Given task id {task_id}"
+            )
+        try:
+            self._follow_training()
+        except KeyboardInterrupt:
+            _log.info("Exiting evaluation, as it was interrupted.")
+
+    def _train(self, saving_listeners: tuple[CheckpointSaverListener, ...]) -> None:
+        self._estimator.train(
+            self._train_spec.input_fn,
+            max_steps=self._train_spec.max_steps,
+            hooks=list(self._train_spec.hooks),
+            saving_listeners=list(saving_listeners),
+        )
+
+    def _evaluation_listener(self) -> "_EvaluationListener":
+        evaluator = _Evaluator(self._estimator, self._eval_spec, self._train_spec.max_steps)
+        return _EvaluationListener(evaluator, self._eval_spec.throttle_secs, self._listener)
+
+    def _start_server(self) -> Server | None:
+        """Start this task's server, unless it is alone in its cluster."""
+        config = self._estimator.config
+        cluster = config.cluster_spec
+        if not config.master:
+            if sum(map(cluster.num_tasks, cluster.jobs)) == 1 and config.task_type != TaskType.PS:
+                _log.info("Skip starting muster server as there is only one node in the cluster.")
+                return None
+            raise RuntimeError(
+                "Could not start server; be sure to specify master in RunConfig or set the TF_CONFIG "
+                "environment variable. Its `session_master` must not be empty."
+            )
+        server = self._make_server(config)
+        _log.info("Start muster server.")
+        server.start()
+        return server
+
+    def _follow_training(self) -> None:
+        """Evaluate checkpoints as they appear."""
+        spec, max_steps = self._eval_spec, self._train_spec.max_steps
+        if spec.start_delay_secs > 0:
+            _log.info("Waiting %f secs before starting eval.", spec.start_delay_secs)
+            _clock.sleep(spec.start_delay_secs)
+        evaluator = _Evaluator(self._estimator, spec, max_steps)
+        while True:
+            start = _clock.now()
+            if not self._listener.before_eval():
+                _log.info("Exiting evaluation, as requested by _ContinuousEvalListener.before_eval.")
+                return
+            result, _ = evaluator.evaluate_and_export()
+            if not self._listener.after_eval(result):
+                _log.info("Exiting evaluation, as requested by _ContinuousEvalListener.after_eval.")
+                return
+            if result.metrics and _is_final(result.metrics, max_steps):
+                step = result.metrics["global_step"]
+                _log.info("Exiting evaluation, global_step=%s >= train max_steps=%s", step, max_steps)
+                return
+            pause = spec.throttle_secs - (_clock.now() - start)
+            if result.status != EVALUATED:
+                pause = max(pause, _LOOK_SECS)
+            if pause > 0:
+                _log.info("Waiting %f secs before starting next eval run.", pause)
+                _clock.sleep(pause)
+
+
+class _Evaluator:
+    """Evaluates the newest checkpoint, and exports it, if it has not done so already.
+
+    Source: ``_TrainingExecutor._Evaluator`` (tensorflow_estimator/python/estimator/training.py).
+    """
+
+    def __init__(self, estimator: EstimatorLike, eval_spec: EvalSpec, max_steps: int | None) -> None:
+        self._estimator = estimator
+        self._spec = eval_spec
+        self._max_steps = max_steps
+        self._previous: str | None = None
+        self._warned_at: float | None = None
+
+    def evaluate_and_export(self) -> tuple[EvalResult, list[Any]]:
+        """Return what came of it, and what the exporters returned."""
+        checkpoint = self._estimator.latest_checkpoint()
+        if checkpoint is None:
+            self._warn("Estimator is not trained yet. Will start an evaluation when a checkpoint is ready.")
+            return EvalResult(MISSING_CHECKPOINT), []
+        if checkpoint == self._previous:
+            self._warn(
+                "No new checkpoint ready for evaluation. Skip the current evaluation pass as evaluation "
+                "results are expected to be same for the same checkpoint."
+            )
+            return EvalResult(NO_NEW_CHECKPOINT), []
+        spec = self._spec
+        metrics = self._estimator.evaluate(
+            spec.input_fn,
+            steps=spec.steps,
+            hooks=list(spec.hooks),
+            checkpoint_path=checkpoint,
+            name=spec.name,
+        )
+        result = EvalResult(EVALUATED, metrics, checkpoint)
+        final = _is_final(metrics, self._max_steps)
+        exports = [
+            exporter.export(
+                estimator=self._estimator,
+                export_path=os.path.join(self._estimator.model_dir, "export", exporter.name),
+                checkpoint_path=checkpoint,
+                eval_result=metrics,
+                is_the_final_export=final,
+            )
+            for exporter in spec.exporters
+        ]
+        self._previous, self._warned_at = checkpoint, None
+        return result, exports
+
+    def _warn(self, message: str) -> None:
+        """Log a warning, unless there was one not long ago."""
+        now = _clock.now()
+        if self._warned_at is None or now - self._warned_at > _WARNING_SECS:
+            _log.warning(message)
+            self._warned_at = now
+
+
+class _EvaluationListener(CheckpointSaverListener):
+    """Evaluates after checkpoints, while training waits.
+
+    Source: ``_NewCheckpointListenerForEvaluate`` (tensorflow_estimator/python/estimator/training.py).
+    """
+
+    def __init__(self, evaluator: _Evaluator, throttle_secs: float, listener: ContinuousEvalListener) -> None:
+        self._evaluator = evaluator
+        self._throttle_secs = throttle_secs
+        self._listener = listener
+        self.eval_result: EvalResult | None = None
+        self.export_results: list[Any] | None = None
+        self.begin()
+
+    def begin(self) -> None:
+        self._timer = SecondOrStepTimer(every_secs=self._throttle_secs)
+        self._evaluated_step: int | None = None
+        self._is_first_save = True
+
+    def after_save(self, session: Any, global_step_value: int) -> bool | None:
+        """Evaluate if it is time to. Returns True to stop training, if the listener asks for it."""
+        if self._is_first_save:  # The model is not trained yet.
+            self._is_first_save = False
+            return None
+        if not self._listener.before_eval():
+            _log.info(
+                "Exiting training and evaluation loop, as requested by _ContinuousEvalListener.before_eval."
+            )
+            return True
+        if not self._timer.should_trigger_for_step(global_step_value):
+            _log.info("Skip the current checkpoint eval due to throttle secs (%s secs).", self._throttle_secs)
+            return None
+        if not self._evaluate(global_step_value):
+            _log.info("Exiting evaluation, as requested by _ContinuousEvalListener.after_eval.")
+            return True
+        return None
+
+    def end(self, session: Any, global_step_value: int) -> None:
+        """Evaluate the last step, if it has not been evaluated."""
+        if global_step_value != self._evaluated_step and self._listener.before_eval():
+            self._evaluate(global_step_value)
+
+    def _evaluate(self, global_step: int) -> bool:
+        """Evaluate and export; returns False if the listener asks to stop."""
+        self._timer.update_last_triggered_step(global_step)
+        self._evaluated_step = global_step
+        self.eval_result, self.export_results = self._evaluator.evaluate_and_export()
+        if self.eval_result.status != EVALUATED:
+            raise RuntimeError(
+                f"There was no new checkpoint after the training. Eval status: {self.eval_result.status}"
+            )
+        return self._listener.after_eval(self.eval_result)
+
+
+def _is_final(metrics: Mapping[str, Any], max_steps: int | None) -> bool:
+    return max_steps is not None and bool(metrics["global_step"] >= max_steps)
