@@ -98,7 +98,8 @@ def run_equations(eqns: Sequence[Any], env: dict[Any, Array]) -> None:
     produced = set(made)
     used = list({v: None for eqn in eqns for v in _variables_of(eqn.invars) if v not in produced})
     effects = set().union(*(eqn.effects for eqn in eqns))
-    part = jex.Jaxpr(constvars=[], invars=used, outvars=made, eqns=list(eqns), effects=effects)
+    names = jex.DebugInfo("muster", "part of a step", ("",) * len(used), ("",) * len(made))
+    part = jex.Jaxpr([], used, made, list(eqns), effects, names)
     values = jex.jaxpr_as_fun(jex.ClosedJaxpr(part, []))(*[env[v] for v in used])
     env.update(zip(made, values, strict=True))
 

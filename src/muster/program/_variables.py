@@ -243,7 +243,12 @@ def _variable_init(original: Callable[..., None]) -> Callable[..., None]:
         if not callable(initializer):
             initializer = _as_array(initializer, dtype)
             shape, dtype = initializer.shape, initializer.dtype
-        original(self, lambda *_, **__: scope.state_mapping[id(self)], shape, dtype, *args, **kw)
+
+        def value(shape: Any, dtype: Any = None) -> Array:
+            # Keras asks again after it has inferred shapes and when the scope ends, also if an error ended it.
+            return scope.state_mapping.get(id(self), jnp.zeros(shape, dtype))
+
+        original(self, value, shape, dtype, *args, **kw)
         scope.created(self, initializer)
         return None
 

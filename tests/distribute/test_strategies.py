@@ -1,0 +1,75 @@
+"""The Strategy ABC with default and OneDevice."""
+
+import jax
+import numpy as np
+import pytest
+
+from muster._keras import keras
+from muster.distribute import InputContext, OneDeviceStrategy, Strategy, get_strategy, has_strategy
+from muster.program import Program
+
+
+def test_the_default_strategy_is_one_object_and_counts_as_none():
+    assert get_strategy() is get_strategy()
+    assert not has_strategy()
+    with get_strategy().scope() as strategy:
+        assert strategy is get_strategy()
+        assert not has_strategy()
+    assert get_strategy().num_replicas_in_sync == 1
+    assert get_strategy().input_context == InputContext(1, 0, 1)
+
+
+def test_scopes_nest_for_the_same_strategy_only():
+    one, other = OneDeviceStrategy("/cpu:0"), OneDeviceStrategy("/cpu:0")
+    with one.scope(), one.scope():
+        assert get_strategy() is one
+        assert has_strategy()
+        with (
+            pytest.raises(RuntimeError, match="Mixing different tf.distribute.Strategy objects"),
+            other.scope(),
+        ):
+            pass
+        assert get_strategy() is one
+    assert not has_strategy()
+
+
+@pytest.mark.parametrize(
+    "name", ["/cpu:0", "cpu:0", "CPU:0", "/device:CPU:0", "/job:localhost/replica:0/task:0/device:CPU:0"]
+)
+def test_device_strings(name):
+    assert OneDeviceStrategy(name).sharding.device_set == {jax.devices("cpu")[0]}
+
+
+def test_wrong_devices_are_named():
+    with pytest.raises(ValueError, match="'nonsense' cannot be read"):
+        OneDeviceStrategy("nonsense")
+    with pytest.raises(ValueError, match=r"no device '/cpu:7' here. JAX has: /cpu:0"):
+        OneDeviceStrategy("/cpu:7")
+    with pytest.raises(ValueError, match="no device '/tpu:0'"):
+        OneDeviceStrategy("/tpu:0")
+
+
+def counting_step(batch):
+    count = keras.Variable(0.0, trainable=False, name="count")
+    count.assign_add(batch["x"].sum())
+    return {"count": count.value}, None
+
+
+@pytest.mark.parametrize("strategy", [get_strategy(), OneDeviceStrategy("/cpu:0")], ids=str)
+def test_a_program_runs_and_is_compiled_once_for_each_shape(strategy: Strategy):
+    executables = {}
+    batch = {"x": np.ones(3, np.float32)}
+    for _ in range(2):  # a model that is built anew
+        program = Program(counting_step, batch)
+        step = strategy.compile(program, executables)
+        state = strategy.place(program.initial)
+        state, _ = step(state, batch)
+        state, outputs = step(state, {"x": np.ones(2, np.float32)})
+        assert float(outputs["count"]) == 5.0
+    assert len(executables) == 2
+
+
+def test_per_replica_batch_sizes():
+    assert InputContext(2, 1, 4).get_per_replica_batch_size(64) == 16
+    with pytest.raises(ValueError, match="65 is not divisible by `num_replicas_in_sync` 4"):
+        InputContext(2, 1, 4).get_per_replica_batch_size(65)

@@ -1,0 +1,172 @@
+"""Gradients asked for in the middle of a step."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muster._errors import GradientError
+from muster._keras import keras
+from muster.program import GradientTape, Program, gradients
+
+X = np.array([1.0, 2.0, 3.0], np.float32)
+
+
+def outputs_of(function, *args):
+    program = Program(lambda *a: (function(*a), None), *args)
+    return jax.jit(program.step)(program.initial, *args)[1]
+
+
+def variable(value=(1.0, 2.0, 3.0)):
+    return keras.Variable(np.array(value, np.float32), name="w")
+
+
+def test_gradients_of_variables_and_of_inputs():
+    def step(x):
+        w = variable()
+        gw, gx = gradients(jnp.sum(w**2 * x), [w, x])
+        return {"gw": gw, "gx": gx}
+
+    out = outputs_of(step, X)
+    np.testing.assert_allclose(out["gw"], 2 * X * X)
+    np.testing.assert_allclose(out["gx"], X**2)
+
+
+def test_nested_tapes():
+    def step(x):
+        w = variable()
+        with GradientTape() as outer:
+            with GradientTape() as inner:
+                y = jnp.sum(w**3)
+            first = inner.gradient(y, w)
+            penalty = jnp.sum(first**2)
+        return {"second": outer.gradient(penalty, {"w": w})["w"], "first": first}
+
+    out = outputs_of(step, X)
+    np.testing.assert_allclose(out["first"], 3 * X**2)
+    np.testing.assert_allclose(out["second"], 36 * X**3)
+
+
+def test_an_inner_gradient_that_goes_through_what_the_outer_one_does_not_reach():
+    def step(x):
+        a, b = variable(), keras.Variable(2.0, name="b")
+        scaled = a * x  # does not depend on b
+        inner = gradients(jnp.sum(scaled**2 * b), [a])[0]
+        return {"outer": gradients(jnp.sum(inner), [b])[0]}
+
+    # d/da sum((a x)^2 b) = 2 a x^2 b, and its sum by b is sum(2 a x^2)
+    np.testing.assert_allclose(outputs_of(step, X)["outer"], np.sum(2 * X * X**2))
+
+
+def test_two_gradients_share_what_comes_before():
+    def step(x):
+        w, v = variable(), keras.Variable(2.0, name="v")
+        hidden = jnp.tanh(w * x)
+        one = gradients(jnp.sum(hidden) * v, [w])[0]
+        two = gradients(jnp.sum(hidden**2) * v, [w, v])
+        return {"one": one, "two": two[0], "v": two[1]}
+
+    out = outputs_of(step, X)
+    reference = lambda w, v: jnp.sum(jnp.tanh(w * X) ** 2) * v  # noqa: E731
+    two = jax.grad(reference, (0, 1))(jnp.array(X), 2.0)
+    np.testing.assert_allclose(
+        out["one"], jax.grad(lambda w: jnp.sum(jnp.tanh(w * X)) * 2.0)(jnp.array(X)), rtol=1e-6
+    )
+    np.testing.assert_allclose(out["two"], two[0], rtol=1e-6)
+    np.testing.assert_allclose(out["v"], two[1], rtol=1e-6)
+
+
+def test_gradients_inside_of_loops_branches_and_jit():
+    def step(x):
+        w = variable()
+
+        def body(carry, row):
+            g = gradients(jnp.sum((carry * row) ** 2), [carry])[0]
+            return carry - 0.1 * g, g
+
+        carry, _ = jax.lax.scan(body, w.value, jnp.stack([x, x]))
+        jitted = jax.jit(lambda u: gradients(jnp.sum(u**3), [u])[0])(w.value)
+        branch = jax.lax.cond(x[0] > 0, lambda u: gradients(jnp.sum(u**2), [u])[0], lambda u: u, w.value)
+        return {"scan": carry, "jit": jitted, "cond": branch}
+
+    out = outputs_of(step, X)
+    expected = X.copy()
+    for _ in range(2):
+        expected = expected - 0.1 * 2 * expected * X**2
+    np.testing.assert_allclose(out["scan"], expected, rtol=1e-5)
+    np.testing.assert_allclose(out["jit"], 3 * X**2)
+    np.testing.assert_allclose(out["cond"], 2 * X)
+
+
+def test_custom_derivatives_hold():
+    @jax.custom_vjp
+    def twice(x):
+        return 2 * x
+
+    twice.defvjp(lambda x: (2 * x, None), lambda _, g: (100 * g,))
+
+    def step(x):
+        w = variable()
+        return {"g": gradients(jnp.sum(twice(w.value) + jax.nn.relu(w.value - 2)), [w])[0]}
+
+    np.testing.assert_allclose(outputs_of(step, X)["g"], [100.0, 100.0, 101.0])
+
+
+def test_values_of_any_shape_and_structure_are_summed():
+    def step(x):
+        w = variable()
+        return {"g": gradients({"a": w * x, "b": [w * 2]}, [w])[0]}
+
+    np.testing.assert_allclose(outputs_of(step, X)["g"], X + 2)
+
+
+def test_what_a_target_does_not_depend_on_has_zeros():
+    def step(x):
+        w, unused = variable(), keras.Variable(5.0, name="unused")
+        return {"g": gradients(jnp.sum(w**2), [w, unused])[1]}
+
+    assert float(outputs_of(step, X)["g"]) == 0.0
+
+
+def test_a_target_that_depends_on_no_source_is_an_error():
+    def step(x):
+        w = variable()
+        return {"g": gradients(jnp.sum(x), [w])[0]}
+
+    with pytest.raises(GradientError, match="does not depend on any of the variables"):
+        outputs_of(step, X)
+
+
+def test_integers_have_no_gradients():
+    def step(x):
+        w = variable()
+        count = keras.Variable(1, dtype="int32", name="count")
+        return {"g": gradients(jnp.sum(w * x), [count])[0]}
+
+    with pytest.raises(GradientError, match="source of gradients has dtype int32"):
+        outputs_of(step, X)
+
+
+def test_a_tape_is_used_once_unless_persistent():
+    def step(x, persistent):
+        w = variable()
+        with GradientTape(persistent=persistent) as tape:
+            tape.watch(x)
+            y = jnp.sum(w * x)
+        return {"a": tape.gradient(y, w), "b": tape.gradient(y, [x])[0]}
+
+    assert set(outputs_of(lambda x: step(x, True), X)) == {"a", "b", "named"}
+    with pytest.raises(RuntimeError, match="persistent=True"):
+        outputs_of(lambda x: step(x, False), X)
+
+
+def test_the_forward_computation_is_compiled_once():
+    def step(x):
+        w = keras.Variable(np.ones((64, 64), np.float32), name="w")
+        y = jnp.tanh(x @ w.value)
+        return {"y": y, "g": gradients(jnp.sum(y), [w])[0]}
+
+    x = np.ones((32, 64), np.float32)
+    program = Program(lambda x: (step(x), None), x)
+    text = jax.jit(program.step).lower(program.initial, x).compile().as_text()
+    assert text.count("dot(") + text.count('custom_call_target="__onednn') == 2  # forward, and one for w
