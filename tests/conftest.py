@@ -1,0 +1,79 @@
+"""What every test is held to: it leaves nothing behind."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+# Set by pytest at each phase, and by Keras and JAX when they are first imported.
+_EXPECTED_VARIABLES = {"PYTEST_CURRENT_TEST", "KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL"}
+# How long what a test has ended may take to be gone, in seconds.
+_GRACE_SECS = 3.0
+
+
+@pytest.fixture(autouse=True)
+def _leaves_nothing_behind(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test that leaks environment variables, threads, child processes, open files or sockets."""
+    before = {what: look() for what, look in _LOOKS.items()}
+    environment = dict(os.environ)
+    yield
+    leaks = {}
+    for what, look in _LOOKS.items():
+        deadline = time.monotonic() + _GRACE_SECS
+        while (left := look() - before[what]) and time.monotonic() < deadline:
+            threading.Event().wait(0.01)
+        if left:
+            leaks[what] = sorted(map(str, left))
+    os.environ.clear()
+    os.environ.update(environment)
+    if leaks:
+        pytest.fail("The test left behind " + "; ".join(f"{k}: {', '.join(v)}" for k, v in leaks.items()))
+
+
+def _variables() -> set[object]:
+    return {item for item in os.environ.items() if item[0] not in _EXPECTED_VARIABLES}
+
+
+def _threads() -> set[object]:
+    return {thread for thread in threading.enumerate() if thread.is_alive()}
+
+
+def _children() -> set[object]:
+    """The processes that were started from here and have not been waited for."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return set()  # the usual case: there is none
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, fields = stat.read_text().rpartition(")")
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has ended meanwhile
+        if int(fields.split()[1]) == os.getpid():
+            found.add(f"{name})")
+    return found
+
+
+def _open_files() -> set[object]:
+    """Sockets, and files that have a place in the file system."""
+    found = set()
+    for descriptor in Path("/proc/self/fd").iterdir():
+        try:
+            target = os.readlink(descriptor)
+        except FileNotFoundError:
+            continue  # the listing's own descriptor
+        if target.startswith("socket:") or (target[0] == "/" and not target.startswith(("/dev/", "/proc/"))):
+            found.add(f"{descriptor.name} -> {target}")
+    return found
+
+
+_LOOKS: dict[str, Callable[[], set[object]]] = {
+    "environment variables": _variables,
+    "threads": _threads,
+    "child processes": _children,
+    "open files": _open_files,
+}
