@@ -1,0 +1,156 @@
+"""Arrays to and from files in the safetensors format.
+
+The format is a little-endian uint64 that counts the bytes of a JSON header, the header, and the
+arrays' bytes one after the other. It is written here rather than by the safetensors package because
+the package loses the cause of a failed write (a full disk has no errno), writes arrays that are not
+contiguous wrongly, has no name for complex128, int4 and others, and needs a second pass over the
+bytes for a checksum. The package reads these files, which a test makes sure of.
+"""
+
+import json
+import os
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from .._errors import DamagedCheckpointError
+
+# Other types are stored as flat U8; their real type and shape stand in the manifest.
+_CODES = {
+    "bool": "BOOL",
+    "uint8": "U8",
+    "uint16": "U16",
+    "uint32": "U32",
+    "uint64": "U64",
+    "int8": "I8",
+    "int16": "I16",
+    "int32": "I32",
+    "int64": "I64",
+    "float16": "F16",
+    "float32": "F32",
+    "float64": "F64",
+    "bfloat16": "BF16",
+    "float8_e4m3fn": "F8_E4M3",
+    "float8_e5m2": "F8_E5M2",
+    "complex64": "C64",
+}
+# Small enough that the checksum finds the bytes in the processor's cache.
+_CHUNK = 1 << 20
+_ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class FileRecord:
+    """What a data file must be: its size in bytes and the CRC-32 of them all."""
+
+    bytes: int
+    crc32: int
+
+
+def dtype_named(name: str) -> np.dtype[Any]:
+    """Returns the dtype of this name: NumPy's, or one that ml_dtypes adds (bfloat16, float8...)."""
+    try:
+        return np.dtype(name)
+    except TypeError:
+        import ml_dtypes  # only for what NumPy does not know
+
+        dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return dtype
+
+
+def is_numeric(dtype: np.dtype[Any]) -> bool:
+    """Says whether an array of this dtype can be stored: numbers and booleans, ml_dtypes' included."""
+    return dtype.kind in "biufc" or dtype.isbuiltin == 2
+
+
+def write_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> FileRecord:
+    """Writes a new file with these arrays and waits until it is on the disk.
+
+    Nothing is copied unless an array is not contiguous or not little-endian, and then one at a time.
+
+    Args:
+        path: A file that does not exist.
+        arrays: Arrays of any numeric dtype and shape by key. The key ``__metadata__`` is the format's own.
+
+    Returns:
+        The size and the checksum of the file.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    # Wide types first: then every array starts at a multiple of its item's size.
+    keys = sorted(arrays, key=lambda key: -arrays[key].dtype.itemsize)
+    header = _header([(key, arrays[key]) for key in keys])
+    size, crc = 0, 0
+    with open(path, "xb", buffering=0) as file:
+        for data in (memoryview(header), *(_bytes_of(arrays[key]) for key in keys)):
+            for start in range(0, len(data), _CHUNK):
+                chunk = data[start : start + _CHUNK]
+                crc = zlib.crc32(chunk, crc)
+                size += len(chunk)
+                while chunk:
+                    chunk = chunk[file.write(chunk) :]
+        os.fsync(file.fileno())
+    return FileRecord(size, crc)
+
+
+def read_arrays(file: BinaryIO, path: str, record: FileRecord) -> dict[str, np.ndarray]:
+    """Reads a file that :func:`write_arrays` wrote, and checks its bytes.
+
+    Args:
+        file: The file, open for unbuffered reading at its start.
+        path: Its path, for messages.
+        record: What it must be.
+
+    Returns:
+        The bytes of each array by key: uint8, shape (bytes,), writable views of one buffer.
+
+    Raises:
+        DamagedCheckpointError: Its size or checksum is another.
+        OSError: It cannot be read.
+    """
+    size = os.fstat(file.fileno()).st_size
+    if size != record.bytes:
+        raise DamagedCheckpointError(f"{path} is {size} bytes long, but {record.bytes} were written.")
+    buffer = np.empty(size, np.uint8)
+    view, crc, start = buffer.data, 0, 0
+    while start < size and (count := file.readinto(view[start : start + _CHUNK])):  # type: ignore[attr-defined]
+        crc = zlib.crc32(view[start : start + count], crc)
+        start += count
+    if start < size or crc != record.crc32:
+        raise DamagedCheckpointError(
+            f"{path} has checksum {crc:08x}, but {record.crc32:08x} was written: its bytes have changed."
+        )
+    (length,) = struct.unpack_from("<Q", view)
+    header = json.loads(bytes(view[8 : 8 + length]))
+    data = buffer[8 + length :]
+    return {key: data[slice(*entry["data_offsets"])] for key, entry in header.items()}
+
+
+def _header(arrays: list[tuple[str, np.ndarray]]) -> bytes:
+    """The length and the JSON header of a file that holds these arrays in this order."""
+    entries: dict[str, Any] = {}
+    offset = 0
+    for key, array in arrays:
+        code = _CODES.get(array.dtype.name)
+        shape = [array.nbytes] if code is None else list(array.shape)
+        entries[key] = {
+            "dtype": code or "U8",
+            "shape": shape,
+            "data_offsets": [offset, offset + array.nbytes],
+        }
+        offset += array.nbytes
+    text = json.dumps(entries, separators=(",", ":")).encode()
+    text += b" " * (-(8 + len(text)) % _ALIGNMENT)
+    return struct.pack("<Q", len(text)) + text
+
+
+def _bytes_of(array: np.ndarray) -> memoryview:
+    """The array's bytes in C order, little-endian: a view where that is possible."""
+    if array.dtype.byteorder == ">":
+        array = array.astype(array.dtype.newbyteorder("<"))
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data

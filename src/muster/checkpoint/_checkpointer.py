@@ -1,0 +1,162 @@
+"""Saving in the background, and deleting what is no longer to be kept."""
+
+import itertools
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from .._errors import CheckpointError
+from ._layout import delete_checkpoint, is_whole, list_checkpoints, scan
+from ._retention import check_retention, retain
+from ._write import Snapshot, take_snapshot, write_snapshot
+
+_logger = logging.getLogger(__name__)
+
+
+class Checkpointer:
+    """The one writer of a directory's checkpoints.
+
+    A save returns at once and is written on a thread; at most one is under way, so that no more than
+    one set of arrays is held. An error of a save in the background is raised by the next call of
+    ``save``, ``wait`` or ``close``. A process that ends normally finishes the save under way.
+
+    Source: tensorflow/python/training/saver.py, ``Saver``.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        max_to_keep: int | None = 5,
+        keep_every_n_hours: float = 10000.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Makes the directory if it is missing, and tries to write in it.
+
+        Args:
+            directory: Where the checkpoints lie.
+            max_to_keep: How many of the newest stay; 0 or None: all.
+            keep_every_n_hours: Of the older ones, one stays for each period of so many hours.
+            clock: Gives the time in seconds since the epoch.
+
+        Raises:
+            ValueError: An argument is out of range.
+            CheckpointError: The directory cannot be made or written.
+        """
+        check_retention(max_to_keep, keep_every_n_hours)
+        self._directory = os.fspath(directory)
+        self._max_to_keep = max_to_keep
+        self._keep_every_n_hours = keep_every_n_hours
+        self._clock = clock
+        try:
+            os.makedirs(self._directory, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self._directory):
+                pass
+        except OSError as exc:
+            raise CheckpointError(
+                f"Checkpoints cannot be written to {self._directory}: {exc.strerror}. "
+                "Choose a directory that can be written."
+            ) from exc
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="muster-checkpoint")
+        self._pending: Future[None] | None = None
+        self._swept = False
+        self._closed = False
+
+    def save(
+        self,
+        step: int,
+        variables: Mapping[str, np.ndarray],
+        metadata: Mapping[str, Any],
+        *,
+        wait: bool = False,
+    ) -> None:
+        """Starts to write a checkpoint; waits first for the one under way.
+
+        Args:
+            step: The global step, >= 0.
+            variables: Arrays of any shape and numeric dtype by name. They are not copied: they must
+                not change until the save is done.
+            metadata: JSON. It is copied.
+            wait: Whether to wait until it is on the disk.
+
+        Raises:
+            ValueError: A step or a name that cannot be stored.
+            TypeError: An array that is not numeric, or metadata that is not JSON.
+            CheckpointError: An earlier save failed (this one was not started), or this is closed, or
+                with ``wait`` this save failed.
+        """
+        if self._closed:
+            raise CheckpointError(f"The checkpointer of {self._directory} is closed.")
+        snapshot = take_snapshot(step, variables, metadata)
+        self.wait()
+        self._pending = self._thread.submit(self._write, snapshot, self._clock())
+        if wait:
+            self.wait()
+
+    def wait(self) -> None:
+        """Waits until the save under way is on the disk.
+
+        Raises:
+            CheckpointError: It failed; nothing of it is left, and the others are untouched.
+        """
+        if self._pending is not None:
+            pending = self._pending
+            pending.exception()  # an interrupted wait leaves it pending
+            self._pending = None
+            pending.result()
+
+    def close(self) -> None:
+        """Waits for the save under way and ends the thread. May be called again.
+
+        Raises:
+            CheckpointError: The save failed.
+        """
+        self._closed = True
+        try:
+            self.wait()
+        finally:
+            self._thread.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except CheckpointError as exc:
+            if error is None:
+                raise
+            # The error under way is the one to tell.
+            _logger.error("%s", exc)
+
+    def _write(self, snapshot: Snapshot, now: float) -> None:
+        if not self._swept:
+            # Directories without a manifest: a process was killed while it wrote or deleted them.
+            self._delete(*itertools.filterfalse(is_whole, scan(self._directory)))
+            self._swept = True
+        write_snapshot(self._directory, snapshot, now)
+        if self._max_to_keep:
+            doomed = retain(
+                list_checkpoints(self._directory),
+                max_to_keep=self._max_to_keep,
+                keep_every_n_hours=self._keep_every_n_hours,
+                current=snapshot.step,
+            )
+            self._delete(*(info.path for info in doomed))
+
+    def _delete(self, *paths: str) -> None:
+        for path in paths:
+            try:
+                delete_checkpoint(path)
+            except OSError as exc:
+                # The save itself is good: training goes on.
+                _logger.warning("The old checkpoint %s cannot be deleted: %s.", path, exc)

@@ -1,0 +1,138 @@
+"""The manifest: what a checkpoint holds, where, and the checksums of it all.
+
+``manifest.json`` is one JSON object in two parts: the first line holds the CRC-32 of every byte
+after it, and is the same in every version of the format; the rest is the contents.
+"""
+
+import json
+import os
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
+from ._arrays import FileRecord
+
+FILE_NAME = "manifest.json"
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows ``start`` to ``stop`` (excluded) of a variable: an array in a data file.
+
+    A variable of several pieces is cut along its first dimension. One that is not cut is one piece
+    from 0 to the length of that dimension, or to 1 where it has none.
+    """
+
+    file: str
+    key: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class VariableRecord:
+    """A logical variable, whole: its shape, its dtype's name and the pieces it lies in."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The contents of a checkpoint.
+
+    Attributes:
+        step: The global step.
+        time: When it was written, in seconds since the epoch.
+        started: When the first checkpoint of this directory was written: retention counts hours from
+            there, also after that checkpoint is gone.
+        variables: By name, in the order in which they were given.
+        files: The data files by their name in the directory.
+        metadata: What the caller gave: JSON.
+    """
+
+    step: int
+    time: float
+    started: float
+    variables: Mapping[str, VariableRecord]
+    files: Mapping[str, FileRecord]
+    metadata: Mapping[str, Any]
+
+
+def encode(manifest: Manifest) -> bytes:
+    """The bytes of the manifest's file."""
+    # Member by member: asdict would copy all of the metadata.
+    contents = {
+        "format": FORMAT,
+        "step": manifest.step,
+        "time": manifest.time,
+        "started": manifest.started,
+        "variables": {name: asdict(record) for name, record in manifest.variables.items()},
+        "files": {name: asdict(record) for name, record in manifest.files.items()},
+        "metadata": manifest.metadata,
+    }
+    body = json.dumps(contents, separators=(",", ":")).encode()[1:] + b"\n"
+    return b'{"crc32": "%08x",\n' % zlib.crc32(body) + body
+
+
+def decode(data: bytes, path: str) -> Manifest:
+    """Reads a manifest's bytes.
+
+    Args:
+        data: The bytes.
+        path: The file's path, for messages.
+
+    Raises:
+        DamagedCheckpointError: They are not what was written.
+        CheckpointError: They were written in a format that this version does not know.
+    """
+    first, _, body = data.partition(b"\n")
+    if first != b'{"crc32": "%08x",' % zlib.crc32(body):
+        raise DamagedCheckpointError(f"{path} does not match its checksum: its bytes have changed.")
+    contents = json.loads(b"{" + body)
+    if contents["format"] != FORMAT:
+        raise CheckpointError(
+            f"{path} has format {contents['format']!r}, but this version of muster reads format {FORMAT}. "
+            "Use the version that wrote it, or a newer one."
+        )
+    return Manifest(
+        step=contents["step"],
+        time=contents["time"],
+        started=contents["started"],
+        variables={
+            name: VariableRecord(
+                tuple(entry["shape"]), entry["dtype"], tuple(Piece(**piece) for piece in entry["pieces"])
+            )
+            for name, entry in contents["variables"].items()
+        },
+        files={name: FileRecord(**entry) for name, entry in contents["files"].items()},
+        metadata=contents["metadata"],
+    )
+
+
+def read_bytes(checkpoint: str) -> bytes:
+    """Returns the bytes of the manifest in a checkpoint's directory.
+
+    Raises:
+        CheckpointNotFoundError: There is none.
+        CheckpointError: It cannot be read.
+    """
+    try:
+        with open(os.path.join(checkpoint, FILE_NAME), "rb") as file:
+            return file.read()
+    except (FileNotFoundError, NotADirectoryError) as exc:
+        raise CheckpointNotFoundError(
+            f"There is no checkpoint at {checkpoint}: it has no {FILE_NAME}. "
+            "list_checkpoints(directory) names those that there are."
+        ) from exc
+    except OSError as exc:
+        raise CheckpointError(f"The checkpoint at {checkpoint} cannot be read: {exc}.") from exc
+
+
+def read_manifest(checkpoint: str) -> Manifest:
+    """Reads the manifest in a checkpoint's directory; raises as read_bytes and decode do."""
+    return decode(read_bytes(checkpoint), os.path.join(checkpoint, FILE_NAME))

@@ -1,0 +1,170 @@
+"""Reading checkpoints, also while another process writes and deletes them."""
+
+import logging
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
+from ._arrays import dtype_named, read_arrays
+from ._layout import is_whole, scan
+from ._manifest import FILE_NAME, Manifest, VariableRecord, decode, read_bytes, read_manifest
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint that was read.
+
+    Attributes:
+        path: Its directory.
+        step: The global step.
+        variables: The arrays by name, whole and writable. They may share one buffer, which lives as
+            long as any of them: copy what is to be kept for long.
+        metadata: What was given when it was written.
+    """
+
+    path: str
+    step: int
+    variables: dict[str, np.ndarray]
+    metadata: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class VariableInfo:
+    """The shape of a variable and the name of its dtype."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Returns the metadata of a checkpoint, without reading its arrays.
+
+    Raises:
+        CheckpointNotFoundError: There is no checkpoint at this path.
+        DamagedCheckpointError: Its manifest is not what was written.
+        CheckpointError: It cannot be read, or has an unknown format.
+    """
+    return dict(read_manifest(os.fspath(path)).metadata)
+
+
+def list_variables(path: str | os.PathLike[str]) -> dict[str, VariableInfo]:
+    """Returns the variables of a checkpoint by name, without reading its arrays.
+
+    Source: tensorflow/python/training/checkpoint_utils.py, ``list_variables``; with dtypes.
+
+    Raises:
+        CheckpointNotFoundError: There is no checkpoint at this path.
+        DamagedCheckpointError: Its manifest is not what was written.
+        CheckpointError: It cannot be read, or has an unknown format.
+    """
+    variables = read_manifest(os.fspath(path)).variables
+    return {name: VariableInfo(record.shape, record.dtype) for name, record in variables.items()}
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
+    """Reads a checkpoint and checks every byte of it.
+
+    Raises:
+        CheckpointNotFoundError: There is no checkpoint at this path, or it was deleted meanwhile.
+        DamagedCheckpointError: A file is missing or is not what was written.
+        CheckpointError: It cannot be read, or has an unknown format.
+    """
+    path = os.fspath(path)
+    while True:
+        data = read_bytes(path)
+        manifest = decode(data, os.path.join(path, FILE_NAME))
+        try:
+            return Checkpoint(path, manifest.step, _read_variables(path, manifest), dict(manifest.metadata))
+        except OSError as exc:
+            # Its writer deletes or replaces the manifest before the data. So if the manifest is no
+            # longer the one that was read, look again; if it is, something is wrong.
+            if read_bytes(path) != data:
+                continue
+            if isinstance(exc, FileNotFoundError):
+                raise DamagedCheckpointError(f"{exc.filename} is missing.") from exc
+            raise CheckpointError(f"The checkpoint at {path} cannot be read: {exc}.") from exc
+
+
+def restore_latest(directory: str | os.PathLike[str]) -> Checkpoint | None:
+    """Reads the newest checkpoint that is as it was written; a damaged one is skipped with a warning.
+
+    Returns:
+        The checkpoint, or None if the directory has none.
+
+    Raises:
+        DamagedCheckpointError: There are checkpoints, and all are damaged.
+        CheckpointError: One cannot be read for another reason, or has an unknown format.
+    """
+    directory = os.fspath(directory)
+    while True:
+        damaged: dict[str, DamagedCheckpointError] = {}
+        try:
+            checkpoint = _newest_undamaged(directory, damaged)
+        except CheckpointNotFoundError:
+            continue  # deleted since the directory was listed, because there are newer ones
+        if checkpoint is None and damaged:
+            reasons = "; ".join(f"{path}: {exc}" for path, exc in damaged.items())
+            raise DamagedCheckpointError(
+                f"Every checkpoint in {directory} is damaged ({reasons}). "
+                "Put one back from a copy, or train into another directory."
+            )
+        if checkpoint is not None:
+            for path, exc in damaged.items():
+                _logger.warning(
+                    "Checkpoint %s is damaged and was skipped (%s). Using %s instead.",
+                    path,
+                    exc,
+                    checkpoint.path,
+                )
+        return checkpoint
+
+
+def _newest_undamaged(directory: str, damaged: dict[str, DamagedCheckpointError]) -> Checkpoint | None:
+    for path in filter(is_whole, reversed(scan(directory))):
+        try:
+            return read_checkpoint(path)
+        except DamagedCheckpointError as exc:
+            damaged[path] = exc
+    return None
+
+
+def _read_variables(path: str, manifest: Manifest) -> dict[str, np.ndarray]:
+    with ExitStack() as stack:
+        # All are opened before any is read: what is deleted from now on can still be read.
+        opened = {
+            name: stack.enter_context(open(os.path.join(path, name), "rb", buffering=0))
+            for name in manifest.files
+        }
+        files = {
+            name: read_arrays(opened[name], os.path.join(path, name), record)
+            for name, record in manifest.files.items()
+        }
+    return {name: _assemble(path, name, record, files) for name, record in manifest.variables.items()}
+
+
+def _assemble(
+    path: str, name: str, record: VariableRecord, files: Mapping[str, Mapping[str, np.ndarray]]
+) -> np.ndarray:
+    """Puts a variable together from its pieces: a view if there is one, else a new array."""
+    dtype = dtype_named(record.dtype)
+    pieces = sorted(record.pieces, key=lambda piece: piece.start)
+    ends = [0, *(piece.stop for piece in pieces)]
+    rows = record.shape[0] if record.shape else 1
+    if [piece.start for piece in pieces] != ends[:-1] or ends[-1] != rows:
+        spans = ", ".join(f"{piece.start}:{piece.stop}" for piece in pieces)
+        raise DamagedCheckpointError(
+            f"{path}: the {rows} rows of {name!r} are not covered once each by {spans}."
+        )
+    arrays = [
+        files[piece.file][piece.key].view(dtype).reshape((piece.stop - piece.start, *record.shape[1:]))
+        for piece in pieces
+    ]
+    array = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+    return array.reshape(record.shape)

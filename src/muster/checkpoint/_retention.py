@@ -1,0 +1,60 @@
+"""Which checkpoints to keep: a function of what lies on the disk, so that it survives a restart."""
+
+import math
+from collections.abc import Sequence
+
+from ._layout import CheckpointInfo
+
+
+def check_retention(max_to_keep: int | None, keep_every_n_hours: float) -> None:
+    """Raises ValueError if these are no arguments for :func:`retain`."""
+    if max_to_keep is not None and max_to_keep < 0:
+        raise ValueError(f"max_to_keep is {max_to_keep}; give a number >= 0, or None to keep all.")
+    if not keep_every_n_hours > 0:
+        raise ValueError(f"keep_every_n_hours is {keep_every_n_hours}; give a number of hours > 0.")
+
+
+def retain(
+    infos: Sequence[CheckpointInfo],
+    *,
+    max_to_keep: int | None,
+    keep_every_n_hours: float,
+    current: int | None = None,
+) -> list[CheckpointInfo]:
+    """Chooses the checkpoints to delete.
+
+    The newest ``max_to_keep`` stay. Time is cut into periods of ``keep_every_n_hours`` from when the
+    directory's first checkpoint was written; of the older ones the first of each period stays too,
+    but none of the first period.
+
+    Source: tensorflow/python/training/saver.py, ``Saver._MaybeDeleteOldCheckpoints``. Departs in
+    that it looks at everything on the disk and not at what this process wrote: a lowered
+    ``max_to_keep`` catches up, and periods go on over a restart.
+
+    Args:
+        infos: The checkpoints of one directory in any order.
+        max_to_keep: How many of the newest stay; 0 or None: all.
+        keep_every_n_hours: The length of a period in hours.
+        current: The step that was written last; it stays even if there are higher ones, which
+            happens after a fall back to an older checkpoint.
+
+    Returns:
+        Those to delete, in ascending order of step; never the newest.
+
+    Raises:
+        ValueError: An argument is out of range.
+    """
+    check_retention(max_to_keep, keep_every_n_hours)
+    if not max_to_keep or not infos:
+        return []
+    started = min(info.started for info in infos)
+    periods_kept = {0, -1}  # a checkpoint written at the very start, and the first period
+    doomed = []
+    for info in sorted(infos, key=lambda info: info.step)[:-max_to_keep]:
+        period = math.ceil((info.time - started) / (keep_every_n_hours * 3600)) - 1
+        if info.step == current:
+            continue
+        if period in periods_kept:
+            doomed.append(info)
+        periods_kept.add(period)
+    return doomed

@@ -1,0 +1,182 @@
+"""Writing a checkpoint: data first, manifest last, nothing half done left behind."""
+
+import errno
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._errors import CheckpointError
+from ._arrays import is_numeric, write_arrays
+from ._layout import checkpoint_path, is_whole, scan
+from ._manifest import FILE_NAME, Manifest, Piece, VariableRecord, encode, read_manifest
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a checkpoint is to hold, checked: writing it can only fail for the disk's sake."""
+
+    step: int
+    variables: Mapping[str, np.ndarray]
+    metadata: Mapping[str, Any]
+
+
+def take_snapshot(step: int, variables: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> Snapshot:
+    """Checks what a checkpoint is to hold, and copies the metadata, but not the arrays.
+
+    Raises:
+        ValueError: A step or a name that cannot be stored.
+        TypeError: An array that is not numeric, or metadata that is not JSON.
+    """
+    if isinstance(step, bool) or not isinstance(step, int | np.integer) or step < 0:
+        raise ValueError(f"The step of a checkpoint must be an integer >= 0, not {step!r}.")
+    arrays = {}
+    for name, value in variables.items():
+        _check_name(name)
+        arrays[name] = np.asarray(value)
+        if not is_numeric(arrays[name].dtype):
+            raise TypeError(
+                f"Variable {name!r} has dtype {arrays[name].dtype}; a checkpoint holds numbers and booleans."
+            )
+    try:
+        copied = json.loads(json.dumps(dict(metadata)))
+    except (TypeError, ValueError) as exc:
+        raise TypeError(f"The metadata of a checkpoint must be JSON: {exc}.") from exc
+    return Snapshot(int(step), arrays, copied)
+
+
+def write_checkpoint(
+    directory: str | os.PathLike[str],
+    step: int,
+    variables: Mapping[str, np.ndarray],
+    metadata: Mapping[str, Any],
+    *,
+    now: float | None = None,
+) -> str:
+    """Writes a checkpoint and waits until it is on the disk.
+
+    A reader finds it whole or not at all. If there is one of the same step, the new data is written
+    beside the old, and replacing the manifest changes over from one to the other at once.
+
+    Args:
+        directory: Where the checkpoints lie; made if it is missing.
+        step: The global step, >= 0.
+        variables: Arrays of any shape and numeric dtype by name, whole (not per replica).
+        metadata: JSON; tuples come back as lists.
+        now: The time to record, in seconds since the epoch; None: the clock's.
+
+    Returns:
+        The path of the checkpoint.
+
+    Raises:
+        ValueError: A step or a name that cannot be stored.
+        TypeError: An array that is not numeric, or metadata that is not JSON.
+        CheckpointError: It cannot be written; nothing of it is left, and the others are untouched.
+    """
+    snapshot = take_snapshot(step, variables, metadata)
+    return write_snapshot(os.fspath(directory), snapshot, time.time() if now is None else now)
+
+
+def write_snapshot(directory: str, snapshot: Snapshot, now: float) -> str:
+    """Writes a snapshot; :func:`write_checkpoint` says how."""
+    path = checkpoint_path(directory, snapshot.step)
+    # A name of its own: a reader that still has the old manifest never opens the new data.
+    data_name = f"variables-{secrets.token_hex(4)}.safetensors"
+    data_path = os.path.join(path, data_name)
+    manifest_path = os.path.join(path, FILE_NAME)
+    try:
+        os.makedirs(path, exist_ok=True)
+        with ExitStack() as undo:
+            if is_whole(path):
+                undo.callback(_remove_files, data_path, manifest_path + ".tmp")
+            else:
+                undo.callback(shutil.rmtree, path, ignore_errors=True)
+            manifest = Manifest(
+                step=snapshot.step,
+                time=now,
+                started=min(now, _started(directory, now)),
+                variables={
+                    name: _record(array, data_name, name) for name, array in snapshot.variables.items()
+                },
+                files={data_name: write_arrays(data_path, snapshot.variables)},
+                metadata=snapshot.metadata,
+            )
+            with open(manifest_path + ".tmp", "wb") as file:
+                file.write(encode(manifest))
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(manifest_path + ".tmp", manifest_path)
+            undo.pop_all()  # it exists now, whatever happens
+        _sync_directory(path)
+        _sync_directory(directory)
+        # What an earlier checkpoint of this step left, or a process that was killed over it.
+        litter = set(os.listdir(path)) - {FILE_NAME, *manifest.files}
+    except OSError as exc:
+        raise CheckpointError(_explain(path, snapshot, exc)) from exc
+    _remove_files(*(os.path.join(path, name) for name in litter))
+    return path
+
+
+def _check_name(name: str) -> None:
+    try:
+        name.encode()
+    except UnicodeEncodeError as exc:
+        raise ValueError(f"The name of a variable must be Unicode text, not {name!r}.") from exc
+    if name == "__metadata__":
+        raise ValueError("A variable cannot be called '__metadata__': the safetensors format reserves it.")
+
+
+def _record(array: np.ndarray, file: str, key: str) -> VariableRecord:
+    rows = array.shape[0] if array.ndim else 1
+    return VariableRecord(array.shape, array.dtype.name, (Piece(file, key, 0, rows),))
+
+
+def _started(directory: str, now: float) -> float:
+    """When the first checkpoint of the directory was written, as the newest readable one says."""
+    for path in filter(is_whole, reversed(scan(directory))):
+        try:
+            return read_manifest(path).started
+        except CheckpointError:
+            continue
+    return now
+
+
+def _sync_directory(path: str) -> None:
+    """Waits until the names in a directory are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as exc:
+        # Mounted object stores have nothing to wait for, and say so in these ways.
+        if exc.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _remove_files(*paths: str) -> None:
+    """Removes what is there of these files; what cannot be removed is only litter."""
+    for path in paths:
+        try:
+            os.unlink(path)
+        except OSError:
+            continue
+
+
+def _explain(path: str, snapshot: Snapshot, exc: OSError) -> str:
+    needed = sum(array.nbytes for array in snapshot.variables.values())
+    try:
+        free = f"{shutil.disk_usage(os.path.dirname(path) or '.').free} bytes are free"
+    except OSError:
+        free = "how much is free there is unknown"
+    return (
+        f"The checkpoint {path} was not written: {exc.strerror or exc}. "
+        f"It needs {needed} bytes, and {free}. Earlier checkpoints are untouched."
+    )
