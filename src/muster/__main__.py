@@ -1,1 +1,61 @@
-"""The command ``muster``."""
+"""The command ``muster``, also ``python -m muster``: looks at what training has left behind."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from muster._errors import MusterError
+from muster._version import __version__
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        arguments: The words after ``muster``; None: those that the process was started with.
+
+    Returns:
+        0 if all is well, 1 if something was found wanting (no checkpoint, a damaged one), 2 if the
+        arguments make no sense, as argparse has it.
+    """
+    given = _parser().parse_args(arguments)
+    # Imported late: `muster --help` must not wait for NumPy.
+    from muster._inspect import inspect_model_dir
+
+    try:
+        return inspect_model_dir(given.model_dir, step=given.step, variables=given.variables)
+    except MusterError as exc:
+        print(f"muster: {exc}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader of the output has seen enough: `muster inspect … | head`. Python would complain again
+        # when it flushes at exit.
+        sys.stdout = None  # type: ignore[assignment]
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="muster",
+        description="Train one Keras 3 model on JAX with the names of tf.estimator and tf.distribute.",
+    )
+    parser.add_argument("--version", action="version", version=f"muster {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    inspect = commands.add_parser(
+        "inspect",
+        help="list the checkpoints of a model directory",
+        description="List the checkpoints of a model directory: step, time, size, and whether each is whole.",
+        epilog="Exit code: 0 if all checkpoints are whole, 1 if there are none or one is damaged.",
+    )
+    inspect.add_argument("model_dir", metavar="MODEL_DIR", help="the model_dir of an Estimator")
+    inspect.add_argument(
+        "--variables", action="store_true", help="list names, shapes and dtypes of one checkpoint's variables"
+    )
+    inspect.add_argument(
+        "--step", type=int, metavar="N", help="the checkpoint to look at (default: the newest)"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""What ``muster inspect`` prints: the checkpoints of a model directory."""
+
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from muster._errors import DamagedCheckpointError
+from muster.checkpoint import (
+    CheckpointInfo,
+    list_checkpoints,
+    list_variables,
+    read_checkpoint,
+    read_metadata,
+)
+
+_WIDEST_VALUE = 100
+
+
+def inspect_model_dir(model_dir: str, *, step: int | None, variables: bool) -> int:
+    """Print what lies in a model directory.
+
+    Every byte of the checkpoints that are listed is read and checked.
+
+    Args:
+        model_dir: the directory.
+        step: the one checkpoint to look at; None for all of them.
+        variables: whether to list the variables of that one, or of the newest.
+
+    Returns:
+        The exit code of the command.
+
+    Raises:
+        CheckpointError: the directory or a file in it cannot be read.
+    """
+    if not os.path.isdir(model_dir):
+        return _complain(f"{model_dir} is not a directory: give the model_dir of an Estimator.", 2)
+    infos = list_checkpoints(model_dir)
+    if not infos:
+        return _complain(f"There is no checkpoint in {model_dir}.", 1)
+    if step is not None:
+        there = ", ".join(str(info.step) for info in infos)
+        infos = [info for info in infos if info.step == step]
+        if not infos:
+            return _complain(f"There is no checkpoint of step {step} in {model_dir}. There are: {there}.", 1)
+    damage = {info.step: problem for info in infos if (problem := _problem(info)) is not None}
+    rows = [
+        (
+            str(info.step),
+            time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(info.time)),
+            _bytes(_size_of(info.path)),
+            "damaged" if info.step in damage else "whole",
+        )
+        for info in infos
+    ]
+    _print_table(("step", "written", "size", "state"), rows, right={0, 2})
+    for problem in damage.values():
+        print(f"Damaged: {problem}")
+    chosen = infos[-1]
+    if chosen.step not in damage:
+        _print_contents(chosen, variables)
+    return 1 if damage else 0
+
+
+def _problem(info: CheckpointInfo) -> str | None:
+    """What is wrong with a checkpoint's bytes, or None."""
+    try:
+        read_checkpoint(info.path)
+    except DamagedCheckpointError as exc:
+        return str(exc)
+    return None
+
+
+def _print_contents(info: CheckpointInfo, variables: bool) -> None:
+    found = list_variables(info.path)
+    count = sum(math.prod(variable.shape) for variable in found.values())
+    print(f"\nStep {info.step} has {len(found)} variables with {count:,} values.")
+    for key, value in _metadata_lines(read_metadata(info.path)):
+        print(f"{key}: {value}")
+    if variables:
+        print()
+        _print_table(
+            ("variable", "shape", "dtype"),
+            [(name, _shape(each.shape), each.dtype) for name, each in found.items()],
+        )
+
+
+def _metadata_lines(metadata: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """The rest of a checkpoint, such as the position in the input: a line for each entry, cut short."""
+    for key, value in metadata.items():
+        text = json.dumps(value)
+        yield key, text if len(text) <= _WIDEST_VALUE else f"{text[:_WIDEST_VALUE]}…"
+
+
+def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> None:
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    for row in (head, *rows):
+        cells = [
+            cell.rjust(width) if i in right else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        print("  ".join(cells).rstrip())
+
+
+def _size_of(directory: str) -> int:
+    """The bytes of a checkpoint's files."""
+    return sum(entry.stat().st_size for entry in os.scandir(directory))
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return f"({', '.join(map(str, shape))})"
+
+
+def _complain(message: str, code: int) -> int:
+    print(f"muster: {message}", file=sys.stderr)
+    return code
