@@ -1,6 +1,7 @@
 """The command ``muster``, also ``python -m muster``: looks at what training has left behind."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -23,14 +24,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from muster._inspect import inspect_model_dir
 
     try:
-        return inspect_model_dir(given.model_dir, step=given.step, variables=given.variables)
+        code = inspect_model_dir(given.model_dir, step=given.step, variables=given.variables)
+        sys.stdout.flush()
+        return code
     except MusterError as exc:
         print(f"muster: {exc}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # The reader of the output has seen enough: `muster inspect … | head`. Python would complain again
-        # when it flushes at exit.
-        sys.stdout = None  # type: ignore[assignment]
+        # Whoever reads the output has seen enough, as in `muster inspect … | head`. Python flushes once more
+        # at exit, and must not find the closed pipe then.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
 
