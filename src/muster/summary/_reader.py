@@ -1,0 +1,70 @@
+"""Reading event files."""
+
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .._errors import SummaryError
+from ._messages import SessionLog, parse_event
+from ._records import read_records
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Event:
+    """A value of an event file.
+
+    Attributes:
+        step: The global step.
+        wall_time: When it was written, in seconds since the epoch.
+        tag: What it is called; ``session_log`` for a session log.
+        value: A scalar (float), a text (str), or the path in a session log.
+        status: What a session log says; None for everything else.
+    """
+
+    step: int
+    wall_time: float
+    tag: str
+    value: float | str
+    status: SessionLog | None = None
+
+
+def read_events(logdir: str | os.PathLike[str]) -> Iterator[Event]:
+    """Yields the scalars, texts and session logs of a directory's event files, in order.
+
+    A file is read up to where it ends or was damaged (with a warning); a record that was cut off by
+    the death of its writer is not there. A directory that does not exist has no events.
+
+    Raises:
+        SummaryError: A file cannot be read.
+    """
+    logdir = os.fspath(logdir)
+    names = os.listdir(logdir) if os.path.isdir(logdir) else []
+    for name in sorted(name for name in names if "tfevents" in name):
+        path = os.path.join(logdir, name)
+        try:
+            with open(path, "rb") as file:
+                records = read_records(file)
+                while (record := _next(records)) is not None:
+                    yield from _events(record)
+        except OSError as exc:
+            raise SummaryError(f"{path} cannot be read: {exc.strerror}.") from exc
+
+
+def _next(records: Iterator[bytes]) -> bytes | None:
+    try:
+        return next(records, None)
+    except SummaryError as exc:
+        _logger.warning("%s The rest of the file is left out.", exc)
+        return None
+
+
+def _events(record: bytes) -> Iterator[Event]:
+    wall_time, step, values, log = parse_event(record)
+    for tag, value in values:
+        yield Event(step, wall_time, tag, value)
+    if log is not None:
+        status, path = log
+        yield Event(step, wall_time, "session_log", path, status)
