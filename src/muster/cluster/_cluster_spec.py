@@ -45,10 +45,11 @@ class ClusterSpec:
         return list(self._jobs)
 
     def as_dict(self) -> dict[str, list[str] | dict[int, str]]:
-        """Return job -> list of addresses, or a dict from index to address where the indices have holes."""
+        """Return job -> list of addresses; where it is empty or has holes, a dict from index to address."""
         dense: dict[str, list[str] | dict[int, str]] = {}
         for job, tasks in self._jobs.items():
-            dense[job] = list(tasks.values()) if list(tasks) == list(range(len(tasks))) else dict(tasks)
+            whole = tasks and list(tasks) == list(range(len(tasks)))
+            dense[job] = list(tasks.values()) if whole else dict(tasks)
         return dense
 
     def num_tasks(self, job_name: str) -> int:

@@ -1,6 +1,5 @@
 """Checks of arguments that several parts of the Estimator share."""
 
-import math
 import numbers
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -43,7 +42,7 @@ def check_number(
         return value
     if not number.is_integer():
         raise ValueError(f"{name} must be a whole number, given: {value!r}.")
-    return math.trunc(value)
+    return int(value) if isinstance(value, numbers.Integral) else int(number)
 
 
 def check_steps(name: str, value: object) -> int | None:

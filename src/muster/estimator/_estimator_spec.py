@@ -1,6 +1,7 @@
 """What a model_fn returns: `EstimatorSpec`, and the outputs that an exported model has."""
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
@@ -186,7 +187,7 @@ def _scalar_loss(loss: Any, mode: ModeKeys) -> Any:
         return None
     if not _is_array(loss):
         raise TypeError(f"loss must be Tensor, given: {loss}")
-    if loss.size != 1:
+    if math.prod(loss.shape) != 1:
         raise ValueError(f"Loss must be scalar, given: {loss}. Reduce it to its mean over the batch.")
     return jnp.reshape(loss.value if isinstance(loss, keras.Variable) else loss, ())
 

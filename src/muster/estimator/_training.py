@@ -152,8 +152,8 @@ def refuse_server(config: RunConfig) -> Server:
     others = sum(map(cluster.num_tasks, cluster.jobs)) - 1
     raise MusterError(
         f"{Task(config.task_type, config.task_id)} cannot train together with the {others} other tasks of "
-        f"its cluster: parameter servers are not available yet. Given: {cluster}. Train in one process: unset "
-        "TF_CONFIG, or leave only the chief in its cluster. An evaluator may follow it."
+        f"its cluster: parameter servers are not available yet. Given: {cluster}. Train in one process: "
+        "unset TF_CONFIG, or leave only the chief in its cluster. An evaluator may follow it."
     )
 
 

@@ -1,0 +1,89 @@
+"""TF_CONFIG is read, written and checked; what is wrong with it is said."""
+
+import json
+
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+
+from muster import MusterError
+from muster.cluster import ClusterSpec, Task, TFConfig, placement
+
+names = st.text(min_size=1, max_size=5)
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> TFConfig:
+    addresses = draw(st.lists(names, min_size=1, max_size=6, unique=True))
+    jobs = draw(st.lists(names, min_size=len(addresses), max_size=len(addresses)))
+    indices = draw(st.permutations(range(len(addresses))))
+    cluster: dict[str, dict[int, str]] = {}
+    for job, index, address in zip(jobs, indices, addresses, strict=True):
+        cluster.setdefault(job, {})[index] = address
+    return TFConfig(
+        cluster=ClusterSpec(cluster),
+        task_type=draw(st.none() | names),
+        task_index=draw(st.none() | st.integers(0, 9)),
+        environment=draw(st.none() | names),
+        session_master=draw(st.none() | st.text(max_size=3)),
+        service=draw(st.none() | st.dictionaries(names, st.integers())),
+        model_dir=draw(st.none() | names),
+    )
+
+
+@hypothesis.given(configs())
+def test_what_is_written_is_read_back(config: TFConfig) -> None:
+    assert TFConfig.parse(config.to_json()) == config
+
+
+def test_absent_is_empty() -> None:
+    assert TFConfig.from_environ({}) == TFConfig()
+    assert not TFConfig().cluster
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "TF_CONFIG is not JSON"),
+        ("{'cluster': {}}", "TF_CONFIG is not JSON"),
+        ("[]", "TF_CONFIG must be a JSON object"),
+        ('{"cluster": {"worker": ["a:1", "b:1", "a:1"]}}', "'a:1' to worker 0 and worker 2"),
+        ('{"cluster": {"chief": ["a:1"], "ps": {"3": "a:1"}}}', "'a:1' to chief 0 and ps 3"),
+        ('{"task": "worker"}', '"task" in TF_CONFIG must be an object'),
+        ('{"task": {"index": {}}}', "must be a whole number, given: {}"),
+        ('{"rpc_layer": 3}', '"rpc_layer" in TF_CONFIG must be text, given: 3'),
+    ],
+)
+def test_wrong_text_is_an_error(text: str, says: str) -> None:
+    with pytest.raises(ValueError, match=".") as raised:
+        TFConfig.parse(text)
+    assert isinstance(raised.value, MusterError)
+    assert says in str(raised.value)
+
+
+def test_a_missing_task_is_an_error() -> None:
+    with pytest.raises(ValueError, match="does not say which task"):
+        TFConfig(task_type="worker").task  # noqa: B018
+    assert TFConfig(task_type="worker", task_index=2).task == Task("worker", 2)
+    assert str(Task("worker", 2)) == "worker 2"
+
+
+def test_without_a_chief_worker_0_is_the_chief_if_that_is_allowed() -> None:
+    cluster = ClusterSpec({"ps": ["p:1"], "evaluator": ["e:1"], "worker": ["a:1", "b:1"]})
+    places = [
+        placement(TFConfig(cluster=cluster, task_type=task, task_index=index), chief_required=False)
+        for task, index in (("worker", 0), ("worker", 1), ("ps", 0))
+    ]
+    assert [place.is_chief for place in places] == [True, False, False]
+    assert [place.global_id_in_cluster for place in places] == [0, 1, 3]
+    assert {place.num_worker_replicas for place in places} == {2}
+
+
+def test_the_same_cluster_has_the_same_hash() -> None:
+    one, other = ClusterSpec({"a": ["x", "y"], "b": ["z"]}), ClusterSpec({"b": ["z"], "a": {1: "y", 0: "x"}})
+    assert one == other
+    assert len({one, other, ClusterSpec({})}) == 2
+    assert json.loads(TFConfig(cluster=one).to_json()) == {
+        "cluster": {"a": ["x", "y"], "b": ["z"]},
+        "task": {},
+    }

@@ -1,0 +1,294 @@
+"""Cases in which muster departs from what TensorFlow did, on purpose: the reason, and what muster does.
+
+The key is the oracle's file and the case's name. `expect` stands in for the case's own, in the same form;
+None where the case has no counterpart. What is left out of whole families of cases stands below, with its
+reason.
+"""
+
+import dataclasses
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Departure:
+    """One case.
+
+    Args:
+        reason: Why muster does something else.
+        expect: What muster does, in the form of the case; None if the case has no counterpart.
+    """
+
+    reason: str
+    expect: dict[str, Any] | None
+
+
+def _error(kind: str, message: str, reason: str) -> Departure:
+    return Departure(reason, {"error": {"type": kind, "message": message}})
+
+
+def _value(value: Any, reason: str, **also: Any) -> Departure:
+    return Departure(reason, {"value": value, **also})
+
+
+_WHOLE = "A count is a whole number, and a time a number: not True, a fraction, or NaN."
+_TEXT = "Addresses, job names and directories are text; bytes would surprise whoever joins them."
+_ROLES = "A strategy does not change which task this is, and what is wrong with a cluster stays an error."
+_CLUSTER = {"chief": ["c0:2222"], "worker": ["w0:2222", "w1:2222", "w2:2222"], "ps": ["p0:2222", "p1:2222"]}
+
+
+def _placed(cluster: Any, task: str, index: int, **others: Any) -> dict[str, Any]:
+    """Return what RunConfig derives for one task of a cluster."""
+    return {
+        "task_type": task,
+        "task_id": index,
+        "is_chief": False,
+        "num_worker_replicas": 4,
+        "num_ps_replicas": 2,
+        "evaluation_master": "",
+        "cluster_spec": cluster,
+        "model_dir": None,
+        "service": None,
+        "train_distribute": "OneDeviceStrategy",
+        "eval_distribute": None,
+        **others,
+    }
+
+
+def _strategy(cluster: Any, task: str, index: int, **others: Any) -> Departure:
+    return _value(_placed(cluster, task, index, **others), _ROLES)
+
+
+_RUN_CONFIG = {
+    "tf_config/local_index_null": _value(
+        {"task_id": 0, "is_chief": True}, "A null in TF_CONFIG is the same as an absent key.", partial=True
+    ),
+    "tf_config/local_index_fraction": _error("ValueError", "must be a whole number, given: 0.9", _WHOLE),
+    "tf_config/standard/index_fraction": _error("ValueError", "must be a whole number, given: 1.9", _WHOLE),
+    "tf_config/standard/index_true": _error("ValueError", "must be a whole number, given: True", _WHOLE),
+    "tf_config/standard/index_false": _error("ValueError", "must be a whole number, given: False", _WHOLE),
+    "tf_config/empty_worker_list/ps_0": _value(
+        {
+            "task_type": "ps",
+            "task_id": 0,
+            "is_chief": False,
+            "num_worker_replicas": 1,
+            "global_id_in_cluster": 1,
+        },
+        "An empty job is no reason to fail for some of the tasks.",
+        partial=True,
+    ),
+    "tf_config/duplicate_addresses": _error(
+        "ValueError", "gives the address 'a:1' to chief 0 and worker 0", "Such a job hangs."
+    ),
+    "tf_config/session_master/null": _value(
+        {"master": "grpc://w1:2222"}, "A null in TF_CONFIG is the same as an absent key.", partial=True
+    ),
+    "tf_config/model_dir/bytes": _value({"model_dir": "/m"}, _TEXT, partial=True),
+    "tf_config/model_dir/bytes_and_tf_config": _value({"model_dir": "/m"}, _TEXT, partial=True),
+    "tf_config/session_config/user_kept": _error(
+        "ValueError", "leave it out", "JAX has no sessions that a ConfigProto could configure."
+    ),
+    "field/tf_random_seed_true": _error("ValueError", "tf_random_seed must be integer", _WHOLE),
+    "field/keep_checkpoint_max_fraction": _error("ValueError", "must be a whole number, given: 2.5", _WHOLE),
+    "field/log_step_count_steps_fraction": _error("ValueError", "must be a whole number, given: 0.5", _WHOLE),
+    "field/experimental_max_worker_delay_secs_true": _error(
+        "ValueError", "experimental_max_worker_delay_secs must be an integer if set", _WHOLE
+    ),
+    "replace/model_dir_pathlib": _value({"model_dir": "/m"}, "As it is without replace.", partial=True),
+    "strategy/train_cluster/chief_0": _strategy(
+        _CLUSTER, "chief", 0, is_chief=True, master="grpc://c0:2222", global_id_in_cluster=0
+    ),
+    "strategy/train_cluster/worker_1": _strategy(
+        _CLUSTER, "worker", 1, master="grpc://w1:2222", global_id_in_cluster=2
+    ),
+    "strategy/train_cluster/ps_0": _strategy(
+        _CLUSTER, "ps", 0, master="grpc://p0:2222", global_id_in_cluster=4
+    ),
+    "strategy/train_cluster/evaluator_0": _strategy(
+        {}, "evaluator", 0, num_worker_replicas=0, num_ps_replicas=0, master="", global_id_in_cluster=None
+    ),
+    "strategy/train_cluster/worker_9": _error(
+        "ValueError", "9 is not a valid task_id for task_type worker", _ROLES
+    ),
+    "strategy/train_worker_only_cluster": _strategy(
+        {"worker": ["w0:2222", "w1:2222"]},
+        "worker",
+        1,
+        num_worker_replicas=2,
+        num_ps_replicas=0,
+        master="grpc://w1:2222",
+        global_id_in_cluster=1,
+    ),
+    "strategy/train_two_chiefs_unchecked": _error("ValueError", 'must have only one "chief" node', _ROLES),
+    "strategy/train_no_task_unchecked": _error("ValueError", "task type must be set", _ROLES),
+    "strategy/train_service_dropped": _strategy(
+        _CLUSTER, "chief", 0, is_chief=True, master="_sm", global_id_in_cluster=0, service={"a": 1}
+    ),
+    "strategy/experimental_remote_cluster": _error(
+        "ValueError",
+        "is not supported",
+        "muster drives no cluster from outside: each task is started with TF_CONFIG.",
+    ),
+}
+
+_REPLACED = "A copy made by _replace is checked as the original was."
+
+_SPECS = {
+    "EvalSpec/steps_fraction": _error("ValueError", "must be a whole number, given: 0.5", _WHOLE),
+    "EvalSpec/steps_true": _error("TypeError", "must be a number, given: True", _WHOLE),
+    "EvalSpec/start_delay_secs_nan": _error("ValueError", "Must specify start_delay_secs >= 0", _WHOLE),
+    "EvalSpec/throttle_secs_nan": _error("ValueError", "Must specify throttle_secs >= 0", _WHOLE),
+    "EvalSpec/exporters_generator_is_used_up": _value(
+        {"exporters": ({"kind": "exporter", "name": "a"}, {"kind": "exporter", "name": "b"})},
+        "Validation must not lose the exporters.",
+        partial=True,
+    ),
+    "tuple/train_set_new_attribute": _error(
+        "AttributeError", "extra", "A misspelt attribute must not be set in silence."
+    ),
+    "tuple/train_replace_is_not_validated": _error("ValueError", "Must specify max_steps > 0", _REPLACED),
+    "tuple/eval_replace_is_not_validated": _error("ValueError", "Must specify throttle_secs >= 0", _REPLACED),
+    "EstimatorSpec/mode_unknown": _error(
+        "ValueError", "mode must be one of", "No code handles another mode."
+    ),
+    "EstimatorSpec/mode_unknown_with_loss": _error(
+        "ValueError", "mode must be one of", "No code handles another mode."
+    ),
+    "EstimatorSpec/train_op_other_graph": Departure(
+        "JAX has no graphs; it reports a value of another trace itself.", None
+    ),
+    "EstimatorSpec/metrics_keras_fresh": _value(
+        {"mode": "eval"}, "A Keras 3 metric does not record whether it was updated.", partial=True
+    ),
+}
+
+_READ_ONCE = "The resolver reads TF_CONFIG once, when it is built: a wrong one is an error there."
+_SILENT_NULL = "A null in TF_CONFIG is the same as an absent key, not the text 'None'."
+
+_CLUSTER_RESOLVERS = {
+    "ClusterSpec/fraction_keys": _error("TypeError", "must be a whole number, given: 1.9", _WHOLE),
+    "ClusterSpec/same_key_after_int": _error(
+        "ValueError", "has two tasks with index 1", "One of the two addresses would be lost in silence."
+    ),
+    "ClusterSpec/negative_key": _error(
+        "ValueError", "has a task with the negative index -1", "Tasks count from 0."
+    ),
+    "ClusterSpec/empty_dict_job": Departure(
+        "An empty job has no tasks: that is no error.",
+        {
+            "results": [
+                {"value": {"worker": {}}},
+                {"value": ["worker"]},
+                {"value": 0},
+                {"value": []},
+                {"value": []},
+                {"error": {"type": "ValueError", "message": "No task with index 0 in job 'worker'"}},
+                {"value": True},
+            ]
+        },
+    ),
+    "ClusterSpec/address_bytes": _error("TypeError", "Task address b'a:1' must be bytes or unicode", _TEXT),
+    "ClusterSpec/job_name_bytes": _error("TypeError", "Job name b'worker' must be bytes or unicode", _TEXT),
+    "ClusterSpec/equality": Departure(
+        "A ClusterSpec equals ClusterSpecs only, not the dict that TensorFlow happens to keep inside.",
+        {"results": [{"value": each} for each in (True, True, False, False, False, False, False)]},
+    ),
+    "TFConfigClusterResolver/empty_text": _error("ValueError", "TF_CONFIG is not JSON", _READ_ONCE),
+    "TFConfigClusterResolver/not_json": _error("ValueError", "TF_CONFIG is not JSON", _READ_ONCE),
+    "TFConfigClusterResolver/null": _error("TypeError", "TF_CONFIG must be a JSON object", _READ_ONCE),
+    "TFConfigClusterResolver/index_bad_text": _error(
+        "ValueError", "must be a whole number, given: 'x'", _READ_ONCE
+    ),
+    "TFConfigClusterResolver/index_fraction": _error(
+        "ValueError", "must be a whole number, given: 1.9", _WHOLE
+    ),
+    "TFConfigClusterResolver/task_null": _error(
+        "TypeError", '"task" in TF_CONFIG must be an object', _READ_ONCE
+    ),
+}
+
+
+def _resolved(task_type: Any, task_id: Any, master: Any, reason: str) -> Departure:
+    cluster = {"chief": ["c0:2222"], "worker": ["w0:2222", "w1:2222"], "ps": ["p0:2222", "p1:2222"]}
+    first = [{"$cluster_spec": cluster}, task_type, task_id, None, None]
+    return Departure(reason, {"results": [*({"value": each} for each in first), master, {"value": {}}]})
+
+
+_NO_TASK = {"error": {"type": "ValueError", "message": "does not say which task this is"}}
+_NUMBERS = "How many accelerators there are is not a matter of addresses: an unknown task has none known."
+
+_CLUSTER_RESOLVERS |= {
+    "TFConfigClusterResolver/type_null": _resolved(None, 0, _NO_TASK, _SILENT_NULL),
+    "TFConfigClusterResolver/index_null": _resolved("worker", None, _NO_TASK, _SILENT_NULL),
+    "TFConfigClusterResolver/standard_evaluator_0": _resolved(
+        "evaluator", 0, {"value": ""}, "An evaluator is outside the cluster, and needs no address."
+    ),
+    "TFConfigClusterResolver/standard_worker_-1": _resolved(
+        "worker",
+        -1,
+        {"error": {"type": "ValueError", "message": "No task with index -1 in job 'worker'"}},
+        _NUMBERS,
+    ),
+    "TFConfigClusterResolver/standard_gpu_0": _resolved(
+        "gpu", 0, {"error": {"type": "ValueError", "message": "No such job in cluster: 'gpu'"}}, _NUMBERS
+    ),
+    "TFConfigClusterResolver/type_number": _resolved(
+        "5", 0, {"error": {"type": "ValueError", "message": "No such job in cluster: '5'"}}, _NUMBERS
+    ),
+    "TFConfigClusterResolver/sparse_missing_index": Departure(
+        _NUMBERS,
+        {
+            "results": [
+                {"value": {"$cluster_spec": {"worker": {"$dict": [[1, "w1:1"], [2, "w2:1"]]}}}},
+                {"value": "worker"},
+                {"value": 0},
+                {"value": None},
+                {"value": None},
+                {"error": {"type": "ValueError", "message": "No task with index 0 in job 'worker'"}},
+                {"value": {}},
+            ]
+        },
+    ),
+}
+
+DEPARTURES: dict[str, Departure] = {
+    f"{file}/{name}": departure
+    for file, family in (
+        ("run_config", _RUN_CONFIG),
+        ("specs", _SPECS),
+        ("cluster_resolvers", _CLUSTER_RESOLVERS),
+    )
+    for name, departure in family.items()
+}
+
+# What is left out of whole families of cases, and why.
+FAMILIES = {
+    "session_config_device_filters": "JAX has no sessions whose view of the devices could be filtered.",
+    "distribute_coordinator_mode": "muster has no Distribute Coordinator.",
+    "Not using Distribute Coordinator.": "muster has no Distribute Coordinator.",
+    "as_cluster_def": "A ClusterDef is a protocol buffer, which muster does without.",
+    "scaffold": "A Scaffold sets up a graph, which JAX does not have.",
+    "slept": "Tasks may start in any order, so no worker waits for the chief.",
+    "Tensorflow server": "The server is muster's.",
+}
+
+# Families of cluster_resolvers.json whose subject is not there yet.
+NOT_YET = (
+    "UnionClusterResolver",
+    "SlurmClusterResolver",
+    "slurm.expand_hostlist",
+    "slurm.expand_tasks_per_node",
+    "SageMakerClusterResolver",
+    "KubernetesClusterResolver",
+    "validate_cluster_spec",
+    "is_chief",
+    "id_in_cluster",
+    "collective_leader",
+    "worker_count",
+    "task_count",
+    "coordination_leader",
+    "normalize_cluster_spec",
+    "should_save_checkpoint",
+    "should_load_checkpoint",
+    "worker_context",
+)

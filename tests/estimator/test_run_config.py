@@ -1,0 +1,410 @@
+"""RunConfig, the rules of model_dir, model_fn arguments, and roles behave as TensorFlow's did."""
+
+import logging
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oracles
+from muster import MusterError
+from muster.cluster import ClusterSpec
+from muster.estimator._model_fn import argument_names, call_input_fn, call_model_fn, check_model_fn_args
+from muster.estimator._run_config import DistributeConfig, RunConfig, check_train_args, resolve_config
+from muster.estimator._specs import EvalSpec, TrainSpec
+from muster.estimator._training import TrainingExecutor, refuse_server
+
+
+class OneDeviceStrategy:
+    """Stands in for any strategy: RunConfig only carries it."""
+
+
+class CallableWithOp:
+    def __call__(self, op: Any) -> None: ...
+
+
+class FsPath(os.PathLike[str]):
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __fspath__(self) -> str:
+        return self._path
+
+
+class ConfigProto:
+    """What TensorFlow's session_config is made of."""
+
+
+def function(args: list[str]) -> Any:
+    """Return a function with these arguments."""
+    scope: dict[str, Any] = {}
+    exec(f"def canned_fn({', '.join(args)}): pass", scope)
+    return scope["canned_fn"]
+
+
+OBJECTS = {
+    "OneDeviceStrategy": OneDeviceStrategy,
+    "callable_with_op": CallableWithOp,
+    "ConfigProto": ConfigProto,
+}
+MAKERS = {
+    "$path": pathlib.PurePosixPath,
+    "$fspath": FsPath,
+    "$int64": np.int64,
+    "$fn": function,
+    "$object": lambda name: OBJECTS[name](),
+    "$distribute_config": lambda kwargs: DistributeConfig(**kwargs),
+    "$run_config": lambda kwargs: RunConfig(**kwargs),
+}
+DERIVED = (
+    "task_type",
+    "task_id",
+    "is_chief",
+    "num_worker_replicas",
+    "num_ps_replicas",
+    "master",
+    "evaluation_master",
+    "global_id_in_cluster",
+    "model_dir",
+    "service",
+)
+FIELDS = (
+    "model_dir",
+    "tf_random_seed",
+    "save_summary_steps",
+    "save_checkpoints_steps",
+    "save_checkpoints_secs",
+    "keep_checkpoint_max",
+    "keep_checkpoint_every_n_hours",
+    "log_step_count_steps",
+    "protocol",
+    "experimental_max_worker_delay_secs",
+    "session_creation_timeout_secs",
+    "checkpoint_save_graph_def",
+)
+# See departures.FAMILIES.
+LEFT_OUT = {"session_config_device_filters", "distribute_coordinator_mode"}
+
+
+def observed(config: RunConfig, kinds: list[str]) -> dict[str, Any]:
+    seen: dict[str, Any] = {}
+    if "derived" in kinds:
+        seen |= {name: getattr(config, name) for name in DERIVED}
+        seen["cluster_spec"] = config.cluster_spec.as_dict()
+    if "fields" in kinds:
+        seen |= {name: getattr(config, name) for name in FIELDS}
+        seen["session_config_is_none"] = config.session_config is None
+        seen["device_fn_is_none"] = config.device_fn is None
+    if "strategy" in kinds:
+        for name in ("train_distribute", "eval_distribute"):
+            strategy = getattr(config, name)
+            seen[name] = None if strategy is None else type(strategy).__name__
+    return seen
+
+
+def check_value(seen: dict[str, Any], expect: dict[str, Any]) -> None:
+    value = oracles.decode(expect["value"], MAKERS)
+    value = {key: each for key, each in value.items() if key not in LEFT_OUT}
+    oracles.check_same({key: seen[key] for key in value} if expect.get("partial") else seen, value)
+
+
+def check_logs(caplog: pytest.LogCaptureFixture, expect: dict[str, Any]) -> None:
+    if "logs" in expect:
+        seen = [[record.levelname, record.getMessage()] for record in caplog.records]
+        wanted = []
+        for level, message in expect["logs"]:
+            # See departures.FAMILIES.
+            if message == "Not using Distribute Coordinator." or message.startswith("Waiting "):
+                continue
+            wanted.append([level, message.replace("Tensorflow server", "muster server")])
+        assert len(seen) == len(wanted), f"{seen} is not {wanted}"
+        for (level, message), (other_level, other) in zip(seen, wanted, strict=True):
+            assert level == other_level
+            assert oracles.same_text(message, other), f"{message!r} is not {other!r}"
+
+
+@pytest.fixture(autouse=True)
+def _no_tf_config(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    caplog.set_level(logging.INFO, "muster")
+
+
+def set_env(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in case["input"].get("env", {}).items():
+        monkeypatch.setenv(name, value)
+
+
+def of(*ops: str) -> Any:
+    return lambda case: case["input"]["op"] in ops
+
+
+@pytest.mark.parametrize("case", oracles.cases("run_config", of("construct", "replace")))
+def test_config(
+    case: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    set_env(case, monkeypatch)
+    asked, expect = case["input"], case["expect"]
+    kwargs = oracles.decode(asked.get("kwargs") or {}, MAKERS)
+    kinds = asked["observe"]
+
+    def build() -> RunConfig:
+        config = RunConfig(**kwargs)
+        if asked["op"] == "construct":
+            return config
+        before = observed(config, kinds)
+        replaced = config.replace(**oracles.decode(asked["replace"], MAKERS))
+        assert observed(config, kinds) == before
+        assert replaced is not config
+        return replaced
+
+    if "error" in expect:
+        with pytest.raises((ValueError, TypeError)) as raised:
+            build()
+        oracles.check_error(expect["error"], raised.value)
+    else:
+        check_value(observed(build(), kinds), expect)
+        check_logs(caplog, expect)
+
+
+@pytest.mark.parametrize("case", oracles.cases("run_config", of("estimator")))
+def test_model_dir_of_an_estimator(
+    case: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from muster.estimator import Estimator
+
+    set_env(case, monkeypatch)
+    expect = case["expect"]
+    kwargs = oracles.decode(case["input"].get("kwargs") or {}, MAKERS)
+    given = kwargs.get("config")
+    caplog.clear()
+    if "error" in expect:
+        with pytest.raises((ValueError, TypeError)) as raised:
+            Estimator(function(["features", "labels", "mode"]), **kwargs)
+        oracles.check_error(expect["error"], raised.value)
+        return
+    estimator = Estimator(function(["features", "labels", "mode"]), **kwargs)
+    value = {
+        "model_dir": estimator.model_dir,
+        "config_model_dir": estimator.config.model_dir,
+        "config_is_same_object": estimator.config is given,
+        "given_config_model_dir": None if given is None else given.model_dir,
+        "eval_dir": estimator.eval_dir(),
+        "eval_dir_named": estimator.eval_dir("x"),
+        "latest_checkpoint": estimator.latest_checkpoint(),
+    }
+    if expect["value"]["model_dir"] == "<temporary>":
+        temporary = estimator.model_dir
+        assert pathlib.Path(temporary).is_dir()
+        value = {
+            key: each.replace(temporary, "<temporary>") if isinstance(each, str) else each
+            for key, each in value.items()
+        }
+        for record in caplog.records:
+            record.msg, record.args = record.getMessage().replace(temporary, "<temporary>"), ()
+        pathlib.Path(temporary).rmdir()
+    oracles.check_same(value, expect["value"])
+    check_logs(caplog, expect)
+
+
+@pytest.mark.parametrize("case", oracles.cases("run_config", of("model_fn_args")))
+def test_model_fn_arguments(
+    case: dict[str, Any], tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    from muster.estimator import Estimator
+
+    expect = case["expect"]
+    model_fn = oracles.decode(case["input"]["model_fn"], MAKERS)
+    params = case["input"]["params"]
+    config = RunConfig(model_dir=str(tmp_path))
+    if "error" in expect:
+        with pytest.raises(ValueError, match=".") as raised:
+            Estimator(model_fn, params=params, config=config)
+        oracles.check_error(expect["error"], raised.value)
+    else:
+        oracles.check_same(
+            {"params": Estimator(model_fn, params=params, config=config).params}, expect["value"]
+        )
+        check_logs(caplog, expect)
+
+
+@pytest.mark.parametrize("case", oracles.cases("run_config", of("train_on")))
+def test_arguments_of_train(
+    case: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    from muster.estimator import Estimator
+
+    set_env(case, monkeypatch)
+    estimator = Estimator(function(["features", "labels", "mode"]), model_dir=str(tmp_path))
+    with pytest.raises(ValueError, match=".") as raised:
+        estimator.train(lambda: None, **case["input"]["kwargs"])
+    oracles.check_error(case["expect"]["error"], raised.value)
+
+
+class FakeEstimator:
+    """Records how it is told to train."""
+
+    model_dir = "/m"
+
+    def __init__(self, config: RunConfig) -> None:
+        self.config = config
+        self.train_calls: list[dict[str, Any]] = []
+
+    def train(self, input_fn: Any, *, max_steps: Any, hooks: Any, saving_listeners: Any) -> None:
+        self.train_calls.append(
+            {"max_steps": max_steps, "n_hooks": len(hooks), "n_saving_listeners": len(saving_listeners)}
+        )
+
+    def evaluate(self, input_fn: Any, *, steps: Any, hooks: Any, checkpoint_path: Any, name: Any) -> None:
+        raise AssertionError("not to be called")
+
+    def latest_checkpoint(self) -> None:
+        return None
+
+
+class FakeServer:
+    def __init__(self, config: RunConfig) -> None:
+        self.log: dict[str, Any] = {
+            "job_name": config.task_type,
+            "task_index": config.task_id,
+            "protocol": config.protocol,
+            "cluster": config.cluster_spec.as_dict(),
+        }
+
+    def start(self) -> None:
+        self.log["started"] = True
+
+    def join(self) -> None:
+        self.log["joined"] = True
+
+
+SPECS = TrainSpec(lambda: None, max_steps=10), EvalSpec(lambda: None)
+
+
+@pytest.mark.parametrize("case", oracles.cases("run_config", of("dispatch")))
+def test_dispatch_on_the_role(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    set_env(case, monkeypatch)
+    called: list[str] = []
+
+    class Recorder(TrainingExecutor):
+        """Records which role was asked for."""
+
+    for role in ("local", "chief", "master", "worker", "ps", "evaluator"):
+        monkeypatch.setattr(
+            Recorder, f"run_{role}", lambda self, role=role: called.append(f"run_{role}"), raising=False
+        )
+    executor = Recorder(FakeEstimator(RunConfig()), *SPECS)
+    if "error" in case["expect"]:
+        with pytest.raises(ValueError, match=".") as raised:
+            executor.run()
+        oracles.check_error(case["expect"]["error"], raised.value)
+    else:
+        returned = executor.run()
+        value = {"called": called, "returned_the_result": returned is not None}
+        oracles.check_same(value, case["expect"]["value"])
+
+
+@pytest.mark.parametrize("case", oracles.cases("run_config", of("start")))
+def test_start_of_a_task(
+    case: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    set_env(case, monkeypatch)
+    estimator = FakeEstimator(RunConfig(**case["input"]["kwargs"]))
+    servers: list[FakeServer] = []
+
+    def make_server(config: RunConfig) -> FakeServer:
+        servers.append(FakeServer(config))
+        return servers[-1]
+
+    executor = TrainingExecutor(estimator, *SPECS, make_server=make_server)
+    caplog.clear()
+    if "error" in case["expect"]:
+        with pytest.raises(RuntimeError, match=".") as raised:
+            executor.run()
+        oracles.check_error(case["expect"]["error"], raised.value)
+        return
+    expected = dict(case["expect"]["value"])
+    expected.pop("slept")  # see departures.FAMILIES
+    value = {
+        "servers": [server.log for server in servers],
+        "train_calls": estimator.train_calls,
+        "returned": executor.run(),
+    }
+    value["servers"] = [server.log for server in servers]
+    oracles.check_same(value, expected)
+    check_logs(caplog, case["expect"])
+
+
+def test_tasks_that_cannot_reach_each_other_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(
+        "TF_CONFIG",
+        '{"cluster": {"chief": ["c:1"], "worker": ["w:1"]}, "task": {"type": "worker", "index": 0}}',
+    )
+    estimator = FakeEstimator(RunConfig())
+    with pytest.raises(MusterError, match="worker 0 cannot train together with the 1 other tasks"):
+        TrainingExecutor(estimator, *SPECS).run()
+    with pytest.raises(MusterError, match="parameter servers are not available yet"):
+        refuse_server(estimator.config)
+    assert not estimator.train_calls
+
+
+def test_a_second_evaluator_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(
+        "TF_CONFIG", '{"cluster": {"chief": ["c:1"]}, "task": {"type": "evaluator", "index": 1}}'
+    )
+    with pytest.raises(ValueError, match="can only be one `evaluator` task"):
+        TrainingExecutor(FakeEstimator(RunConfig()), *SPECS).run()
+
+
+def test_a_config_is_frozen_and_has_keyword_arguments_only() -> None:
+    config = RunConfig(save_checkpoints_steps=3.0)
+    assert config.save_checkpoints_steps == 3
+    assert isinstance(config.save_checkpoints_steps, int)
+    with pytest.raises(AttributeError):
+        config.save_checkpoints_steps = 4  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        RunConfig("/m")  # type: ignore[misc]
+    assert config == RunConfig(save_checkpoints_steps=3)
+    assert config.replace(save_checkpoints_secs=5) == RunConfig(save_checkpoints_secs=5)
+
+
+def test_a_number_that_is_none_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="save_summary_steps must be a number, given: '3'"):
+        RunConfig(save_summary_steps="3")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="steps must be a number, given: '3'"):
+        check_train_args(RunConfig(), "3", None)
+
+
+def test_a_path_serves_as_model_dir(tmp_path: pathlib.Path) -> None:
+    config = resolve_config(RunConfig(model_dir=tmp_path), tmp_path)
+    assert config.model_dir == str(tmp_path)
+    assert config.cluster_spec == ClusterSpec({})
+
+
+def test_input_fn_gets_the_arguments_that_it_names() -> None:
+    config = RunConfig()
+
+    class Input:
+        def __call__(self, mode: Any, *, input_context: Any) -> Any:
+            return mode, input_context
+
+    import functools
+
+    assert call_input_fn(Input(), "train", {}, config, 7) == ("train", 7)  # type: ignore[arg-type]
+    assert call_input_fn(lambda: 3, "train", {}, config) == 3  # type: ignore[arg-type]
+    assert call_input_fn(lambda params, **others: (params, others), "train", {"a": 1}, config) == (  # type: ignore[arg-type]
+        {"a": 1},
+        {},
+    )
+    assert argument_names(functools.partial(lambda mode, params: 0, params=1)) == ("mode",)
+
+
+def test_what_a_model_fn_takes_and_returns_is_checked() -> None:
+    config = RunConfig()
+    with pytest.raises(ValueError, match="does not include params argument"):
+        check_model_fn_args(lambda features: None, {"a": 1})
+    with pytest.raises(ValueError, match="model_fn does not take labels"):
+        call_model_fn(lambda features: None, 1, 2, "train", {}, config)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="should return an EstimatorSpec"):
+        call_model_fn(lambda features, labels: 0, 1, 2, "train", {}, config)  # type: ignore[arg-type]

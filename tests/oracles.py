@@ -1,0 +1,137 @@
+"""Cases recorded by running TensorFlow, read as data from the folder that MUSTER_ORACLES names.
+
+The folder's README says what the tags and placeholders mean. A case that muster departs from on purpose
+stands in `departures.py`, with what muster does instead: it runs like any other, against that.
+"""
+
+import json
+import math
+import os
+import pathlib
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from departures import DEPARTURES, Departure
+
+FOLDER = pathlib.Path(
+    os.environ.get("MUSTER_ORACLES", pathlib.Path(__file__).parents[1] / "../shared/oracles")
+).resolve()
+
+# Texts that the Python interpreter or its json module makes: they prove that the input is refused.
+_PYTHON_TEXT = re.compile(
+    r"not supported between|invalid literal for int|int\(\) argument must be|can only concatenate|"
+    r"argument of type|object is not iterable|has no attribute|arg is an empty sequence|out of range|"
+    r"positional arguments? but|missing \d+ required|unexpected keyword argument|"
+    r"can't (set|delete) attribute|^Expecting |has no setter|abstract method"
+)
+
+
+def load(file: str) -> list[dict[str, Any]]:
+    """Return all cases of one file, [] if the folder is not there."""
+    path = FOLDER / f"{file}.json"
+    return json.loads(path.read_text()) if path.exists() else []
+
+
+def cases(file: str, wanted: Callable[[dict[str, Any]], bool] = lambda case: True) -> list[Any]:
+    """Return one pytest parameter for each wanted case, marked `oracle` and named as the case is.
+
+    Without the folder, or for a case that has no counterpart in muster, the parameter is skipped.
+    """
+    params = []
+    for case in load(file):
+        if not wanted(case):
+            continue
+        departure = DEPARTURES.get(f"{file}/{case['name']}")
+        marks = [pytest.mark.oracle]
+        if isinstance(departure, Departure):
+            if departure.expect is None:
+                marks.append(pytest.mark.skip(reason=departure.reason))
+            else:
+                case = case | {"expect": departure.expect}
+        params.append(pytest.param(case, id=case["name"], marks=marks))
+    if not params:
+        reason = f"{FOLDER}/{file}.json is not there; set MUSTER_ORACLES to the folder of the oracles"
+        params.append(pytest.param({}, id=file, marks=[pytest.mark.oracle, pytest.mark.skip(reason=reason)]))
+    return params
+
+
+def decode(value: Any, makers: Mapping[str, Callable[[Any], Any]]) -> Any:
+    """Replace the tags in a value of a case.
+
+    Args:
+        value: JSON.
+        makers: For tags such as ``"$object"``, what makes the thing from the decoded content of the tag.
+    """
+    known: dict[str, Callable[[Any], Any]] = {
+        "$tuple": tuple,
+        "$set": set,
+        "$dict": dict,
+        "$bytes": str.encode,
+        "$float": float,
+        "$generator": iter,
+        **makers,
+    }
+    if isinstance(value, list):
+        return [decode(each, makers) for each in value]
+    if isinstance(value, dict):
+        for tag, make in known.items():
+            if set(value) == {tag}:
+                return make(decode(value[tag], makers))
+        return {key: decode(each, makers) for key, each in value.items()}
+    return value
+
+
+def check_error(expected: Mapping[str, Any], raised: BaseException) -> None:
+    """Check that an error is the one expected: its built-in class, and the message if TensorFlow wrote it."""
+    import builtins
+
+    message = expected["message"]
+    if _PYTHON_TEXT.search(message) or expected["type"] == "AssertionError":
+        allowed: Any = (ValueError, TypeError, LookupError, AttributeError)
+        assert isinstance(raised, allowed), f"{type(raised)}: {raised}"
+        return
+    name = expected["type"]
+    base = getattr(builtins, name, None) or getattr(builtins, expected["builtin_base"])
+    assert isinstance(raised, base), f"expected {expected}, raised {type(raised)}: {raised}"
+    prefix = expected.get("stable_prefix")
+    if prefix is not None:
+        assert str(raised).startswith(prefix)
+    else:
+        # muster may say more, such as what to do.
+        assert message.strip().removesuffix(".") in str(raised)
+
+
+def same_text(actual: str, expected: str) -> bool:
+    """Whether two texts are the same but for the placeholders in the one expected."""
+    parts = re.split(r"<[a-z_]+>|0x<addr>|<function [^>]*>|<tensorflow[^>]*>", expected)
+    pattern = ".*".join(re.escape(part) for part in parts)
+    return re.fullmatch(pattern, actual, re.DOTALL) is not None
+
+
+def check_same(actual: Any, expected: Any, where: str = "value") -> None:
+    """Check that two JSON-like values are equal, floats to about 1e-5."""
+    if isinstance(expected, dict):
+        assert isinstance(actual, Mapping), f"{where}: {actual!r} is not {expected!r}"
+        assert set(actual) == set(expected), (
+            f"{where}: {sorted(map(str, actual))} is not {sorted(map(str, expected))}"
+        )
+        for key, each in expected.items():
+            check_same(actual[key], each, f"{where}.{key}")
+    elif isinstance(expected, list | tuple):
+        assert isinstance(actual, list | tuple), f"{where}: {actual!r} is not {expected!r}"
+        assert len(actual) == len(expected), f"{where}: {actual!r} is not {expected!r}"
+        for index, (one, other) in enumerate(zip(actual, expected, strict=True)):
+            check_same(one, other, f"{where}[{index}]")
+    elif isinstance(expected, float) and not isinstance(actual, str | bytes | bool | type(None)):
+        close = math.isclose(actual, expected, rel_tol=1e-5, abs_tol=1e-6)
+        assert close or (math.isnan(actual) and math.isnan(expected)), (
+            f"{where}: {actual!r} is not {expected!r}"
+        )
+    else:
+        assert actual == expected, f"{where}: {actual!r} is not {expected!r}"
+        assert isinstance(actual, bool) == isinstance(expected, bool), (
+            f"{where}: {actual!r} is not {expected!r}"
+        )
