@@ -1,0 +1,87 @@
+"""Fetch files from mirrors: whole and checked, or not at all."""
+
+import hashlib
+import http.client
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from muster._errors import DownloadError
+
+_CHUNK = 1 << 18
+_TIMEOUT_SECONDS = 30.0
+
+
+def md5(path: Path) -> str:
+    """Return the MD5 checksum of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, _new_md5).hexdigest()
+
+
+def fetch(name: str, folder: Path, checksum: str, mirrors: Sequence[str]) -> Path:
+    """Fetch one file, with a progress bar on a terminal.
+
+    It is written under another name and renamed once its checksum is right, so that neither an
+    interruption nor another process that fetches it at the same time leaves half a file.
+
+    Args:
+        name: Of the file, here and on the mirrors.
+        folder: Where to put it; made if it is not there.
+        checksum: MD5, in hexadecimal.
+        mirrors: Addresses of folders that hold the file, tried in turn.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        DownloadError: No mirror had it, with what each said.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    failures = []
+    for mirror in mirrors:
+        url = f"{mirror.rstrip('/')}/{name}"
+        descriptor, partial = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                found = _copy(url, name, file)
+            if found != checksum:
+                failures.append(f"{url}: MD5 {found}, expected {checksum}")
+                continue
+            os.chmod(partial, 0o644)
+            os.replace(partial, folder / name)
+            return folder / name
+        except (OSError, http.client.HTTPException) as exc:
+            failures.append(f"{url}: {exc}")
+        finally:
+            Path(partial).unlink(missing_ok=True)
+    raise DownloadError("; ".join(failures))
+
+
+def _new_md5() -> "hashlib._Hash":
+    return hashlib.md5(usedforsecurity=False)
+
+
+def _copy(url: str, name: str, file: IO[bytes]) -> str:
+    """Copy what `url` holds into `file` and return its MD5."""
+    import urllib.request  # these two are slow to import, and rarely needed
+
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    digest = _new_md5()
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    terminal = sys.stderr.isatty()
+    with (
+        urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response,
+        Progress(*columns, console=Console(stderr=True), disable=not terminal) as progress,
+    ):
+        size = response.headers.get("Content-Length")
+        task = progress.add_task(name, total=int(size) if size else None)
+        while chunk := response.read(_CHUNK):
+            file.write(chunk)
+            digest.update(chunk)
+            progress.advance(task, len(chunk))
+    return digest.hexdigest()

@@ -1,0 +1,132 @@
+"""Reading a dataset, with a position that can be saved."""
+
+from collections.abc import Generator, Mapping
+from types import TracebackType
+from typing import Any
+
+from muster._errors import PositionError
+
+from ._node import Node, Run, each
+from ._prefetch import Prefetcher
+
+_FORMAT = 1
+
+
+class DatasetIterator:
+    """The elements of a dataset, one after the other, as NumPy values.
+
+    Arrays may be read-only. Use it in a ``with`` statement, or `close` it, to end its prefetch thread
+    at once; otherwise the thread ends when the iterator is no longer referenced. Not for use by several
+    threads at the same time.
+    """
+
+    def __init__(self, node: Node, position: Mapping[str, Any] | None):
+        """Begin, or go on from `position`.
+
+        Args:
+            node: What to read.
+            position: What `position` of another iterator said, or None.
+
+        Raises:
+            PositionError: `position` is not one of this pipeline.
+        """
+        self._node = node
+        self._run, self._consumed = _begin(node, position)
+        self._elements: Generator[Any, None, None] | Prefetcher | None = None
+        self._closed = False
+
+    def __iter__(self) -> "DatasetIterator":
+        return self
+
+    def __next__(self) -> Any:
+        """Return the next element.
+
+        Raises:
+            StopIteration: There is none.
+            ValueError: The iterator was closed.
+        """
+        if self._closed:
+            raise ValueError("this dataset iterator was closed; make another one")
+        if self._elements is None:
+            self._elements = self._open()
+        element = next(self._elements)
+        self._consumed += 1
+        return element
+
+    @property
+    def position(self) -> dict[str, Any]:
+        """Where the reader is: a small value that JSON can hold.
+
+        `Dataset.iterator` of an equal pipeline, in this process or another, goes on from it with the
+        element that comes next here. It counts elements that were handed out, not those read ahead.
+        """
+        return {
+            "format": _FORMAT,
+            "pipeline": self._node.description,
+            "orders": [list(self._run.orders[order]) for order in self._node.random_orders],
+            "elements": self._consumed,
+        }
+
+    def close(self) -> None:
+        """End the iteration and its thread."""
+        self._closed = True
+        if self._elements is not None:
+            self._elements.close()
+
+    def __enter__(self) -> "DatasetIterator":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _open(self) -> "Generator[Any, None, None] | Prefetcher":
+        elements = _read(self._node, self._run, self._consumed)
+        return Prefetcher(elements, self._node.ahead) if self._node.ahead else elements
+
+
+def _read(node: Node, run: Run, consumed: int) -> Generator[Any, None, None]:
+    stream = node.open(run, ())
+    try:
+        passed = stream.skip(consumed)
+        if passed < consumed:
+            raise PositionError(
+                f"the position is after {consumed} elements, but the pipeline {node.description} has only "
+                f"{passed}. Its data is not what it was."
+            )
+        while len(handles := stream.pull(1)):
+            loaded = node.load(run, handles)
+            yield loaded[0] if isinstance(loaded, list) else each(loaded)[0]
+    finally:
+        stream.close()
+
+
+def _begin(node: Node, position: Mapping[str, Any] | None) -> tuple[Run, int]:
+    if position is None:
+        return Run.begin(node), 0
+    orders, elements = _check(node, position)
+    for order, (seed, iteration) in zip(node.random_orders, orders, strict=True):
+        order.resume(seed, iteration)
+    return Run(dict(zip(node.random_orders, orders, strict=True))), elements
+
+
+def _check(node: Node, position: Mapping[str, Any]) -> tuple[list[tuple[int, int]], int]:
+    try:
+        version, pipeline = position["format"], position["pipeline"]
+        orders = [(int(seed), int(iteration)) for seed, iteration in position["orders"]]
+        elements = int(position["elements"])
+    except (KeyError, TypeError, ValueError) as exc:
+        raise PositionError(f"a position is what DatasetIterator.position gave, got {position!r}.") from exc
+    if version != _FORMAT:
+        raise PositionError(
+            f"the position has format {version!r}, this version of muster reads format {_FORMAT}. "
+            "Use the version that wrote it, or begin anew."
+        )
+    if pipeline != node.description or len(orders) != len(node.random_orders) or elements < 0:
+        raise PositionError(
+            f"the position belongs to another pipeline.\n  It was taken in: {pipeline}\n"
+            f"  This one is:     {node.description}\n"
+            "Use the same operations, sizes and seeds, or begin anew."
+        )
+    return orders, elements

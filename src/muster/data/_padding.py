@@ -1,0 +1,91 @@
+"""What `padded_batch` does to a batch of elements of different sizes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from muster._errors import DatasetError
+
+from ._spec import Shape, TensorSpec, check_alike, object_array
+from ._structure import flatten, flatten_as, rebuild
+
+
+class Padding:
+    """Shapes to pad to and values to pad with."""
+
+    def __init__(self, shapes: Any, values: Any):
+        """Describe the padding.
+
+        Args:
+            shapes: Structure of shapes as the elements have, None or -1 for "as long as the longest in the
+                batch"; or None for that everywhere.
+            values: Structure of values as the elements have, or one value for all, or None for 0, False
+                and the empty text.
+        """
+        self._shapes = shapes
+        self._values = values
+
+    def stack(self, elements: Sequence[Any]) -> Any:
+        """Pad elements and stack them.
+
+        Raises:
+            DatasetError: They cannot be: different types or ranks, or longer than the shape asked for.
+        """
+        first = elements[0]
+        columns = list(zip(*(flatten_as(first, element) for element in elements), strict=True))
+        patterns = self._leaf_shapes(first, len(columns))
+        values = self._leaf_values(first, len(columns))
+        return rebuild(first, [_pad(*parts) for parts in zip(columns, patterns, values, strict=True)])
+
+    def element_spec(self, spec: Any) -> Any:
+        """Return the spec of padded elements, before they are stacked."""
+        leaves = flatten(spec)
+        return rebuild(
+            spec,
+            [
+                TensorSpec([None] * len(leaf.shape) if leaf.shape is not None else None, leaf.dtype)
+                if pattern is None
+                else TensorSpec(pattern, leaf.dtype)
+                for leaf, pattern in zip(leaves, self._leaf_shapes(spec, len(leaves)), strict=True)
+            ],
+        )
+
+    def _leaf_shapes(self, template: Any, count: int) -> list[Shape | None]:
+        if self._shapes is None:
+            return [None] * count
+        return [
+            None if shape is None else tuple(None if size in (None, -1) else int(size) for size in shape)
+            for shape in flatten_as(template, self._shapes)
+        ]
+
+    def _leaf_values(self, template: Any, count: int) -> list[Any]:
+        if isinstance(self._values, tuple | dict):
+            return flatten_as(template, self._values)
+        return [self._values] * count
+
+
+def _pad(leaves: Sequence[Any], pattern: Shape | None, value: Any) -> np.ndarray[Any, Any]:
+    check_alike(leaves, ranks_only=True)
+    if not isinstance(leaves[0], np.ndarray | np.generic | str):
+        return object_array(leaves)
+    arrays = [np.asarray(leaf) for leaf in leaves]
+    longest = [max(sizes) for sizes in zip(*(array.shape for array in arrays), strict=True)]
+    if pattern is not None and len(pattern) != len(longest):
+        raise DatasetError(f"padded_shapes says {pattern} for elements of shape {arrays[0].shape}.")
+    shape = [
+        size if wanted is None else wanted
+        for size, wanted in zip(longest, pattern or [None] * len(longest), strict=True)
+    ]
+    for array in arrays:
+        if any(size > limit for size, limit in zip(array.shape, shape, strict=True)):
+            raise DatasetError(
+                f"cannot pad an element of shape {array.shape} to the smaller shape {tuple(shape)} "
+                "of padded_shapes."
+            )
+    dtype = np.result_type(*arrays)
+    empty = "" if dtype.kind == "U" else b"" if dtype.kind == "S" else 0
+    padded = np.full((len(arrays), *shape), empty if value is None else value, dtype=dtype)
+    for i, array in enumerate(arrays):
+        padded[i][tuple(slice(size) for size in array.shape)] = array
+    return padded

@@ -1,0 +1,234 @@
+"""Where elements come from: arrays, ranges of numbers, Python generators."""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from muster._errors import DatasetError
+
+from ._node import UNKNOWN, Epoch, Handles, Loaded, Node, Rows, Run, Stacked, Stream
+from ._spec import TensorSpec, as_array, as_leaf, fits, object_array, short, spec_of
+from ._structure import flatten, flatten_as, map_leaves, rebuild
+
+
+class _Table(Node):
+    """Rows that can be read in any order."""
+
+    def __init__(self, count: int):
+        super().__init__()
+        self._count = count
+
+    @cached_property
+    def width(self) -> int:
+        return 1
+
+    @cached_property
+    def uniform(self) -> bool:
+        return True
+
+    @property
+    def cardinality(self) -> int:
+        return self._count
+
+    def open(self, run: Run, epoch: Epoch) -> Stream:
+        return Rows(self._count)
+
+
+class ArraySource(_Table):
+    """The rows of arrays of equal length, gathered from where they lie."""
+
+    def __init__(self, template: Any, arrays: list[np.ndarray[Any, Any]], name: str):
+        super().__init__(len(arrays[0]))
+        self._template = template
+        self._arrays = arrays
+        self._name = name
+
+    @classmethod
+    def slices(cls, tensors: Any) -> "ArraySource":
+        """Cut a structure of arrays along their first axis.
+
+        Raises:
+            ValueError: There is no array, or one without axes.
+            DatasetError: The arrays have different lengths.
+        """
+        arrays = [as_array(leaf) for leaf in flatten(tensors)]
+        if not arrays:
+            raise ValueError(f"from_tensor_slices needs at least one array, got {tensors!r}.")
+        shapes = [array.shape for array in arrays]
+        if () in shapes:
+            raise ValueError(
+                f"from_tensor_slices cuts arrays along their first axis, but component {shapes.index(())} is "
+                "a single value. Use from_tensors for one element."
+            )
+        if len({shape[0] for shape in shapes}) > 1:
+            raise DatasetError(
+                "from_tensor_slices needs components of the same length, got lengths "
+                f"{[shape[0] for shape in shapes]} (shapes {shapes})."
+            )
+        return cls(tensors, arrays, "from_tensor_slices")
+
+    @classmethod
+    def single(cls, tensors: Any) -> "ArraySource":
+        """Hold one element.
+
+        Raises:
+            ValueError: There is no leaf.
+        """
+        leaves = [as_leaf(leaf) for leaf in flatten(tensors)]
+        if not leaves:
+            raise ValueError(f"from_tensors needs at least one value, got {tensors!r}.")
+        arrays = [
+            np.asarray(leaf)[None]
+            if isinstance(leaf, np.ndarray | np.generic | str)
+            else object_array([leaf])
+            for leaf in leaves
+        ]
+        return cls(tensors, arrays, "from_tensors")
+
+    @property
+    def label(self) -> str:
+        return f"{self._name}({self._count} of {short(self.element_spec)})"
+
+    @property
+    def element_spec(self) -> Any:
+        return rebuild(self._template, [TensorSpec(a.shape[1:], a.dtype) for a in self._arrays])
+
+    def load(self, run: Run, handles: Handles) -> Loaded:
+        gathered = [array.take(handles, axis=0) for array in self._arrays]
+        return Stacked(rebuild(self._template, gathered), len(handles))
+
+
+class RangeSource(_Table):
+    """Evenly spaced numbers, computed when they are wanted."""
+
+    def __init__(self, numbers: range, dtype: np.dtype[Any]):
+        super().__init__(len(numbers))
+        self._numbers = numbers
+        self._dtype = dtype
+
+    @property
+    def label(self) -> str:
+        return f"{self._numbers} of {self._dtype}"
+
+    @property
+    def element_spec(self) -> Any:
+        return TensorSpec((), self._dtype)
+
+    def load(self, run: Run, handles: Handles) -> Loaded:
+        rows = np.asarray(handles)
+        return Stacked((self._numbers.start + rows * self._numbers.step).astype(self._dtype), len(rows))
+
+
+class GeneratorSource(Node):
+    """The elements of a Python generator, begun anew for each pass."""
+
+    def __init__(self, function: Callable[..., Iterable[Any]], args: tuple[Any, ...], spec: Any):
+        """Describe the source.
+
+        Args:
+            function: Called with `args` for each pass. To go on from a saved position the elements
+                before it are generated again and dropped, so it must yield the same ones each time.
+            args: Passed on as NumPy values.
+            spec: Structure of `TensorSpec` that each element must fit.
+
+        Raises:
+            TypeError: `function` cannot be called, or a leaf of `spec` is no `TensorSpec`.
+            ValueError: `spec` has no leaf.
+        """
+        super().__init__()
+        if not callable(function):
+            raise TypeError(f"from_generator needs a function that returns an iterable, got {function!r}.")
+        leaves = flatten(spec)
+        if not leaves:
+            raise ValueError(f"output_signature needs at least one TensorSpec, got {spec!r}.")
+        for leaf in leaves:
+            if not isinstance(leaf, TensorSpec):
+                raise TypeError(f"output_signature is a structure of TensorSpec, got {leaf!r} in it.")
+        self._function = function
+        self._args = tuple(map_leaves(as_leaf, arg) for arg in args)
+        self._spec = spec
+        self._specs: list[TensorSpec] = leaves
+
+    @property
+    def label(self) -> str:
+        return f"from_generator({short(self._spec)})"
+
+    @property
+    def cardinality(self) -> int:
+        return UNKNOWN
+
+    @property
+    def element_spec(self) -> Any:
+        return self._spec
+
+    def open(self, run: Run, epoch: Epoch) -> Stream:
+        return _Generated(iter(self._function(*self._args)), self._convert)
+
+    def load(self, run: Run, handles: Handles) -> Loaded:
+        return list(handles)
+
+    def _convert(self, value: Any) -> Any:
+        leaves = flatten_as(self._spec, value)
+        return rebuild(
+            self._spec, [_conform(leaf, spec) for leaf, spec in zip(leaves, self._specs, strict=True)]
+        )
+
+
+class _Generated(Stream):
+    def __init__(self, elements: Iterator[Any], convert: Callable[[Any], Any]):
+        super().__init__()
+        self._elements = elements
+        self._convert = convert
+
+    def pull(self, count: int) -> Handles:
+        return [self._convert(value) for value in islice(self._elements, count)]
+
+    def skip(self, count: int) -> int:
+        return sum(1 for _ in islice(self._elements, count))
+
+    def close(self) -> None:
+        if hasattr(self._elements, "close"):
+            self._elements.close()
+
+
+def _conform(value: Any, spec: TensorSpec) -> Any:
+    """Copy what a generator yielded into a leaf that fits its spec.
+
+    Raises:
+        DatasetError: It does not fit.
+    """
+    leaf: Any
+    if spec.dtype.kind in "OUS":
+        leaf = as_leaf(value)
+        found = spec_of(leaf)
+        if spec.dtype.kind == "O" or (isinstance(leaf, bytes) and spec.dtype.kind == "S"):
+            found = TensorSpec(found.shape, spec.dtype)
+    else:
+        array = as_array(value)
+        python_number = isinstance(value, bool | int | float | complex | list)
+        if not np.can_cast(
+            array.dtype, spec.dtype, "unsafe" if python_number and array.size == 0 else "same_kind"
+        ):
+            found = TensorSpec(array.shape, array.dtype)
+        else:
+            leaf = array.astype(spec.dtype)[()]
+            found = TensorSpec(array.shape, spec.dtype)
+            if array.dtype.kind in "iu" and spec.dtype.kind in "iu" and not np.array_equal(leaf, array):
+                raise DatasetError(
+                    f"the generator yielded {_shorten(value)}, which does not fit into {spec.dtype}, the "
+                    "type in its signature."
+                )
+    if found.dtype != spec.dtype or not fits(found.shape, spec.shape):
+        raise DatasetError(
+            f"the generator yielded {_shorten(value)}, which is {short(found)}, where its signature says "
+            f"{short(spec)}. Change the generator or its output_signature."
+        )
+    return leaf
+
+
+def _shorten(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."
