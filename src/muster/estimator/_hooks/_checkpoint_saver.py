@@ -106,6 +106,10 @@ class CheckpointSaverHook(SessionRunHook):
         self._listeners = tuple(listeners or ())
         self._saved_step: int | None = None
 
+    def add_listeners(self, listeners: Sequence[CheckpointSaverListener]) -> None:
+        """Tell others too, after those that are told already."""
+        self._listeners += tuple(listeners)
+
     def begin(self) -> None:
         """Tell the listeners."""
         for listener in self._listeners:

@@ -1,0 +1,190 @@
+"""Ctrl-C and SIGTERM while a session runs."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hooks_fakes import Counter, TraceHook
+
+from muster.estimator import _hooks as hooks
+from muster.estimator._run_loop import run_loop
+from muster.estimator._session import Session
+
+
+@pytest.fixture(autouse=True)
+def _handlers_are_put_back() -> Iterator[None]:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    yield
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+class _Signalled(Counter):
+    """A counter whose second step is interrupted."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._number = number
+
+    def step(self, state: Any, batch: Any) -> Any:
+        if int(state["global_step"]) == 1:
+            signal.raise_signal(self._number)
+        return super().step(state, batch)
+
+
+def _exit_code(exc: BaseException) -> Any:
+    return exc.code if isinstance(exc, SystemExit) else None
+
+
+@pytest.mark.parametrize(
+    ("number", "error", "code"), [(signal.SIGINT, KeyboardInterrupt, None), (signal.SIGTERM, SystemExit, 143)]
+)
+def test_the_run_is_finished_and_its_step_saved(tmp_path: Path, number: int, error: Any, code: Any) -> None:
+    counter, events = _Signalled(number), []
+    saver = hooks.CheckpointSaverHook(tmp_path, save_steps=100)
+    with pytest.raises(error) as raised:
+        run_loop(counter.session, counter.step, repeat(None), [saver, TraceHook("a", events)])
+    assert _exit_code(raised.value) == code
+    assert counter.saved == [(0, False), (2, True)]
+    assert events[-2:] == [["a", "after_run"], ["a", "interrupted"]]
+
+
+def test_a_step_that_is_saved_is_not_saved_again(tmp_path: Path) -> None:
+    counter = _Signalled(signal.SIGINT)
+    saver = hooks.CheckpointSaverHook(tmp_path, save_steps=2)
+    with pytest.raises(KeyboardInterrupt):
+        run_loop(counter.session, counter.step, repeat(None), [saver])
+    assert [step for step, _ in counter.saved] == [0, 2]
+
+
+def test_listeners_are_not_told_of_the_save_at_an_interrupt(tmp_path: Path) -> None:
+    told = []
+
+    class Listener(hooks.CheckpointSaverListener):
+        def after_save(self, session: Any, global_step_value: int) -> None:
+            told.append(global_step_value)
+
+    counter = _Signalled(signal.SIGINT)
+    saver = hooks.CheckpointSaverHook(tmp_path, save_steps=100, listeners=[Listener()])
+    with pytest.raises(KeyboardInterrupt):
+        run_loop(counter.session, counter.step, repeat(None), [saver])
+    assert told == [0]
+    assert counter.saved[-1] == (2, True)
+
+
+def test_a_nan_loss_is_not_saved_at_an_interrupt(tmp_path: Path) -> None:
+    saved: list[int] = []
+    session = Session({}, save=lambda state, step, wait: saved.append(step))
+
+    class Late:
+        def __array__(self, *args: Any, **kwargs: Any) -> Any:
+            return np.asarray(np.nan)
+
+    def step(state: Any, batch: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return state, {"loss": Late()}
+
+    saver = hooks.CheckpointSaverHook(tmp_path, save_steps=100)
+    with pytest.raises(RuntimeError, match="NaN loss"):
+        run_loop(session, step, repeat(None), [saver, hooks.NanTensorHook("loss")])
+    assert saved == [0]
+
+
+def test_a_second_one_ends_the_save_at_once(tmp_path: Path) -> None:
+    finished = []
+
+    def save(session: Session, step: int, wait: bool) -> None:
+        if step > 0:
+            signal.raise_signal(signal.SIGINT)
+        finished.append(step)
+
+    counter = _Signalled(signal.SIGINT)
+    saver = hooks.CheckpointSaverHook(tmp_path, save_steps=100, saver=save)
+    with pytest.raises(KeyboardInterrupt):
+        run_loop(counter.session, counter.step, repeat(None), [saver])
+    assert finished == [0]
+
+
+def test_a_second_one_in_the_same_run_ends_it_without_a_save(tmp_path: Path) -> None:
+    counter = Counter()
+
+    def step(state: Any, batch: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+        return counter.step(state, batch)
+
+    saver = hooks.CheckpointSaverHook(tmp_path, save_steps=100)
+    with pytest.raises(SystemExit):
+        run_loop(counter.session, step, repeat(None), [saver])
+    assert [step for step, _ in counter.saved] == [0]
+
+
+def test_one_before_the_first_run_prevents_it(tmp_path: Path) -> None:
+    counter = Counter()
+    saver = hooks.CheckpointSaverHook(
+        tmp_path, save_steps=1, saver=lambda session, step, wait: signal.raise_signal(signal.SIGINT)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        run_loop(counter.session, counter.step, repeat(None), [saver])
+    assert counter.session.global_step == 0
+
+
+def test_a_clean_stop_in_the_same_run_is_completed_first(tmp_path: Path) -> None:
+    counter, events = _Signalled(signal.SIGINT), []
+    given = [hooks.StopAtStepHook(last_step=2), TraceHook("a", events)]
+    with pytest.raises(KeyboardInterrupt):
+        run_loop(counter.session, counter.step, repeat(None), given)
+    assert events[-1] == ["a", "end"]
+
+
+def test_one_during_an_evaluation_within_a_hook_ends_the_training_around_it(tmp_path: Path) -> None:
+    evaluation = _Signalled(signal.SIGINT)
+
+    class Evaluate(hooks.SessionRunHook):
+        def after_run(self, run_context: Any, run_values: Any) -> None:
+            if run_context.session.global_step == 3:
+                run_loop(evaluation.session, evaluation.step, repeat(None))
+
+    training = Counter()
+    saver = hooks.CheckpointSaverHook(tmp_path, save_steps=100)
+    with pytest.raises(KeyboardInterrupt):
+        run_loop(training.session, training.step, repeat(None), [saver, Evaluate()])
+    assert evaluation.session.global_step == 2
+    assert [step for step, _ in training.saved] == [0, 3]
+
+
+def _run_in_thread(work: Callable[[], None]) -> list[BaseException]:
+    errors: list[BaseException] = []
+
+    def guarded() -> None:
+        try:
+            work()
+        except ValueError as exc:  # what Python raises for a handler that another thread installs
+            errors.append(exc)
+
+    thread = threading.Thread(target=guarded)
+    thread.start()
+    thread.join()
+    return errors
+
+
+def test_another_thread_than_the_main_one_installs_nothing() -> None:
+    counter = Counter()
+    assert _run_in_thread(lambda: run_loop(counter.session, counter.step, iter([0, 1]))) == []
+    assert counter.session.global_step == 2
+
+
+def test_a_signal_that_is_ignored_stays_ignored() -> None:
+    counter = _Signalled(signal.SIGINT)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        run_loop(counter.session, counter.step, iter(range(4)))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert counter.session.global_step == 4
