@@ -4,6 +4,7 @@ A checkpoint is ``<directory>/ckpt-<step>/``: one or more data files in the safe
 ``manifest.json``, written last. A directory without a manifest is not there for a reader.
 """
 
+from ._amend import amend_metadata as amend_metadata
 from ._checkpointer import Checkpointer as Checkpointer
 from ._layout import CheckpointInfo as CheckpointInfo
 from ._layout import latest_checkpoint as latest_checkpoint

@@ -1,1 +1,31 @@
+"""Estimators: a model_fn trained, evaluated and followed from a directory of checkpoints."""
 
+from muster.estimator._estimator import Estimator as Estimator
+from muster.estimator._estimator_spec import EstimatorSpec as EstimatorSpec
+from muster.estimator._exporter import Exporter as Exporter
+from muster.estimator._hooks import CheckpointSaverHook as CheckpointSaverHook
+from muster.estimator._hooks import CheckpointSaverListener as CheckpointSaverListener
+from muster.estimator._hooks import FinalOpsHook as FinalOpsHook
+from muster.estimator._hooks import LoggingTensorHook as LoggingTensorHook
+from muster.estimator._hooks import NanTensorHook as NanTensorHook
+from muster.estimator._hooks import SecondOrStepTimer as SecondOrStepTimer
+from muster.estimator._hooks import SessionRunArgs as SessionRunArgs
+from muster.estimator._hooks import SessionRunContext as SessionRunContext
+from muster.estimator._hooks import SessionRunHook as SessionRunHook
+from muster.estimator._hooks import SessionRunValues as SessionRunValues
+from muster.estimator._hooks import StepCounterHook as StepCounterHook
+from muster.estimator._hooks import StopAtStepHook as StopAtStepHook
+from muster.estimator._hooks import SummarySaverHook as SummarySaverHook
+from muster.estimator._hooks import make_early_stopping_hook as make_early_stopping_hook
+from muster.estimator._hooks import stop_if_higher_hook as stop_if_higher_hook
+from muster.estimator._hooks import stop_if_lower_hook as stop_if_lower_hook
+from muster.estimator._hooks import stop_if_no_decrease_hook as stop_if_no_decrease_hook
+from muster.estimator._hooks import stop_if_no_increase_hook as stop_if_no_increase_hook
+from muster.estimator._mode_keys import ModeKeys as ModeKeys
+from muster.estimator._run_config import DistributeConfig as DistributeConfig
+from muster.estimator._run_config import RunConfig as RunConfig
+from muster.estimator._session import Session as Session
+from muster.estimator._specs import EvalSpec as EvalSpec
+from muster.estimator._specs import TrainSpec as TrainSpec
+from muster.estimator._training import train_and_evaluate as train_and_evaluate
+from muster.estimator._warm_start import WarmStartSettings as WarmStartSettings

@@ -10,6 +10,8 @@ from muster.program._optimize import minimize as minimize
 from muster.program._outputs import Output as Output
 from muster.program._outputs import name_output as name_output
 from muster.program._outputs import output_of as output_of
+from muster.program._outputs import reserve_outputs as reserve_outputs
+from muster.program._outputs import summary_scalar as summary_scalar
 from muster.program._program import Program as Program
 from muster.program._tape import GradientTape as GradientTape
 from muster.program._variables import VariableSpec as VariableSpec

@@ -119,7 +119,7 @@ def _evaluate(eqns: Sequence[Any], env: dict[Any, Array], history: Sequence[Any]
         if not path and target not in sources:
             raise GradientError(
                 f"The value to differentiate ({target.aval.dtype}{list(target.aval.shape)}) does not "
-                "depend on any of the variables asked for. Was it computed from them, and inside of this step?"
+                "depend on any of the variables asked for. Was it computed from them, inside of this step?"
             )
         later = _dependents(before, sources)
         run_equations(_without(before, later), env)

@@ -104,7 +104,7 @@ def apply_gradients(
     else:
         optimizer.apply(grads, variables)
     if global_step is not None:
-        global_step.assign_add(1)
+        scope.increment(global_step)
     return TrainOp(optimizer.name)
 
 

@@ -41,6 +41,36 @@ def name_output(name: str, value: Any) -> Output:
     return Output(unique)
 
 
+def summary_scalar(tag: str, value: Any) -> Output:
+    """Let a number of the step that is being traced be written as a summary.
+
+    Args:
+        tag: the name of its curve.
+        value: an array of shape (), per replica.
+
+    Returns:
+        The output that carries it.
+
+    Raises:
+        ValueError: if the value has more than one element.
+        TraceError: if no step is being traced.
+
+    Source: tensorflow/python/summary/summary.py, ``scalar``.
+    """
+    scope = active_scope("summary_scalar")
+    array = scope.read(value)
+    if array.size != 1:
+        raise ValueError(f"The summary {tag!r} must be one number, got the shape {tuple(array.shape)}.")
+    output = name_output(tag, array.reshape(()))
+    scope.summaries[tag] = output.name
+    return output
+
+
+def reserve_outputs(*names: str) -> None:
+    """Keep names for outputs that the traced function returns, so that ``name_output`` takes others."""
+    active_scope("reserve_outputs").outputs.update(dict.fromkeys(names))
+
+
 def output_of(value: Any, default_name: str) -> Output:
     """The output that already carries this very value, or a new one with ``default_name``."""
     outputs: Mapping[str, Any] = active_scope("output_of").outputs

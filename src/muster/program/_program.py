@@ -25,30 +25,35 @@ class Program(Generic[Static]):
     step runs it again, once for each new shape of the arguments, with its variables bound to the state.
 
     Args:
-        function: called with ``args``; returns a nested structure of arrays (the outputs) and whatever
-            else the caller wants back from the recording run. Variables are created inside of it.
+        function: called with ``args``; returns its outputs, a dict of arrays or of structures of them, and
+            whatever else the caller wants back from the recording run. Variables are created inside of it.
         args: arrays or ``jax.ShapeDtypeStruct`` s, in nested structures.
         known: path -> value to start from in place of an initializer, where the shapes agree.
+        known_local: whether that goes for metrics' variables too.
         seed: makes initial values the same at every run; None draws them anew.
 
     Attributes:
         variables: what the function creates, in order.
         initial: path -> initial value. A step that donates its state consumes them.
         static: the second thing that the function returned.
+        outputs: the names of the outputs.
+        summaries: tag -> the name of the output that is to be written as a summary.
     """
 
     def __init__(
         self,
-        function: Callable[..., tuple[Any, Static]],
+        function: Callable[..., tuple[Outputs, Static]],
         *args: Any,
         known: Mapping[str, Array] | None = None,
+        known_local: bool = False,
         seed: int | None = None,
     ) -> None:
         self._function = function
-        scope = VariableScope(known=known, seed=seed)
+        scope = VariableScope(known=known, known_local=known_local, seed=seed)
 
         def record(*args: Any) -> list[Array]:
-            _, self.static = scope.run(function, *args)
+            returned, self.static = scope.run(function, *args)
+            self.outputs = tuple({**scope.outputs, **returned})
             return [value for value in scope.initial if isinstance(value, jax.core.Tracer)]
 
         closed = jax.make_jaxpr(record)(*args)
@@ -56,7 +61,13 @@ class Program(Generic[Static]):
         self.initial: State = dict(zip((v.path for v in self.variables), scope.initial, strict=True))
         computed = [path for path, value in self.initial.items() if isinstance(value, jax.core.Tracer)]
         self.initial.update(zip(computed, _evaluate_constants(closed, computed), strict=True))
+        self.summaries: Mapping[str, str] = dict(scope.summaries)
+        self._counters = scope.only_incremented_once()
         self._paths = {v.path for v in self.variables}
+
+    def adds_one(self, path: str) -> bool:
+        """Whether each step adds exactly one to a variable, so that its value is known without reading it."""
+        return path in self._counters
 
     def step(self, state: State, *args: Any) -> tuple[State, Outputs]:
         """Run the function on given state: what a strategy compiles.
@@ -66,8 +77,8 @@ class Program(Generic[Static]):
             args: in the structure that the constructor was given; shapes may differ.
 
         Returns:
-            The new state, and the outputs: those that the function returned, merged with those that
-            it named (``name_output``) under the key ``"named"``.
+            The new state, and the outputs: those that the function named (``name_output``), and those
+            that it returned.
 
         Raises:
             VariableMismatchError: if the function creates other variables than when it was recorded.
@@ -134,7 +145,7 @@ class Program(Generic[Static]):
                 f"This time the function did not build {', '.join(missing)}, which it built the first time. "
                 "It must build the same variables at every call."
             )
-        return state, {**outputs, "named": dict(scope.outputs)}
+        return state, {**scope.outputs, **outputs}
 
 
 class _Reached(Exception):

@@ -11,6 +11,7 @@ Keras initialises variables again that are created while it infers shapes; there
 import contextlib
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -71,6 +72,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
     Args:
         state: path -> value, for a run on given state; None for the recording run.
         known: path -> value, used on the recording run instead of an initializer where shapes agree.
+        known_local: whether that goes for local variables too.
         seed: seeds the draws from which Keras makes initializers; None leaves them random.
         eager_gradients: computes gradients when the code runs untraced, see ``Program.step_eagerly``.
     """
@@ -80,17 +82,22 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         state: Mapping[str, Array] | None = None,
         *,
         known: Mapping[str, Array] | None = None,
+        known_local: bool = False,
         seed: int | None = None,
         eager_gradients: Callable[[Array, list[Array]], list[Array]] | None = None,
     ) -> None:
         super().__init__(collect_losses=True, initialize_variables=True)
         self.eager_gradients = eager_gradients
         self.outputs: dict[str, Array] = {}
+        self.summaries: dict[str, str] = {}
         self.specs: list[VariableSpec] = []
         self.initial: list[Array] = []
         self.global_step: Any = None
         self._state = state
         self._known = known or {}
+        self._known_local = known_local
+        self._updates: Counter[int] = Counter()
+        self._increments: Counter[int] = Counter()
         self._seed = seed
         self._variables: list[Any] = []  # holds the variables, so that their ids stay theirs
         self._paths: set[str] = set()
@@ -141,7 +148,21 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
     def add_update(self, update: tuple[Any, Array]) -> None:
         variable, value = update
         self.get_current_value(variable)
+        self._updates[id(variable)] += 1
         self.state_mapping[id(variable)] = value
+
+    def increment(self, variable: Any) -> None:
+        """Add one to a variable."""
+        variable.assign_add(1)
+        self._increments[id(variable)] += 1
+
+    def only_incremented_once(self) -> set[str]:
+        """The paths of the variables to which the code did nothing but add one, once."""
+        return {
+            spec.path
+            for spec, variable in zip(self.specs, self._variables, strict=True)
+            if self._updates[id(variable)] == self._increments[id(variable)] == 1
+        }
 
     def created(self, variable: Any, initializer: Any) -> None:
         """Take in a variable that Keras has just created.
@@ -173,7 +194,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         self.state_mapping[id(variable)] = value
 
     def _initial_value(self, spec: VariableSpec, initializer: Any) -> Array:
-        known = self._known.get(spec.path)
+        known = self._known.get(spec.path) if self._known_local or not spec.local else None
         if known is not None and tuple(known.shape) == spec.shape:
             with jax.ensure_compile_time_eval():
                 return jnp.array(known, dtype=spec.dtype)  # a copy: this buffer will be donated
@@ -245,7 +266,7 @@ def _variable_init(original: Callable[..., None]) -> Callable[..., None]:
             shape, dtype = initializer.shape, initializer.dtype
 
         def value(shape: Any, dtype: Any = None) -> Array:
-            # Keras asks again after it has inferred shapes and when the scope ends, also if an error ended it.
+            # Keras asks again after it inferred shapes, and when the scope ends, even by an error.
             return scope.state_mapping.get(id(self), jnp.zeros(shape, dtype))
 
         original(self, value, shape, dtype, *args, **kw)

@@ -1,0 +1,136 @@
+"""From what an input_fn returns to batches that a step can take, with a position that can be saved."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import jax
+import numpy as np
+
+from muster._errors import DatasetError, PositionError
+from muster.data import Dataset
+from muster.estimator._mode_keys import ModeKeys
+
+_log = logging.getLogger(__name__)
+
+
+class Batch(NamedTuple):
+    """What one step is given: arrays whose first axis counts examples.
+
+    Attributes:
+        features: a nested structure of arrays, per worker.
+        labels: likewise, or None.
+    """
+
+    features: Any
+    labels: Any
+
+
+class Batches:
+    """The batches of an input_fn, in order; the first one is looked at before training begins.
+
+    Args:
+        returned: what the input_fn returned: a ``Dataset`` of ``(features, labels)`` or of features, or one
+            such element, of arrays. In training one element is given again and again, else once.
+        mode: what it was called for. In the mode PREDICT labels are left out.
+        position: where to go on, from ``position`` of an equal pipeline; None starts at the first batch.
+
+    Attributes:
+        first: the first batch, which the iteration returns too; None if there is none.
+
+    Raises:
+        DatasetError: If the first batch cannot be computed with: texts, objects, or lengths that differ.
+        ValueError: If an element is a tuple that is not a pair.
+    """
+
+    def __init__(self, returned: Any, mode: ModeKeys, position: Any = None) -> None:
+        self._mode = mode
+        dataset = _as_dataset(returned, mode)
+        with ExitStack() as undo:
+            self._iterator = dataset.iterator(position)
+            undo.callback(self._iterator.close)
+            self._start = self._iterator.position
+            self._first_pending = True
+            element = next(self._iterator, None)
+            self.first = None if element is None else self._batch(element)
+            if self.first is not None:
+                _check_batch(self.first)
+            self._undo = undo.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._undo.close()
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self
+
+    def __next__(self) -> Batch:
+        if self._first_pending:
+            self._first_pending = False
+            if self.first is None:
+                raise StopIteration
+            return self.first
+        return self._batch(next(self._iterator))
+
+    @property
+    def position(self) -> Any:
+        """Where the next batch begins: JSON."""
+        return self._start if self._first_pending else self._iterator.position
+
+    def _batch(self, element: Any) -> Batch:
+        if isinstance(element, tuple) and not hasattr(element, "_fields"):
+            if len(element) != 2:
+                raise ValueError(
+                    "input_fn should return (features, labels) as a len 2 tuple; "
+                    f"an element of it has length {len(element)}."
+                )
+            features, labels = element
+        else:
+            features, labels = element, None
+        return Batch(features, None if self._mode == ModeKeys.PREDICT else labels)
+
+
+def open_batches(returned: Any, mode: ModeKeys, position: Any) -> Batches:
+    """The batches from a saved position on; from the start, with a warning, if it is another pipeline's."""
+    try:
+        return Batches(returned, mode, position)
+    except PositionError as exc:
+        _log.warning("The input starts again at its first example: %s", exc)
+        return Batches(returned, mode)
+
+
+def _as_dataset(returned: Any, mode: ModeKeys) -> Dataset:
+    if isinstance(returned, Dataset):
+        return returned
+    leaves = jax.tree.leaves(returned)
+    if not leaves or not all(isinstance(leaf, np.ndarray | np.generic | jax.Array) for leaf in leaves):
+        raise TypeError(
+            "input_fn must return a Dataset, or features and labels as arrays, got "
+            f"{type(returned).__name__}: {returned!r}. For an iterator or generator of batches, return "
+            "Dataset.from_generator(...)."
+        )
+    dataset = Dataset.from_tensors(returned)
+    return dataset.repeat() if mode == ModeKeys.TRAIN else dataset
+
+
+def _check_batch(batch: Batch) -> None:
+    lengths: dict[int, str] = {}
+    for path, leaf in jax.tree_util.tree_leaves_with_path(batch):
+        name = jax.tree_util.keystr(path).removeprefix(".")
+        array = np.asarray(leaf)
+        if array.dtype.kind not in "biufcV":
+            raise DatasetError(
+                f"{name} has dtype {array.dtype}, with which a step cannot compute. Turn it into numbers "
+                "in the input pipeline, or leave it out."
+            )
+        if array.ndim:
+            lengths.setdefault(array.shape[0], name)
+    if len(lengths) > 1:
+        told = ", ".join(f"{name} has {length}" for length, name in lengths.items())
+        raise DatasetError(f"The parts of a batch differ in length: {told} examples.")

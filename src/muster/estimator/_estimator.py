@@ -1,0 +1,478 @@
+"""The Estimator: trains, evaluates and predicts with a model_fn, from and into a directory of checkpoints."""
+
+import logging
+import os
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, Self
+
+import jax
+import numpy as np
+
+from muster.checkpoint import (
+    Checkpoint,
+    Checkpointer,
+    amend_metadata,
+    latest_checkpoint,
+    list_variables,
+    read_checkpoint,
+    restore_latest,
+)
+from muster.distribute import Strategy, get_strategy
+from muster.estimator._batches import Batches, open_batches
+from muster.estimator._checks import check_instances, check_steps
+from muster.estimator._estimator_spec import EstimatorSpec
+from muster.estimator._evaluation import format_metrics, write_metrics
+from muster.estimator._hooks import (
+    CheckpointSaverHook,
+    CheckpointSaverListener,
+    LoggingTensorHook,
+    NanTensorHook,
+    SessionRunHook,
+    StepCounterHook,
+    StopAfterNEvalsHook,
+    StopAtStepHook,
+    SummarySaverHook,
+)
+from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._model_fn import call_input_fn, check_model_fn_args
+from muster.estimator._restore import initial_state
+from muster.estimator._run_config import RunConfig, check_train_args, resolve_config
+from muster.estimator._run_loop import TrainingSession, run_loop
+from muster.estimator._session import Session
+from muster.estimator._tracing import (
+    GLOBAL_STEP,
+    LOSS,
+    METRICS,
+    PREDICTIONS,
+    STEP_BEFORE,
+    trace_model_fn,
+)
+from muster.estimator._warm_start import warm_start_settings
+from muster.program import Program
+from muster.summary import EventFileWriter, SessionLog
+
+_log = logging.getLogger(__name__)
+
+
+class Estimator:
+    """Trains and evaluates a model that a function describes.
+
+    Every ``train``, ``evaluate`` and ``predict`` calls the model_fn anew and restores the newest checkpoint
+    of the model directory. The step that the model_fn describes is compiled once for each shape of a batch.
+
+    Training that was interrupted goes on at the very next example: the position of the input is part of
+    each checkpoint. After training that ended by itself, the next call of ``train`` starts the input afresh,
+    as TensorFlow does.
+
+    Args:
+        model_fn: called with ``features`` and those of ``labels``, ``mode``, ``params`` and ``config`` that
+            it names; returns an ``EstimatorSpec``. Features and labels are what the input_fn gives, a batch, per
+            replica.
+        model_dir: where checkpoints and summaries are; None: the config's, else a temporary directory.
+        config: how to run; None for the defaults.
+        params: handed to the model_fn and the input_fn.
+        warm_start_from: a checkpoint, a directory, or ``WarmStartSettings``: where trainable variables start
+            from as long as the model directory has no checkpoint.
+
+    Raises:
+        ValueError: The model_fn takes the wrong arguments, or there are two model directories.
+        CheckpointError: The model directory cannot be made.
+
+    Source: ``EstimatorV2`` (tensorflow_estimator/python/estimator/estimator.py).
+    """
+
+    def __init__(
+        self,
+        model_fn: Callable[..., Any],
+        model_dir: str | os.PathLike[str] | None = None,
+        config: RunConfig | None = None,
+        params: Mapping[str, Any] | None = None,
+        warm_start_from: Any = None,
+    ) -> None:
+        check_model_fn_args(model_fn, params)
+        self._config = resolve_config(config, model_dir)
+        self._model_fn = model_fn
+        self._params = dict(params or {})
+        self._warm_start = warm_start_settings(warm_start_from)
+        self._executables: dict[str, Any] = {}
+        self._eval_writers: dict[str, EventFileWriter] = {}
+        weakref.finalize(self, _close_all, self._eval_writers)
+
+    @property
+    def model_dir(self) -> str:
+        """Where checkpoints and summaries are."""
+        return os.fspath(self._config.model_dir or "")
+
+    @property
+    def config(self) -> RunConfig:
+        """How to run; it has a model_dir."""
+        return self._config
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """A copy of what is handed to the model_fn."""
+        return dict(self._params)
+
+    @property
+    def model_fn(self) -> Callable[..., Any]:
+        """What describes the model."""
+        return self._model_fn
+
+    def eval_dir(self, name: str | None = None) -> str:
+        """Where the summaries of an evaluation are."""
+        return os.path.join(self.model_dir, f"eval_{name}" if name else "eval")
+
+    def latest_checkpoint(self) -> str | None:
+        """The path of the newest whole checkpoint, or None."""
+        return latest_checkpoint(self.model_dir)
+
+    def get_variable_names(self) -> list[str]:
+        """The paths of all variables in the newest checkpoint, sorted.
+
+        Raises:
+            ValueError: There is no checkpoint yet.
+        """
+        return sorted(list_variables(self._trained()))
+
+    def get_variable_value(self, name: str) -> np.ndarray[Any, Any]:
+        """The value of a variable in the newest checkpoint, of its global shape.
+
+        Raises:
+            ValueError: There is no checkpoint yet, or it has no such variable.
+        """
+        variables = read_checkpoint(self._trained()).variables
+        if name not in variables:
+            raise ValueError(f"There is no variable {name!r}. There are: {', '.join(sorted(variables))}.")
+        return variables[name].copy()
+
+    def train(
+        self,
+        input_fn: Callable[..., Any],
+        hooks: Iterable[SessionRunHook] | None = None,
+        steps: int | None = None,
+        max_steps: int | None = None,
+        saving_listeners: Iterable[CheckpointSaverListener] | None = None,
+    ) -> Self:
+        """Train until the input ends, or a number of steps is reached, or a hook asks to stop.
+
+        Args:
+            input_fn: returns a Dataset of ``(features, labels)``; called with those of ``mode``, ``params``,
+                ``config`` and ``input_context`` that it names.
+            hooks: called around each step.
+            steps: how many steps to add.
+            max_steps: the step to stop at, counted from the first training on.
+            saving_listeners: told of each checkpoint.
+
+        Raises:
+            ValueError: Both ``steps`` and ``max_steps`` are given, or one is not positive.
+            DatasetError: The input is empty, or a step cannot compute with it.
+            TraceError: The model_fn cannot be traced.
+            CheckpointError: A checkpoint cannot be written, or is of another model.
+            NanLossDuringTrainingError: The loss became NaN. No checkpoint of that step is written.
+        """
+        steps, max_steps = check_train_args(self._config, steps, max_steps)
+        user_hooks = check_instances("All hooks must be SessionRunHook", SessionRunHook, hooks)
+        listeners = check_instances(
+            "saving_listeners must be a list of CheckpointSaverListener",
+            CheckpointSaverListener,
+            saving_listeners,
+        )
+        with ExitStack() as resources:
+            config = self._config
+            checkpointer = resources.enter_context(
+                Checkpointer(
+                    self.model_dir,
+                    max_to_keep=config.keep_checkpoint_max,
+                    keep_every_n_hours=config.keep_checkpoint_every_n_hours or float("inf"),
+                )
+            )
+            checkpoint = restore_latest(self.model_dir)
+            if max_steps is not None and checkpoint is not None and checkpoint.step >= max_steps:
+                _log.info("Skipping training since max_steps has already saved.")
+                return self
+            interrupted = checkpoint is not None and not checkpoint.metadata.get("ended", True)
+            position = checkpoint.metadata.get("input") if checkpoint is not None and interrupted else None
+            strategy = self._strategy(config.train_distribute)
+            returned = self._call_input_fn(input_fn, ModeKeys.TRAIN, strategy)
+            batches = resources.enter_context(open_batches(returned, ModeKeys.TRAIN, position))
+            if batches.first is None and interrupted:
+                _log.info("Skipping training since the input was read to its end before the interruption.")
+                return self
+            program = self._trace(ModeKeys.TRAIN, batches, checkpoint)
+            stop = [StopAtStepHook(steps, max_steps)] if steps is not None or max_steps is not None else []
+            session = Session(
+                strategy.place(self._initial_state(program, ModeKeys.TRAIN, checkpoint)),
+                global_step=checkpoint.step if checkpoint is not None else 0,
+                count_steps=None if program.adds_one(GLOBAL_STEP) else lambda o: int(o[GLOBAL_STEP]),
+                save=_Saving(checkpointer, batches),
+                output_names=program.outputs,
+            )
+            writer = resources.enter_context(EventFileWriter(self.model_dir)) if config.is_chief else None
+            all_hooks = self._train_hooks(program, [*user_hooks, *stop], listeners, writer)
+            if checkpoint is not None:
+                _log.info("Restoring parameters from %s", checkpoint.path)
+            if writer is not None:
+                writer.add_session_log(SessionLog.START, session.global_step + 1)
+            run_loop(session, strategy.compile(program, self._executables), batches, all_hooks)
+            checkpointer.wait()
+            self._mark_ended(session.global_step)
+            loss = np.asarray(session.outputs[LOSS])[()] if session.outputs else None
+        _log.info("Loss for final step: %s.", loss)
+        return self
+
+    def evaluate(
+        self,
+        input_fn: Callable[..., Any],
+        steps: int | None = None,
+        hooks: Iterable[SessionRunHook] | None = None,
+        checkpoint_path: str | None = None,
+        name: str | None = None,
+    ) -> dict[str, Any]:
+        """Evaluate a checkpoint, each example once.
+
+        Args:
+            input_fn: as for ``train``.
+            steps: how many batches to take; None takes all.
+            hooks: called around each batch.
+            checkpoint_path: the checkpoint; None takes the newest, or initial values if there is none.
+            name: tells evaluations on several data sets apart: the summaries go to ``eval_<name>``.
+
+        Returns:
+            The metrics by name, with ``loss``, the mean of the batches' losses, and ``global_step``.
+
+        Raises:
+            ValueError: ``steps`` is not positive, or a metric is called ``loss`` or ``global_step``.
+            DatasetError: The input is empty, or a step cannot compute with it.
+            CheckpointError: The checkpoint cannot be read, or is of another model.
+        """
+        steps = check_steps("steps", steps)
+        user_hooks = check_instances("All hooks must be SessionRunHook", SessionRunHook, hooks)
+        checkpoint = self._checkpoint(checkpoint_path, "evaluate")
+        strategy = self._strategy(self._config.eval_distribute)
+        returned = self._call_input_fn(input_fn, ModeKeys.EVAL, strategy)
+        with Batches(returned, ModeKeys.EVAL) as batches:
+            program = self._trace(ModeKeys.EVAL, batches, checkpoint)
+            global_step = checkpoint.step if checkpoint is not None else 0
+            session = Session(
+                strategy.place(self._initial_state(program, ModeKeys.EVAL, checkpoint)),
+                global_step=global_step,
+                count_steps=lambda outputs: global_step,
+                output_names=program.outputs,
+            )
+            began = time.monotonic()
+            _log.info("Starting evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
+            if checkpoint is not None:
+                _log.info("Restoring parameters from %s", checkpoint.path)
+            run_loop(
+                session,
+                strategy.compile(program, self._executables),
+                batches,
+                [
+                    *user_hooks,
+                    *program.static.evaluation_hooks,
+                    StopAfterNEvalsHook(steps, log_progress=steps is not None),
+                ],
+            )
+            _log.info("Inference Time : %.5fs", time.monotonic() - began)
+            _log.info("Finished evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
+            read: dict[str, Any] = jax.tree.map(
+                np.array, {**session.outputs[METRICS], LOSS: session.outputs[LOSS]}
+            )
+        metrics = {**{key: value[()] for key, value in read.items()}, GLOBAL_STEP: np.int64(global_step)}
+        directory = self.eval_dir(name)
+        _log.info("Saving dict for global step %d: %s", global_step, format_metrics(metrics))
+        writer = self._eval_writers.get(directory)
+        if writer is None:
+            writer = self._eval_writers[directory] = EventFileWriter(directory)
+        write_metrics(writer, metrics, checkpoint.path if checkpoint is not None else None)
+        return metrics
+
+    def predict(
+        self,
+        input_fn: Callable[..., Any],
+        predict_keys: str | Sequence[str] | None = None,
+        hooks: Iterable[SessionRunHook] | None = None,
+        checkpoint_path: str | None = None,
+        yield_single_examples: bool = True,
+    ) -> Iterator[Any]:
+        """Predict, in the order of the input.
+
+        Args:
+            input_fn: returns a Dataset of features; labels are left out.
+            predict_keys: which of the predictions to give; None gives all.
+            hooks: called around each batch.
+            checkpoint_path: as for ``evaluate``.
+            yield_single_examples: whether to give an example at a time rather than a batch.
+
+        Yields:
+            The predictions, in the structure that the model_fn gives them; NumPy arrays.
+
+        Raises:
+            ValueError: A key is none of the predictions', or they differ in length.
+            DatasetError: The input is empty, or a step cannot compute with it.
+            CheckpointError: The checkpoint cannot be read, or is of another model.
+        """
+        user_hooks = check_instances("All hooks must be SessionRunHook", SessionRunHook, hooks)
+        checkpoint = self._checkpoint(checkpoint_path, "predict")
+        strategy = self._strategy(None)
+        returned = self._call_input_fn(input_fn, ModeKeys.PREDICT, strategy)
+        with Batches(returned, ModeKeys.PREDICT) as batches:
+            program = self._trace(ModeKeys.PREDICT, batches, checkpoint)
+            spec = program.static
+            keys = _checked_keys(spec.predictions, predict_keys)
+            global_step = checkpoint.step if checkpoint is not None else 0
+            session = Session(
+                strategy.place(self._initial_state(program, ModeKeys.PREDICT, checkpoint)),
+                global_step=global_step,
+                count_steps=lambda outputs: global_step,
+                output_names=program.outputs,
+            )
+            if checkpoint is not None:
+                _log.info("Restoring parameters from %s", checkpoint.path)
+            step = strategy.compile(program, self._executables)
+            # Signals are not held back here: between two yields the caller's code runs, not a step.
+            running = TrainingSession(
+                session, step, batches, [*user_hooks, *spec.prediction_hooks], hold_signals=False
+            )
+            with running:
+                while not running.should_stop():
+                    running.run()
+                    predictions = jax.tree.map(np.array, session.outputs[PREDICTIONS])
+                    if keys is not None:
+                        predictions = {key: predictions[key] for key in keys}
+                    if yield_single_examples:
+                        yield from _single_examples(predictions)
+                    else:
+                        yield predictions
+
+    def _trained(self) -> str:
+        path = self.latest_checkpoint()
+        if path is None:
+            raise ValueError(f"There is no checkpoint in {self.model_dir}: train first.")
+        return path
+
+    def _strategy(self, configured: Strategy | None) -> Strategy:
+        return configured if configured is not None else get_strategy()
+
+    def _call_input_fn(self, input_fn: Callable[..., Any], mode: ModeKeys, strategy: Strategy) -> Any:
+        return call_input_fn(input_fn, mode, self._params, self._config, strategy.input_context)
+
+    def _checkpoint(self, path: str | None, purpose: str) -> Checkpoint | None:
+        if path is not None:
+            return read_checkpoint(path)
+        checkpoint = restore_latest(self.model_dir)
+        if checkpoint is None:
+            _log.info(
+                "Could not find trained model in model_dir: %s, running initialization to %s.",
+                self.model_dir,
+                purpose,
+            )
+        return checkpoint
+
+    def _trace(
+        self, mode: ModeKeys, batches: Batches, checkpoint: Checkpoint | None
+    ) -> Program[EstimatorSpec]:
+        known = checkpoint.variables if checkpoint is not None else {}
+        return trace_model_fn(self._model_fn, mode, batches, self._params, self._config, known)
+
+    def _initial_state(
+        self, program: Program[EstimatorSpec], mode: ModeKeys, checkpoint: Checkpoint | None
+    ) -> dict[str, Any]:
+        warm_start = self._warm_start if checkpoint is None else None
+        return initial_state(program, mode, checkpoint, warm_start)
+
+    def _train_hooks(
+        self,
+        program: Program[EstimatorSpec],
+        user_hooks: Sequence[SessionRunHook],
+        listeners: Sequence[CheckpointSaverListener],
+        writer: EventFileWriter | None,
+    ) -> list[SessionRunHook]:
+        """The hooks of a training in the order in which TensorFlow's Estimator calls them."""
+        config, spec = self._config, program.static
+        saver = next(
+            (
+                hook
+                for hook in (*user_hooks, *spec.training_hooks, *spec.training_chief_hooks)
+                if isinstance(hook, CheckpointSaverHook)
+            ),
+            None,
+        )
+        hooks: list[SessionRunHook] = []
+        if saver is not None:
+            saver.add_listeners(listeners)
+        elif config.save_checkpoints_secs or config.save_checkpoints_steps:
+            hooks.append(
+                CheckpointSaverHook(
+                    self.model_dir,
+                    save_secs=config.save_checkpoints_secs,
+                    save_steps=config.save_checkpoints_steps,
+                    listeners=listeners,
+                )
+            )
+        hooks += spec.training_chief_hooks
+        if config.log_step_count_steps:
+            hooks.append(StepCounterHook(config.log_step_count_steps, summary_writer=writer))
+        if config.save_summary_steps:
+            scalars = {**program.summaries, LOSS: LOSS}
+            hooks.append(
+                SummarySaverHook(config.save_summary_steps, summary_writer=writer, summary_op=scalars)
+            )
+        hooks += [*user_hooks, NanTensorHook(LOSS)]
+        if config.log_step_count_steps:
+            tensors = {LOSS: LOSS, "step": STEP_BEFORE}
+            hooks.append(LoggingTensorHook(tensors, every_n_iter=config.log_step_count_steps))
+        return [*hooks, *spec.training_hooks]
+
+    def _mark_ended(self, step: int) -> None:
+        """Note in the last checkpoint that training ended by itself: the next one starts the input afresh."""
+        path = self.latest_checkpoint()
+        if path is not None and path.endswith(f"-{step}"):
+            amend_metadata(path, {"ended": True})
+
+
+class _Saving:
+    """Writes the state of a session, with the position of its input, through a Checkpointer."""
+
+    def __init__(self, checkpointer: Checkpointer, batches: Batches) -> None:
+        self._checkpointer = checkpointer
+        self._batches = batches
+
+    def __call__(self, state: Mapping[str, Any], step: int, wait: bool) -> None:
+        # Copies: NumPy would see the very buffers that the next step writes into.
+        arrays = {path: np.array(value) for path, value in state.items()}
+        metadata = {"input": self._batches.position, "ended": False}
+        self._checkpointer.save(step, arrays, metadata, wait=wait)
+
+
+def _close_all(writers: dict[str, EventFileWriter]) -> None:
+    for writer in writers.values():
+        writer.close()
+
+
+def _checked_keys(predictions: Any, keys: str | Sequence[str] | None) -> list[str] | None:
+    if keys is None:
+        return None
+    wanted = [keys] if isinstance(keys, str) else list(keys)
+    if not isinstance(predictions, Mapping):
+        raise ValueError("predict_keys argument is not valid in case of non-dict predictions.")
+    found = [key for key in wanted if key in predictions]
+    if not found:
+        raise ValueError(f"Expected to run at least one output from {predictions.keys()}, provided {wanted}.")
+    return found
+
+
+def _single_examples(predictions: Any) -> Iterator[Any]:
+    leaves, structure = jax.tree.flatten(predictions)
+    lengths = {leaf.shape[0] if leaf.ndim else None for leaf in leaves}
+    if len(lengths) != 1 or None in lengths:
+        shapes = [leaf.shape for leaf in leaves]
+        raise ValueError(
+            f"Batch length of predictions should be same; their shapes are {shapes}. Give a row for each "
+            "example, or call predict with yield_single_examples=False."
+        )
+    for row in zip(*leaves, strict=True):
+        yield jax.tree.unflatten(structure, row)

@@ -1,0 +1,88 @@
+"""Starting from the variables of another model's checkpoint."""
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from muster._errors import CheckpointMismatchError
+from muster.checkpoint import latest_checkpoint, read_checkpoint
+from muster.program import VariableSpec
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarmStartSettings:
+    """Which variables start from which checkpoint.
+
+    Source: ``WarmStartSettings`` (tensorflow_estimator/python/estimator/estimator.py), without vocabularies.
+
+    Args:
+        ckpt_to_initialize_from: a checkpoint, or a directory of which the newest is taken.
+        vars_to_warm_start: a regular expression, or several, that the paths of trainable variables must match
+            from their beginning; None warm-starts nothing.
+        var_name_to_prev_var_name: path here -> path in the checkpoint, where they differ.
+
+    Raises:
+        ValueError: If there is no checkpoint to start from, or an expression cannot be read.
+    """
+
+    ckpt_to_initialize_from: str
+    vars_to_warm_start: str | Sequence[str] | None = ".*"
+    var_name_to_prev_var_name: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.ckpt_to_initialize_from:
+            raise ValueError("`ckpt_to_initialize_from` MUST be set in WarmStartSettings")
+        try:
+            self._patterns()
+        except re.error as exc:
+            raise ValueError(
+                f"vars_to_warm_start {self.vars_to_warm_start!r} cannot be read: {exc}."
+            ) from exc
+
+    def _patterns(self) -> list[re.Pattern[str]]:
+        given = self.vars_to_warm_start
+        return [re.compile(each) for each in ([given] if isinstance(given, str) else given or [])]
+
+    def values(self, variables: Sequence[VariableSpec]) -> dict[str, Any]:
+        """The values that variables start from.
+
+        Args:
+            variables: those of the model.
+
+        Returns:
+            path -> array, for those that are warm-started.
+
+        Raises:
+            CheckpointError: If there is no checkpoint, or it cannot be read.
+            CheckpointMismatchError: If it lacks a variable, or has it in another shape.
+        """
+        found = latest_checkpoint(self.ckpt_to_initialize_from) or self.ckpt_to_initialize_from
+        patterns = self._patterns()
+        stored = read_checkpoint(found).variables
+        values = {}
+        for variable in variables:
+            if not variable.trainable or not any(pattern.match(variable.path) for pattern in patterns):
+                continue
+            name = self.var_name_to_prev_var_name.get(variable.path, variable.path)
+            if name not in stored or stored[name].shape != variable.shape:
+                has = f"has it with the shape {stored[name].shape}" if name in stored else "lacks it"
+                raise CheckpointMismatchError(
+                    f"The variable {variable} cannot be warm-started: {name!r} is wanted, and {found} {has}. "
+                    "Leave it out with vars_to_warm_start, or rename it with var_name_to_prev_var_name."
+                )
+            values[variable.path] = stored[name]
+        _log.info("Warm-started %d variables from %s.", len(values), found)
+        return values
+
+
+def warm_start_settings(given: Any) -> WarmStartSettings | None:
+    """The settings that the argument ``warm_start_from`` of an Estimator stands for."""
+    if given is None or isinstance(given, WarmStartSettings):
+        return given
+    if isinstance(given, str):
+        return WarmStartSettings(ckpt_to_initialize_from=given)
+    raise ValueError(f"warm_start_from must be a string or a WarmStartSettings, instead got {given!r}")
