@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +84,7 @@ class NanTensorHook(SessionRunHook):
 
     def _check(self, session: Session, losses: list[tuple[int, Any]]) -> None:
         for step, loss in losses:
-            if not np.isnan(np.asarray(loss)).any():
+            if not _has_nan(np.asarray(loss)):
                 continue
             if self._fail:
                 _logger.error("Model diverged with loss = NaN.")
@@ -94,3 +95,8 @@ class NanTensorHook(SessionRunHook):
             _logger.warning("Model diverged with loss = NaN.")
             session.coord.request_stop()
             return
+
+
+def _has_nan(loss: np.ndarray[Any, Any]) -> bool:
+    # A loss is nearly always one number, for which NumPy's own functions take ten times as long.
+    return math.isnan(loss) if loss.ndim == 0 else bool(np.isnan(loss).any())
