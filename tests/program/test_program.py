@@ -322,6 +322,21 @@ def test_metrics_are_local_variables():
     assert {v.path for v in program.variables if not v.local} == {"dense/kernel", "dense/bias"}
 
 
+def test_a_step_that_evaluates_updates_metrics_only():
+    def step(x, y):
+        loss = cross_entropy(y, functional()(x, training=True))
+        mean = keras.metrics.Mean(name="mean")
+        mean.update_state(loss)
+        return {"loss": mean.result()}, minimize(sgd(), loss, get_or_create_global_step())
+
+    program = Program(step, X, Y, local_updates_only=True)
+    state, _ = run(program, 2)
+    assert {p for p in state if not np.array_equal(state[p], program.initial[p])} == {
+        "mean/total",
+        "mean/count",
+    }
+
+
 def test_named_outputs():
     def step(x):
         total = jnp.sum(x)

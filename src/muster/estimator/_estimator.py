@@ -69,8 +69,8 @@ class Estimator:
 
     Args:
         model_fn: called with ``features`` and those of ``labels``, ``mode``, ``params`` and ``config`` that
-            it names; returns an ``EstimatorSpec``. Features and labels are what the input_fn gives, a batch, per
-            replica.
+            it names; returns an ``EstimatorSpec``. Features and labels are what the input_fn gives, a batch,
+            per replica.
         model_dir: where checkpoints and summaries are; None: the config's, else a temporary directory.
         config: how to run; None for the defaults.
         params: handed to the model_fn and the input_fn.

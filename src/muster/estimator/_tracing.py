@@ -79,6 +79,7 @@ def trace_model_fn(
         batches.first,
         known=known,
         known_local=mode == ModeKeys.TRAIN,
+        local_updates_only=mode != ModeKeys.TRAIN,
         seed=config.tf_random_seed,
     )
     _log.info("Done calling model_fn.")

@@ -30,6 +30,8 @@ class Program(Generic[Static]):
         args: arrays or ``jax.ShapeDtypeStruct`` s, in nested structures.
         known: path -> value to start from in place of an initializer, where the shapes agree.
         known_local: whether that goes for metrics' variables too.
+        local_updates_only: whether the step leaves all variables but metrics' as they are, whatever the
+            function does to them: to evaluate.
         seed: makes initial values the same at every run; None draws them anew.
 
     Attributes:
@@ -46,9 +48,11 @@ class Program(Generic[Static]):
         *args: Any,
         known: Mapping[str, Array] | None = None,
         known_local: bool = False,
+        local_updates_only: bool = False,
         seed: int | None = None,
     ) -> None:
         self._function = function
+        self._local_updates_only = local_updates_only
         scope = VariableScope(known=known, known_local=known_local, seed=seed)
 
         def record(*args: Any) -> list[Array]:
@@ -87,7 +91,7 @@ class Program(Generic[Static]):
         def replay(state: State, *args: Any) -> tuple[State, Outputs]:
             scope = VariableScope(state)
             outputs, _ = scope.run(self._function, *args)
-            return self._finished(scope, outputs)
+            return self._finished(scope, state, outputs)
 
         closed, shapes = jax.make_jaxpr(replay, return_shape=True)(state, *args)
         flat = resolve(closed)(*jax.tree.leaves((state, args)))
@@ -135,17 +139,19 @@ class Program(Generic[Static]):
         state, args = given
         scope = VariableScope(state, eager_gradients=gradients)
         outputs, _ = scope.run(self._function, *args)
-        return self._finished(scope, outputs)
+        return self._finished(scope, state, outputs)
 
-    def _finished(self, scope: VariableScope, outputs: Any) -> tuple[State, Outputs]:
-        state = scope.state()
-        missing = sorted(self._paths - state.keys())
+    def _finished(self, scope: VariableScope, before: State, outputs: Any) -> tuple[State, Outputs]:
+        after = scope.state()
+        missing = sorted(self._paths - after.keys())
         if missing:
             raise VariableMismatchError(
                 f"This time the function did not build {', '.join(missing)}, which it built the first time. "
                 "It must build the same variables at every call."
             )
-        return state, {**scope.outputs, **outputs}
+        if self._local_updates_only:
+            after |= {v.path: before[v.path] for v in self.variables if not v.local}
+        return after, {**scope.outputs, **outputs}
 
 
 class _Reached(Exception):
