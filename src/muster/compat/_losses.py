@@ -1,0 +1,153 @@
+"""The losses of ``tf.compat.v1.losses``: one number for a batch.
+
+The default reduction divides the weighted sum by the number of weights that are not 0. Losses are not
+collected: add regularisation losses yourself. Arguments follow tensorflow/python/ops/losses/losses_impl.py.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from muster.compat import _nn
+from muster.compat._arrays import Array, ArrayLike, as_array
+
+
+class Reduction:
+    """How a loss becomes one number."""
+
+    NONE = "none"
+    SUM = "weighted_sum"
+    MEAN = "weighted_mean"
+    SUM_OVER_BATCH_SIZE = "weighted_sum_over_batch_size"
+    SUM_OVER_NONZERO_WEIGHTS = "weighted_sum_by_nonzero_weights"
+    SUM_BY_NONZERO_WEIGHTS = "weighted_sum_by_nonzero_weights"
+
+
+def compute_weighted_loss(
+    losses: ArrayLike,
+    weights: ArrayLike = 1.0,
+    scope: str | None = None,
+    loss_collection: Any = None,
+    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
+) -> Array:
+    """Weight losses and reduce them.
+
+    Args:
+        losses: of any shape.
+        weights: a number, or of a shape that fits into that of the losses.
+        scope: unused.
+        loss_collection: unused.
+        reduction: one of those in `Reduction`.
+
+    Raises:
+        ValueError: if there is no such reduction.
+    """
+    values = as_array(losses)
+    factors = jnp.broadcast_to(as_array(weights), values.shape).astype(values.dtype)
+    weighted = values * factors
+    match reduction:
+        case Reduction.NONE:
+            return weighted
+        case Reduction.SUM:
+            return jnp.sum(weighted)
+        case Reduction.MEAN:
+            return _ratio(jnp.sum(weighted), jnp.sum(factors))
+        case Reduction.SUM_OVER_BATCH_SIZE:
+            return jnp.sum(weighted) / values.size
+        case Reduction.SUM_BY_NONZERO_WEIGHTS:
+            return _ratio(jnp.sum(weighted), jnp.sum(factors != 0))
+    raise ValueError(f"Invalid Reduction Key {reduction}. Give one of tf.compat.v1.losses.Reduction.")
+
+
+def sparse_softmax_cross_entropy(
+    labels: ArrayLike,
+    logits: ArrayLike,
+    weights: ArrayLike = 1.0,
+    scope: str | None = None,
+    loss_collection: Any = None,
+    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
+) -> Array:
+    """The cross entropy of class numbers, of shape (batch,) or (batch, 1), and logits (batch, classes)."""
+    labels, logits = as_array(labels), as_array(logits)
+    if labels.ndim == logits.ndim and labels.shape[-1] == 1:
+        labels = labels.squeeze(-1)
+    losses = _nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+    weights = as_array(weights)
+    if weights.ndim == losses.ndim + 1 and weights.shape[-1] == 1:
+        weights = weights.squeeze(-1)
+    return compute_weighted_loss(losses, weights, reduction=reduction)
+
+
+def softmax_cross_entropy(
+    onehot_labels: ArrayLike,
+    logits: ArrayLike,
+    weights: ArrayLike = 1.0,
+    label_smoothing: float = 0.0,
+    scope: str | None = None,
+    loss_collection: Any = None,
+    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
+) -> Array:
+    """The cross entropy of class probabilities and logits, both of shape (batch, classes)."""
+    logits = as_array(logits)
+    labels = as_array(onehot_labels, logits.dtype)
+    smooth = labels * (1 - label_smoothing) + label_smoothing / labels.shape[-1]
+    losses = _nn.softmax_cross_entropy_with_logits(smooth, logits)
+    return compute_weighted_loss(losses, weights, reduction=reduction)
+
+
+def sigmoid_cross_entropy(
+    multi_class_labels: ArrayLike,
+    logits: ArrayLike,
+    weights: ArrayLike = 1.0,
+    label_smoothing: float = 0.0,
+    scope: str | None = None,
+    loss_collection: Any = None,
+    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
+) -> Array:
+    """The cross entropy of probabilities and logits, one by one."""
+    logits = as_array(logits)
+    smooth = as_array(multi_class_labels, logits.dtype) * (1 - label_smoothing) + label_smoothing / 2
+    losses = _nn.sigmoid_cross_entropy_with_logits(smooth, logits)
+    return compute_weighted_loss(losses, weights, reduction=reduction)
+
+
+def mean_squared_error(
+    labels: ArrayLike,
+    predictions: ArrayLike,
+    weights: ArrayLike = 1.0,
+    scope: str | None = None,
+    loss_collection: Any = None,
+    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
+) -> Array:
+    """The mean of ``(predictions - labels) ** 2``."""
+    labels, predictions = _same_shape(labels, predictions)
+    return compute_weighted_loss(jnp.square(predictions - labels), weights, reduction=reduction)
+
+
+def absolute_difference(
+    labels: ArrayLike,
+    predictions: ArrayLike,
+    weights: ArrayLike = 1.0,
+    scope: str | None = None,
+    loss_collection: Any = None,
+    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
+) -> Array:
+    """The mean of ``|predictions - labels|``."""
+    labels, predictions = _same_shape(labels, predictions)
+    return compute_weighted_loss(jnp.abs(predictions - labels), weights, reduction=reduction)
+
+
+def _same_shape(labels: ArrayLike, predictions: ArrayLike) -> tuple[Array, Array]:
+    predictions = jnp.asarray(as_array(predictions))
+    labels = jnp.asarray(as_array(labels), predictions.dtype)
+    if labels.shape != predictions.shape:
+        # Broadcasting (batch,) against (batch, 1) would compare every example with every other.
+        raise ValueError(
+            f"Labels of shape {labels.shape} and predictions of shape {predictions.shape} must have one shape."
+        )
+    return labels, predictions
+
+
+def _ratio(total: Array, count: Array) -> Array:
+    """The ratio; 0 where nothing was counted."""
+    return jnp.where(count == 0, 0.0, total / jnp.where(count == 0, 1, count))

@@ -1,0 +1,122 @@
+"""TensorFlow's names: ``import muster.compat.tensorflow as tf``.
+
+The names of TensorFlow 2; those of TensorFlow 1 are in ``tf.compat.v1``. Operations work on NumPy values, which
+stay NumPy values (in input functions), and on the values of a step.
+"""
+
+import numpy as _np
+from ml_dtypes import bfloat16 as _bfloat16
+
+from muster._version import __version__ as __version__
+from muster.compat._elementwise import abs as abs
+from muster.compat._elementwise import add as add
+from muster.compat._elementwise import add_n as add_n
+from muster.compat._elementwise import cast as cast
+from muster.compat._elementwise import clip_by_global_norm as clip_by_global_norm
+from muster.compat._elementwise import clip_by_norm as clip_by_norm
+from muster.compat._elementwise import clip_by_value as clip_by_value
+from muster.compat._elementwise import cos as cos
+from muster.compat._elementwise import divide as divide
+from muster.compat._elementwise import equal as equal
+from muster.compat._elementwise import exp as exp
+from muster.compat._elementwise import floor as floor
+from muster.compat._elementwise import global_norm as global_norm
+from muster.compat._elementwise import greater as greater
+from muster.compat._elementwise import greater_equal as greater_equal
+from muster.compat._elementwise import less as less
+from muster.compat._elementwise import less_equal as less_equal
+from muster.compat._elementwise import logical_and as logical_and
+from muster.compat._elementwise import logical_not as logical_not
+from muster.compat._elementwise import logical_or as logical_or
+from muster.compat._elementwise import maximum as maximum
+from muster.compat._elementwise import minimum as minimum
+from muster.compat._elementwise import multiply as multiply
+from muster.compat._elementwise import negative as negative
+from muster.compat._elementwise import not_equal as not_equal
+from muster.compat._elementwise import ones_like as ones_like
+from muster.compat._elementwise import pow as pow
+from muster.compat._elementwise import round as round
+from muster.compat._elementwise import sigmoid as sigmoid
+from muster.compat._elementwise import sign as sign
+from muster.compat._elementwise import sin as sin
+from muster.compat._elementwise import sqrt as sqrt
+from muster.compat._elementwise import square as square
+from muster.compat._elementwise import subtract as subtract
+from muster.compat._elementwise import tanh as tanh
+from muster.compat._elementwise import where as where
+from muster.compat._elementwise import zeros_like as zeros_like
+from muster.compat._logging import get_logger as get_logger
+from muster.compat._reduce import argmax as argmax
+from muster.compat._reduce import argmin as argmin
+from muster.compat._reduce import cumsum as cumsum
+from muster.compat._reduce import norm as norm
+from muster.compat._reduce import reduce_all as reduce_all
+from muster.compat._reduce import reduce_any as reduce_any
+from muster.compat._reduce import reduce_logsumexp as reduce_logsumexp
+from muster.compat._reduce import reduce_max as reduce_max
+from muster.compat._reduce import reduce_mean as reduce_mean
+from muster.compat._reduce import reduce_min as reduce_min
+from muster.compat._reduce import reduce_prod as reduce_prod
+from muster.compat._reduce import reduce_sum as reduce_sum
+from muster.compat._shape import broadcast_to as broadcast_to
+from muster.compat._shape import concat as concat
+from muster.compat._shape import constant as constant
+from muster.compat._shape import convert_to_tensor as convert_to_tensor
+from muster.compat._shape import expand_dims as expand_dims
+from muster.compat._shape import eye as eye
+from muster.compat._shape import fill as fill
+from muster.compat._shape import gather as gather
+from muster.compat._shape import identity as identity
+from muster.compat._shape import matmul as matmul
+from muster.compat._shape import one_hot as one_hot
+from muster.compat._shape import ones as ones
+from muster.compat._shape import pad as pad
+from muster.compat._shape import range as range
+from muster.compat._shape import rank as rank
+from muster.compat._shape import reshape as reshape
+from muster.compat._shape import shape as shape
+from muster.compat._shape import size as size
+from muster.compat._shape import split as split
+from muster.compat._shape import squeeze as squeeze
+from muster.compat._shape import stack as stack
+from muster.compat._shape import stop_gradient as stop_gradient
+from muster.compat._shape import tile as tile
+from muster.compat._shape import transpose as transpose
+from muster.compat._shape import unstack as unstack
+from muster.compat._shape import zeros as zeros
+from muster.compat._step import Variable as Variable
+from muster.compat._step import control_dependencies as control_dependencies
+from muster.compat._step import group as group
+from muster.compat._step import no_op as no_op
+from muster.compat.tensorflow import compat as compat
+from muster.compat.tensorflow import config as config
+from muster.compat.tensorflow import data as data
+from muster.compat.tensorflow import distribute as distribute
+from muster.compat.tensorflow import estimator as estimator
+from muster.compat.tensorflow import keras as keras
+from muster.compat.tensorflow import losses as losses
+from muster.compat.tensorflow import math as math
+from muster.compat.tensorflow import metrics as metrics
+from muster.compat.tensorflow import nn as nn
+from muster.compat.tensorflow import optimizers as optimizers
+from muster.compat.tensorflow import random as random
+from muster.compat.tensorflow import summary as summary
+from muster.compat.tensorflow import train as train
+from muster.data import TensorSpec as TensorSpec
+from muster.program import GradientTape as GradientTape
+from muster.program import gradients as gradients
+
+DType = _np.dtype
+as_dtype = _np.dtype
+bool = _np.dtype("bool")
+uint8 = _np.dtype("uint8")
+int8 = _np.dtype("int8")
+int16 = _np.dtype("int16")
+int32 = _np.dtype("int32")
+int64 = _np.dtype("int64")
+float16 = _np.dtype("float16")
+bfloat16 = _np.dtype(_bfloat16)
+float32 = _np.dtype("float32")
+float64 = _np.dtype("float64")
+string = _np.dtype(str)
+newaxis = None

@@ -1,0 +1,3 @@
+"""``tf.compat``."""
+
+from muster.compat.tensorflow.compat import v1 as v1

@@ -1,0 +1,35 @@
+"""``tf.compat.v1``: the names of TensorFlow 1, and all of TensorFlow 2's that are not here.
+
+``import muster.compat.tensorflow.compat.v1 as tf`` is for programs that were written for TensorFlow 1.
+"""
+
+import sys
+from typing import Any
+
+from muster.compat._elementwise import ceil as ceil
+from muster.compat._elementwise import floordiv as floordiv
+from muster.compat._elementwise import is_finite as is_finite
+from muster.compat._elementwise import is_inf as is_inf
+from muster.compat._elementwise import is_nan as is_nan
+from muster.compat._elementwise import log as log
+from muster.compat._elementwise import log1p as log1p
+from muster.compat._elementwise import reciprocal as reciprocal
+from muster.compat._elementwise import rsqrt as rsqrt
+from muster.compat._elementwise import squared_difference as squared_difference
+from muster.compat._step import GraphKeys as GraphKeys
+from muster.compat._step import disable_eager_execution as disable_eager_execution
+from muster.compat._step import get_collection as get_collection
+from muster.compat._step import trainable_variables as trainable_variables
+from muster.compat.tensorflow import estimator as estimator
+from muster.compat.tensorflow import summary as summary
+from muster.compat.tensorflow import train as train
+from muster.compat.tensorflow.compat.v1 import layers as layers
+from muster.compat.tensorflow.compat.v1 import logging as logging
+from muster.compat.tensorflow.compat.v1 import losses as losses
+from muster.compat.tensorflow.compat.v1 import metrics as metrics
+from muster.compat.tensorflow.random import set_seed as set_random_seed
+
+
+def __getattr__(name: str) -> Any:
+    # While TensorFlow 2's names are being imported, this module already is.
+    return getattr(sys.modules["muster.compat.tensorflow"], name)

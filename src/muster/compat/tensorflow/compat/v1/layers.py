@@ -1,0 +1,9 @@
+"""``tf.compat.v1.layers``."""
+
+from muster.compat._layers import average_pooling2d as average_pooling2d
+from muster.compat._layers import batch_normalization as batch_normalization
+from muster.compat._layers import conv2d as conv2d
+from muster.compat._layers import dense as dense
+from muster.compat._layers import dropout as dropout
+from muster.compat._layers import flatten as flatten
+from muster.compat._layers import max_pooling2d as max_pooling2d

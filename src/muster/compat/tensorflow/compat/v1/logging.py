@@ -1,0 +1,14 @@
+"""``tf.compat.v1.logging``."""
+
+from muster.compat._logging import DEBUG as DEBUG
+from muster.compat._logging import ERROR as ERROR
+from muster.compat._logging import FATAL as FATAL
+from muster.compat._logging import INFO as INFO
+from muster.compat._logging import WARN as WARN
+from muster.compat._logging import debug as debug
+from muster.compat._logging import error as error
+from muster.compat._logging import fatal as fatal
+from muster.compat._logging import get_verbosity as get_verbosity
+from muster.compat._logging import info as info
+from muster.compat._logging import set_verbosity as set_verbosity
+from muster.compat._logging import warning as warning

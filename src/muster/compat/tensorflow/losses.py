@@ -1,0 +1,10 @@
+"""``tf.losses``, which is ``tf.keras.losses``. The functions of TensorFlow 1 are in ``tf.compat.v1.losses``."""
+
+from typing import Any
+
+from muster.compat.tensorflow.keras import losses
+from muster.compat.tensorflow.keras.losses import Reduction as Reduction
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(losses, name)

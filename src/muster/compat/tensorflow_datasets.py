@@ -1,0 +1,101 @@
+"""``tensorflow_datasets``, of which MNIST is there: ``import muster.compat.tensorflow_datasets as tfds``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from muster.data import Dataset, TensorSpec, load_mnist
+
+
+@dataclass(frozen=True)
+class SplitInfo:
+    """A part of a data set.
+
+    Attributes:
+        name: ``"train"`` or ``"test"``.
+        num_examples: how many there are.
+    """
+
+    name: str
+    num_examples: int
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """What is known of a data set.
+
+    Attributes:
+        name: such as ``"mnist"``.
+        features: the specs of an example's parts by name.
+        splits: its parts by name.
+        supervised_keys: which features a pair of ``as_supervised`` has.
+    """
+
+    name: str
+    features: Mapping[str, TensorSpec]
+    splits: Mapping[str, SplitInfo]
+    supervised_keys: tuple[str, str]
+
+
+def load(
+    name: str,
+    *,
+    split: str | None = None,
+    data_dir: str | None = None,
+    batch_size: int | None = None,
+    shuffle_files: bool = False,
+    download: bool = True,
+    as_supervised: bool = False,
+    with_info: bool = False,
+) -> Any:
+    """Load a data set, and fetch it first if it is not there.
+
+    Args:
+        name: ``"mnist"``.
+        split: ``"train"`` or ``"test"``; None for a dict of both.
+        data_dir: where the files are; None as `muster.data.load_mnist` has it.
+        batch_size: how many examples an element has; None for one.
+        shuffle_files: no effect: there is one file.
+        download: no effect: what is not there is fetched.
+        as_supervised: whether an example is a pair ``(image, label)`` and not a dict.
+        with_info: whether to return a `DatasetInfo`, too.
+
+    Returns:
+        A Dataset or a dict of them; images are uint8 of shape (28, 28, 1), labels int64 of shape ().
+
+    Raises:
+        ValueError: there is no such data set or split.
+        DownloadError: the files could not be fetched; it says where to put them by hand.
+    """
+    if name != "mnist":
+        raise ValueError(
+            f"There is no data set {name!r}: only 'mnist'. Load it yourself and give its arrays to "
+            "tf.data.Dataset.from_tensor_slices."
+        )
+    names = ("train", "test") if split is None or with_info else (split,)
+    arrays = {each: load_mnist(each, data_dir) for each in names}
+    if split is not None and split not in arrays:
+        arrays[split] = load_mnist(split, data_dir)
+    datasets = {
+        each: Dataset.from_tensor_slices(
+            (images, labels) if as_supervised else {"image": images, "label": labels}
+        )
+        for each, (images, labels) in arrays.items()
+        if split in (None, each)
+    }
+    if batch_size is not None:
+        datasets = {each: dataset.batch(batch_size) for each, dataset in datasets.items()}
+    loaded = datasets if split is None else datasets[split]
+    if not with_info:
+        return loaded
+    info = DatasetInfo(
+        name=name,
+        features={"image": TensorSpec((28, 28, 1), "uint8"), "label": TensorSpec((), "int64")},
+        splits={each: SplitInfo(each, len(labels)) for each, (_, labels) in arrays.items()},
+        supervised_keys=("image", "label"),
+    )
+    return loaded, info
+
+
+def disable_progress_bar() -> None:
+    """Accepted; the bar of a download is shown on a terminal only."""
