@@ -143,7 +143,7 @@ def _same_shape(labels: ArrayLike, predictions: ArrayLike) -> tuple[Array, Array
     if labels.shape != predictions.shape:
         # Broadcasting (batch,) against (batch, 1) would compare every example with every other.
         raise ValueError(
-            f"Labels of shape {labels.shape} and predictions of shape {predictions.shape} must have one shape."
+            f"Labels of shape {labels.shape} and predictions of shape {predictions.shape} must have one."
         )
     return labels, predictions
 

@@ -168,8 +168,8 @@ def _alike(labels: ArrayLike, predictions: ArrayLike) -> tuple[Array, Array]:
         predictions = predictions.squeeze(-1)
     if labels.shape != predictions.shape:
         raise ValueError(
-            f"Labels of shape {labels.shape} and predictions of shape {predictions.shape} cannot be compared: "
-            "bring them into one shape."
+            f"Labels of shape {labels.shape} and predictions of shape {predictions.shape} cannot be "
+            "compared: bring them into one shape."
         )
     return labels, predictions
 

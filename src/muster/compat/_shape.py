@@ -187,9 +187,7 @@ def one_hot(
     """
     index = as_array(indices)
     hot = array_module(index).expand_dims(index, -1) == np.arange(depth)
-    on = as_array(
-        1 if on_value is None else on_value, dtype or (None if on_value is not None else np.float32)
-    )
+    on = as_array(1, dtype or np.float32) if on_value is None else as_array(on_value, dtype)
     off = as_array(0 if off_value is None else off_value, on.dtype)
     values = array_module(hot, on, off).where(hot, on, off)
     return values if axis == -1 else array_module(values).moveaxis(values, -1, axis)

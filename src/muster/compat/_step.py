@@ -82,8 +82,8 @@ def get_collection(key: str, scope: None = None) -> list[Any]:
     if key == GraphKeys.UPDATE_OPS:
         return []
     raise ValueError(
-        f"There is no collection {key!r}: a step has no graph. Known are {GraphKeys.TRAINABLE_VARIABLES!r} and "
-        f"{GraphKeys.UPDATE_OPS!r}."
+        f"There is no collection {key!r}: a step has no graph. There are "
+        f"{GraphKeys.TRAINABLE_VARIABLES!r} and {GraphKeys.UPDATE_OPS!r}."
     )
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from muster.data import Dataset, TensorSpec, load_mnist
 
+_SPLITS = ("train", "test")
+
 
 @dataclass(frozen=True)
 class SplitInfo:
@@ -72,16 +74,14 @@ def load(
             f"There is no data set {name!r}: only 'mnist'. Load it yourself and give its arrays to "
             "tf.data.Dataset.from_tensor_slices."
         )
-    names = ("train", "test") if split is None or with_info else (split,)
-    arrays = {each: load_mnist(each, data_dir) for each in names}
-    if split is not None and split not in arrays:
-        arrays[split] = load_mnist(split, data_dir)
+    if split not in (None, *_SPLITS):
+        raise ValueError(f"The split must be one of {_SPLITS}, or None for a dict of both; got {split!r}.")
+    arrays = {each: load_mnist(each, data_dir) for each in _SPLITS if with_info or split in (None, each)}
     datasets = {
         each: Dataset.from_tensor_slices(
             (images, labels) if as_supervised else {"image": images, "label": labels}
         )
         for each, (images, labels) in arrays.items()
-        if split in (None, each)
     }
     if batch_size is not None:
         datasets = {each: dataset.batch(batch_size) for each, dataset in datasets.items()}

@@ -1,7 +1,7 @@
 """TensorFlow's names: ``import muster.compat.tensorflow as tf``.
 
-The names of TensorFlow 2; those of TensorFlow 1 are in ``tf.compat.v1``. Operations work on NumPy values, which
-stay NumPy values (in input functions), and on the values of a step.
+The names of TensorFlow 2; those of TensorFlow 1 are in ``tf.compat.v1``. Operations work on NumPy values,
+which stay NumPy values (in input functions), and on the values of a step.
 """
 
 import numpy as _np

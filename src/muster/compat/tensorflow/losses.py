@@ -1,4 +1,4 @@
-"""``tf.losses``, which is ``tf.keras.losses``. The functions of TensorFlow 1 are in ``tf.compat.v1.losses``."""
+"""``tf.losses``: that of ``tf.keras``. The functions of TensorFlow 1 are in ``tf.compat.v1.losses``."""
 
 from typing import Any
 

@@ -27,7 +27,9 @@ from muster.compat.tensorflow.compat.v1 import layers as layers
 from muster.compat.tensorflow.compat.v1 import logging as logging
 from muster.compat.tensorflow.compat.v1 import losses as losses
 from muster.compat.tensorflow.compat.v1 import metrics as metrics
-from muster.compat.tensorflow.random import set_seed as set_random_seed
+from muster.compat.tensorflow.random import set_seed as _set_seed
+
+set_random_seed = _set_seed
 
 
 def __getattr__(name: str) -> Any:
