@@ -74,8 +74,7 @@ class EventFileWriter:
             step: The global step, >= 0.
 
         Raises:
-            TypeError: A value is not a number.
-            ValueError: The step is negative.
+            TypeError, ValueError: A value is not a number, or the step is negative.
             SummaryError: The file cannot be written, or is closed.
         """
         numbers = [(tag, float(value)) for tag, value in values.items()]
