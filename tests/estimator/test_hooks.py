@@ -16,7 +16,7 @@ from muster.estimator import _hooks as hooks
 from muster.estimator._run_loop import TrainingSession, run_loop
 from muster.estimator._session import Session
 from muster.program import Output
-from muster.summary import read_events
+from muster.summary import EventFileWriter, read_events
 
 
 class _DeferredLosses:
@@ -135,6 +135,20 @@ def test_saver_waits_only_where_someone_is_told_or_nothing_follows(tmp_path: Pat
     assert told.saved == [(0, True), (2, True), (3, True)]
 
 
+def test_listeners_can_be_added_to_a_saver(tmp_path: Path) -> None:
+    told = []
+
+    class Listener(hooks.CheckpointSaverListener):
+        def after_save(self, session: Any, global_step_value: int) -> None:
+            told.append(global_step_value)
+
+    counter = Counter()
+    saver = hooks.CheckpointSaverHook(tmp_path, save_steps=2)
+    saver.add_listeners([Listener()])
+    run_loop(counter.session, counter.step, islice(repeat(None), 2), [saver])
+    assert told == [0, 2]
+
+
 def test_the_period_of_a_saver_counts_from_the_beginning_of_a_save(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,10 +226,26 @@ def test_stopping_after_a_number_of_evaluations_says_how_far_it_is(caplog: pytes
     ]
 
 
-def test_early_stopping_needs_a_function() -> None:
-    class Estimator:
-        def eval_dir(self, name: str | None = None) -> str:
-            return "eval"
+class _Estimator:
+    """An Estimator, as far as early stopping goes."""
 
+    def __init__(self, eval_dir: Path) -> None:
+        self._eval_dir = eval_dir
+
+    def eval_dir(self, name: str | None = None) -> str:
+        return str(self._eval_dir)
+
+
+def test_early_stopping_needs_a_function(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="`should_stop_fn` must be callable, got 3"):
-        hooks.make_early_stopping_hook(Estimator(), 3)  # type: ignore[arg-type]
+        hooks.make_early_stopping_hook(_Estimator(tmp_path), 3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("threshold", [0.9, np.float64(0.9), np.float32(0.9)])
+def test_a_threshold_of_any_precision_equals_the_same_metric(tmp_path: Path, threshold: float) -> None:
+    with EventFileWriter(tmp_path) as writer:
+        writer.add_scalars({"loss": 0.9}, 10)
+    hook = hooks.stop_if_lower_hook(_Estimator(tmp_path), "loss", threshold)
+    counter = Counter()
+    run_loop(counter.session, counter.step, iter([0]), [hook])
+    assert not counter.session.should_stop()

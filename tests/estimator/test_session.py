@@ -92,6 +92,20 @@ def test_saving_hands_over_the_state_of_the_last_step() -> None:
     assert saved == [({"w": 2}, 1, True)]
 
 
+def test_nothing_is_read_or_saved_before_the_checks_on_the_step_have_passed() -> None:
+    def refuse(session: Session) -> None:
+        raise ArithmeticError(f"step {session.global_step}")
+
+    saved: list[Any] = []
+    session = Session({"w": np.zeros(2)}, global_step=3, save=lambda *args: saved.append(args))
+    session.add_check(refuse)
+    with pytest.raises(ArithmeticError, match="step 3"):
+        session.save(3)
+    with pytest.raises(ArithmeticError, match="step 3"):
+        session.run("w")
+    assert saved == []
+
+
 def test_the_step_is_counted_on_the_host_unless_told_otherwise() -> None:
     class Unreadable:
         def __array__(self, *args: Any, **kwargs: Any) -> Any:

@@ -14,7 +14,7 @@ import pytest
 from hooks_fakes import Counter, TraceHook
 
 from muster.estimator import _hooks as hooks
-from muster.estimator._run_loop import run_loop
+from muster.estimator._run_loop import TrainingSession, run_loop
 from muster.estimator._session import Session
 
 
@@ -78,9 +78,11 @@ def test_listeners_are_not_told_of_the_save_at_an_interrupt(tmp_path: Path) -> N
     assert counter.saved[-1] == (2, True)
 
 
-def test_a_nan_loss_is_not_saved_at_an_interrupt(tmp_path: Path) -> None:
+@pytest.mark.parametrize("with_saver", [True, False])
+def test_a_nan_loss_is_not_saved_at_an_interrupt(tmp_path: Path, with_saver: bool) -> None:
     saved: list[int] = []
     session = Session({}, save=lambda state, step, wait: saved.append(step))
+    options = {"saver": lambda session, step, wait: saved.append(step)} if with_saver else {}
 
     class Late:
         def __array__(self, *args: Any, **kwargs: Any) -> Any:
@@ -90,7 +92,7 @@ def test_a_nan_loss_is_not_saved_at_an_interrupt(tmp_path: Path) -> None:
         signal.raise_signal(signal.SIGINT)
         return state, {"loss": Late()}
 
-    saver = hooks.CheckpointSaverHook(tmp_path, save_steps=100)
+    saver = hooks.CheckpointSaverHook(tmp_path, save_steps=100, **options)
     with pytest.raises(RuntimeError, match="NaN loss"):
         run_loop(session, step, repeat(None), [saver, hooks.NanTensorHook("loss")])
     assert saved == [0]
@@ -115,8 +117,9 @@ def test_a_second_one_in_the_same_run_ends_it_without_a_save(tmp_path: Path) -> 
     counter = Counter()
 
     def step(state: Any, batch: Any) -> Any:
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGTERM)
+        if int(state["global_step"]) == 1:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGTERM)
         return counter.step(state, batch)
 
     saver = hooks.CheckpointSaverHook(tmp_path, save_steps=100)
@@ -159,6 +162,24 @@ def test_one_during_an_evaluation_within_a_hook_ends_the_training_around_it(tmp_
     assert [step for step, _ in training.saved] == [0, 3]
 
 
+def test_a_second_one_ends_the_save_after_an_evaluation_within_a_hook(tmp_path: Path) -> None:
+    evaluation, training, finished = _Signalled(signal.SIGINT), Counter(), []
+
+    class Evaluate(hooks.SessionRunHook):
+        def after_run(self, run_context: Any, run_values: Any) -> None:
+            run_loop(evaluation.session, evaluation.step, repeat(None))
+
+    def save(session: Session, step: int, wait: bool) -> None:
+        if step > 0:
+            signal.raise_signal(signal.SIGINT)
+        finished.append(step)
+
+    saver = hooks.CheckpointSaverHook(tmp_path, save_steps=100, saver=save)
+    with pytest.raises(KeyboardInterrupt):
+        run_loop(training.session, training.step, repeat(None), [saver, Evaluate()])
+    assert finished == [0]
+
+
 def _run_in_thread(work: Callable[[], None]) -> list[BaseException]:
     errors: list[BaseException] = []
 
@@ -188,3 +209,15 @@ def test_a_signal_that_is_ignored_stays_ignored() -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert counter.session.global_step == 4
+
+
+def test_signals_that_are_not_held_back_end_the_run_at_once() -> None:
+    counter, events = _Signalled(signal.SIGINT), []
+    given = [TraceHook("a", events)]
+    training = TrainingSession(counter.session, counter.step, repeat(None), given, hold_signals=False)
+    with training:
+        training.run()
+        with pytest.raises(KeyboardInterrupt):
+            training.run()
+    assert counter.session.global_step == 1
+    assert events[-2:] == [["a", "before_run"], ["a", "end"]]

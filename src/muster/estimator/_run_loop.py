@@ -39,7 +39,13 @@ class TrainingSession:
     """
 
     def __init__(
-        self, session: Session, step: Step, batches: Iterator[Any], hooks: Sequence[SessionRunHook] = ()
+        self,
+        session: Session,
+        step: Step,
+        batches: Iterator[Any],
+        hooks: Sequence[SessionRunHook] = (),
+        *,
+        hold_signals: bool = True,
     ) -> None:
         """Tie the parts together; nothing runs yet.
 
@@ -48,6 +54,7 @@ class TrainingSession:
             step: what one run does.
             batches: what the runs are given.
             hooks: called in this order.
+            hold_signals: whether Ctrl-C and SIGTERM let the current run finish.
         """
         self.session = session
         self._step = step
@@ -62,6 +69,7 @@ class TrainingSession:
             (index, hook.after_run) for index, hook in enumerate(self._hooks) if _overrides(hook, "after_run")
         ]
         self._context = SessionRunContext(SessionRunArgs(None), session)
+        self._hold_signals = hold_signals
         self._signals = SignalWatch()
         self._undo = ExitStack()
 
@@ -73,7 +81,8 @@ class TrainingSession:
         """Call the hooks' ``begin`` and ``after_create_session``."""
         with ExitStack() as undo:
             undo.push(self.session.resources)
-            undo.enter_context(self._signals)
+            if self._hold_signals:
+                undo.enter_context(self._signals)
             for hook in self._hooks:
                 hook.begin()
             for hook in self._hooks:
