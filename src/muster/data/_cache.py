@@ -141,6 +141,7 @@ class _ElementsStream(Stream):
         self._store = store
         self._next = 0
         self._source: Stream | None = None
+        self._source_next = 0
 
     def pull(self, count: int) -> Handles:
         store = self._store
@@ -160,8 +161,10 @@ class _ElementsStream(Stream):
         store = self._store
         if self._source is None:
             self._source = store.node.open(store.run, ())
-            self._source.skip(self._next)
+        # Behind by what other iterations have added meanwhile.
+        self._source.skip(self._next - self._source_next)
         handles = self._source.pull(count)
+        self._source_next = self._next + len(handles)
         new = [map_leaves(_freeze, element) for element in each(store.node.load(store.run, handles))]
         with store.lock:
             # Another iteration may have come further meanwhile.

@@ -45,7 +45,6 @@ class Concatenate(Node):
         if not all(node.uniform for node in self.inputs):
             return False
         first, second = (node.element_spec for node in self.inputs)
-        _check_same(first, second)
         return bool(first == second)
 
     @property
@@ -68,6 +67,8 @@ class Concatenate(Node):
         return rebuild(first, [_common(a, b) for a, b in pairs])
 
     def open(self, run: Run, epoch: Epoch) -> Stream:
+        if all(node.uniform for node in self.inputs):
+            _check_same(*(node.element_spec for node in self.inputs))
         return _ConcatenateStream([node.open(run, epoch) for node in self.inputs], self.width)
 
     def load(self, run: Run, handles: Handles) -> Loaded:

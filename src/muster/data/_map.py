@@ -19,6 +19,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -297,7 +298,8 @@ def _trace_twice(
     python_state, numpy_state = random.getstate(), np.random.get_state()
     try:
         with _keras_scope() as scope:
-            programs = [jax.make_jaxpr(flat)(*shapes) for _ in range(2)]
+            # A function object each, because JAX remembers the programs of those that it has traced.
+            programs = [jax.make_jaxpr(partial(flat))(*shapes) for _ in range(2)]
     except Exception as exc:  # whatever it is: called in Python, the function succeeds or shows its own error
         raise _NotTraceable(f"JAX cannot trace it ({type(exc).__name__}: {_first_line(exc)})") from exc
     finally:

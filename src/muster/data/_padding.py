@@ -54,15 +54,21 @@ class Padding:
     def _leaf_shapes(self, template: Any, count: int) -> list[Shape | None]:
         if self._shapes is None:
             return [None] * count
-        return [
-            None if shape is None else tuple(None if size in (None, -1) else int(size) for size in shape)
-            for shape in flatten_as(template, self._shapes)
-        ]
+        return [_shape(shape) for shape in flatten_as(template, self._shapes)]
 
     def _leaf_values(self, template: Any, count: int) -> list[Any]:
         if isinstance(self._values, tuple | dict):
             return flatten_as(template, self._values)
         return [self._values] * count
+
+
+def _shape(sizes: Any) -> Shape | None:
+    try:
+        return None if sizes is None else tuple(None if size in (None, -1) else int(size) for size in sizes)
+    except TypeError as exc:
+        raise DatasetError(
+            f"padded_shapes has the structure of the elements, with a shape at each leaf; got {sizes!r}."
+        ) from exc
 
 
 def _pad(leaves: Sequence[Any], pattern: Shape | None, value: Any) -> np.ndarray[Any, Any]:
@@ -87,5 +93,6 @@ def _pad(leaves: Sequence[Any], pattern: Shape | None, value: Any) -> np.ndarray
     empty = "" if dtype.kind == "U" else b"" if dtype.kind == "S" else 0
     padded = np.full((len(arrays), *shape), empty if value is None else value, dtype=dtype)
     for i, array in enumerate(arrays):
-        padded[i][tuple(slice(size) for size in array.shape)] = array
+        corner: tuple[int | slice, ...] = (i, *[slice(size) for size in array.shape])
+        padded[corner] = array
     return padded

@@ -11,7 +11,7 @@ from ._node import Epoch, Node, Ordering, Run, Stream
 
 AUTOTUNE = -1
 _AUTOTUNE_ELEMENTS = 4
-_JOIN_SECONDS = 10.0
+_JOIN_SECONDS = 2.0
 
 
 class Prefetch(Ordering):

@@ -200,33 +200,27 @@ def _conform(value: Any, spec: TensorSpec) -> Any:
     Raises:
         DatasetError: It does not fit.
     """
-    leaf: Any
-    if spec.dtype.kind in "OUS":
-        leaf = as_leaf(value)
-        found = spec_of(leaf)
-        if spec.dtype.kind == "O" or (isinstance(leaf, bytes) and spec.dtype.kind == "S"):
-            found = TensorSpec(found.shape, spec.dtype)
-    else:
-        array = as_array(value)
-        python_number = isinstance(value, bool | int | float | complex | list)
-        if not np.can_cast(
-            array.dtype, spec.dtype, "unsafe" if python_number and array.size == 0 else "same_kind"
-        ):
-            found = TensorSpec(array.shape, array.dtype)
-        else:
-            leaf = array.astype(spec.dtype)[()]
-            found = TensorSpec(array.shape, spec.dtype)
-            if array.dtype.kind in "iu" and spec.dtype.kind in "iu" and not np.array_equal(leaf, array):
-                raise DatasetError(
-                    f"the generator yielded {_shorten(value)}, which does not fit into {spec.dtype}, the "
-                    "type in its signature."
-                )
-    if found.dtype != spec.dtype or not fits(found.shape, spec.shape):
+    leaf = as_leaf(value)
+    if isinstance(leaf, np.ndarray) and leaf.size == 0 and isinstance(value, list):
+        leaf = leaf.astype(spec.dtype)  # an empty list has no type of its own
+    elif isinstance(leaf, np.ndarray | np.generic) and spec.dtype.kind not in "OUS":
+        leaf = _cast(leaf, spec.dtype)
+    found = spec_of(leaf)
+    as_objects = spec.dtype.kind == "O" or (spec.dtype.kind == "S" and isinstance(leaf, bytes))
+    if not (as_objects or found.dtype == spec.dtype) or not fits(found.shape, spec.shape):
         raise DatasetError(
             f"the generator yielded {_shorten(value)}, which is {short(found)}, where its signature says "
             f"{short(spec)}. Change the generator or its output_signature."
         )
     return leaf
+
+
+def _cast(leaf: Any, dtype: np.dtype[Any]) -> Any:
+    """Cast numbers if that loses nothing but floating-point precision; else return them as they are."""
+    if leaf.dtype.kind in "iu" and dtype.kind in "iu":
+        cast = leaf.astype(dtype)
+        return cast if np.array_equal(cast, leaf) else leaf
+    return leaf.astype(dtype) if np.can_cast(leaf.dtype, dtype, "same_kind") else leaf
 
 
 def _shorten(value: Any) -> str:
