@@ -6,6 +6,8 @@ reason.
 """
 
 import dataclasses
+import re
+from collections.abc import Callable
 from typing import Any
 
 
@@ -15,11 +17,12 @@ class Departure:
 
     Args:
         reason: Why muster does something else.
-        expect: What muster does, in the form of the case; None if the case has no counterpart.
+        expect: What muster does, in the form of the case, or what makes that of the case's own expectation;
+            None if the case has no counterpart.
     """
 
     reason: str
-    expect: dict[str, Any] | None
+    expect: dict[str, Any] | Callable[[dict[str, Any]], dict[str, Any]] | None
 
 
 def _error(kind: str, message: str, reason: str) -> Departure:
@@ -251,12 +254,85 @@ _CLUSTER_RESOLVERS |= {
     ),
 }
 
+_EMPTY = "An input without examples is a mistake, which must not pass for a result."
+_EXPORTERS = "The exporters are not there yet."
+
+
+def _fails(expect: dict[str, Any], message: str, events: int, logs: int) -> dict[str, Any]:
+    """Return an expectation that is cut off by an error after so many events and lines."""
+    return expect | {
+        "error": {"type": "ValueError", "message": message},
+        "events": expect["events"][:events],
+        "logs": expect["logs"][:logs],
+    }
+
+
+def _empty_train(expect: dict[str, Any]) -> dict[str, Any]:
+    nothing = {"checkpoints": {"steps_on_disk": [], "latest": None}, "files": []}
+    return _fails(expect, "The input_fn for train gave no batch", 0, 3) | nothing
+
+
+def _empty_eval(expect: dict[str, Any]) -> dict[str, Any]:
+    first_eval = next(i for i, event in enumerate(expect["events"]) if event["event"] == "eval_begin")
+    calls = [i for i, line in enumerate(expect["logs"]) if line[1] == "Calling model_fn."]
+    files = [file for file in expect["files"] if not file.startswith("eval")]
+    return _fails(expect, "The input_fn for eval gave no batch", first_eval + 1, calls[1]) | {"files": files}
+
+
+def _last_loss(expect: dict[str, Any]) -> dict[str, Any]:
+    return expect | {"logs": [*expect["logs"][:-1], ["INFO", "Loss for final step: 0.6776993."]]}
+
+
+def _stopped_at_0(expect: dict[str, Any]) -> dict[str, Any]:
+    """Return the expectation with all that came of step 10 at step 0, and without steps."""
+    metrics = {"values": {"global_step": 0, "loss": 1.0062256, "mean_prediction": 0.0}}
+    returned = expect["returned"] | {"metrics": expect["returned"]["metrics"] | metrics}
+    events = [event for event in expect["events"] if event.get("step") != 10]
+    events = [event | {"checkpoint": "model.ckpt-0"} if "checkpoint" in event else event for event in events]
+    events = [event | {"global_step": 0} if "global_step" in event else event for event in events]
+    events = [event | {"loss": 1.0062256} if "loss" in event else event for event in events]
+    lines = [message for _, message in expect["logs"]]
+    asked = next(i for i, line in enumerate(lines) if "requested that training be stopped" in line)
+    calls = [i for i, line in enumerate(lines) if line == "Calling model_fn."]
+    lines = [*lines[: asked + 1], *lines[calls[1] : -1], "Loss for final step: None."]
+    lines = [line.replace("step 10", "step 0").replace("ckpt-10", "ckpt-0") for line in lines]
+    lines = [re.sub(r"global_step = 10, .*", _METRICS_OF_0, line) for line in lines]
+    return expect | {
+        "returned": returned,
+        "events": events,
+        "checkpoints": {"steps_on_disk": [0], "latest": "model.ckpt-0"},
+        "logs": [["INFO", line] for line in lines],
+    }
+
+
+_METRICS_OF_0 = "global_step = 0, loss = 1.0062256, mean_prediction = 0.0"
+
+_RUNS = {
+    "input_empty": Departure(_EMPTY, _empty_train),
+    "eval_input_empty": Departure(_EMPTY, _empty_eval),
+    "hook_raises_stop_iteration": Departure(
+        "The last step has run when a hook raises after it: its loss is the one of the final step.",
+        _last_loss,
+    ),
+    "listener_requests_stop_at_0": Departure(
+        "A listener's request to stop is followed at every save, the first too.", _stopped_at_0
+    ),
+    "keep_max_2_after_resume": Departure(
+        "A lower keep_checkpoint_max holds for the checkpoints that are there already.",
+        lambda expect: expect | {"checkpoints": {"steps_on_disk": [20, 25], "latest": "model.ckpt-25"}},
+    ),
+    "exporters_all": Departure(_EXPORTERS, None),
+    "exporter_final_without_max_steps": Departure(_EXPORTERS, None),
+    "exporter_final_when_stopped_early": Departure(_EXPORTERS, None),
+}
+
 DEPARTURES: dict[str, Departure] = {
     f"{file}/{name}": departure
     for file, family in (
         ("run_config", _RUN_CONFIG),
         ("specs", _SPECS),
         ("cluster_resolvers", _CLUSTER_RESOLVERS),
+        ("train_and_evaluate_local", _RUNS),
     )
     for name, departure in family.items()
 }
@@ -270,6 +346,10 @@ FAMILIES = {
     "scaffold": "A Scaffold sets up a graph, which JAX does not have.",
     "slept": "Tasks may start in any order, so no worker waits for the chief.",
     "Tensorflow server": "The server is muster's.",
+    "model.ckpt-10": "A checkpoint is a directory, called ckpt-10.",
+    "listed": "There is no list of checkpoints beside the directories themselves.",
+    "session_log CHECKPOINT": "That there are checkpoints is to be seen in the directory.",
+    "racy_by_one_run": "The reading one run later is allowed, as the case says.",
 }
 
 # Families of cluster_resolvers.json whose subject is not there yet.
@@ -292,3 +372,29 @@ NOT_YET = (
     "should_load_checkpoint",
     "worker_context",
 )
+
+
+def log_line(message: str) -> str | None:
+    """Return a line that TensorFlow logged as muster logs it, None if muster has no use for it."""
+    if message == "Not using Distribute Coordinator." or "all_model_checkpoint_paths" in message:
+        return None
+    # The names of checkpoints, of the server, and of a class.
+    message = message.replace("model.ckpt", "ckpt").replace("Tensorflow server", "muster server")
+    return re.sub(r"<tensorflow_estimator[^>]*>", "<muster_class>", message)
+
+
+def evaluator_ends_at_once(
+    events: list[dict[str, Any]], logs: list[list[str]]
+) -> tuple[list[dict[str, Any]], list[list[str]]]:
+    """Leave out that TensorFlow's evaluator waits once more after its last evaluation."""
+    ended = "Exiting evaluation, global_step="
+    waited = "starting next eval run." in logs[-2][1] if len(logs) > 1 else False
+    if logs[-1][1].startswith(ended) and waited:
+        return events[:-1], [*logs[:-2], logs[-1]]
+    return events, logs
+
+
+def one_run_later(message: str) -> str:
+    """Return a line about early stopping as it is one run later."""
+    found = re.fullmatch(r"(Requesting early stopping at global step )(\d+)", message)
+    return f"{found[1]}{int(found[2]) + 1}" if found else message
