@@ -26,7 +26,7 @@ def set_verbosity(v: int | str) -> None:
     _logger.setLevel(v)
     if not _logger.hasHandlers():
         handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter(logging.BASIC_FORMAT))
+        handler.setFormatter(logging.Formatter("%(levelname)s:muster:%(message)s"))
         _logger.addHandler(handler)
 
 

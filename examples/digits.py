@@ -1,0 +1,181 @@
+"""Train a small CNN on scikit-learn's digits, evaluate it while it trains, and go on where it was stopped.
+
+    python examples/digits.py
+
+Ctrl-C stops it at any moment; the same command goes on from the very next example.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+from pathlib import Path
+
+os.environ.setdefault("KERAS_BACKEND", "jax")  # Keras asks when it is imported
+
+import keras
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+import muster
+from muster.checkpoint import list_checkpoints
+from muster.data import Dataset
+from muster.estimator import (
+    Estimator,
+    EstimatorSpec,
+    EvalSpec,
+    ModeKeys,
+    RunConfig,
+    SessionRunHook,
+    TrainSpec,
+    train_and_evaluate,
+)
+
+BATCH_SIZE = 64
+SHOW_EVERY = 50  # steps
+
+
+def load_data():
+    """Images of shape (n, 8, 8, 1) in [0, 1] and labels: four fifths to train, one fifth held out."""
+    digits = load_digits()
+    images = (digits.images[..., np.newaxis] / 16).astype("float32")
+    labels = digits.target.astype("int32")
+    return train_test_split(images, labels, test_size=0.2, random_state=0, stratify=labels)
+
+
+def model_fn(features, labels, mode, params):
+    """Describe the model: what a step computes. muster traces this function and compiles the step."""
+    model = keras.Sequential(
+        [
+            keras.layers.Conv2D(32, 3, padding="same", activation="relu"),
+            keras.layers.BatchNormalization(momentum=0.9),
+            keras.layers.MaxPooling2D(),
+            keras.layers.Conv2D(64, 3, padding="same", activation="relu"),
+            keras.layers.BatchNormalization(momentum=0.9),
+            keras.layers.Flatten(),
+            keras.layers.Dropout(0.5),
+            keras.layers.Dense(10),
+        ]
+    )
+    logits = model(features, training=mode == ModeKeys.TRAIN)
+    if mode == ModeKeys.PREDICT:
+        return EstimatorSpec(mode, predictions={"digit": keras.ops.argmax(logits, axis=-1)})
+
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)(labels, logits)
+    if mode == ModeKeys.EVAL:
+        accuracy = keras.metrics.SparseCategoricalAccuracy()
+        accuracy.update_state(labels, logits)
+        muster.name_output("accuracy", accuracy.result())  # so that a hook can ask for it
+        return EstimatorSpec(mode, loss=loss, eval_metric_ops={"accuracy": accuracy})
+
+    learning_rate = keras.optimizers.schedules.CosineDecay(2e-3, params["max_steps"])
+    optimizer = keras.optimizers.Adam(learning_rate)
+    train_op = muster.minimize(optimizer, loss, global_step=muster.get_or_create_global_step())
+    return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+class ShowTraining(SessionRunHook):
+    """Shows how far training is: a bar on a terminal, else a line now and then."""
+
+    def __init__(self, console, max_steps):
+        self.console = console
+        self.max_steps = max_steps
+        loss = TextColumn("loss {task.fields[loss]:.4f}")
+        columns = [TextColumn("step"), MofNCompleteColumn(), BarColumn(), loss, TimeElapsedColumn()]
+        self.bar = Progress(*columns, console=console, disable=not console.is_terminal)
+        self.task = self.bar.add_task("", total=max_steps, loss=float("nan"))
+
+    def after_create_session(self, session, coord):
+        self.bar.start()
+
+    def after_run(self, run_context, run_values):
+        step = run_context.session.global_step
+        if step % SHOW_EVERY and step != self.max_steps:
+            return  # to read the loss is to wait for the step: only now and then
+        loss = run_context.session.run("loss")
+        self.bar.update(self.task, completed=step, loss=loss)
+        if self.bar.disable:
+            self.console.print(f"step {step} of {self.max_steps}: loss {loss:.4f}")
+
+    def end(self, session):
+        self.bar.stop()
+
+    def interrupted(self, session):
+        self.bar.stop()
+
+
+class ShowEvaluation(SessionRunHook):
+    """Prints what each evaluation found, above the bar."""
+
+    def __init__(self, console):
+        self.console = console
+
+    def end(self, session):
+        loss, accuracy = session.run(["loss", "accuracy"])
+        where = f"evaluated at step {session.global_step}"
+        self.console.print(f"{where}: accuracy {accuracy:.2%}, loss {loss:.4f}")
+
+
+def remove_run(model_dir):
+    """Remove what training has written, and nothing else."""
+    for path in Path(model_dir).glob("*"):
+        if path.name.startswith(("ckpt-", "eval")):
+            shutil.rmtree(path)
+        elif path.name.startswith("events."):
+            path.unlink()
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Train a small CNN on scikit-learn's digits.")
+    parser.add_argument("--model-dir", default="runs/digits", help="where it is kept (default: %(default)s)")
+    parser.add_argument("--max-steps", type=int, default=600, help="where to stop (default: %(default)s)")
+    parser.add_argument("--fresh", action="store_true", help="forget an earlier run and start anew")
+    args = parser.parse_args()
+
+    console = Console(highlight=False)
+    if args.fresh:
+        remove_run(args.model_dir)
+    train_images, test_images, train_labels, test_labels = load_data()
+
+    def train_input_fn():
+        examples = Dataset.from_tensor_slices((train_images, train_labels))
+        return examples.shuffle(len(train_images), seed=1).repeat().batch(BATCH_SIZE)
+
+    def eval_input_fn():
+        return Dataset.from_tensor_slices((test_images, test_labels)).batch(BATCH_SIZE)
+
+    estimator = Estimator(
+        model_fn,
+        model_dir=args.model_dir,
+        config=RunConfig(tf_random_seed=1, save_checkpoints_steps=150, save_summary_steps=50),
+        params={"max_steps": args.max_steps},
+    )
+    checkpoints = list_checkpoints(args.model_dir)
+    if checkpoints:
+        console.print(f"Found step {checkpoints[-1].step} in {args.model_dir}.")
+    try:
+        metrics, _ = train_and_evaluate(
+            estimator,
+            TrainSpec(train_input_fn, args.max_steps, hooks=[ShowTraining(console, args.max_steps)]),
+            EvalSpec(eval_input_fn, steps=None, hooks=[ShowEvaluation(console)], throttle_secs=0),
+        )
+        if metrics is None:
+            console.print(f"All {args.max_steps} steps are done: only evaluating. --fresh starts anew.")
+            metrics = estimator.evaluate(eval_input_fn)
+    except KeyboardInterrupt:
+        saved = list_checkpoints(args.model_dir)
+        where = f"step {saved[-1].step} is saved in {args.model_dir}" if saved else "nothing was saved yet"
+        console.print(f"\nStopped: {where}. Run the same command to go on.")
+        return 130
+    accuracy = f"[bold]{metrics['accuracy']:.2%}[/bold]"
+    console.print(f"\nAccuracy on the {len(test_labels)} held-out images: {accuracy}")
+    console.print(f"Checkpoints: {args.model_dir} (muster inspect {args.model_dir})")
+    console.print(f"Curves:      tensorboard --logdir {args.model_dir}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
