@@ -20,6 +20,7 @@ def amend_metadata(path: str | os.PathLike[str], changes: Mapping[str, Any]) -> 
         CheckpointNotFoundError: There is no checkpoint at this path.
         DamagedCheckpointError: Its manifest is not what was written.
         CheckpointError: It cannot be written; it stays as it was.
+        TypeError: The changes are not JSON.
     """
     manifest = read_manifest(os.fspath(path))
     amended = dataclasses.replace(manifest, metadata={**manifest.metadata, **changes})

@@ -69,6 +69,11 @@ class Checkpointer:
         self._swept = False
         self._closed = False
 
+    @property
+    def directory(self) -> str:
+        """Where the checkpoints lie."""
+        return self._directory
+
     def save(
         self,
         step: int,

@@ -108,7 +108,8 @@ def open_batches(returned: Any, mode: ModeKeys, position: Any) -> Batches:
 def _as_dataset(returned: Any, mode: ModeKeys) -> Dataset:
     if isinstance(returned, Dataset):
         return returned
-    leaves = jax.tree.leaves(returned)
+    nested = isinstance(returned, dict | tuple | list | np.ndarray | jax.Array)
+    leaves = jax.tree.leaves(returned) if nested else []
     if not leaves or not all(isinstance(leaf, np.ndarray | np.generic | jax.Array) for leaf in leaves):
         raise TypeError(
             "input_fn must return a Dataset, or features and labels as arrays, got "

@@ -3,7 +3,6 @@
 import logging
 import os
 import time
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Self
@@ -99,7 +98,6 @@ class Estimator:
         self._warm_start = warm_start_settings(warm_start_from)
         self._executables: dict[str, Any] = {}
         self._eval_writers: dict[str, EventFileWriter] = {}
-        weakref.finalize(self, _close_all, self._eval_writers)
 
     @property
     def model_dir(self) -> str:
@@ -202,20 +200,18 @@ class Estimator:
                 _log.info("Skipping training since the input was read to its end before the interruption.")
                 return self
             program = self._trace(ModeKeys.TRAIN, batches, checkpoint)
+            writer = resources.enter_context(EventFileWriter(self.model_dir)) if config.is_chief else None
             stop = [StopAtStepHook(steps, max_steps)] if steps is not None or max_steps is not None else []
             session = Session(
                 strategy.place(self._initial_state(program, ModeKeys.TRAIN, checkpoint)),
                 global_step=checkpoint.step if checkpoint is not None else 0,
                 count_steps=None if program.adds_one(GLOBAL_STEP) else lambda o: int(o[GLOBAL_STEP]),
-                save=_Saving(checkpointer, batches),
+                save=_Saving(checkpointer, batches, writer),
                 output_names=program.outputs,
             )
-            writer = resources.enter_context(EventFileWriter(self.model_dir)) if config.is_chief else None
             all_hooks = self._train_hooks(program, [*user_hooks, *stop], listeners, writer)
             if checkpoint is not None:
                 _log.info("Restoring parameters from %s", checkpoint.path)
-            if writer is not None:
-                writer.add_session_log(SessionLog.START, session.global_step + 1)
             run_loop(session, strategy.compile(program, self._executables), batches, all_hooks)
             checkpointer.wait()
             self._mark_ended(session.global_step)
@@ -437,20 +433,19 @@ class Estimator:
 class _Saving:
     """Writes the state of a session, with the position of its input, through a Checkpointer."""
 
-    def __init__(self, checkpointer: Checkpointer, batches: Batches) -> None:
+    def __init__(self, checkpointer: Checkpointer, batches: Batches, writer: EventFileWriter | None) -> None:
         self._checkpointer = checkpointer
         self._batches = batches
+        self._writer = writer
 
     def __call__(self, state: Mapping[str, Any], step: int, wait: bool) -> None:
         # Copies: NumPy would see the very buffers that the next step writes into.
         arrays = {path: np.array(value) for path, value in state.items()}
         metadata = {"input": self._batches.position, "ended": False}
         self._checkpointer.save(step, arrays, metadata, wait=wait)
-
-
-def _close_all(writers: dict[str, EventFileWriter]) -> None:
-    for writer in writers.values():
-        writer.close()
+        if self._writer is not None:
+            self._writer.add_session_log(SessionLog.CHECKPOINT, step, self._checkpointer.directory)
+            self._writer.flush()
 
 
 def _checked_keys(predictions: Any, keys: str | Sequence[str] | None) -> list[str] | None:

@@ -49,7 +49,8 @@ def trace_model_fn(
 
     Raises:
         DatasetError: If there is no first batch.
-        ValueError: If the model_fn returns something else than an EstimatorSpec of the mode.
+        ValueError: If the model_fn returns something else than an EstimatorSpec of the mode, or a metric
+            called ``loss`` or ``global_step``.
     """
     if batches.first is None:
         raise DatasetError(
@@ -83,6 +84,12 @@ def trace_model_fn(
         seed=config.tf_random_seed,
     )
     _log.info("Done calling model_fn.")
+    for name in (LOSS, GLOBAL_STEP):
+        if mode == ModeKeys.EVAL and name in program.static.eval_metric_ops:
+            raise ValueError(
+                f'Metric with name "{name}" is not allowed, because Estimator already defines a default '
+                "metric with the same name."
+            )
     return program
 
 
@@ -98,12 +105,6 @@ def _metric_values(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
     Of a pair (value, update) it is the update's: ``value`` may have been computed before the update.
     """
-    for name in (LOSS, GLOBAL_STEP):
-        if name in metrics:
-            raise ValueError(
-                f'Metric with name "{name}" is not allowed, because Estimator already defines a default '
-                "metric with the same name."
-            )
     return {
         name: metric.result() if isinstance(metric, keras.metrics.Metric) else _updated(metric)
         for name, metric in metrics.items()

@@ -4,7 +4,6 @@ import os
 import threading
 import time
 from collections.abc import Mapping
-from io import FileIO
 from types import TracebackType
 from typing import Self
 
@@ -21,7 +20,8 @@ class EventFileWriter:
 
     A call costs some microseconds: events gather in memory and are written, whole records at a time,
     when ``flush_secs`` have passed since the last time, and at ``flush`` and ``close``. So a process
-    that is killed leaves a file that can be read up to there. Threads may share a writer.
+    that is killed leaves a file that can be read up to there. The file is open only while it is written:
+    a writer that is forgotten holds nothing. Threads may share a writer.
 
     Source: tensorflow/python/summary/writer/writer.py, ``FileWriter``. Departs in that no thread
     writes: a process that is killed loses at most what a flush at the last checkpoint did not cover.
@@ -48,7 +48,7 @@ class EventFileWriter:
         name = f"events.out.tfevents.{int(now):010d}.{os.uname().nodename}.{os.getpid()}"
         try:
             os.makedirs(logdir, exist_ok=True)
-            self._path, self._file = _open_new(os.path.join(logdir, name), filename_suffix)
+            self._path = _create(os.path.join(logdir, name), filename_suffix)
         except OSError as exc:
             raise SummaryError(
                 f"Summaries cannot be written to {logdir}: {exc.strerror}. "
@@ -56,6 +56,7 @@ class EventFileWriter:
             ) from exc
         self._pending = bytearray(frame(messages.file_version(now)))
         self._flushed = time.monotonic()
+        self._closed = False
 
     @property
     def path(self) -> str:
@@ -108,16 +109,14 @@ class EventFileWriter:
             self._write_pending()
 
     def close(self) -> None:
-        """Flushes and closes the file. May be called again.
+        """Flushes, and refuses events from now on. May be called again.
 
         Raises:
             SummaryError: The file cannot be written.
         """
         with self._lock:
-            try:
-                self._write_pending()
-            finally:
-                self._file.close()
+            self._closed = True
+            self._write_pending()
 
     def __enter__(self) -> Self:
         return self
@@ -130,7 +129,7 @@ class EventFileWriter:
     def _add(self, event: bytes) -> None:
         record = frame(event)
         with self._lock:
-            if self._file.closed:
+            if self._closed:
                 raise SummaryError(f"{self._path} is closed.")
             self._pending += record
             if time.monotonic() - self._flushed >= self._flush_secs or len(self._pending) >= _MAX_PENDING:
@@ -139,18 +138,21 @@ class EventFileWriter:
     def _write_pending(self) -> None:
         self._flushed = time.monotonic()
         try:
-            while self._pending:
-                del self._pending[: self._file.write(self._pending)]
+            with open(self._path, "ab", buffering=0) as file:
+                while self._pending:
+                    del self._pending[: file.write(self._pending)]
         except OSError as exc:
             raise SummaryError(f"{self._path} cannot be written: {exc.strerror}.") from exc
 
 
-def _open_new(path: str, suffix: str) -> tuple[str, FileIO]:
-    """Opens a file that did not exist: the path, the first free number, and the suffix."""
+def _create(path: str, suffix: str) -> str:
+    """Makes a file that did not exist. Returns its path: the given one, the first free number, the suffix."""
     number = 0
     while True:
         name = f"{path}.{number}{suffix}"
         try:
-            return name, open(name, "xb", buffering=0)
+            open(name, "xb").close()
         except FileExistsError:
             number += 1
+        else:
+            return name

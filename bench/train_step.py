@@ -1,0 +1,131 @@
+"""What a step costs under the Estimator, beside a jit loop written by hand: same model, arrays and order."""
+
+import statistics
+import tempfile
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import muster
+from muster._keras import keras
+from muster.data import Dataset
+from muster.estimator import Estimator, EstimatorSpec, RunConfig, SessionRunHook
+
+BATCH = 64
+WARM_UP = 10
+STEPS = 60
+ALTERNATIONS = 10
+
+
+def build() -> keras.Model:
+    layers = keras.layers
+    return keras.Sequential(
+        [
+            keras.Input((28, 28, 1)),
+            layers.Conv2D(32, 3, activation="relu"),
+            layers.MaxPooling2D(),
+            layers.Flatten(),
+            layers.Dense(64, activation="relu"),
+            layers.Dense(10),
+        ]
+    )
+
+
+def loss_of(logits, labels):
+    each = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction=None)(labels, logits)
+    return jnp.sum(each) * (1.0 / BATCH)
+
+
+def data() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    images = rng.random((BATCH * 100, 28, 28, 1), dtype=np.float32)
+    return images, rng.integers(0, 10, len(images)).astype(np.int32)
+
+
+class ByHand:
+    """The loop that a user would write in JAX."""
+
+    def __init__(self, images: np.ndarray, labels: np.ndarray) -> None:
+        model = build()
+        self.images, self.labels = images, labels
+        self.state = [jnp.array(v.value) for v in model.trainable_variables]
+
+        def step(weights, images, labels):
+            def loss(weights):
+                logits, _ = model.stateless_call(weights, [], images)
+                return loss_of(logits, labels)
+
+            value, grads = jax.value_and_grad(loss)(weights)
+            return [w - 0.01 * g for w, g in zip(weights, grads, strict=True)], value
+
+        self.step = jax.jit(step, donate_argnums=0)
+
+    def seconds_per_step(self) -> float:
+        for i in range(WARM_UP + STEPS):
+            if i == WARM_UP:
+                jax.block_until_ready(self.state)
+                began = time.perf_counter()
+            at = i * BATCH
+            images, labels = self.images[at : at + BATCH], self.labels[at : at + BATCH]
+            self.state, loss = self.step(self.state, images, labels)
+        jax.block_until_ready((self.state, loss))
+        return (time.perf_counter() - began) / STEPS
+
+
+class Clock(SessionRunHook):
+    """Takes the time from the end of the warm-up to the last step."""
+
+    def before_run(self, run_context):
+        if run_context.session.global_step - self.first == WARM_UP:
+            run_context.session.run("loss")
+            self.began = time.perf_counter()
+
+    def after_create_session(self, session, coord):
+        self.first = session.global_step
+
+    def end(self, session):
+        session.run("loss")
+        self.seconds = (time.perf_counter() - self.began) / STEPS
+
+
+class UnderEstimator:
+    """The same step through ``Estimator.train`` with its default hooks."""
+
+    def __init__(self, images: np.ndarray, labels: np.ndarray, model_dir: str) -> None:
+        def model_fn(features, labels, mode):
+            loss = loss_of(build()(features), labels)
+            train_op = muster.minimize(keras.optimizers.SGD(0.01), loss, muster.get_or_create_global_step())
+            return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+        self.estimator = Estimator(model_fn, model_dir, RunConfig())
+        self.dataset = Dataset.from_tensor_slices((images, labels)).batch(BATCH)
+
+    def seconds_per_step(self) -> float:
+        clock = Clock()
+        self.estimator.train(lambda: self.dataset, hooks=[clock], steps=WARM_UP + STEPS)
+        return clock.seconds
+
+
+def main() -> dict[str, float]:
+    """Print and return the ratio of the two, as the median of alternations."""
+    images, labels = data()
+    by_hand = ByHand(images, labels)
+    with tempfile.TemporaryDirectory() as model_dir:
+        under_estimator = UnderEstimator(images, labels, model_dir)
+        times = [
+            (by_hand.seconds_per_step(), under_estimator.seconds_per_step()) for _ in range(ALTERNATIONS)
+        ]
+    ratios = sorted(ours / theirs for theirs, ours in times)
+    ratio = statistics.median(ratios)
+    print("### A step under the Estimator and in a jit loop written by hand\n")
+    print("| | ms a step (median of 10) |\n|---|---|")
+    print(f"| jit loop | {1e3 * statistics.median(t for t, _ in times):.2f} |")
+    print(f"| Estimator.train | {1e3 * statistics.median(t for _, t in times):.2f} |")
+    print(f"| ratio | {ratio:.3f} (from {ratios[0]:.3f} to {ratios[-1]:.3f}); the bar is 1.05 |")
+    return {"ratio": ratio}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,429 @@
+"""Estimator: train, evaluate, predict, restore; and what it says to bad input."""
+
+import errno
+import logging
+import os
+
+import numpy as np
+import pytest
+from linear import COUNT, FEATURES, LABELS, dataset, estimator, model_fn, train_input
+
+import muster
+from muster._keras import keras
+from muster.checkpoint import list_checkpoints, read_metadata
+from muster.data import Dataset
+from muster.distribute import OneDeviceStrategy
+from muster.estimator import (
+    Estimator,
+    EstimatorSpec,
+    EvalSpec,
+    LoggingTensorHook,
+    ModeKeys,
+    SessionRunArgs,
+    SessionRunHook,
+    TrainSpec,
+    WarmStartSettings,
+    train_and_evaluate,
+)
+from muster.summary import read_events
+
+
+class Losses(SessionRunHook):
+    """Keeps the loss of each step by its number."""
+
+    def __init__(self):
+        self.by_step = {}
+
+    def before_run(self, run_context):
+        return SessionRunArgs({"loss": "loss", "step": "global_step"})
+
+    def after_run(self, run_context, run_values):
+        self.by_step[int(run_values.results["step"])] = float(run_values.results["loss"])
+
+
+class StopAfter(SessionRunHook):
+    """Breaks off like a crash."""
+
+    def __init__(self, runs):
+        self.runs = runs
+
+    def after_run(self, run_context, run_values):
+        self.runs -= 1
+        if self.runs == 0:
+            raise InterruptedError("crash")
+
+
+def test_training_evaluating_and_predicting(tmp_path):
+    est = estimator(tmp_path)
+    assert est.train(train_input, steps=200) is est
+    metrics = est.evaluate(dataset)
+    assert set(metrics) == {"loss", "error", "global_step"}
+    assert metrics["global_step"] == 200
+    predictions = list(est.predict(lambda: Dataset.from_tensor_slices(FEATURES).batch(10)))
+    assert len(predictions) == COUNT
+    errors = np.abs(np.array([p["y"] for p in predictions]) - LABELS)
+    assert metrics["error"] == pytest.approx(errors.mean(), rel=1e-5)
+    assert est.get_variable_names() == [
+        "b",
+        "error/count",
+        "error/total",
+        "global_step",
+        "sgd/iteration",
+        "sgd/learning_rate",
+        "w",
+    ]
+    assert est.get_variable_value("w").shape == (2, 1)
+    assert est.latest_checkpoint() == str(tmp_path / "ckpt-200")
+    with pytest.raises(ValueError, match="no variable 'x'. There are: b, "):
+        est.get_variable_value("x")
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 64, 600, 1797, 4000])
+def test_evaluation_counts_every_example_once(tmp_path, batch_size):
+    rng = np.random.default_rng(0)
+    labels, predictions = rng.integers(0, 10, 1797), rng.integers(0, 10, 1797)
+    values = rng.normal(size=1797).astype(np.float32)
+
+    def counting(features, labels, mode):
+        count, mean = keras.metrics.Sum(name="count"), keras.metrics.Mean(name="mean")
+        accuracy = keras.metrics.Accuracy(name="accuracy")
+        count.update_state(keras.ops.ones_like(features["value"]))
+        mean.update_state(features["value"])
+        accuracy.update_state(labels, features["prediction"])
+        ops = {"count": count, "mean": mean, "accuracy": accuracy}
+        return EstimatorSpec(mode, loss=keras.ops.mean(features["value"]), eval_metric_ops=ops)
+
+    features = {"value": values, "prediction": predictions}
+    metrics = estimator(tmp_path, counting).evaluate(
+        lambda: Dataset.from_tensor_slices((features, labels)).batch(batch_size)
+    )
+    assert metrics["count"] == 1797
+    assert metrics["accuracy"] == pytest.approx(np.mean(labels == predictions), abs=1e-6)
+    assert metrics["mean"] == pytest.approx(values.astype(np.float64).mean(), abs=1e-6)
+
+
+def test_training_that_crashed_goes_on_at_the_next_example(tmp_path):
+    shuffled = lambda: Dataset.from_tensor_slices((FEATURES, LABELS)).shuffle(64).batch(6).repeat()  # noqa: E731
+    first = Losses()
+    with pytest.raises(InterruptedError):
+        estimator(tmp_path / "a", save_checkpoints_steps=7).train(
+            shuffled, hooks=[first, StopAfter(25)], max_steps=40
+        )
+    second = Losses()
+    estimator(tmp_path / "a", save_checkpoints_steps=7).train(shuffled, hooks=[second], max_steps=40)
+    assert sorted(second.by_step) == list(range(22, 41))
+    common = first.by_step.keys() & second.by_step.keys()
+    assert {step: first.by_step[step] for step in common} == {step: second.by_step[step] for step in common}
+    assert len(common) == 4
+
+
+def test_training_that_ended_starts_the_input_afresh(tmp_path):
+    losses = Losses()
+    est = estimator(tmp_path)
+    est.train(dataset, hooks=[losses], steps=3)
+    assert read_metadata(est.latest_checkpoint())["ended"] is True
+    est.train(dataset, hooks=[losses])
+    assert max(losses.by_step) == 3 + COUNT // 8
+
+
+def test_steps_add_up_and_max_steps_is_absolute(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    est = estimator(tmp_path)
+    est.train(train_input, steps=5).train(train_input, steps=5).train(train_input, max_steps=12)
+    assert est.evaluate(dataset)["global_step"] == 12
+    est.train(train_input, max_steps=12)
+    assert "Skipping training since max_steps has already saved." in caplog.messages
+
+
+def test_a_strategy_of_ones_own(tmp_path):
+    est = estimator(tmp_path, train_distribute=OneDeviceStrategy("/cpu:0"))
+    seen = []
+
+    def input_fn(mode, params, config, input_context):
+        seen.append((mode, params, config is est.config, input_context.num_input_pipelines))
+        return train_input()
+
+    est.train(input_fn, steps=2)
+    assert seen == [(ModeKeys.TRAIN, {}, True, 1)]
+
+
+def test_evaluation_leaves_the_model_and_the_batch_metrics_alone(tmp_path):
+    est = estimator(tmp_path)
+    est.train(train_input, steps=10)
+    first = est.evaluate(dataset)
+    assert est.evaluate(dataset) == first
+    assert est.evaluate(dataset, steps=3)["loss"] != first["loss"]
+    assert est.evaluate(dataset, checkpoint_path=str(tmp_path / "ckpt-0"))["global_step"] == 0
+
+
+def test_a_seed_makes_runs_the_same(tmp_path):
+    def random_start(features, labels, mode):
+        loss = keras.ops.mean((keras.layers.Dense(1)(features) - labels) ** 2)
+        train_op = muster.minimize(keras.optimizers.SGD(0.1), loss, muster.get_or_create_global_step())
+        return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    def kernel(name, seed):
+        est = estimator(tmp_path / name, random_start, tf_random_seed=seed)
+        return est.train(train_input, steps=1).get_variable_value("dense/kernel").tolist()
+
+    assert kernel("a", 1) == kernel("b", 1) != kernel("c", 2)
+
+
+def test_warm_start(tmp_path):
+    source = estimator(tmp_path / "source")
+    source.train(train_input, steps=50)
+    weights = source.get_variable_value("w")
+    started = Estimator(model_fn, tmp_path / "all", warm_start_from=str(tmp_path / "source"))
+    started.train(train_input, steps=1)
+    assert np.abs(started.get_variable_value("w") - weights).max() < 0.1
+    assert started.latest_checkpoint().endswith("ckpt-1")
+    only_b = WarmStartSettings(ckpt_to_initialize_from=source.latest_checkpoint(), vars_to_warm_start="b")
+    part = Estimator(model_fn, tmp_path / "part", warm_start_from=only_b)
+    part.train(train_input, steps=1)
+    assert np.abs(part.get_variable_value("w")).max() < 0.2
+    wrong = WarmStartSettings(
+        ckpt_to_initialize_from=source.latest_checkpoint(), var_name_to_prev_var_name={"w": "nothing"}
+    )
+    with pytest.raises(muster.CheckpointMismatchError, match="'nothing' is wanted"):
+        Estimator(model_fn, tmp_path / "wrong", warm_start_from=wrong).train(train_input, steps=1)
+
+
+def test_what_a_model_fn_logs_and_summarizes(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    from muster.program import summary_scalar
+
+    def logging_model(features, labels, mode):
+        spec = model_fn(features, labels, mode)
+        double = spec.loss * 2
+        summary_scalar("double", double)
+        hook = LoggingTensorHook({"twice": double}, every_n_iter=1)
+        return spec._replace(training_hooks=[hook])
+
+    estimator(tmp_path, logging_model, save_summary_steps=1).train(train_input, steps=2)
+    lines = [m for m in caplog.messages if m.startswith("twice = ")]
+    assert len(lines) == 2
+    loss = {e.step: e.value for e in read_events(tmp_path) if e.tag == "loss"}
+    double = {e.step: e.value for e in read_events(tmp_path) if e.tag == "double"}
+    assert set(double) == {1, 2}
+    assert double[2] == pytest.approx(2 * loss[2])
+
+
+def test_predictions_by_key_and_in_batches(tmp_path):
+    est = estimator(tmp_path)
+    est.train(train_input, steps=1)
+    batches = list(est.predict(dataset, yield_single_examples=False))
+    assert [b["y"].shape for b in batches] == [(8, 1)] * 8
+    assert set(next(est.predict(dataset, predict_keys="y"))) == {"y"}
+    with pytest.raises(ValueError, match=r"Expected to run at least one output from .*provided \['z'\]"):
+        next(est.predict(dataset, predict_keys=["z"]))
+
+
+def test_several_input_shapes_in_one_training(tmp_path):
+    losses = Losses()
+    estimator(tmp_path).train(lambda: dataset(10), hooks=[losses])  # 6 batches of 10, one of 4
+    assert sorted(losses.by_step) == list(range(1, 8))
+
+
+def test_eager_mode_sees_numbers_and_trains_the_same(tmp_path):
+    traced, eager, seen = Losses(), Losses(), []
+
+    def looking(features, labels, mode):
+        spec = model_fn(features, labels, mode)
+        try:
+            seen.append(float(spec.loss))
+        except TypeError:
+            pass  # a tracer
+        return spec
+
+    estimator(tmp_path / "traced").train(train_input, hooks=[traced], steps=5)
+    muster.config.run_functions_eagerly(True)
+    try:
+        estimator(tmp_path / "eager", looking).train(train_input, hooks=[eager], steps=5)
+    finally:
+        muster.config.run_functions_eagerly(False)
+    np.testing.assert_allclose(list(eager.by_step.values()), list(traced.by_step.values()), rtol=1e-5)
+    assert seen == pytest.approx(list(traced.by_step.values()), rel=1e-5)
+
+
+# Bad input ------------------------------------------------------------------------------------------------
+
+
+def returning(spec):
+    return lambda features, labels, mode: spec(features, labels, mode)
+
+
+@pytest.mark.parametrize(
+    ("spec", "error", "message"),
+    [
+        (lambda f, y, m: 3, ValueError, "model_fn should return an EstimatorSpec.*returned: 3"),
+        (lambda f, y, m: EstimatorSpec(m, train_op=muster.program.TrainOp("x")), ValueError, "Missing loss"),
+        (lambda f, y, m: EstimatorSpec(m, loss=keras.ops.mean(f)), ValueError, "Missing train_op"),
+        (lambda f, y, m: EstimatorSpec(m, loss=f, train_op=f), ValueError, "Loss must be scalar"),
+        (
+            lambda f, y, m: EstimatorSpec("eval", loss=keras.ops.mean(f)),
+            ValueError,
+            "called in the mode train, but returned the mode eval",
+        ),
+    ],
+)
+def test_a_model_fn_that_returns_the_wrong_thing(tmp_path, spec, error, message):
+    with pytest.raises(error, match=message):
+        estimator(tmp_path, returning(spec)).train(train_input, steps=1)
+
+
+def test_a_model_fn_that_builds_other_variables_the_second_time(tmp_path):
+    sizes = iter((3, 4, 5))
+
+    def growing(features, labels, mode):
+        hidden = keras.layers.Dense(next(sizes))(features)
+        loss = keras.ops.mean((keras.layers.Dense(1)(hidden) - labels) ** 2)
+        train_op = muster.minimize(keras.optimizers.SGD(0.1), loss, muster.get_or_create_global_step())
+        return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    with pytest.raises(muster.VariableMismatchError, match=r"dense/kernel float32\[2, 4\].*float32\[2, 3\]"):
+        estimator(tmp_path, growing).train(train_input, steps=3)
+
+
+def test_a_model_fn_that_uses_variables_built_outside(tmp_path):
+    outside = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+
+    def reusing(features, labels, mode):
+        loss = keras.ops.mean((outside(features) - labels) ** 2)
+        return EstimatorSpec(mode, loss=loss, train_op=loss)
+
+    with pytest.raises(muster.OutsideVariableError, match="kernel.*built outside"):
+        estimator(tmp_path, reusing).train(train_input, steps=1)
+
+
+def test_features_and_labels_of_different_length(tmp_path):
+    def input_fn():
+        return Dataset.from_tensor_slices((FEATURES, LABELS[:-1]))
+
+    with pytest.raises(ValueError, match="64.*63|63.*64"):
+        estimator(tmp_path).train(input_fn, steps=1)
+    with pytest.raises(muster.DatasetError, match="features has 64, labels has 63 examples"):
+        estimator(tmp_path).train(lambda: (FEATURES, LABELS[:-1]), steps=1)
+
+
+@pytest.mark.parametrize(
+    "input_fn",
+    [lambda: dataset().take(0), lambda: Dataset.from_tensor_slices((FEATURES, LABELS)).batch(65, True)],
+    ids=["empty", "batch larger than the data"],
+)
+def test_no_batch_at_all(tmp_path, input_fn):
+    est = estimator(tmp_path)
+    with pytest.raises(muster.DatasetError, match="for train gave no batch.*may be larger than the data"):
+        est.train(input_fn, steps=1)
+    with pytest.raises(muster.DatasetError, match="for eval gave no batch"):
+        est.evaluate(input_fn)
+    assert not list_checkpoints(tmp_path)
+
+
+def test_a_batch_size_larger_than_the_data_gives_one_batch(tmp_path):
+    losses = Losses()
+    estimator(tmp_path).train(lambda: dataset(1000), hooks=[losses])
+    assert list(losses.by_step) == [1]
+
+
+def test_texts_and_triples_and_iterators(tmp_path):
+    def texts():
+        return Dataset.from_tensor_slices(({"city": np.array(["a", "b"])}, np.zeros(2))).batch(2)
+
+    with pytest.raises(muster.DatasetError, match=r"features\['city'\] has dtype"):
+        estimator(tmp_path).train(texts, steps=1)
+    with pytest.raises(ValueError, match="len 2 tuple.*length 3"):
+        estimator(tmp_path).train(lambda: Dataset.from_tensors((FEATURES, LABELS, LABELS)), steps=1)
+    with pytest.raises(TypeError, match="must return a Dataset.*from_generator"):
+        estimator(tmp_path).train(lambda: iter([1]), steps=1)
+
+
+def test_a_nan_loss_ends_training_before_it_is_saved(tmp_path):
+    bad = LABELS.copy()
+    bad[40:] = np.nan
+
+    def input_fn():
+        return Dataset.from_tensor_slices((FEATURES, bad)).batch(8)
+
+    with pytest.raises(muster.NanLossDuringTrainingError):
+        estimator(tmp_path, save_checkpoints_steps=1).train(input_fn)
+    assert max(info.step for info in list_checkpoints(tmp_path)) == 5
+
+
+def test_a_model_dir_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(muster.CheckpointError, match="cannot be written"):
+        estimator(tmp_path / "file" / "dir").train(train_input, steps=1)
+
+
+def test_a_checkpoint_of_another_model(tmp_path):
+    estimator(tmp_path).train(train_input, steps=1)
+
+    def other(features, labels, mode):
+        loss = keras.ops.mean((keras.layers.Dense(1)(features) - labels) ** 2)
+        w = keras.Variable(np.zeros((3, 1), np.float32), name="w")
+        train_op = muster.minimize(
+            keras.optimizers.Adam(), loss + 0 * keras.ops.sum(w), muster.get_or_create_global_step()
+        )
+        return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    before = os.listdir(tmp_path)
+    with pytest.raises(muster.CheckpointMismatchError) as info:
+        estimator(tmp_path, other).train(train_input, steps=1)
+    message = str(info.value)
+    assert "It lacks: dense/kernel float32[2, 1]" in message
+    assert "differs in shape in: w float32[3, 1] (the checkpoint has [2, 1])" in message
+    assert "does not have its: b, " in message
+    assert os.listdir(tmp_path) == before
+
+
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, caplog):
+    est = estimator(tmp_path, save_checkpoints_steps=5)
+    est.train(train_input, steps=10)
+    data = next((tmp_path / "ckpt-10").glob("*.safetensors"))
+    data.write_bytes(data.read_bytes()[:-4] + b"oops")
+    losses = Losses()
+    est.train(train_input, hooks=[losses], max_steps=10)
+    assert sorted(losses.by_step) == [6, 7, 8, 9, 10]
+    assert any("ckpt-10 is damaged and was skipped" in m and "ckpt-5" in m for m in caplog.messages)
+
+
+def test_a_full_disk(tmp_path, monkeypatch):
+    est = estimator(tmp_path, save_checkpoints_steps=5)
+    est.train(train_input, steps=5)
+
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("muster.checkpoint._write.write_arrays", full)
+    with pytest.raises(muster.CheckpointError, match="was not written: No space left on device"):
+        est.train(train_input, steps=5)
+    assert est.latest_checkpoint().endswith("ckpt-5")
+    monkeypatch.undo()
+    assert est.train(train_input, max_steps=10).evaluate(dataset)["global_step"] == 10
+
+
+def test_an_input_fn_that_raises(tmp_path):
+    def broken():
+        raise LookupError("no data today")
+
+    with pytest.raises(LookupError, match="no data today"):
+        estimator(tmp_path).train(broken, steps=1)
+
+    def breaks_off():
+        yield FEATURES[:8], LABELS[:8]
+        raise LookupError("the rest is missing")
+
+    spec = (muster.data.TensorSpec((8, 2), "float32"), muster.data.TensorSpec((8, 1), "float32"))
+    with pytest.raises(LookupError, match="the rest is missing"):
+        estimator(tmp_path).train(lambda: Dataset.from_generator(breaks_off, output_signature=spec), steps=5)
+
+
+def test_training_and_evaluating_in_turn(tmp_path):
+    metrics, exports = train_and_evaluate(
+        estimator(tmp_path, save_checkpoints_steps=10),
+        TrainSpec(train_input, max_steps=20),
+        EvalSpec(dataset, throttle_secs=0),
+    )
+    assert metrics["global_step"] == 20
+    assert exports == []
+    assert {e.step for e in read_events(tmp_path / "eval") if e.tag == "loss"} == {10, 20}
