@@ -348,7 +348,7 @@ FAMILIES = {
     "Tensorflow server": "The server is muster's.",
     "model.ckpt-10": "A checkpoint is a directory, called ckpt-10.",
     "listed": "There is no list of checkpoints beside the directories themselves.",
-    "session_log CHECKPOINT": "That there are checkpoints is to be seen in the directory.",
+    "session_log CHECKPOINT": "Its path is the folder of the checkpoints: there is no prefix of files.",
     "racy_by_one_run": "The reading one run later is allowed, as the case says.",
 }
 

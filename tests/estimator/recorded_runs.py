@@ -12,6 +12,7 @@ import pytest
 from muster._keras import keras
 from muster.data import Dataset
 from muster.estimator import _clock
+from muster.estimator._continuous_eval import ContinuousEvalListener, EvalResult
 from muster.estimator._estimator import Estimator
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._exporter import Exporter
@@ -23,7 +24,6 @@ from muster.estimator._hooks import (
     stop_if_lower_hook,
     stop_if_no_increase_hook,
 )
-from muster.estimator._training import ContinuousEvalListener, EvalResult
 from muster.program import get_or_create_global_step, minimize
 from muster.summary import read_events
 

@@ -10,6 +10,7 @@ from jax.experimental import sparse
 
 import oracles
 from muster._keras import keras
+from muster.estimator._continuous_eval import EvalResult
 from muster.estimator._estimator_spec import (
     ClassificationOutput,
     EstimatorSpec,
@@ -22,7 +23,7 @@ from muster.estimator._hooks import CheckpointSaverListener, SessionRunHook
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._run_config import RunConfig
 from muster.estimator._specs import EvalSpec, TrainSpec
-from muster.estimator._training import EvalResult, train_and_evaluate
+from muster.estimator._training import train_and_evaluate
 from muster.program import TrainOp
 
 
