@@ -106,6 +106,11 @@ def test_numbers_that_do_not_fit_into_32_bits_are_refused() -> None:
     dataset = Dataset.from_tensor_slices(np.array([1, 2**40])).map(lambda x: x % 10)
     with dataset.batch(2).iterator() as iterator, pytest.raises(DatasetError, match="1099511627776.*int32"):
         next(iterator)
+    later = Dataset.from_tensor_slices(np.array([1, 2, 3, 4, 2**40])).map(lambda x: x % 10).batch(2)
+    with later.iterator() as iterator:
+        assert [next(iterator).tolist(), next(iterator).tolist()] == [[1, 2], [3, 4]]
+        with pytest.raises(DatasetError, match="1099511627776"):
+            next(iterator)
     with jax.enable_x64(True):
         assert read(Dataset.from_tensor_slices(np.array([1, 2**40])).map(lambda x: x % 10)) == [1, 6]
 

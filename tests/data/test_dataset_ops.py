@@ -239,6 +239,13 @@ def test_cache_keeps_the_first_order() -> None:
     assert read(vectorised) == read(vectorised) == list(range(0, 6000, 2))
 
 
+def test_cache_of_text_beside_computed_numbers() -> None:
+    words = Dataset.from_tensor_slices(["a", "bb"]).concatenate(Dataset.from_tensor_slices(["a long one"]))
+    dataset = Dataset.zip((words, Dataset.range(3).map(lambda x: x * 2))).cache()
+    assert read(dataset) == read(dataset) == [("a", 0), ("bb", 2), ("a long one", 4)]
+    assert read(dataset.concatenate(dataset).batch(6))[0][0] == ["a", "bb", "a long one"] * 2
+
+
 def test_cache_survives_partial_reading_and_two_readers() -> None:
     dataset = Dataset.from_generator(lambda: iter(range(6)), output_types=np.int64).cache()
     with dataset.iterator() as first, dataset.iterator() as second:

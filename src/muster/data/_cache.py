@@ -29,13 +29,26 @@ class Cache(Ordering):
         self._lock = threading.Lock()
         self._store: tuple[Any, _Columns | _Elements] | None = None
 
-    @property
+    @cached_property
     def _columnar(self) -> bool:
-        return self.source.uniform and self.source.cardinality >= 0
+        # The width of text is not part of a spec, so that there is no array to be made for it.
+        return (
+            self.source.uniform
+            and self.source.cardinality >= 0
+            and all(spec.dtype.kind not in "US" for spec in flatten(self.source.element_spec))
+        )
+
+    @cached_property
+    def uniform(self) -> bool:
+        return self._columnar
 
     @cached_property
     def width(self) -> int:
         return 1 if self._columnar else 0
+
+    @cached_property
+    def block(self) -> int:
+        return 1
 
     @property
     def label(self) -> str:
@@ -165,7 +178,8 @@ class _ElementsStream(Stream):
         self._source.skip(self._next - self._source_next)
         handles = self._source.pull(count)
         self._source_next = self._next + len(handles)
-        new = [map_leaves(_freeze, element) for element in each(store.node.load(store.run, handles))]
+        loaded = each(store.node.load(store.run, handles)) if len(handles) else []
+        new = [map_leaves(_freeze, element) for element in loaded]
         with store.lock:
             # Another iteration may have come further meanwhile.
             store.elements += new[len(store.elements) - self._next :]

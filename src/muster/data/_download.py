@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -13,6 +14,7 @@ from muster._errors import DownloadError
 
 _CHUNK = 1 << 18
 _TIMEOUT_SECONDS = 30.0
+_new_md5 = partial(hashlib.md5, usedforsecurity=False)
 
 
 def md5(path: Path) -> str:
@@ -58,10 +60,6 @@ def fetch(name: str, folder: Path, checksum: str, mirrors: Sequence[str]) -> Pat
         finally:
             Path(partial).unlink(missing_ok=True)
     raise DownloadError("; ".join(failures))
-
-
-def _new_md5() -> "hashlib._Hash":
-    return hashlib.md5(usedforsecurity=False)
 
 
 def _copy(url: str, name: str, file: IO[bytes]) -> str:

@@ -1,7 +1,9 @@
 """Operations that make elements: map, filter, batch, padded_batch, unbatch."""
 
+import math
 from collections.abc import Callable
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -9,10 +11,13 @@ import numpy as np
 from muster._errors import DatasetError
 
 from ._map import MapFunction
-from ._node import UNKNOWN, Epoch, Handles, Loaded, Node, Ordering, Run, Stacked, Stream, each, stacked
+from ._node import UNKNOWN, Epoch, Handles, Loaded, Node, Ordering, Run, Stacked, Stream, each, join, stacked
 from ._padding import Padding
 from ._spec import TensorSpec, spec_of
-from ._structure import flatten, map_leaves
+from ._structure import flatten, map_leaves, rebuild
+
+_BLOCK_BATCHES = 8
+_BLOCK_BYTES = 2 * 2**20
 
 
 class Map(Ordering):
@@ -33,6 +38,10 @@ class Map(Ordering):
     @cached_property
     def computes(self) -> bool:
         return True
+
+    @cached_property
+    def block(self) -> int:
+        return 1
 
     @cached_property
     def _traced_spec(self) -> Any | None:
@@ -155,6 +164,15 @@ class Batch(Node):
     def ahead(self) -> int:
         return -(-self.inputs[0].ahead // self._batch_size)
 
+    @cached_property
+    def block(self) -> int:
+        # To call a compiled function costs much more than what it computes for one small batch.
+        source = self.inputs[0]
+        if self._padding is not None or not (source.uniform and source.computes):
+            return 1
+        rows = [math.prod(spec.shape) * spec.dtype.itemsize for spec in flatten(source.element_spec)]
+        return max(1, min(_BLOCK_BATCHES, _BLOCK_BYTES // max(1, self._batch_size * int(sum(rows)))))
+
     @property
     def element_spec(self) -> Any:
         size = self._batch_size if self._drop_remainder else None
@@ -171,9 +189,11 @@ class Batch(Node):
 
     def load(self, run: Run, handles: Handles) -> Loaded:
         source, padding = self.inputs[0], self._padding
-        if padding is None:
-            return [stacked(source.load(run, group)) for group in handles]
-        return [padding.stack(each(source.load(run, group))) for group in handles]
+        if padding is not None:
+            return [padding.stack(each(source.load(run, group))) for group in handles]
+        if 1 < len(handles) <= self.block:
+            return _split(stacked(source.load(run, join(list(handles)))), [len(group) for group in handles])
+        return [stacked(source.load(run, group)) for group in handles]
 
 
 class _BatchStream(Stream):
@@ -197,6 +217,16 @@ class _BatchStream(Stream):
     def skip(self, count: int) -> int:
         passed = self._source.skip(count * self._batch_size)
         return passed // self._batch_size if self._drop_remainder else -(-passed // self._batch_size)
+
+
+def _split(columns: Any, sizes: list[int]) -> list[Any]:
+    """Cut a structure of arrays into consecutive batches of the given sizes."""
+    arrays = flatten(columns)
+    stops = list(accumulate(sizes))
+    return [
+        rebuild(columns, [array[stop - size : stop] for array in arrays])
+        for stop, size in zip(stops, sizes, strict=True)
+    ]
 
 
 class Unbatch(Node):

@@ -1,12 +1,12 @@
 """Reading a dataset, with a position that can be saved."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
-from muster._errors import PositionError
+from muster._errors import DatasetError, PositionError
 
-from ._node import Node, Run, each
+from ._node import Handles, Node, Run, each
 from ._prefetch import Prefetcher
 
 _FORMAT = 1
@@ -95,11 +95,20 @@ def _read(node: Node, run: Run, consumed: int) -> Generator[Any, None, None]:
                 f"the position is after {consumed} elements, but the pipeline {node.description} has only "
                 f"{passed}. Its data is not what it was."
             )
-        while len(handles := stream.pull(1)):
-            loaded = node.load(run, handles)
-            yield loaded[0] if isinstance(loaded, list) else each(loaded)[0]
+        while len(handles := stream.pull(node.block)):
+            yield from _load(node, run, handles)
     finally:
         stream.close()
+
+
+def _load(node: Node, run: Run, handles: Handles) -> Iterable[Any]:
+    try:
+        return each(node.load(run, handles))
+    except DatasetError:
+        if len(handles) == 1:
+            raise
+    # One by one, so that the elements before the wrong one come first.
+    return (each(node.load(run, handles[i : i + 1]))[0] for i in range(len(handles)))
 
 
 def _begin(node: Node, position: Mapping[str, Any] | None) -> tuple[Run, int]:

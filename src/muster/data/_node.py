@@ -233,6 +233,11 @@ class Node(ABC):
         """Whether loading runs a user's function, rather than only a gather."""
         return any(node.computes for node in self.inputs)
 
+    @cached_property
+    def block(self) -> int:
+        """How many elements an iterator best loads at a time."""
+        return 1
+
     def as_handles(self, handles: list[Any]) -> Handles:
         """Bring single handles of this node into the form that `load` takes."""
         return np.array(handles, dtype=np.int64) if self.width else handles
@@ -252,6 +257,10 @@ class Ordering(Node):
     @cached_property
     def uniform(self) -> bool:
         return self.source.uniform
+
+    @cached_property
+    def block(self) -> int:
+        return self.source.block
 
     @property
     def element_spec(self) -> Any:

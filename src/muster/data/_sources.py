@@ -217,6 +217,8 @@ def _conform(value: Any, spec: TensorSpec) -> Any:
 
 def _cast(leaf: Any, dtype: np.dtype[Any]) -> Any:
     """Cast numbers if that loses nothing but floating-point precision; else return them as they are."""
+    if leaf.dtype == dtype:
+        return leaf
     if leaf.dtype.kind in "iu" and dtype.kind in "iu":
         cast = leaf.astype(dtype)
         return cast if np.array_equal(cast, leaf) else leaf

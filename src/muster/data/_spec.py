@@ -186,9 +186,15 @@ def check_alike(leaves: Sequence[Any], ranks_only: bool = False) -> None:
     Raises:
         DatasetError: Names the two that differ.
     """
-    wanted = spec_of(leaves[0])
+    first = leaves[0]
+    if isinstance(first, np.ndarray | np.generic) and all(
+        type(leaf) is type(first) and leaf.dtype == first.dtype and leaf.shape == first.shape
+        for leaf in leaves
+    ):
+        return  # the usual case, without the cost of building specs
+    wanted = spec_of(first)
     for i, leaf in enumerate(leaves):
-        spec = wanted if leaf is leaves[0] else spec_of(leaf)
+        spec = spec_of(leaf)
         if spec.dtype != wanted.dtype:
             raise DatasetError(
                 f"cannot batch elements of different types: element 0 of the batch is "
