@@ -1,7 +1,11 @@
 """Estimators: a model_fn trained, evaluated and followed from a directory of checkpoints."""
 
 from muster.estimator._estimator import Estimator as Estimator
+from muster.estimator._estimator_spec import ClassificationOutput as ClassificationOutput
 from muster.estimator._estimator_spec import EstimatorSpec as EstimatorSpec
+from muster.estimator._estimator_spec import ExportOutput as ExportOutput
+from muster.estimator._estimator_spec import PredictOutput as PredictOutput
+from muster.estimator._estimator_spec import RegressionOutput as RegressionOutput
 from muster.estimator._exporter import Exporter as Exporter
 from muster.estimator._hooks import CheckpointSaverHook as CheckpointSaverHook
 from muster.estimator._hooks import CheckpointSaverListener as CheckpointSaverListener

@@ -13,45 +13,36 @@ import numpy as np
 from muster.checkpoint import (
     Checkpoint,
     Checkpointer,
-    amend_metadata,
     latest_checkpoint,
     list_variables,
     read_checkpoint,
     restore_latest,
 )
 from muster.distribute import Strategy, get_strategy
+from muster.estimator import _clock
 from muster.estimator._batches import Batches, open_batches
 from muster.estimator._checks import check_instances, check_steps
+from muster.estimator._default_hooks import require_saver, training_hooks
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._evaluation import format_metrics, write_metrics
 from muster.estimator._hooks import (
-    CheckpointSaverHook,
     CheckpointSaverListener,
-    LoggingTensorHook,
-    NanTensorHook,
     SessionRunHook,
-    StepCounterHook,
     StopAfterNEvalsHook,
     StopAtStepHook,
-    SummarySaverHook,
 )
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import call_input_fn, check_model_fn_args
+from muster.estimator._prediction import checked_keys, single_examples
 from muster.estimator._restore import initial_state
 from muster.estimator._run_config import RunConfig, check_train_args, resolve_config
 from muster.estimator._run_loop import TrainingSession, run_loop
+from muster.estimator._saving import TrainingSaver, mark_ended, was_interrupted
 from muster.estimator._session import Session
-from muster.estimator._tracing import (
-    GLOBAL_STEP,
-    LOSS,
-    METRICS,
-    PREDICTIONS,
-    STEP_BEFORE,
-    trace_model_fn,
-)
+from muster.estimator._tracing import GLOBAL_STEP, LOSS, METRICS, PREDICTIONS, trace_model_fn
 from muster.estimator._warm_start import warm_start_settings
 from muster.program import Program
-from muster.summary import EventFileWriter, SessionLog
+from muster.summary import EventFileWriter
 
 _log = logging.getLogger(__name__)
 
@@ -185,13 +176,14 @@ class Estimator:
                     self.model_dir,
                     max_to_keep=config.keep_checkpoint_max,
                     keep_every_n_hours=config.keep_checkpoint_every_n_hours or float("inf"),
+                    clock=lambda: _clock.now(),
                 )
             )
             checkpoint = restore_latest(self.model_dir)
             if max_steps is not None and checkpoint is not None and checkpoint.step >= max_steps:
                 _log.info("Skipping training since max_steps has already saved.")
                 return self
-            interrupted = checkpoint is not None and not checkpoint.metadata.get("ended", True)
+            interrupted = was_interrupted(checkpoint)
             position = checkpoint.metadata.get("input") if checkpoint is not None and interrupted else None
             strategy = self._strategy(config.train_distribute)
             returned = self._call_input_fn(input_fn, ModeKeys.TRAIN, strategy)
@@ -200,21 +192,22 @@ class Estimator:
                 _log.info("Skipping training since the input was read to its end before the interruption.")
                 return self
             program = self._trace(ModeKeys.TRAIN, batches, checkpoint)
+            require_saver(program, config, user_hooks, listeners)
             writer = resources.enter_context(EventFileWriter(self.model_dir)) if config.is_chief else None
             stop = [StopAtStepHook(steps, max_steps)] if steps is not None or max_steps is not None else []
             session = Session(
                 strategy.place(self._initial_state(program, ModeKeys.TRAIN, checkpoint)),
                 global_step=checkpoint.step if checkpoint is not None else 0,
                 count_steps=None if program.adds_one(GLOBAL_STEP) else lambda o: int(o[GLOBAL_STEP]),
-                save=_Saving(checkpointer, batches, writer),
+                save=TrainingSaver(checkpointer, batches, writer),
                 output_names=program.outputs,
             )
-            all_hooks = self._train_hooks(program, [*user_hooks, *stop], listeners, writer)
+            all_hooks = training_hooks(program, config, [*user_hooks, *stop], listeners, writer)
             if checkpoint is not None:
                 _log.info("Restoring parameters from %s", checkpoint.path)
             run_loop(session, strategy.compile(program, self._executables), batches, all_hooks)
             checkpointer.wait()
-            self._mark_ended(session.global_step)
+            mark_ended(self.model_dir, session.global_step)
             loss = np.asarray(session.outputs[LOSS])[()] if session.outputs else None
         _log.info("Loss for final step: %s.", loss)
         return self
@@ -318,7 +311,7 @@ class Estimator:
         with Batches(returned, ModeKeys.PREDICT) as batches:
             program = self._trace(ModeKeys.PREDICT, batches, checkpoint)
             spec = program.static
-            keys = _checked_keys(spec.predictions, predict_keys)
+            keys = checked_keys(spec.predictions, predict_keys)
             global_step = checkpoint.step if checkpoint is not None else 0
             session = Session(
                 strategy.place(self._initial_state(program, ModeKeys.PREDICT, checkpoint)),
@@ -340,7 +333,7 @@ class Estimator:
                     if keys is not None:
                         predictions = {key: predictions[key] for key in keys}
                     if yield_single_examples:
-                        yield from _single_examples(predictions)
+                        yield from single_examples(predictions)
                     else:
                         yield predictions
 
@@ -379,95 +372,3 @@ class Estimator:
     ) -> dict[str, Any]:
         warm_start = self._warm_start if checkpoint is None else None
         return initial_state(program, mode, checkpoint, warm_start)
-
-    def _train_hooks(
-        self,
-        program: Program[EstimatorSpec],
-        user_hooks: Sequence[SessionRunHook],
-        listeners: Sequence[CheckpointSaverListener],
-        writer: EventFileWriter | None,
-    ) -> list[SessionRunHook]:
-        """The hooks of a training in the order in which TensorFlow's Estimator calls them."""
-        config, spec = self._config, program.static
-        saver = next(
-            (
-                hook
-                for hook in (*user_hooks, *spec.training_hooks, *spec.training_chief_hooks)
-                if isinstance(hook, CheckpointSaverHook)
-            ),
-            None,
-        )
-        hooks: list[SessionRunHook] = []
-        if saver is not None:
-            saver.add_listeners(listeners)
-        elif config.save_checkpoints_secs or config.save_checkpoints_steps:
-            hooks.append(
-                CheckpointSaverHook(
-                    self.model_dir,
-                    save_secs=config.save_checkpoints_secs,
-                    save_steps=config.save_checkpoints_steps,
-                    listeners=listeners,
-                )
-            )
-        hooks += spec.training_chief_hooks
-        if config.log_step_count_steps:
-            hooks.append(StepCounterHook(config.log_step_count_steps, summary_writer=writer))
-        if config.save_summary_steps:
-            scalars = {**program.summaries, LOSS: LOSS}
-            hooks.append(
-                SummarySaverHook(config.save_summary_steps, summary_writer=writer, summary_op=scalars)
-            )
-        hooks += [*user_hooks, NanTensorHook(LOSS)]
-        if config.log_step_count_steps:
-            tensors = {LOSS: LOSS, "step": STEP_BEFORE}
-            hooks.append(LoggingTensorHook(tensors, every_n_iter=config.log_step_count_steps))
-        return [*hooks, *spec.training_hooks]
-
-    def _mark_ended(self, step: int) -> None:
-        """Note in the last checkpoint that training ended by itself: the next one starts the input afresh."""
-        path = self.latest_checkpoint()
-        if path is not None and path.endswith(f"-{step}"):
-            amend_metadata(path, {"ended": True})
-
-
-class _Saving:
-    """Writes the state of a session, with the position of its input, through a Checkpointer."""
-
-    def __init__(self, checkpointer: Checkpointer, batches: Batches, writer: EventFileWriter | None) -> None:
-        self._checkpointer = checkpointer
-        self._batches = batches
-        self._writer = writer
-
-    def __call__(self, state: Mapping[str, Any], step: int, wait: bool) -> None:
-        # Copies: NumPy would see the very buffers that the next step writes into.
-        arrays = {path: np.array(value) for path, value in state.items()}
-        metadata = {"input": self._batches.position, "ended": False}
-        self._checkpointer.save(step, arrays, metadata, wait=wait)
-        if self._writer is not None:
-            self._writer.add_session_log(SessionLog.CHECKPOINT, step, self._checkpointer.directory)
-            self._writer.flush()
-
-
-def _checked_keys(predictions: Any, keys: str | Sequence[str] | None) -> list[str] | None:
-    if keys is None:
-        return None
-    wanted = [keys] if isinstance(keys, str) else list(keys)
-    if not isinstance(predictions, Mapping):
-        raise ValueError("predict_keys argument is not valid in case of non-dict predictions.")
-    found = [key for key in wanted if key in predictions]
-    if not found:
-        raise ValueError(f"Expected to run at least one output from {predictions.keys()}, provided {wanted}.")
-    return found
-
-
-def _single_examples(predictions: Any) -> Iterator[Any]:
-    leaves, structure = jax.tree.flatten(predictions)
-    lengths = {leaf.shape[0] if leaf.ndim else None for leaf in leaves}
-    if len(lengths) != 1 or None in lengths:
-        shapes = [leaf.shape for leaf in leaves]
-        raise ValueError(
-            f"Batch length of predictions should be same; their shapes are {shapes}. Give a row for each "
-            "example, or call predict with yield_single_examples=False."
-        )
-    for row in zip(*leaves, strict=True):
-        yield jax.tree.unflatten(structure, row)

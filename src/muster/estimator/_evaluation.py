@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 
 def format_metrics(metrics: Mapping[str, Any]) -> str:
     """The metrics in a line, by name."""
-    return ", ".join(f"{name} = {metrics[name]}" for name in sorted(metrics))
+    return ", ".join(f"{name} = {metrics[name]!s}" for name in sorted(metrics))
 
 
 def write_metrics(writer: EventFileWriter, metrics: Mapping[str, Any], checkpoint_path: str | None) -> None:

@@ -93,5 +93,5 @@ class LoggingTensorHook(SessionRunHook):
             if self._formatter is not None:
                 _logger.info("%s", self._formatter(values))
                 return
-            line = ", ".join(f"{tag} = {value}" for tag, value in values.items())
+            line = ", ".join(f"{tag} = {value!s}" for tag, value in values.items())
         _logger.info("%s", line if elapsed_secs is None else f"{line} ({elapsed_secs:.3f} sec)")
