@@ -8,8 +8,16 @@ from pathlib import Path
 
 import pytest
 
-# Set by pytest at each phase, and by Keras and JAX when they are first imported.
-_EXPECTED_VARIABLES = {"PYTEST_CURRENT_TEST", "KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL"}
+# Set by pytest at each phase, and by Keras, JAX and scikit-learn when they are first imported.
+_EXPECTED_VARIABLES = {
+    "KERAS_BACKEND",
+    "KMP_DUPLICATE_LIB_OK",
+    "KMP_INIT_AT_FORK",
+    "PYTEST_CURRENT_TEST",
+    "TF_CPP_MIN_LOG_LEVEL",
+    "TF_FORCE_GPU_ALLOW_GROWTH",
+    "TPU_SKIP_MDS_QUERY",
+}
 # How long what a test has ended may take to be gone, in seconds.
 _GRACE_SECS = 3.0
 

@@ -1,0 +1,19 @@
+"""Lists a package's public names on its reference page, so that no page can forget one."""
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+SOURCE = Path(__file__).parent.parent / "src"
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Replace ``<!-- names of PACKAGE -->`` by what the package's ``__init__.py`` imports."""
+    return re.sub(r"<!-- names of ([\w.]+) -->", lambda found: _references(found[1]), markdown)
+
+
+def _references(package: str) -> str:
+    tree = ast.parse((SOURCE / package.replace(".", "/") / "__init__.py").read_text())
+    names = [alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    return "\n\n".join(f"::: {package}.{name}" for name in names)
