@@ -193,10 +193,11 @@ class Estimator:
                 return self
             program = self._trace(ModeKeys.TRAIN, batches, checkpoint)
             require_saver(program, config, user_hooks, listeners)
+            state = self._initial_state(program, ModeKeys.TRAIN, checkpoint)
             writer = resources.enter_context(EventFileWriter(self.model_dir)) if config.is_chief else None
             stop = [StopAtStepHook(steps, max_steps)] if steps is not None or max_steps is not None else []
             session = Session(
-                strategy.place(self._initial_state(program, ModeKeys.TRAIN, checkpoint)),
+                strategy.place(state),
                 global_step=checkpoint.step if checkpoint is not None else 0,
                 count_steps=None if program.adds_one(GLOBAL_STEP) else lambda o: int(o[GLOBAL_STEP]),
                 save=TrainingSaver(checkpointer, batches, writer),
