@@ -1,0 +1,137 @@
+"""The optimizers and schedules of ``tf.compat.v1.train``: they do what TensorFlow's did."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import muster.compat.tensorflow as tf
+from muster.program import Program
+from oracles import cases, load
+
+train = tf.compat.v1.train
+
+
+def run_steps(make_optimizer: Any, start: Any, gradients: list[Any]) -> tuple[list[np.ndarray], Any]:
+    """The weights after each step on given gradients, and the global step."""
+
+    def step(gradient: Any) -> tuple[dict[str, Any], None]:
+        global_step = train.get_or_create_global_step()
+        weights = tf.Variable(np.asarray(start, np.float32), name="w")
+        make_optimizer().apply_gradients([(gradient, weights)], global_step)
+        return {}, None
+
+    shape = jax.ShapeDtypeStruct(np.shape(start), jnp.float32)
+    program = Program(step, shape)
+    state, seen = program.initial, []
+    run = jax.jit(program.step)
+    for gradient in gradients:
+        state, _ = run(state, jnp.asarray(gradient, jnp.float32))
+        seen.append(np.asarray(state["w"]))
+    return seen, int(state["global_step"])
+
+
+def is_dense_update(case: dict[str, Any]) -> bool:
+    # The two proximal optimizers are not there; sparse gradients arrive dense, duplicates summed.
+    return case["name"].startswith("v1.") and "/dense/" in case["name"] and "Proximal" not in case["name"]
+
+
+@pytest.mark.parametrize("case", cases("optimizers", is_dense_update))
+def test_updates_are_those_of_tensorflow(case: dict[str, Any]) -> None:
+    given = case["input"]
+    make = getattr(train, given["optimizer"]["class"].rpartition(".")[2])
+    kwargs = {"learning_rate": 0.001} | given["optimizer"]["kwargs"]
+    seen, _ = run_steps(lambda: make(**kwargs), given["start"], given["gradients"])
+    for ours, theirs in zip(seen, case["expect"]["weights_after_step"], strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=2e-6)
+
+
+def test_there_are_cases_for_every_optimizer() -> None:
+    if not (all_cases := load("optimizers")):
+        pytest.skip("the folder of the oracles is not there; set MUSTER_ORACLES to it")
+    tested = {case["input"]["optimizer"]["class"] for case in filter(is_dense_update, all_cases)}
+    ours = {name for name in vars(train) if name.endswith("Optimizer") and name != "Optimizer"}
+    assert {name.rpartition(".")[2] for name in tested} == ours
+
+
+@pytest.mark.parametrize(
+    "case",
+    cases("optimizers", lambda case: case["name"].startswith("schedule/v1.") and "cycle" not in case["name"]),
+)
+def test_schedules_are_those_of_tensorflow(case: dict[str, Any]) -> None:
+    schedule = getattr(train, case["input"]["schedule"].rpartition(".")[2])
+    for step, value in zip(case["input"]["steps"], case["expect"]["values"], strict=True):
+        ours = schedule(global_step=jnp.int32(step), **case["input"]["kwargs"])
+        np.testing.assert_allclose(ours, value, rtol=1e-5)
+
+
+def test_piecewise_constant_holds_up_to_and_including_a_boundary() -> None:
+    rates = [float(train.piecewise_constant(jnp.int32(x), [2, 4], [1.0, 0.5, 0.1])) for x in range(6)]
+    np.testing.assert_allclose(rates, [1.0, 1.0, 1.0, 0.5, 0.5, 0.1])
+
+
+def test_a_rate_that_the_step_computes_is_used_at_that_step() -> None:
+    def optimizer() -> Any:
+        step = train.get_or_create_global_step()
+        return train.GradientDescentOptimizer(train.exponential_decay(1.0, step, 1, 0.5))
+
+    seen, step = run_steps(optimizer, [0.0], [[1.0]] * 3)
+    np.testing.assert_allclose(np.ravel(seen), [-1.0, -1.5, -1.75])
+    assert step == 3
+
+
+def test_momentum_keeps_the_learning_rate_outside() -> None:
+    def optimizer() -> Any:
+        step = train.get_or_create_global_step()
+        return train.MomentumOptimizer(train.piecewise_constant(step, [0], [1.0, 0.1]), momentum=0.5)
+
+    seen, _ = run_steps(optimizer, [0.0], [[1.0]] * 2)
+    np.testing.assert_allclose(np.ravel(seen), [-1.0, -1.15])  # Keras' SGD would be at -1.6
+
+
+def test_nesterov_momentum_looks_ahead() -> None:
+    seen, _ = run_steps(lambda: train.MomentumOptimizer(0.1, 0.9, use_nesterov=True), [0.0], [[1.0]] * 2)
+    np.testing.assert_allclose(np.ravel(seen), [-0.19, -0.19 - 0.271], rtol=1e-6)
+
+
+def test_gradients_of_none_leave_their_variable_alone() -> None:
+    def step(x: Any) -> tuple[dict[str, Any], None]:
+        a, b = tf.Variable(1.0, name="a"), tf.Variable(1.0, name="b")
+        optimizer = train.GradientDescentOptimizer(0.5)
+        (gradient, _), _ = optimizer.compute_gradients(x * a * b)
+        optimizer.apply_gradients([(gradient, a), (None, b)])
+        return {}, None
+
+    program = Program(step, jnp.float32(3.0))
+    state, _ = jax.jit(program.step)(program.initial, jnp.float32(3.0))
+    assert (float(state["a"]), float(state["b"])) == (-0.5, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [([], "No variables provided"), ([None], "No gradients provided for any variable: w")],
+)
+def test_no_gradients_at_all_are_refused(pairs: list[None], message: str) -> None:
+    def step(x: Any) -> tuple[dict[str, Any], None]:
+        w = tf.Variable(1.0, name="w")
+        train.GradientDescentOptimizer(0.5).apply_gradients([(each, w) for each in pairs])
+        return {}, None
+
+    with pytest.raises(ValueError, match=message):
+        Program(step, jnp.float32(3.0))
+
+
+def test_minimize_trains_what_it_is_told_to() -> None:
+    def step(x: Any) -> tuple[dict[str, Any], None]:
+        a, b = tf.Variable(1.0, name="a"), tf.Variable(1.0, name="b")
+        train.AdamOptimizer(0.5).minimize(x * a * b, train.get_global_step(), var_list=[b])
+        assert train.AdamOptimizer().get_name() == "Adam"
+        return {}, None
+
+    program = Program(step, jnp.float32(3.0))
+    state, _ = jax.jit(program.step)(program.initial, jnp.float32(3.0))
+    assert float(state["a"]) == 1.0
+    assert float(state["b"]) == pytest.approx(0.5, abs=1e-5)
+    assert int(state["global_step"]) == 1
