@@ -13,7 +13,7 @@ import muster.compat.tensorflow_datasets as tfds
 BUFFER_SIZE = 10000
 
 
-def make_input_fn(batch_size, data_dir):
+def make_input_fn(batch_size, data_dir, seed):
     def input_fn(mode, input_context=None):
         datasets, info = tfds.load(name="mnist", with_info=True, as_supervised=True, data_dir=data_dir)
         training = mode == tf.estimator.ModeKeys.TRAIN
@@ -27,7 +27,7 @@ def make_input_fn(batch_size, data_dir):
         # Each worker reads its own part: every n-th example.
         if input_context:
             mnist = mnist.shard(input_context.num_input_pipelines, input_context.input_pipeline_id)
-        return mnist.map(scale).cache().shuffle(BUFFER_SIZE).batch(batch_size)
+        return mnist.map(scale).cache().shuffle(BUFFER_SIZE, seed).batch(batch_size)
 
     return input_fn
 
@@ -68,6 +68,7 @@ def main():
     parser.add_argument("--max-steps", type=int, help="where to stop (default: after one pass over the data)")
     parser.add_argument("--batch-size", type=int, default=64, help="(default: %(default)s)")
     parser.add_argument("--learning-rate", type=float, default=0.5, help="(default: %(default)s)")
+    parser.add_argument("--seed", type=int, help="for the same numbers at every run (default: none)")
     parser.add_argument("--data-dir", help="where MNIST's files are (default: MUSTER_DATA_DIR, or a cache)")
     args = parser.parse_args()
 
@@ -75,10 +76,10 @@ def main():
     classifier = tf.estimator.Estimator(
         model_fn=model_fn,
         model_dir=args.model_dir,
-        config=tf.estimator.RunConfig(),
+        config=tf.estimator.RunConfig(tf_random_seed=args.seed),
         params={"batch_size": args.batch_size, "learning_rate": args.learning_rate},
     )
-    input_fn = make_input_fn(args.batch_size, args.data_dir)
+    input_fn = make_input_fn(args.batch_size, args.data_dir, args.seed)
     metrics, _ = tf.estimator.train_and_evaluate(
         classifier,
         train_spec=tf.estimator.TrainSpec(input_fn=input_fn, max_steps=args.max_steps),

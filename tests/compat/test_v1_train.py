@@ -58,7 +58,7 @@ def test_there_are_cases_for_every_optimizer() -> None:
 
 @pytest.mark.parametrize(
     "case",
-    cases("optimizers", lambda case: case["name"].startswith("schedule/v1.") and "cycle" not in case["name"]),
+    cases("optimizers", lambda case: case["name"].startswith("schedule/v1.")),
 )
 def test_schedules_are_those_of_tensorflow(case: dict[str, Any]) -> None:
     schedule = getattr(train, case["input"]["schedule"].rpartition(".")[2])

@@ -1,0 +1,93 @@
+"""The examples, run as a user runs them."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+DATA = Path(os.environ.get("MUSTER_TEST_DATA", EXAMPLES.parent / "../shared/data")).resolve() / "mnist"
+
+
+def run_example(name: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, EXAMPLES / name, *arguments],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+
+
+def test_digits_learns_is_stopped_and_goes_on(tmp_path: Path) -> None:
+    arguments = ["--model-dir", str(tmp_path / "run"), "--max-steps", "300"]
+    first = subprocess.Popen(
+        [sys.executable, EXAMPLES / "digits.py", *arguments], stdout=subprocess.PIPE, text=True, bufsize=1
+    )
+    assert first.stdout is not None
+    with first.stdout:
+        seen = next(line for line in first.stdout if line.startswith("step"))
+        first.send_signal(signal.SIGINT)
+        rest = first.stdout.read()
+    assert first.wait(timeout=60) == 130
+    assert seen == "step 50 of 300: loss " + seen.rpartition(" ")[2]
+    stopped = re.search(r"Stopped: step (\d+) is saved", rest)
+    assert stopped, rest
+    assert int(stopped[1]) >= 50
+
+    again = run_example("digits.py", *arguments)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.startswith(f"Found step {stopped[1]} in ")
+    assert "step 50 of 300" not in again.stdout
+    accuracy = re.search(r"Accuracy on the 360 held-out images: ([\d.]+)%", again.stdout)
+    assert accuracy, again.stdout
+    assert float(accuracy[1]) >= 97
+
+    finished = run_example("digits.py", *arguments)
+    assert "All 300 steps are done: only evaluating." in finished.stdout
+    assert accuracy[0] in finished.stdout
+
+
+def test_fresh_removes_what_training_wrote_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "ckpt-9").mkdir()
+    (tmp_path / "mine.txt").touch()
+    done = run_example("digits.py", "--model-dir", str(tmp_path), "--max-steps", "1", "--fresh")
+    assert done.returncode == 0, done.stderr
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"ckpt-0", "ckpt-1", "mine.txt", "eval"} <= names
+    assert "ckpt-9" not in names
+
+
+def test_the_guides_program_reaches_its_accuracy(tmp_path: Path) -> None:
+    if not DATA.is_dir():
+        pytest.skip(f"{DATA} is not there; set MUSTER_TEST_DATA to the folder above it")
+    folder = tmp_path / "mnist"
+    folder.mkdir()
+    for path in DATA.glob("*.gz"):
+        shutil.copy(path, folder / path.name.replace("train20k-", "train-"))
+    arguments = ["--model-dir", str(tmp_path / "run"), "--seed", "4"]
+    done = run_example("mnist_estimator.py", *arguments, MUSTER_DATA_DIR=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    found = re.search(r"Test accuracy after 313 steps: ([\d.]+)", done.stdout)
+    assert found, done.stdout
+    assert float(found[1]) >= 0.95
+    assert "INFO:muster:loss = " in done.stderr
+
+
+def test_the_guides_program_says_where_its_data_would_go(tmp_path: Path) -> None:
+    # A proxy that refuses connections stands for a machine without a network.
+    done = run_example(
+        "mnist_estimator.py",
+        "--model-dir",
+        str(tmp_path / "run"),
+        MUSTER_DATA_DIR=str(tmp_path / "data"),
+        https_proxy="http://127.0.0.1:9",
+    )
+    assert done.returncode == 1
+    assert "put the files train-images-idx3-ubyte.gz" in done.stderr
+    assert str(tmp_path / "data") in done.stderr

@@ -1,0 +1,171 @@
+"""The package as it is installed: its names, what importing costs, and the command."""
+
+import ast
+import importlib
+import os
+import pkgutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import muster
+from muster.__main__ import main
+from muster.checkpoint import write_checkpoint
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ["checkpoint", "cluster", "data", "distribute", "estimator", "program", "summary"]
+
+
+def run_python(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    return done.stdout.strip()
+
+
+def fastest(*command: str) -> float:
+    """The processor's time of a command in seconds, the best of three: other processes count little."""
+    times = []
+    for _ in range(3):
+        before = os.times()
+        subprocess.run(command, capture_output=True, timeout=60, check=True)
+        after = os.times()
+        times.append(
+            after.children_user - before.children_user + after.children_system - before.children_system
+        )
+    return min(times)
+
+
+def test_importing_muster_is_quick_and_imports_no_jax() -> None:
+    loaded = run_python("import muster, sys; print(*sorted({'jax', 'keras', 'numpy'} & set(sys.modules)))")
+    assert loaded == ""
+    assert fastest(sys.executable, "-c", "import muster") < 0.3
+
+
+def test_the_command_is_quick() -> None:
+    assert fastest(sys.executable, "-m", "muster", "--help") < 0.5
+
+
+@pytest.mark.parametrize("package", ["cluster", "checkpoint", "data", "summary"])
+def test_what_needs_no_device_imports_no_jax(package: str) -> None:
+    loaded = run_python(
+        f"import muster.{package}, sys; print(*sorted({{'jax', 'keras'}} & set(sys.modules)))"
+    )
+    assert loaded == ""
+
+
+def test_every_public_name_exists_and_says_what_it_is_for() -> None:
+    for name in muster.__all__:
+        assert getattr(muster, name) is not None
+    for package in PACKAGES:
+        module = importlib.import_module(f"muster.{package}")
+        assert module.__doc__
+        names = [name for name in vars(module) if not name.startswith("_")]
+        assert names
+        for name in names:
+            value = getattr(module, name)
+            if callable(value):
+                assert value.__doc__, f"muster.{package}.{name} has no docstring"
+
+
+def test_packages_export_by_import_alone() -> None:
+    """An ``__init__.py`` imports names as themselves, and does nothing else."""
+    for package in PACKAGES:
+        tree = ast.parse((ROOT / "src/muster" / package / "__init__.py").read_text())
+        docstring, *rest = tree.body
+        assert isinstance(docstring, ast.Expr)
+        for node in rest:
+            assert isinstance(node, ast.ImportFrom)
+            assert all(alias.asname == alias.name for alias in node.names)
+
+
+def test_every_module_can_be_imported() -> None:
+    for module in pkgutil.walk_packages(muster.__path__, "muster."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+
+
+def test_the_version_is_the_installed_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main(["--version"])
+    assert exit.value.code == 0
+    assert capsys.readouterr().out == f"muster {muster.__version__}\n"
+    assert importlib.metadata.version("muster") == muster.__version__
+    assert "version" in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dynamic"]
+
+
+def test_the_changelog_has_a_place_for_what_comes() -> None:
+    assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+@pytest.fixture
+def model_dir(tmp_path: Path) -> Path:
+    for step in (0, 250):
+        variables = {"dense/kernel": np.ones((784, 64), np.float32), "global_step": np.int32(step)}
+        write_checkpoint(tmp_path, step, variables, {"input": {"epoch": 1, "next": list(range(100))}})
+    return tmp_path
+
+
+def test_inspect_lists_checkpoints(model_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(model_dir)]) == 0
+    out = capsys.readouterr().out
+    head, first, second, *rest = out.splitlines()
+    assert head.split() == ["step", "written", "size", "state"]
+    assert first.split()[0] == "0"
+    assert second.split()[0] == "250"
+    assert second.split()[-1] == "whole"
+    assert 201 < float(second.split()[-3]) < 205  # kB
+    assert rest[1] == "Step 250 has 2 variables with 50,177 values."
+    assert rest[2].startswith('input: {"epoch": 1, "next": [0, 1,')
+    assert rest[2].endswith("…")
+    assert "dense/kernel" not in out
+
+
+def test_inspect_lists_variables_of_a_step(model_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(model_dir), "--variables", "--step", "0"]) == 0
+    out = capsys.readouterr().out
+    assert "Step 0 has" in out
+    assert ["dense/kernel", "(784,", "64)", "float32"] in [line.split() for line in out.splitlines()]
+    assert ["global_step", "()", "int32"] in [line.split() for line in out.splitlines()]
+
+
+def test_inspect_finds_damage(model_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (data,) = (model_dir / "ckpt-250").glob("*.safetensors")
+    content = bytearray(data.read_bytes())
+    content[1000] ^= 1
+    data.write_bytes(content)
+    assert main(["inspect", str(model_dir)]) == 1
+    out = capsys.readouterr().out
+    assert out.splitlines()[1].endswith("whole")
+    assert out.splitlines()[2].endswith("damaged")
+    assert f"Damaged: {data} has checksum" in out
+    assert main(["inspect", str(model_dir), "--step", "0"]) == 0
+
+
+def test_inspect_finds_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == f"muster: There is no checkpoint in {tmp_path}.\n"
+    assert main(["inspect", str(tmp_path / "missing")]) == 2
+    assert "is not a directory" in capsys.readouterr().err
+
+
+def test_inspect_names_the_steps_that_are_there(model_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(model_dir), "--step", "7"]) == 1
+    assert "There are: 0, 250." in capsys.readouterr().err
+
+
+def test_the_command_ends_quietly_when_its_reader_goes(model_dir: Path) -> None:
+    command = f"{sys.executable} -m muster inspect {model_dir} --variables | head -0"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_no_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main([])
+    assert exit.value.code == 2
+    assert "COMMAND" in capsys.readouterr().err
