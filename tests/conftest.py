@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+# Several CPU devices for tests of strategies; JAX reads this when it first looks for devices.
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
+
 # Set by pytest at each phase, and by Keras, JAX and scikit-learn when they are first imported.
 _EXPECTED_VARIABLES = {
     "KERAS_BACKEND",

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from muster.distribute._compiled import CompiledStep, Executables
+from muster.distribute._compiled import CompiledStep, Executables, Step
 from muster.distribute._input_context import InputContext
 from muster.program import Program, functions_run_eagerly
 
@@ -72,14 +72,19 @@ class Strategy(ABC):
         placed: State = jax.device_put(state, self.sharding)
         return placed
 
-    def compile(self, program: Program[Any], executables: Executables) -> CompiledStep:
+    def compile(self, program: Program[Any], executables: Executables) -> Step:
         """Make a program's step run on this strategy's devices.
 
         Args:
             program: what to run.
             executables: what was compiled before, to be used again and added to.
+
+        Returns:
+            ``(state, batch) -> (state, outputs)``, which donates the state.
         """
-        return CompiledStep(program, executables, eagerly=functions_run_eagerly())
+        if functions_run_eagerly():
+            return program.step_eagerly
+        return CompiledStep(lambda batch: (program.step, lambda batch: batch), executables)
 
     def __str__(self) -> str:
         return type(self).__name__

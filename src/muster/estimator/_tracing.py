@@ -13,7 +13,14 @@ from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import call_model_fn
 from muster.estimator._run_config import RunConfig
-from muster.program import Program, get_or_create_global_step, reserve_outputs
+from muster.program import (
+    Program,
+    common_value,
+    get_or_create_global_step,
+    replica_weight,
+    reserve_outputs,
+    synchronize_metrics,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -67,9 +74,12 @@ def trace_model_fn(
             raise ValueError(f"model_fn was called in the mode {mode}, but returned the mode {spec.mode}.")
         match mode:
             case ModeKeys.TRAIN:
-                outputs = {LOSS: spec.loss, STEP_BEFORE: before, GLOBAL_STEP: global_step.value}
+                outputs = {LOSS: common_value(spec.loss), STEP_BEFORE: before, GLOBAL_STEP: global_step.value}
             case ModeKeys.EVAL:
-                outputs = {LOSS: _mean_loss(spec.loss), METRICS: _metric_values(spec.eval_metric_ops)}
+                mean = keras.metrics.Mean(name="mean_loss_of_batches", dtype="float32")
+                mean.update_state(spec.loss, sample_weight=replica_weight())
+                synchronize_metrics()
+                outputs = {LOSS: mean.result(), METRICS: _metric_values(spec.eval_metric_ops)}
             case ModeKeys.PREDICT:
                 outputs = {PREDICTIONS: spec.predictions}
         return outputs, spec
@@ -91,13 +101,6 @@ def trace_model_fn(
                 "metric with the same name."
             )
     return program
-
-
-def _mean_loss(loss: Any) -> Any:
-    """The mean of the losses of all batches so far, a batch each, as TensorFlow's Estimator reports it."""
-    mean = keras.metrics.Mean(name="mean_loss_of_batches", dtype="float32")
-    mean.update_state(loss)
-    return mean.result()
 
 
 def _metric_values(metrics: Mapping[str, Any]) -> dict[str, Any]:

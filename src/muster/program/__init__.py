@@ -13,5 +13,10 @@ from muster.program._outputs import output_of as output_of
 from muster.program._outputs import reserve_outputs as reserve_outputs
 from muster.program._outputs import summary_scalar as summary_scalar
 from muster.program._program import Program as Program
+from muster.program._reduce import common_value as common_value
+from muster.program._reduce import replica_weight as replica_weight
+from muster.program._reduce import synchronize_metrics as synchronize_metrics
+from muster.program._replicas import Replicas as Replicas
+from muster.program._replicas import packs as packs
 from muster.program._tape import GradientTape as GradientTape
 from muster.program._variables import VariableSpec as VariableSpec

@@ -21,7 +21,7 @@ Array = Any
 
 _gradient_p = jex.Primitive("muster_gradient")
 _gradient_p.multiple_results = True
-_gradient_p.def_abstract_eval(lambda target, *sources: list(sources))  # type: ignore[no-untyped-call]
+_gradient_p.def_abstract_eval(lambda target, *sources: list(sources))
 
 
 def gradients(target: Any, sources: Sequence[Any]) -> list[Array]:
@@ -51,7 +51,7 @@ def gradients(target: Any, sources: Sequence[Any]) -> list[Array]:
     total = sum(jnp.sum(leaf).astype(leaves[0].dtype) for leaf in leaves)
     if scope.eager_gradients is not None:
         return scope.eager_gradients(total, values)
-    return list(_gradient_p.bind(total, *values))  # type: ignore[no-untyped-call]
+    return list(_gradient_p.bind(total, *values))
 
 
 def _require_float(value: Array, role: str) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from muster._errors import GradientError
 from muster._keras import keras
@@ -38,9 +38,16 @@ def get_or_create_global_step() -> Any:
 
 
 def minimize(
-    optimizer: Any, loss: Any, global_step: Any = None, var_list: Iterable[Any] | None = None
+    optimizer: Any,
+    loss: Any,
+    global_step: Any = None,
+    var_list: Iterable[Any] | None = None,
+    *,
+    loss_reduction: Literal["mean", "sum"] = "mean",
 ) -> TrainOp:
     """Let a Keras optimizer take one step against the gradients of a loss.
+
+    With several replicas it is the mean of their losses, or the sum.
 
     Loss scaling (``keras.optimizers.LossScaleOptimizer``, ``loss_scale_factor``) is applied.
 
@@ -50,6 +57,7 @@ def minimize(
         loss: a floating-point array of shape (), per replica.
         global_step: the variable to count up by one, or None.
         var_list: the variables to train; None takes every trainable one that was created so far.
+        loss_reduction: how the replicas' losses combine.
 
     Returns:
         The train_op for an EstimatorSpec.
@@ -58,7 +66,8 @@ def minimize(
         GradientError: if there is nothing to train.
         TypeError: if the optimizer is not one of Keras'.
 
-    Source: tensorflow/python/training/optimizer.py, ``Optimizer.minimize``.
+    Source: tensorflow/python/training/optimizer.py, ``Optimizer.minimize``, which takes the reduction from
+    the last loss that was computed.
     """
     scope = active_scope("minimize")
     _require_optimizer(optimizer)
@@ -70,14 +79,19 @@ def minimize(
             else "There are no variables to train: var_list is empty."
         )
     _build(optimizer, variables)
-    grads = gradients(optimizer.scale_loss(loss), variables)
-    return apply_gradients(optimizer, zip(grads, variables, strict=True), global_step)
+    replicas = scope.replicas
+    share = 1 / replicas.active if replicas is not None and loss_reduction == "mean" else 1
+    grads = gradients(optimizer.scale_loss(loss) * share, variables)
+    if replicas is not None:
+        *grads, total = replicas.sum([*grads, scope.read(loss) * share])  # the loss travels with them
+        scope.note_reduced(loss, total)
+    return _apply(scope, optimizer, grads, variables, global_step)
 
 
 def apply_gradients(
     optimizer: Any, grads_and_vars: Iterable[tuple[Any, Any]], global_step: Any = None
 ) -> TrainOp:
-    """Let a Keras optimizer take one step on given gradients.
+    """Let a Keras optimizer take one step on given gradients, added over the replicas.
 
     Args:
         optimizer: a ``keras.optimizers.Optimizer``, built inside of the step.
@@ -94,18 +108,32 @@ def apply_gradients(
     _require_optimizer(optimizer)
     pairs = list(grads_and_vars)
     grads, variables = [g for g, _ in pairs], [v for _, v in pairs]
-    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
-        # Its stateful form assigns variables inside of a branch, which a trace cannot follow.
-        _build(optimizer, variables)
-        before = [scope.read(v) for v in variables], [scope.read(v) for v in optimizer.variables]
-        after = optimizer.stateless_apply(before[1], grads, before[0])
-        for variable, value in zip((*variables, *optimizer.variables), (*after[0], *after[1]), strict=True):
-            variable.assign(value)
-    else:
-        optimizer.apply(grads, variables)
-    if global_step is not None:
-        scope.increment(global_step)
+    if scope.replicas is not None:
+        grads = scope.replicas.sum(grads)
+    return _apply(scope, optimizer, grads, variables, global_step)
+
+
+def _apply(
+    scope: VariableScope, optimizer: Any, grads: list[Any], variables: list[Any], global_step: Any
+) -> TrainOp:
+    """Let an optimizer take a step on gradients that are the same on all replicas."""
+    with scope.in_sync():
+        if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+            _apply_scaled(scope, optimizer, grads, variables)
+        else:
+            optimizer.apply(grads, variables)
+        if global_step is not None:
+            scope.increment(global_step)
     return TrainOp(optimizer.name)
+
+
+def _apply_scaled(scope: VariableScope, optimizer: Any, grads: list[Any], variables: list[Any]) -> None:
+    """Apply gradients of a scaled loss: the stateful form assigns inside of a branch, which traces badly."""
+    _build(optimizer, variables)
+    before = [scope.read(v) for v in variables], [scope.read(v) for v in optimizer.variables]
+    after = optimizer.stateless_apply(before[1], grads, before[0])
+    for variable, value in zip((*variables, *optimizer.variables), (*after[0], *after[1]), strict=True):
+        variable.assign(value)
 
 
 def _trainable(scope: VariableScope) -> list[Any]:

@@ -10,6 +10,7 @@ from jax.extend import core as jex
 
 from muster._errors import GradientError, TraceError, VariableMismatchError
 from muster.program._gradients import needed_equations, resolve, run_equations
+from muster.program._replicas import Replicas
 from muster.program._variables import VariableScope, VariableSpec
 
 Array = Any
@@ -38,7 +39,7 @@ class Program(Generic[Static]):
         variables: what the function creates, in order.
         initial: path -> initial value. A step that donates its state consumes them.
         static: the second thing that the function returned.
-        outputs: the names of the outputs.
+        outputs: the shapes of the outputs by name, as ``jax.ShapeDtypeStruct`` s.
         summaries: tag -> the name of the output that is to be written as a summary.
     """
 
@@ -57,7 +58,7 @@ class Program(Generic[Static]):
 
         def record(*args: Any) -> list[Array]:
             returned, self.static = scope.run(function, *args)
-            self.outputs = tuple({**scope.outputs, **returned})
+            self.outputs = jax.tree.map(_shape_of, {**scope.outputs, **returned})
             return [value for value in scope.initial if isinstance(value, jax.core.Tracer)]
 
         closed = jax.make_jaxpr(record)(*args)
@@ -73,12 +74,13 @@ class Program(Generic[Static]):
         """Whether each step adds exactly one to a variable, so that its value is known without reading it."""
         return path in self._counters
 
-    def step(self, state: State, *args: Any) -> tuple[State, Outputs]:
+    def step(self, state: State, *args: Any, replicas: Replicas | None = None) -> tuple[State, Outputs]:
         """Run the function on given state: what a strategy compiles.
 
         Args:
             state: path -> value of every variable.
             args: in the structure that the constructor was given; shapes may differ.
+            replicas: the copies of the step that run beside this one, if any: ``args`` are this one's.
 
         Returns:
             The new state, and the outputs: those that the function named (``name_output``), and those
@@ -89,9 +91,8 @@ class Program(Generic[Static]):
         """
 
         def replay(state: State, *args: Any) -> tuple[State, Outputs]:
-            scope = VariableScope(state)
-            outputs, _ = scope.run(self._function, *args)
-            return self._finished(scope, state, outputs)
+            scope = VariableScope(state, replicas=replicas)
+            return scope.run(self._finished_run, scope, state, *args)  # type: ignore[no-any-return]
 
         closed, shapes = jax.make_jaxpr(replay, return_shape=True)(state, *args)
         flat = resolve(closed)(*jax.tree.leaves((state, args)))
@@ -138,10 +139,12 @@ class Program(Generic[Static]):
 
         state, args = given
         scope = VariableScope(state, eager_gradients=gradients)
-        outputs, _ = scope.run(self._function, *args)
-        return self._finished(scope, state, outputs)
+        return scope.run(self._finished_run, scope, state, *args)  # type: ignore[no-any-return]
 
-    def _finished(self, scope: VariableScope, before: State, outputs: Any) -> tuple[State, Outputs]:
+    def _finished_run(self, scope: VariableScope, before: State, *args: Any) -> tuple[State, Outputs]:
+        """Run the function in its scope, and take the state that it leaves."""
+        outputs, _ = self._function(*args)
+        scope.synchronize()
         after = scope.state()
         missing = sorted(self._paths - after.keys())
         if missing:
@@ -151,7 +154,11 @@ class Program(Generic[Static]):
             )
         if self._local_updates_only:
             after |= {v.path: before[v.path] for v in self.variables if not v.local}
-        return after, {**scope.outputs, **outputs}
+        return after, {**scope.common_outputs(), **outputs}
+
+
+def _shape_of(value: Array) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(jnp.shape(value), jnp.result_type(value))
 
 
 class _Reached(Exception):

@@ -9,6 +9,7 @@ Keras initialises variables again that are created while it infers shapes; there
 """
 
 import contextlib
+import enum
 import random
 import threading
 from collections import Counter
@@ -23,8 +24,18 @@ import jax.numpy as jnp
 from muster._errors import OutsideVariableError, TraceError, VariableMismatchError
 from muster._keras import keras
 from muster.program._keras_names import fresh_names
+from muster.program._replicas import Replicas
 
 Array = Any  # a jax.Array, or a tracer of one
+
+
+class VariableKind(enum.Enum):
+    """What a variable belongs to."""
+
+    WEIGHT = "weight"  # a layer's
+    METRIC = "metric"
+    SEED = "seed"  # a seed generator's
+    OTHER = "other"  # an optimizer's, or the user's own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +47,7 @@ class VariableSpec:
         shape: its shape, global.
         dtype: its dtype's name.
         trainable: whether ``minimize`` takes it by default.
-        local: whether it belongs to a metric: kept by training, started afresh by each evaluation.
+        kind: what it belongs to.
         aggregation: how replicas' assignments combine, as Keras carries it.
     """
 
@@ -44,8 +55,13 @@ class VariableSpec:
     shape: tuple[int, ...]
     dtype: str
     trainable: bool
-    local: bool
+    kind: "VariableKind"
     aggregation: str
+
+    @property
+    def local(self) -> bool:
+        """Whether it belongs to a metric: kept by training, started afresh by each evaluation."""
+        return self.kind is VariableKind.METRIC
 
     def __str__(self) -> str:
         return f"{self.path} {self.dtype}{list(self.shape)}"
@@ -74,6 +90,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         known: path -> value, used on the recording run instead of an initializer where shapes agree.
         known_local: whether that goes for local variables too.
         seed: seeds the draws from which Keras makes initializers; None leaves them random.
+        replicas: the copies of this run that run beside it; None if it runs alone.
         eager_gradients: computes gradients when the code runs untraced, see ``Program.step_eagerly``.
     """
 
@@ -84,9 +101,11 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         known: Mapping[str, Array] | None = None,
         known_local: bool = False,
         seed: int | None = None,
+        replicas: Replicas | None = None,
         eager_gradients: Callable[[Array, list[Array]], list[Array]] | None = None,
     ) -> None:
         super().__init__(collect_losses=True, initialize_variables=True)
+        self.replicas = replicas
         self.eager_gradients = eager_gradients
         self.outputs: dict[str, Array] = {}
         self.summaries: dict[str, str] = {}
@@ -101,7 +120,10 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         self._seed = seed
         self._variables: list[Any] = []  # holds the variables, so that their ids stay theirs
         self._paths: set[str] = set()
-        self._local = False
+        self._kind = VariableKind.OTHER
+        self._before: dict[int, Array] = {}
+        self._in_sync = False
+        self._reduced: list[tuple[Array, Array]] = []
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call ``function(*args)`` in this scope."""
@@ -135,6 +157,29 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
             return self.get_current_value(value)
         return value if isinstance(value, jax.Array) else jnp.asarray(value)
 
+    def reduced(self, value: Array) -> Array:
+        """The mean of a value over the replicas, or what ``note_reduced`` said of this very value."""
+        if self.replicas is None:
+            return value
+        known = next((result for of, result in self._reduced if of is value), None)
+        return self.replicas.mean([value])[0] if known is None else known
+
+    def note_reduced(self, value: Array, result: Array) -> None:
+        """Remember what became of a value when the replicas' values met."""
+        self._reduced.append((value, result))
+
+    def common_outputs(self) -> dict[str, Array]:
+        """The named outputs; numbers of the replicas are averaged, rows and integers stay each replica's."""
+        if self.replicas is None:
+            return dict(self.outputs)
+        numbers = {
+            name: value
+            for name, value in self.outputs.items()
+            if value is not None and value.ndim == 0 and jnp.issubdtype(value.dtype, jnp.inexact)
+        }
+        averaged = self.replicas.mean(list(numbers.values()))
+        return {**self.outputs, **dict(zip(numbers, averaged, strict=True))}
+
     def get_current_value(self, variable: Any) -> Array:
         try:
             return self.state_mapping[id(variable)]
@@ -149,6 +194,8 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         variable, value = update
         self.get_current_value(variable)
         self._updates[id(variable)] += 1
+        if self.replicas is not None and not self._in_sync:
+            self._before.setdefault(id(variable), self.state_mapping[id(variable)])
         self.state_mapping[id(variable)] = value
 
     def increment(self, variable: Any) -> None:
@@ -181,7 +228,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
             shape=tuple(variable.shape),
             dtype=str(keras.backend.standardize_dtype(variable.dtype)),
             trainable=bool(variable.trainable),
-            local=self._local,
+            kind=VariableKind.SEED if variable.name == "seed_generator_state" else self._kind,
             aggregation=variable.aggregation,
         )
         self.specs.append(spec)
@@ -191,6 +238,9 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
             self.initial.append(value)
         else:
             value = self._bound_value(spec)
+            if self.replicas is not None and spec.kind is VariableKind.SEED:
+                value = self.replicas.own_seed(value)
+                self._before[id(variable)] = value
         self.state_mapping[id(variable)] = value
 
     def _initial_value(self, spec: VariableSpec, initializer: Any) -> Array:
@@ -215,33 +265,85 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         return value
 
     @contextlib.contextmanager
-    def local_variables(self) -> Iterator[None]:
-        """Mark what is created meanwhile as belonging to a metric."""
-        before, self._local = self._local, True
+    def creating(self, kind: VariableKind) -> Iterator[None]:
+        """Mark what is created meanwhile."""
+        before, self._kind = self._kind, kind
         try:
             yield
         finally:
-            self._local = before
+            self._kind = before
+
+    @contextlib.contextmanager
+    def in_sync(self) -> Iterator[None]:
+        """Updates made meanwhile are the same on all replicas."""
+        before, self._in_sync = self._in_sync, True
+        try:
+            yield
+        finally:
+            self._in_sync = before
+
+    def synchronize(self, *kinds: VariableKind) -> None:
+        """Let the replicas' updates meet: afterwards all of them hold the same values.
+
+        Args:
+            kinds: only variables of these kinds; none for all.
+
+        Raises:
+            TraceError: if a replica assigned to a variable without saying how assignments combine.
+        """
+        if self.replicas is None:
+            return
+        means, sums = [], []
+        for spec, variable in zip(self.specs, self._variables, strict=True):
+            key = id(variable)
+            if key not in self._before or (kinds and spec.kind not in kinds):
+                continue
+            match spec:
+                case VariableSpec(kind=VariableKind.SEED):
+                    self.state_mapping[key] = self.replicas.common_seed(self.state_mapping[key])
+                    del self._before[key]
+                case VariableSpec(kind=VariableKind.METRIC) | VariableSpec(aggregation="sum"):
+                    sums.append(key)
+                case VariableSpec(aggregation="only_first_replica"):
+                    del self._before[key]
+                case VariableSpec(kind=VariableKind.WEIGHT) | VariableSpec(aggregation="mean"):
+                    means.append(key)
+                case _:
+                    raise TraceError(
+                        f"The replicas assign to the variable {spec}, which does not say how their "
+                        "values combine. Build it with aggregation='mean', 'sum' or 'only_first_replica'."
+                    )
+        added = self.replicas.sum([self.state_mapping[k] - self._before[k] for k in sums])
+        averaged = self.replicas.mean([self.state_mapping[k] for k in means])
+        self.state_mapping.update({k: self._before[k] + a for k, a in zip(sums, added, strict=True)})
+        self.state_mapping.update(zip(means, averaged, strict=True))
+        for key in (*sums, *means):
+            del self._before[key]
 
 
 _watch_lock = threading.Lock()
 _watchers = 0
-_originals: tuple[Any, Any] | None = None
+_originals: tuple[Any, Any, Any] | None = None
 
 
 @contextlib.contextmanager
 def _watched_creation() -> Iterator[None]:
     """While any scope is active, creation of Keras variables passes through it.
 
-    ``keras.Variable.__init__`` and ``keras.metrics.Metric.add_variable`` are wrapped for that time; in
-    threads that trace nothing they do what they always do.
+    ``keras.Variable.__init__``, ``keras.Layer.add_weight`` and ``keras.metrics.Metric.add_variable`` are
+    wrapped for that time; in threads that trace nothing they do what they always do.
     """
     global _watchers, _originals
     with _watch_lock:
         if _watchers == 0:
-            _originals = (keras.Variable.__init__, keras.metrics.Metric.add_variable)
+            _originals = (
+                keras.Variable.__init__,
+                keras.Layer.add_weight,
+                keras.metrics.Metric.add_variable,
+            )
             keras.Variable.__init__ = _variable_init(_originals[0])
-            keras.metrics.Metric.add_variable = _metric_add_variable(_originals[1])
+            keras.Layer.add_weight = _creating(VariableKind.WEIGHT, _originals[1])
+            keras.metrics.Metric.add_variable = _creating(VariableKind.METRIC, _originals[2])
         _watchers += 1
     try:
         yield
@@ -249,7 +351,9 @@ def _watched_creation() -> Iterator[None]:
         with _watch_lock:
             _watchers -= 1
             if _watchers == 0 and _originals is not None:
-                keras.Variable.__init__, keras.metrics.Metric.add_variable = _originals
+                keras.Variable.__init__ = _originals[0]
+                keras.Layer.add_weight = _originals[1]
+                keras.metrics.Metric.add_variable = _originals[2]
 
 
 def _variable_init(original: Callable[..., None]) -> Callable[..., None]:
@@ -286,12 +390,12 @@ def _as_array(value: Any, dtype: Any) -> Array:
         return jnp.array(keras.ops.convert_to_tensor(value, dtype=dtype))
 
 
-def _metric_add_variable(original: Callable[..., Any]) -> Callable[..., Any]:
-    def add_variable(self: Any, *args: Any, **kwargs: Any) -> Any:
+def _creating(kind: VariableKind, original: Callable[..., Any]) -> Callable[..., Any]:
+    def add(self: Any, *args: Any, **kwargs: Any) -> Any:
         scope = _ACTIVE.get()
         if scope is None:
             return original(self, *args, **kwargs)
-        with scope.local_variables():
+        with scope.creating(kind):
             return original(self, *args, **kwargs)
 
-    return add_variable
+    return add

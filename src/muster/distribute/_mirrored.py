@@ -1,0 +1,67 @@
+"""MirroredStrategy: a replica on each of this process' devices."""
+
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from muster.distribute._compiled import CompiledStep, Executables, Step
+from muster.distribute._input_context import InputContext
+from muster.distribute._one_device import device_of
+from muster.distribute._replicated import AXIS, ReplicatedStep
+from muster.distribute._strategy import Strategy
+from muster.program import Program, functions_run_eagerly
+
+
+class MirroredStrategy(Strategy):
+    """Trains on several devices of one process: variables on each, batches split, gradients added.
+
+    Args:
+        devices: TensorFlow device strings or ``jax.Device`` s; None takes all accelerators, else one CPU.
+
+    Raises:
+        ValueError: if a device does not exist or is given twice, or they are of several kinds.
+
+    Source: tensorflow/python/distribute/mirrored_strategy.py, ``MirroredStrategy``.
+    """
+
+    def __init__(self, devices: Sequence[str | jax.Device] | None = None) -> None:
+        self._mesh = Mesh(np.array(_local_devices(devices)), (AXIS,))
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        return self._mesh.size
+
+    @property
+    def input_context(self) -> InputContext:
+        return InputContext(num_replicas_in_sync=self.num_replicas_in_sync)
+
+    @property
+    def sharding(self) -> jax.sharding.Sharding | None:
+        return NamedSharding(self._mesh, P())
+
+    def compile(self, program: Program, executables: Executables) -> Step:  # type: ignore[type-arg]
+        if functions_run_eagerly():
+            raise ValueError(
+                f"run_functions_eagerly(True) debugs one replica; {self} has "
+                f"{self.num_replicas_in_sync}. Leave the strategy out to debug."
+            )
+        # Several CPU devices in one process deadlock when Python runs ahead.
+        run_ahead = self._mesh.size == 1 or self._mesh.devices.flat[0].platform != "cpu"
+        return CompiledStep(ReplicatedStep(program, self._mesh), executables, run_ahead=run_ahead)
+
+
+def _local_devices(names: Sequence[str | jax.Device] | None) -> list[jax.Device]:
+    if names is None:
+        devices = jax.local_devices()
+        return list(devices[:1] if devices[0].platform == "cpu" else devices)
+    devices = [device_of(name) for name in names]
+    if not devices:
+        raise ValueError("There must be at least one device, got an empty list.")
+    if len(set(devices)) < len(devices):
+        raise ValueError(f"Every device may be given once, got {list(names)}.")
+    if len({device.platform for device in devices}) > 1:
+        raise ValueError(f"The devices must be of one kind, got {list(names)}.")
+    return devices

@@ -1,0 +1,62 @@
+"""The replica view of a step: the same code on every device, each with its share of the batch."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from muster.distribute._compiled import Step
+from muster.program import Program, Replicas
+
+Array = Any
+
+AXIS = "replica"
+
+
+class ReplicatedStep:
+    """Makes the step of a program for a mesh of replicas.
+
+    A batch whose rows the replicas can share equally is split; any other one is given whole to each of
+    them and counted once.
+
+    Args:
+        program: what to run.
+        mesh: the devices along one axis, ``AXIS``, over all processes.
+        bytes_per_pack: gradients are added in packs of about this size; 0 for a single one.
+    """
+
+    def __init__(self, program: Program[Any], mesh: Mesh, bytes_per_pack: int = 0) -> None:
+        self._program = program
+        self._mesh = mesh
+        self._bytes_per_pack = bytes_per_pack
+
+    def __call__(self, batch: Any) -> tuple[Step, Callable[[Any], Any]]:
+        """The step for batches like this one, and what puts such a batch onto the devices.
+
+        Args:
+            batch: a nested structure of arrays, per worker; all with the same number of rows.
+        """
+        count = self._mesh.size
+        local = len(self._mesh.local_devices)
+        rows = {leaf.shape[0] for leaf in jax.tree.leaves(batch) if leaf.ndim}
+        shared = len(rows) == 1 and rows.pop() % local == 0
+        spec = P(AXIS) if shared else P()
+        replicas = Replicas(
+            axis=AXIS,
+            count=count,
+            active=count if shared else 1,
+            bytes_per_pack=self._bytes_per_pack,
+        )
+        outputs = jax.tree.map(lambda shape: spec if shape.shape else P(), self._program.outputs)
+        step = jax.shard_map(
+            functools.partial(self._program.step, replicas=replicas),
+            mesh=self._mesh,
+            in_specs=(P(), jax.tree.map(lambda leaf: spec if leaf.ndim else P(), batch)),
+            out_specs=(P(), outputs),
+            check_vma=False,
+        )
+        shardings = jax.tree.map(lambda leaf: NamedSharding(self._mesh, spec if leaf.ndim else P()), batch)
+        return step, functools.partial(jax.device_put, device=shardings)
