@@ -102,11 +102,18 @@ def test_the_changelog_has_a_place_for_what_comes() -> None:
     assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text()
 
 
+METADATA = {
+    "input": {"elements": 12, "pipeline": "range(9) -> batch(3)"},
+    "ended": False,
+    "note": list(range(100)),
+}
+
+
 @pytest.fixture
 def model_dir(tmp_path: Path) -> Path:
     for step in (0, 250):
         variables = {"dense/kernel": np.ones((784, 64), np.float32), "global_step": np.int32(step)}
-        write_checkpoint(tmp_path, step, variables, {"input": {"epoch": 1, "next": list(range(100))}})
+        write_checkpoint(tmp_path, step, variables, METADATA)
     return tmp_path
 
 
@@ -120,8 +127,10 @@ def test_inspect_lists_checkpoints(model_dir: Path, capsys: pytest.CaptureFixtur
     assert second.split()[-1] == "whole"
     assert 201 < float(second.split()[-3]) < 205  # kB
     assert rest[1] == "Step 250 has 2 variables with 50,177 values."
-    assert rest[2].startswith('input: {"epoch": 1, "next": [0, 1,')
-    assert rest[2].endswith("…")
+    assert rest[2] == "Of the input 12 batches were taken: range(9) -> batch(3)"
+    assert rest[3] == "Training was going on."
+    assert rest[4].startswith("note: [0, 1, 2")
+    assert rest[4].endswith("…")
     assert "dense/kernel" not in out
 
 

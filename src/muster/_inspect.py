@@ -78,8 +78,8 @@ def _print_contents(info: CheckpointInfo, variables: bool) -> None:
     found = list_variables(info.path)
     count = sum(math.prod(variable.shape) for variable in found.values())
     print(f"\nStep {info.step} has {len(found)} variables with {count:,} values.")
-    for key, value in _metadata_lines(read_metadata(info.path)):
-        print(f"{key}: {value}")
+    for line in _metadata_lines(read_metadata(info.path)):
+        print(line)
     if variables:
         print()
         _print_table(
@@ -88,11 +88,17 @@ def _print_contents(info: CheckpointInfo, variables: bool) -> None:
         )
 
 
-def _metadata_lines(metadata: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """The rest of a checkpoint, such as the position in the input: a line for each entry, cut short."""
+def _metadata_lines(metadata: Mapping[str, Any]) -> Iterable[str]:
+    """What an Estimator notes beside the variables, and any other entry as it is, cut short."""
     for key, value in metadata.items():
-        text = json.dumps(value)
-        yield key, text if len(text) <= _WIDEST_VALUE else f"{text[:_WIDEST_VALUE]}…"
+        match key, value:
+            case "input", {"elements": count, "pipeline": pipeline}:
+                yield f"Of the input {count} batches were taken: {pipeline}"
+            case "ended", bool():
+                yield "Training had ended." if value else "Training was going on."
+            case _:
+                text = json.dumps(value)
+                yield f"{key}: {text if len(text) <= _WIDEST_VALUE else f'{text[:_WIDEST_VALUE]}…'}"
 
 
 def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> None:
