@@ -1,0 +1,75 @@
+"""A process beside a job that ends whatever is left of it, also when the launcher was killed.
+
+It reads a pipe whose other end only the launcher has. A byte says that the job has ended, and what still runs
+is killed at once. The end of the file without one says that the launcher is dead: its tasks were then asked
+to end by the kernel (see _child.py), and get the grace time before they are killed. What belongs to the
+job is known by the job's id in its environment, which also marks processes that left their group or session.
+
+Run as a script, by its path and without site packages.
+Usage: ``_keeper.py DESCRIPTOR JOB_ID GRACE_SECS``. Linux only.
+"""
+
+import os
+import select
+import signal
+import sys
+import time
+
+_REAP_SECS = 1.0
+
+
+def main(arguments: list[str]) -> None:
+    """Wait for the end of the job, and end what is left of it.
+
+    Args:
+        arguments: The descriptor of the pipe to read, the job's id, the grace time in seconds.
+    """
+    descriptor, job_id, grace_secs = arguments
+    launcher_is_alive = os.read(int(descriptor), 1)
+    if not launcher_is_alive:
+        _wait_for(_processes_of(job_id), float(grace_secs))
+    while left := _processes_of(job_id):
+        for process in left:
+            try:
+                os.kill(process, signal.SIGKILL)
+            except ProcessLookupError:
+                continue  # it ended by itself
+        _wait_for(left, _REAP_SECS)
+
+
+def _processes_of(job_id: str) -> list[int]:
+    """Return the ids of the living processes that carry the job's id."""
+    mark = f"MUSTER_JOB_ID={job_id}".encode()
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdecimal() or int(name) == os.getpid():
+            continue
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:
+                if mark in file.read().split(b"\0"):
+                    found.append(int(name))
+        except OSError:
+            continue  # gone, or another user's; a process that only waits to be collected reads as empty
+    return found
+
+
+def _wait_for(processes: list[int], timeout_secs: float) -> None:
+    """Return when all have ended or the time is over."""
+    descriptors = set()
+    for process in processes:
+        try:
+            descriptors.add(os.pidfd_open(process))
+        except ProcessLookupError:
+            continue
+    deadline = time.monotonic() + timeout_secs
+    while descriptors and (left_secs := deadline - time.monotonic()) > 0:
+        ended, _, _ = select.select(descriptors, [], [], left_secs)
+        for descriptor in ended:
+            descriptors.remove(descriptor)
+            os.close(descriptor)
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

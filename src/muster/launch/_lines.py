@@ -1,0 +1,69 @@
+"""Text of a task's log, cut into lines for people."""
+
+import os
+import re
+from pathlib import Path
+
+_MOST_BYTES = 1 << 20
+_LONGEST_BYTES = 1 << 16
+# What would move the cursor or ring the bell; colours (escape sequences) and tabs may pass.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f]")
+
+
+class LineReader:
+    """Reads the lines that have been added to a file since the last look.
+
+    A line that has no end yet is held back until it has one, or is longer than 64 KiB. Of a line that was
+    written over with carriage returns, as progress bars do, only what a terminal would show last is given.
+
+    Args:
+        path: The file.
+        offset: Where to start, in bytes.
+    """
+
+    def __init__(self, path: Path, offset: int) -> None:
+        self._file = path.open("rb")
+        self._file.seek(offset)
+        self._rest = b""
+
+    def read(self, *, everything: bool = False) -> list[str]:
+        """Return the new lines, without their ends, from at most 1 MiB.
+
+        Args:
+            everything: The writer has ended: all there is, also a last line without end.
+        """
+        added = self._file.read(-1 if everything else _MOST_BYTES)
+        if not added and not everything:
+            return []
+        *lines, self._rest = (self._rest + added).split(b"\n")
+        if self._rest and (everything or len(self._rest) > _LONGEST_BYTES):
+            lines.append(self._rest)
+            self._rest = b""
+        return [_clean(line) for line in lines]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def last_lines(path: Path, offset: int, count: int) -> list[str]:
+    """Return the last lines of a file, from its last 64 KiB.
+
+    Args:
+        path: The file.
+        offset: Nothing before it is read, in bytes.
+        count: How many lines at most.
+    """
+    with path.open("rb") as file:
+        start = max(offset, file.seek(0, os.SEEK_END) - _LONGEST_BYTES)
+        file.seek(start)
+        lines = file.read().split(b"\n")
+    shown = [_clean(line) for line in lines]
+    while shown and not shown[-1].strip():
+        shown.pop()
+    return shown[-count:]
+
+
+def _clean(line: bytes) -> str:
+    text = line.decode(errors="replace").rstrip("\r")
+    return _CONTROL.sub("", text.rpartition("\r")[2])

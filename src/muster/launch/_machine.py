@@ -1,0 +1,62 @@
+"""What this machine has that tasks can share: cores and GPUs, found without JAX, which would claim them."""
+
+import dataclasses
+import importlib.util
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+_TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology"
+_GPU_PLUGINS = ("jax_cuda12_plugin", "jax_cuda13_plugin")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Machine:
+    """What tasks can share.
+
+    Args:
+        cores: The logical processors that may be used, those of one physical core together, neighbours
+            in the same socket next to each other.
+        gpus: The names of the GPUs that JAX can use, as ``CUDA_VISIBLE_DEVICES`` takes them.
+    """
+
+    cores: tuple[tuple[int, ...], ...]
+    gpus: tuple[str, ...] = ()
+
+
+def this_machine(environ: Mapping[str, str]) -> Machine:
+    """Look at this machine.
+
+    Args:
+        environ: The environment of the tasks to be; ``CUDA_VISIBLE_DEVICES`` and ``JAX_PLATFORMS`` are obeyed.
+    """
+    by_place: dict[tuple[int, int], list[int]] = {}
+    for core in sorted(os.sched_getaffinity(0)):
+        by_place.setdefault(_place(core), []).append(core)
+    return Machine(
+        cores=tuple(tuple(cores) for _, cores in sorted(by_place.items())),
+        gpus=_gpus(environ) if any(map(importlib.util.find_spec, _GPU_PLUGINS)) else (),
+    )
+
+
+def _place(core: int) -> tuple[int, int]:
+    """Return the socket and the physical core of a logical processor."""
+    folder = Path(_TOPOLOGY.format(core))
+    try:
+        return int((folder / "physical_package_id").read_text()), int((folder / "core_id").read_text())
+    except (OSError, ValueError):
+        return 0, core  # not every virtual machine says
+
+
+def _gpus(environ: Mapping[str, str], devices: Path = Path("/dev")) -> tuple[str, ...]:
+    platforms = environ.get("JAX_PLATFORMS", "")
+    if platforms and not {"cuda", "gpu"} & set(platforms.split(",")):
+        return ()
+    if "CUDA_VISIBLE_DEVICES" in environ:
+        names = [name.strip() for name in environ["CUDA_VISIBLE_DEVICES"].split(",")]
+        # CUDA stops at the first name that is none.
+        return tuple(names[: names.index("-1")] if "-1" in names else filter(None, names))
+    # Only their number counts: CUDA numbers those that it sees from 0.
+    found = [path for path in devices.glob("nvidia[0-9]*") if re.fullmatch(r"nvidia\d+", path.name)]
+    return tuple(map(str, range(len(found))))

@@ -1,0 +1,166 @@
+"""What each task of a local job is given: its place in the cluster, its environment, its cores, its GPUs."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from muster._errors import ClusterError
+from muster.cluster import ClusterSpec, Task, TaskType, TFConfig
+from muster.launch._machine import Machine
+
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class JobShape:
+    """Which tasks a job has.
+
+    Args:
+        workers: How many tasks of type ``worker``.
+        chief: Whether there is a ``chief`` besides them, which trains as they do.
+        evaluator: Whether there is an ``evaluator``, outside the cluster.
+        devices_per_worker: How many devices each training task has: GPUs, or virtual devices of the CPU.
+            None: all GPUs in equal parts; one device of the CPU.
+
+    Raises:
+        ClusterError: A number is too small, or no task trains.
+    """
+
+    workers: int = 1
+    chief: bool = False
+    evaluator: bool = False
+    devices_per_worker: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.workers < 0 or (self.workers == 0 and not self.chief):
+            raise ClusterError(
+                f"A job needs at least one task that trains, given: {self.workers} workers"
+                f"{' and a chief' if self.chief else ''}. Ask for 1 worker or more, or for a chief."
+            )
+        if self.devices_per_worker is not None and self.devices_per_worker < 1:
+            raise ClusterError(
+                f"Each worker needs at least 1 device, given: {self.devices_per_worker} devices per worker."
+            )
+
+    @property
+    def training(self) -> tuple[Task, ...]:
+        """The tasks that train, the chief first."""
+        chief = (Task(TaskType.CHIEF, 0),) if self.chief else ()
+        return chief + tuple(Task(TaskType.WORKER, index) for index in range(self.workers))
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """All tasks, the evaluator last."""
+        return self.training + ((Task(TaskType.EVALUATOR, 0),) if self.evaluator else ())
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskPlan:
+    """What one task is given.
+
+    Args:
+        task: The task.
+        address: Where it listens, ``host:port``.
+        environment: The variables that are set for it, over those that the launcher has.
+        cores: The logical processors it may use; None: all.
+    """
+
+    task: Task
+    address: str
+    environment: Mapping[str, str]
+    cores: tuple[int, ...] | None
+
+
+def plan_job(
+    shape: JobShape,
+    machine: Machine,
+    *,
+    addresses: Mapping[Task, str],
+    job_id: str,
+    environ: Mapping[str, str],
+) -> tuple[TaskPlan, ...]:
+    """Decide what each task is given.
+
+    Training tasks get disjoint cores and GPUs, as near to equal parts as there are cores, and equal parts
+    of the GPUs. The evaluator may use all cores, and a GPU only where one is left over: two processes on
+    one GPU would fight for its memory.
+
+    Args:
+        shape: Which tasks there are.
+        machine: What they share.
+        addresses: Where each task listens, the evaluator too.
+        job_id: Told to each task, so that tasks of different jobs know each other apart.
+        environ: The launcher's environment. What it sets of thread counts is kept, ``XLA_FLAGS`` are added to.
+
+    Returns:
+        A plan for each of ``shape.tasks``, in their order.
+
+    Raises:
+        ClusterError: There are fewer GPUs than the tasks need.
+    """
+    cluster: dict[str, list[str]] = {}
+    for task in shape.training:
+        cluster.setdefault(task.type, []).append(addresses[task])
+    spec = ClusterSpec(cluster)
+    cores = split_cores(machine.cores, len(shape.training))
+    devices = _devices(shape, machine, environ)
+    plans = []
+    for task in shape.tasks:
+        mine = cores[shape.training.index(task)] if task in shape.training and len(cores) > 1 else None
+        config = TFConfig(cluster=spec, task_type=task.type, task_index=task.index)
+        environment = {"TF_CONFIG": config.to_json(), "MUSTER_JOB_ID": job_id, "PYTHONUNBUFFERED": "1"}
+        if mine is not None:
+            environment |= {name: str(len(mine)) for name in _THREAD_VARIABLES if name not in environ}
+        environment |= devices[task]
+        plans.append(TaskPlan(task=task, address=addresses[task], environment=environment, cores=mine))
+    return tuple(plans)
+
+
+def split_cores(cores: Sequence[Sequence[int]], parts: int) -> tuple[tuple[int, ...], ...]:
+    """Divide cores as equally as they can be.
+
+    Physical cores stay whole while there are enough. Where there are more parts than logical processors,
+    a processor has several parts.
+
+    Args:
+        cores: Logical processors, those of one physical core together.
+        parts: How many shares to make.
+
+    Returns:
+        The logical processors of each part, at least one.
+    """
+    if parts > len(cores):
+        logical = [processor for core in cores for processor in core]
+        if parts > len(logical):
+            return tuple((logical[part % len(logical)],) for part in range(parts))
+        cores = [[processor] for processor in logical]
+    ends = [part * len(cores) // parts for part in range(parts + 1)]
+    return tuple(
+        tuple(sorted(processor for core in cores[start:end] for processor in core))
+        for start, end in zip(ends, ends[1:], strict=False)
+    )
+
+
+def _devices(shape: JobShape, machine: Machine, environ: Mapping[str, str]) -> dict[Task, dict[str, str]]:
+    """Return the variables that give each task its devices."""
+    if not machine.gpus:
+        flags = {}
+        if shape.devices_per_worker is not None:
+            # XLA takes the last of several equal flags.
+            flag = f"--xla_force_host_platform_device_count={shape.devices_per_worker}"
+            flags = {"XLA_FLAGS": f"{environ.get('XLA_FLAGS', '')} {flag}".strip()}
+        return {task: flags if task in shape.training else {} for task in shape.tasks}
+    count, tasks = len(machine.gpus), len(shape.training)
+    each = shape.devices_per_worker or count // tasks
+    if each * tasks > count or each == 0:
+        raise ClusterError(
+            f"{tasks} training tasks need {max(each, 1) * tasks} GPUs, but there are {count} "
+            f"({', '.join(machine.gpus)}). Ask for fewer, or set JAX_PLATFORMS=cpu to train on the CPU."
+        )
+    shares = {
+        task: machine.gpus[number * each : (number + 1) * each] for number, task in enumerate(shape.training)
+    }
+    given = {task: {"CUDA_VISIBLE_DEVICES": ",".join(gpus)} for task, gpus in shares.items()}
+    if shape.evaluator:
+        left = machine.gpus[each * tasks :][:1]
+        given[shape.tasks[-1]] = {"CUDA_VISIBLE_DEVICES": left[0]} if left else {"JAX_PLATFORMS": "cpu"}
+    return given

@@ -1,0 +1,180 @@
+"""What the user sees of a job: a live table on a terminal, lines with prefixes elsewhere."""
+
+import contextlib
+import dataclasses
+import os
+import sys
+from collections.abc import Sequence
+from typing import Protocol, TextIO
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from muster.cluster import Task
+
+_COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_red")
+_LAUNCHER = "muster"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """What is known of one task. None: not known, as of a task that has not answered yet.
+
+    Args:
+        task: The task.
+        state: What it is doing, or how it ended.
+        step: The global step that it has reached.
+        steps_per_sec: How fast it is.
+        loss: Its last loss.
+        input_wait: The part of the time that it waits for input, from 0 to 1.
+    """
+
+    task: Task
+    state: str
+    step: int | None = None
+    steps_per_sec: float | None = None
+    loss: float | None = None
+    input_wait: float | None = None
+
+
+class View(Protocol):
+    """What shows a job."""
+
+    wants_rows: bool
+    """Whether `show` does anything."""
+
+    def lines(self, task: Task, lines: Sequence[str]) -> None:
+        """Show lines that a task has written."""
+
+    def say(self, text: str) -> None:
+        """Show what the launcher has to say, in one or more lines."""
+
+    def show(self, rows: Sequence[Row]) -> None:
+        """Show how the tasks are."""
+
+    def close(self) -> None:
+        """Leave the terminal as it was, with all that was shown."""
+
+
+class PlainView:
+    """Lines with prefixes: those of tasks on standard output, the launcher's own on standard error.
+
+    Where nobody reads any more, as in ``muster run … | head``, the job goes on in silence.
+
+    Args:
+        tasks: All tasks.
+        output: Where the tasks' lines go.
+        errors: Where the launcher's go.
+    """
+
+    wants_rows = False
+
+    def __init__(self, tasks: Sequence[Task], output: TextIO, errors: TextIO) -> None:
+        self._width = _prefix_width(tasks)
+        self._output = output
+        self._errors = errors
+
+    def lines(self, task: Task, lines: Sequence[str]) -> None:
+        """Write a task's lines in one piece."""
+        self._write(self._output, str(task), lines)
+
+    def say(self, text: str) -> None:
+        """Write the launcher's lines."""
+        self._write(self._errors, _LAUNCHER, text.split("\n"))
+
+    def show(self, rows: Sequence[Row]) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def _write(self, stream: TextIO, name: str, lines: Sequence[str]) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            stream.write("".join(f"{name:{self._width}} | {line}\n" for line in lines))
+            stream.flush()
+
+
+class LiveView:
+    """A table at the foot of the terminal, one line a task, with the tasks' output running above it.
+
+    Args:
+        tasks: All tasks.
+        console: The terminal.
+    """
+
+    wants_rows = True
+
+    def __init__(self, tasks: Sequence[Task], console: Console) -> None:
+        self._width = _prefix_width(tasks)
+        self._styles = {str(task): _COLOURS[i % len(_COLOURS)] for i, task in enumerate(tasks)}
+        self._console = console
+        self._live = Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
+        self._live.start()
+
+    def lines(self, task: Task, lines: Sequence[str]) -> None:
+        """Let a task's lines run above the table."""
+        self._print(str(task), lines)
+
+    def say(self, text: str) -> None:
+        """Let the launcher's lines run above the table."""
+        self._print(_LAUNCHER, text.split("\n"))
+
+    def show(self, rows: Sequence[Row]) -> None:
+        """Draw the table."""
+        self._live.update(self._table(rows), refresh=True)
+
+    def close(self) -> None:
+        """Leave the table where it is."""
+        self._live.stop()
+
+    def _print(self, name: str, lines: Sequence[str]) -> None:
+        style = self._styles.get(name, "bold")
+        parts = [Text.assemble((f"{name:{self._width}} | ", style), Text.from_ansi(line)) for line in lines]
+        if parts:
+            # In one piece: each print draws the table anew.
+            self._console.print(Text("\n").join(parts), soft_wrap=True)
+
+    def _table(self, rows: Sequence[Row]) -> Table:
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        table.add_column("task")
+        for name in ("step", "steps/s", "loss", "input wait"):
+            table.add_column(name, justify="right")
+        table.add_column("state", overflow="fold")
+        for row in rows:
+            table.add_row(
+                Text(str(row.task), self._styles[str(row.task)]),
+                _number(row.step, "d"),
+                _number(row.steps_per_sec, ".1f"),
+                _number(row.loss, ".4g"),
+                _number(row.input_wait, ".0%"),
+                Text(row.state),
+            )
+        return table
+
+
+def make_view(tasks: Sequence[Task]) -> View:
+    """Return the view that fits standard output."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    if console.is_terminal and not console.is_dumb_terminal:
+        return LiveView(tasks, console)
+    return PlainView(tasks, sys.stdout, sys.stderr)
+
+
+def silence_broken_pipe(stream: TextIO) -> None:
+    """Point a stream that nobody reads elsewhere, so that Python's flush at its exit does not fail."""
+    try:
+        stream.flush()
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+def _prefix_width(tasks: Sequence[Task]) -> int:
+    return max(len(name) for name in (*map(str, tasks), _LAUNCHER))
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
