@@ -7,7 +7,9 @@ from . import estimator as estimator
 from . import summary as summary
 from ._errors import CheckpointError as CheckpointError
 from ._errors import CheckpointMismatchError as CheckpointMismatchError
+from ._errors import CheckpointNotFoundError as CheckpointNotFoundError
 from ._errors import ClusterError as ClusterError
+from ._errors import ClusterTypeError as ClusterTypeError
 from ._errors import DamagedCheckpointError as DamagedCheckpointError
 from ._errors import DatasetError as DatasetError
 from ._errors import DownloadError as DownloadError
@@ -16,8 +18,10 @@ from ._errors import MusterError as MusterError
 from ._errors import NanLossDuringTrainingError as NanLossDuringTrainingError
 from ._errors import OutsideVariableError as OutsideVariableError
 from ._errors import PositionError as PositionError
+from ._errors import SummaryError as SummaryError
 from ._errors import TraceError as TraceError
 from ._errors import VariableMismatchError as VariableMismatchError
+from ._keras import keras as keras
 from ._version import __version__ as __version__
 from .program import GradientTape as GradientTape
 from .program import apply_gradients as apply_gradients
@@ -25,3 +29,5 @@ from .program import get_or_create_global_step as get_or_create_global_step
 from .program import gradients as gradients
 from .program import minimize as minimize
 from .program import name_output as name_output
+from .program import summary_scalar as summary_scalar
+from .program import trainable_variables as trainable_variables

@@ -17,6 +17,7 @@ from muster.checkpoint import (
     _arrays,
     _checkpointer,
     _layout,
+    latest_checkpoint,
     list_checkpoints,
     read_checkpoint,
     restore_latest,
@@ -252,3 +253,21 @@ def test_readers_beside_a_writer_that_deletes(tmp_path: Path) -> None:
     writer.join(DEADLINE)
     assert saved == [80]
     assert reads > 5
+
+
+@pytest.mark.parametrize("newest", [latest_checkpoint, lambda d: getattr(restore_latest(d), "path", None)])
+def test_a_reader_looks_again_when_all_that_it_listed_was_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, newest: Callable[[Path], str | None]
+) -> None:
+    with Checkpointer(tmp_path, max_to_keep=1) as checkpointer:
+        checkpointer.save(1, {"w": np.ones(1)}, {}, wait=True)
+        whole = _layout.is_whole
+
+        def replaced(path: str) -> bool:
+            monkeypatch.undo()
+            checkpointer.save(2, {"w": np.ones(1)}, {}, wait=True)
+            return whole(path)
+
+        for module in ("_layout", "_read"):
+            monkeypatch.setattr(f"muster.checkpoint.{module}.is_whole", replaced)
+        assert newest(tmp_path) == str(tmp_path / "ckpt-2")

@@ -169,6 +169,17 @@ def test_a_seed_makes_runs_the_same(tmp_path):
     assert kernel("a", 1) == kernel("b", 1) != kernel("c", 2)
 
 
+def test_a_seed_orders_shuffles_that_have_none(tmp_path):
+    shuffled = lambda: Dataset.from_tensor_slices((FEATURES, LABELS)).shuffle(64).batch(8)  # noqa: E731
+
+    def losses(name, seed):
+        hook = Losses()
+        estimator(tmp_path / name, tf_random_seed=seed).train(shuffled, hooks=[hook])
+        return hook.by_step
+
+    assert losses("a", 1) == losses("b", 1) != losses("c", 2)
+
+
 def test_warm_start(tmp_path):
     source = estimator(tmp_path / "source")
     source.train(train_input, steps=50)

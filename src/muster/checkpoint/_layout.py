@@ -90,7 +90,17 @@ def latest_checkpoint(directory: str | os.PathLike[str]) -> str | None:
     Raises:
         CheckpointError: The directory exists and cannot be listed.
     """
-    return next(filter(is_whole, reversed(scan(os.fspath(directory)))), None)
+    directory = os.fspath(directory)
+    while True:
+        paths = scan(directory)
+        newest = next(filter(is_whole, reversed(paths)), None)
+        if newest is not None or is_settled(directory, paths):
+            return newest
+
+
+def is_settled(directory: str, paths: list[str]) -> bool:
+    """Says whether a directory still has what `scan` found: else all of that may have been replaced."""
+    return scan(directory) == paths
 
 
 def delete_checkpoint(path: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
 from ._arrays import dtype_named, read_arrays
-from ._layout import is_whole, scan
+from ._layout import is_settled, is_whole, scan
 from ._manifest import FILE_NAME, Manifest, VariableRecord, decode, read_bytes, read_manifest
 
 _logger = logging.getLogger(__name__)
@@ -105,10 +105,13 @@ def restore_latest(directory: str | os.PathLike[str]) -> Checkpoint | None:
     directory = os.fspath(directory)
     while True:
         damaged: dict[str, DamagedCheckpointError] = {}
+        paths = scan(directory)
         try:
-            checkpoint = _newest_undamaged(directory, damaged)
+            checkpoint = _newest_undamaged(paths, damaged)
         except CheckpointNotFoundError:
             continue  # deleted since the directory was listed, because there are newer ones
+        if checkpoint is None and not is_settled(directory, paths):
+            continue
         if checkpoint is None and damaged:
             reasons = "; ".join(f"{path}: {exc}" for path, exc in damaged.items())
             raise DamagedCheckpointError(
@@ -126,8 +129,8 @@ def restore_latest(directory: str | os.PathLike[str]) -> Checkpoint | None:
         return checkpoint
 
 
-def _newest_undamaged(directory: str, damaged: dict[str, DamagedCheckpointError]) -> Checkpoint | None:
-    for path in filter(is_whole, reversed(scan(directory))):
+def _newest_undamaged(paths: list[str], damaged: dict[str, DamagedCheckpointError]) -> Checkpoint | None:
+    for path in filter(is_whole, reversed(paths)):
         try:
             return read_checkpoint(path)
         except DamagedCheckpointError as exc:

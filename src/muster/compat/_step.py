@@ -7,7 +7,7 @@ from muster._keras import keras
 from muster.compat._arrays import ArrayLike, DTypeLike, as_array
 from muster.program import Output, TrainOp
 from muster.program import summary_scalar as write_scalar
-from muster.program._variables import active_scope
+from muster.program import trainable_variables as variables_of_step
 
 
 def Variable(
@@ -28,14 +28,12 @@ def Variable(
 
 
 def trainable_variables(scope: None = None) -> list[Any]:
-    """The trainable variables that the model_fn has created so far.
+    """The trainable variables that the model_fn has created so far; ``scope`` can only be None.
 
     Raises:
         TraceError: outside of a model_fn.
     """
-    scope_of_step = active_scope("trainable_variables")
-    pairs = zip(scope_of_step.variables, scope_of_step.specs, strict=True)
-    return [variable for variable, spec in pairs if variable.trainable and not spec.local]
+    return variables_of_step()
 
 
 def group(*inputs: Any, name: str = "group") -> TrainOp:

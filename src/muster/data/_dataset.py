@@ -403,19 +403,23 @@ class Dataset:
 
     # Reading
 
-    def iterator(self, position: Mapping[str, Any] | None = None) -> DatasetIterator:
+    def iterator(
+        self, position: Mapping[str, Any] | None = None, *, seed: int | None = None
+    ) -> DatasetIterator:
         """Begin an iteration, or go on with one.
 
         Args:
             position: `DatasetIterator.position` of an iteration over an equal pipeline, in this process
                 or another. The first element is then the one that came next there. Arrays in memory are
                 not read again to get there; a generator, `filter` and `unbatch` are.
+            seed: Where shuffles without a seed get theirs from; None draws them at random. A position
+                has the seeds in it.
 
         Raises:
             PositionError: `position` belongs to another pipeline. If there is less data than there was,
                 it is raised at the first element.
         """
-        return DatasetIterator(self._node, position)
+        return DatasetIterator(self._node, position, seed)
 
     def __iter__(self) -> DatasetIterator:
         return self.iterator()

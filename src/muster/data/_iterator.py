@@ -4,6 +4,8 @@ from collections.abc import Generator, Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 from muster._errors import DatasetError, PositionError
 
 from ._node import Handles, Node, Run, each
@@ -20,17 +22,21 @@ class DatasetIterator:
     threads at the same time.
     """
 
-    def __init__(self, node: Node, position: Mapping[str, Any] | None):
+    def __init__(self, node: Node, position: Mapping[str, Any] | None, seed: int | None = None):
         """Begin, or go on from `position`.
 
         Args:
             node: What to read.
             position: What `position` of another iterator said, or None.
+            seed: What shuffles without a seed draw theirs from; None draws from the system's randomness.
 
         Raises:
             PositionError: `position` is not one of this pipeline.
         """
         self._node = node
+        if position is None and seed is not None:
+            for number, order in enumerate(node.random_orders):
+                order.settle(int(np.random.SeedSequence((seed % 2**64, number)).generate_state(1)[0]))
         self._run, self._consumed = _begin(node, position)
         self._elements: Generator[Any, None, None] | Prefetcher | None = None
         self._closed = False

@@ -132,6 +132,12 @@ class RandomOrder:
                 self._seed = secrets.randbits(63)
             return self._seed
 
+    def settle(self, seed: int) -> None:
+        """Take a seed, if none was given or drawn before."""
+        with self._lock:
+            if self._seed is None:
+                self._seed = seed
+
     def begin(self) -> int:
         """Count one more iteration and return its number."""
         with self._lock:

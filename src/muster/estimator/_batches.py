@@ -36,6 +36,7 @@ class Batches:
             such element, of arrays. In training one element is given again and again, else once.
         mode: what it was called for. In the mode PREDICT labels are left out.
         position: where to go on, from ``position`` of an equal pipeline; None starts at the first batch.
+        seed: seeds shuffles that have no seed of their own; None leaves them random.
 
     Attributes:
         first: the first batch, which the iteration returns too; None if there is none.
@@ -45,11 +46,13 @@ class Batches:
         ValueError: If an element is a tuple that is not a pair.
     """
 
-    def __init__(self, returned: Any, mode: ModeKeys, position: Any = None) -> None:
+    def __init__(
+        self, returned: Any, mode: ModeKeys, position: Any = None, *, seed: int | None = None
+    ) -> None:
         self._mode = mode
         dataset = _as_dataset(returned, mode)
         with ExitStack() as undo:
-            self._iterator = dataset.iterator(position)
+            self._iterator = dataset.iterator(position, seed=seed)
             undo.callback(self._iterator.close)
             self._start = self._iterator.position
             self._first_pending = True
@@ -96,13 +99,13 @@ class Batches:
         return Batch(features, None if self._mode == ModeKeys.PREDICT else labels)
 
 
-def open_batches(returned: Any, mode: ModeKeys, position: Any) -> Batches:
+def open_batches(returned: Any, mode: ModeKeys, position: Any, seed: int | None) -> Batches:
     """The batches from a saved position on; from the start, with a warning, if it is another pipeline's."""
     try:
-        return Batches(returned, mode, position)
+        return Batches(returned, mode, position, seed=seed)
     except PositionError as exc:
         _log.warning("The input starts again at its first example: %s", exc)
-        return Batches(returned, mode)
+        return Batches(returned, mode, seed=seed)
 
 
 def _as_dataset(returned: Any, mode: ModeKeys) -> Dataset:

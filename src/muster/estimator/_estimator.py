@@ -187,7 +187,9 @@ class Estimator:
             position = checkpoint.metadata.get("input") if checkpoint is not None and interrupted else None
             strategy = self._strategy(config.train_distribute)
             returned = self._call_input_fn(input_fn, ModeKeys.TRAIN, strategy)
-            batches = resources.enter_context(open_batches(returned, ModeKeys.TRAIN, position))
+            batches = resources.enter_context(
+                open_batches(returned, ModeKeys.TRAIN, position, config.tf_random_seed)
+            )
             if batches.first is None and interrupted:
                 _log.info("Skipping training since the input was read to its end before the interruption.")
                 return self
@@ -243,7 +245,7 @@ class Estimator:
         checkpoint = self._checkpoint(checkpoint_path, "evaluate")
         strategy = self._strategy(self._config.eval_distribute)
         returned = self._call_input_fn(input_fn, ModeKeys.EVAL, strategy)
-        with Batches(returned, ModeKeys.EVAL) as batches:
+        with Batches(returned, ModeKeys.EVAL, seed=self._config.tf_random_seed) as batches:
             program = self._trace(ModeKeys.EVAL, batches, checkpoint)
             global_step = checkpoint.step if checkpoint is not None else 0
             session = Session(

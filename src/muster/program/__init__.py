@@ -7,6 +7,7 @@ from muster.program._optimize import TrainOp as TrainOp
 from muster.program._optimize import apply_gradients as apply_gradients
 from muster.program._optimize import get_or_create_global_step as get_or_create_global_step
 from muster.program._optimize import minimize as minimize
+from muster.program._optimize import trainable_variables as trainable_variables
 from muster.program._outputs import Output as Output
 from muster.program._outputs import name_output as name_output
 from muster.program._outputs import output_of as output_of

@@ -37,6 +37,18 @@ def get_or_create_global_step() -> Any:
     return scope.global_step
 
 
+def trainable_variables() -> list[Any]:
+    """The variables that were created so far in the step that is being traced, and that can be trained.
+
+    Raises:
+        TraceError: outside of a model_fn.
+
+    Source: tensorflow/python/ops/variables.py, ``trainable_variables``.
+    """
+    scope = active_scope("trainable_variables")
+    return [v for v, spec in zip(scope.variables, scope.specs, strict=True) if v.trainable and not spec.local]
+
+
 def minimize(
     optimizer: Any,
     loss: Any,
@@ -71,7 +83,7 @@ def minimize(
     """
     scope = active_scope("minimize")
     _require_optimizer(optimizer)
-    variables = _trainable(scope) if var_list is None else list(var_list)
+    variables = trainable_variables() if var_list is None else list(var_list)
     if not variables:
         raise GradientError(
             "There are no variables to train: none that was created so far is trainable."
@@ -134,10 +146,6 @@ def _apply_scaled(scope: VariableScope, optimizer: Any, grads: list[Any], variab
     after = optimizer.stateless_apply(before[1], grads, before[0])
     for variable, value in zip((*variables, *optimizer.variables), (*after[0], *after[1]), strict=True):
         variable.assign(value)
-
-
-def _trainable(scope: VariableScope) -> list[Any]:
-    return [v for v, spec in zip(scope.variables, scope.specs, strict=True) if v.trainable and not spec.local]
 
 
 def _build(optimizer: Any, variables: list[Any]) -> None:

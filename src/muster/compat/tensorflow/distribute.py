@@ -1,6 +1,7 @@
 """``tf.distribute``: the strategies for one process."""
 
 from muster.distribute import InputContext as InputContext
+from muster.distribute import MirroredStrategy as MirroredStrategy
 from muster.distribute import OneDeviceStrategy as OneDeviceStrategy
 from muster.distribute import Strategy as Strategy
 from muster.distribute import get_strategy as get_strategy
