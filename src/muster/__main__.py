@@ -1,4 +1,4 @@
-"""The command ``muster``, also ``python -m muster``: looks at what training has left behind."""
+"""The command ``muster``, also ``python -m muster``: runs jobs, and looks at what they have left behind."""
 
 import argparse
 import os
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from muster._errors import MusterError
 from muster._version import __version__
+from muster.launch import add_run_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -17,9 +18,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         0 if all is well, 1 if something was found wanting (no checkpoint, a damaged one), 2 if the
-        arguments make no sense, as argparse has it.
+        arguments make no sense, as argparse has it; that of the job for ``run``.
     """
     given = _parser().parse_args(arguments)
+    code: int = given.handler(given)
+    return code
+
+
+def _inspect(given: argparse.Namespace) -> int:
     # Imported late: `muster --help` must not wait for NumPy.
     from muster._inspect import inspect_model_dir
 
@@ -44,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"muster {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    add_run_command(commands)
     inspect = commands.add_parser(
         "inspect",
         help="list the checkpoints of a model directory",
@@ -57,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     inspect.add_argument(
         "--step", type=int, metavar="N", help="the checkpoint to look at (default: the newest)"
     )
+    inspect.set_defaults(handler=_inspect)
     return parser
 
 

@@ -1,4 +1,4 @@
-"""The course of a job: what happens to its tasks, and what is to be done about it. Pure: no processes, no clock.
+"""The course of a job: what happens to its tasks, and what is to be done about it. No processes, no clock.
 
 While the job runs, the events of its tasks and the signals that the launcher gets go in, and come out as
 actions. The rules:
@@ -20,7 +20,7 @@ import enum
 import signal
 from collections.abc import Iterable, Sequence
 
-from muster.cluster import Task, TaskType
+from muster.cluster import EXIT_PEER_LOST, Task, TaskType
 
 SETTLE_SECS = 3.0
 PAUSE_SECS = 1.0
@@ -107,16 +107,12 @@ class Job:
         tasks: All tasks.
         restarts: How often something may be started again after a failure.
         grace_secs: How long tasks that were told to end may take.
-        peer_lost_code: The exit code of a task that ended because it lost a peer.
     """
 
-    def __init__(
-        self, tasks: Sequence[Task], *, restarts: int, grace_secs: float, peer_lost_code: int
-    ) -> None:
+    def __init__(self, tasks: Sequence[Task], *, restarts: int, grace_secs: float) -> None:
         self._tasks = tuple(tasks)
         self._restarts_left = self._restarts = restarts
         self._grace_secs = grace_secs
-        self._peer_lost_code = peer_lost_code
         self._attempt = 1
         self._signal: int | None = None  # the first that the launcher got
         self._begin_attempt()
@@ -124,7 +120,8 @@ class Job:
     def _begin_attempt(self) -> None:
         self._phase = _Phase.RUNNING
         self._running = set(self._tasks)
-        self._failed: list[Ended] = []  # in the order in which it was seen; not what the launcher's signals did
+        # As they were seen; without what the launcher's signals did.
+        self._failed: list[Ended] = []
         self._sent: set[int] = set()  # the signals that tasks were told to end by
         self._term_at: float | None = None
         self._kill_at: float | None = None
@@ -148,15 +145,14 @@ class Job:
             now: The time in seconds, by a clock that never goes back.
         """
         actions: list[Action] = []
-        events = list(events)
-        ended = [event for event in events if isinstance(event, Ended)]
-        # Real failures before consequences, where they are seen in one look.
-        for event in sorted(ended, key=lambda event: event.code == self._peer_lost_code):
-            self._running.discard(event.task)
-            actions += self._note_end(event, now)
-        for event in events:
-            if isinstance(event, Received):
-                actions += self._note_signal(event.number, now)
+        # Ends first: of what had ended when a signal came, the signal is not the cause.
+        for event in sorted(events, key=lambda event: isinstance(event, Received)):
+            match event:
+                case Ended(task):
+                    self._running.discard(task)
+                    actions += self._note_end(event, now)
+                case Received(number):
+                    actions += self._note_signal(number, now)
         return actions + self._advance(now)
 
     def _note_end(self, ended: Ended, now: float) -> list[Action]:
@@ -217,9 +213,9 @@ class Job:
     def _advance_running(self, now: float) -> list[Action]:
         cause = self._cause(training_only=True)
         if cause is not None and self._running:
-            if cause.code == self._peer_lost_code and self._term_at is None:
+            if cause.code == EXIT_PEER_LOST and self._term_at is None:
                 self._term_at = now + SETTLE_SECS
-            if cause.code != self._peer_lost_code or (self._term_at is not None and now >= self._term_at):
+            if cause.code != EXIT_PEER_LOST or (self._term_at is not None and now >= self._term_at):
                 return self._end(signal.SIGTERM, now)
             return []
         if self._start_at is not None and cause is None and self._signal is None:
@@ -265,7 +261,7 @@ class Job:
         cause = self._cause()
         if cause is not None:
             actions.append(Blame(cause.task, cause.code))
-            others = [ended.task for ended in self._failed if ended.code == self._peer_lost_code]
+            others = [ended.task for ended in self._failed if ended.code == EXIT_PEER_LOST]
             if others := [task for task in others if task != cause.task]:
                 actions.append(Say(f"{_names(self._in_order(others))} ended because of that."))
             if self._restarts_left and self._signal is None:
@@ -275,7 +271,7 @@ class Job:
                 return [*actions, Say(f"Starting the job again, {self._restart()}.")]
         self._phase = _Phase.FINISHED
         code = 0
-        if cause is not None and not (self._signal and cause.code == self._peer_lost_code):
+        if cause is not None and not (self._signal and cause.code == EXIT_PEER_LOST):
             code = exit_code(cause.code)
         elif self._signal is not None:
             code = 128 + self._signal
@@ -285,7 +281,7 @@ class Job:
         """Return the first failure that is no consequence of another, or the first consequence, or None."""
         failed = [e for e in self._failed if not (training_only and e.task.type == TaskType.EVALUATOR)]
         # A task that trains comes before an evaluator that failed earlier: it is what ended the job.
-        failed.sort(key=lambda e: (e.code == self._peer_lost_code, e.task.type == TaskType.EVALUATOR))
+        failed.sort(key=lambda e: (e.code == EXIT_PEER_LOST, e.task.type == TaskType.EVALUATOR))
         return failed[0] if failed else None
 
     def _restart(self) -> str:

@@ -29,7 +29,7 @@ def this_machine(environ: Mapping[str, str]) -> Machine:
     """Look at this machine.
 
     Args:
-        environ: The environment of the tasks to be; ``CUDA_VISIBLE_DEVICES`` and ``JAX_PLATFORMS`` are obeyed.
+        environ: What tasks inherit; its ``CUDA_VISIBLE_DEVICES`` and ``JAX_PLATFORMS`` are obeyed.
     """
     by_place: dict[tuple[int, int], list[int]] = {}
     for core in sorted(os.sched_getaffinity(0)):

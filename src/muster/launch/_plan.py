@@ -89,7 +89,7 @@ def plan_job(
         machine: What they share.
         addresses: Where each task listens, the evaluator too.
         job_id: Told to each task, so that tasks of different jobs know each other apart.
-        environ: The launcher's environment. What it sets of thread counts is kept, ``XLA_FLAGS`` are added to.
+        environ: The launcher's environment. Its thread counts are kept, its ``XLA_FLAGS`` are added to.
 
     Returns:
         A plan for each of ``shape.tasks``, in their order.

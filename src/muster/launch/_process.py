@@ -1,4 +1,4 @@
-"""The processes of a job: tasks with their sockets and logs, and the keeper that ends what they leave behind."""
+"""The processes of a job: tasks with their sockets and logs, and the keeper that ends what they leave."""
 
 import contextlib
 import os
@@ -36,8 +36,8 @@ def address_of(listener: socket.socket) -> str:
 class TaskProcess:
     """One running task, in a session of its own, its output going to a log file.
 
-    It has to be started from the main thread: Linux tells a child of its parent's death when the *thread* ends
-    that started it.
+    It has to be started from the main thread: Linux tells a child of its parent's death when the *thread*
+    ends that started it.
 
     Args:
         plan: What the task is given.

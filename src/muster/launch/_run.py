@@ -29,7 +29,7 @@ from muster.launch._job import (
 from muster.launch._machine import Machine
 from muster.launch._plan import JobShape, plan_job
 from muster.launch._process import Keeper, SignalInbox, TaskProcess, address_of, headline, listen
-from muster.launch._status import StatusPoller, StatusQuery
+from muster.launch._status import StatusPoller
 from muster.launch._view import Row, View
 
 _LOOK_SECS = 0.1  # how often the logs are read
@@ -47,8 +47,7 @@ class RunOptions:
         arguments: What it is called with.
         restarts: How often to start again after a failure.
         grace_secs: How long tasks may take to end when they are told to.
-        log_dir: Where to keep the tasks' output; None: in a temporary folder, which is removed if all ends well.
-        peer_lost_code: The exit code of a task that ended because it lost a peer.
+        log_dir: Where to keep the tasks' output; None: in a temporary folder, removed if all ends well.
     """
 
     shape: JobShape
@@ -57,12 +56,9 @@ class RunOptions:
     restarts: int
     grace_secs: float
     log_dir: Path | None
-    peer_lost_code: int
 
 
-def run_job(
-    options: RunOptions, machine: Machine, environ: Mapping[str, str], view: View, query: StatusQuery | None
-) -> int:
+def run_job(options: RunOptions, machine: Machine, environ: Mapping[str, str], view: View) -> int:
     """Run a job until it ends. To be called from the main thread.
 
     Args:
@@ -70,7 +66,6 @@ def run_job(
         machine: What the tasks share.
         environ: The environment that the tasks inherit.
         view: What shows the job.
-        query: How to ask tasks for their status; None: they are not asked.
 
     Returns:
         0 if every task ended well; the exit code of the task that is the cause of a failure, or 128 and the
@@ -82,11 +77,11 @@ def run_job(
     """
     if options.log_dir is not None:
         options.log_dir.mkdir(parents=True, exist_ok=True)
-        return _Run(options, machine, environ, view, options.log_dir).until_end(query)
+        return _Run(options, machine, environ, view, options.log_dir).until_end()
     log_dir = Path(tempfile.mkdtemp(prefix="muster-"))
     code = 1
     try:
-        code = _Run(options, machine, environ, view, log_dir).until_end(query)
+        code = _Run(options, machine, environ, view, log_dir).until_end()
     finally:
         if code == 0 or not any(log_dir.iterdir()):
             shutil.rmtree(log_dir)
@@ -110,7 +105,6 @@ class _Run:
             options.shape.tasks,
             restarts=options.restarts,
             grace_secs=options.grace_secs,
-            peer_lost_code=options.peer_lost_code,
         )
         self._selector = selectors.DefaultSelector()
         self._signals = SignalInbox()
@@ -121,15 +115,15 @@ class _Run:
         self._poller: StatusPoller | None = None
         self._shown_at = 0.0
 
-    def until_end(self, query: StatusQuery | None) -> int:
+    def until_end(self) -> int:
         """Run, and return the launcher's exit code."""
         with ExitStack() as stack:
             stack.callback(self._view.close)
             stack.enter_context(self._signals)
             stack.enter_context(self._selector)
             stack.callback(self._clean_up)
-            if query is not None and self._view.wants_rows:
-                self._poller = stack.enter_context(StatusPoller(query))
+            if self._view.wants_rows:
+                self._poller = stack.enter_context(StatusPoller())
             self._selector.register(self._signals, selectors.EVENT_READ)
             actions = self._job.start()
             while True:
@@ -215,23 +209,10 @@ class _Run:
         if not self._view.wants_rows:
             return
         answers = self._poller.answers() if self._poller is not None else {}
-        rows = []
-        for task, state in self._states.items():
-            progress = answers.get(task) if task in self._running else None
-            if progress is None:
-                rows.append(Row(task=task, state=state))
-                continue
-            waits_for = progress.waits_for
-            rows.append(
-                Row(
-                    task=task,
-                    state=f"{progress.state}: waits for {waits_for}" if waits_for else progress.state,
-                    step=progress.step,
-                    steps_per_sec=progress.steps_per_sec,
-                    loss=progress.loss,
-                    input_wait=progress.input_wait,
-                )
-            )
+        rows = [
+            Row(task=task, state=state, progress=answers.get(task) if task in self._running else None)
+            for task, state in self._states.items()
+        ]
         self._view.show(rows)
         self._shown_at = time.monotonic()
 

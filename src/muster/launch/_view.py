@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from muster.cluster import Task
+from muster.cluster import Progress, Task
 
 _COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_red")
 _LAUNCHER = "muster"
@@ -20,23 +20,17 @@ _LAUNCHER = "muster"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
-    """What is known of one task. None: not known, as of a task that has not answered yet.
+    """What is known of one task.
 
     Args:
         task: The task.
-        state: What it is doing, or how it ended.
-        step: The global step that it has reached.
-        steps_per_sec: How fast it is.
-        loss: Its last loss.
-        input_wait: The part of the time that it waits for input, from 0 to 1.
+        state: How its process is.
+        progress: What it says of itself; None: it does not answer.
     """
 
     task: Task
     state: str
-    step: int | None = None
-    steps_per_sec: float | None = None
-    loss: float | None = None
-    input_wait: float | None = None
+    progress: Progress | None = None
 
 
 class View(Protocol):
@@ -143,13 +137,15 @@ class LiveView:
             table.add_column(name, justify="right")
         table.add_column("state", overflow="fold")
         for row in rows:
+            known = row.progress or Progress()
+            waits = f": waits for {known.waits_for}" if known.waits_for else ""
             table.add_row(
                 Text(str(row.task), self._styles[str(row.task)]),
-                _number(row.step, "d"),
-                _number(row.steps_per_sec, ".1f"),
-                _number(row.loss, ".4g"),
-                _number(row.input_wait, ".0%"),
-                Text(row.state),
+                _number(known.step, "d"),
+                _number(known.steps_per_sec, ".1f"),
+                _number(known.loss, ".4g"),
+                _number(known.input_wait, ".0%"),
+                Text(f"{known.state}{waits}" if row.progress else row.state),
             )
         return table
 

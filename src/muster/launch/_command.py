@@ -1,0 +1,178 @@
+"""``muster run``: its options, and what is wrong with them."""
+
+import argparse
+import functools
+import math
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from muster._errors import ClusterError
+
+_GRACE_SECS = 4.0
+
+_DESCRIPTION = """\
+Run a training program as the tasks of a job on this machine: one process a task, each told its place by
+TF_CONFIG, with a port, cores and GPUs of its own. A terminal shows a line for each task, anything else gets
+their output with prefixes; all of it is kept in files, one a task.
+"""
+
+_EPILOG = """\
+examples:
+  muster run --workers 2 train.py
+  muster run --chief --workers 1 --evaluator --restarts 3 train.py --model_dir /data/model
+
+how a job ends:
+  The job has ended well when every task has, the evaluator included.
+  If a task that trains fails, the others are told to save and end (SIGTERM), and the cause is named. With
+  --restarts the same command is then started again, and goes on from its last checkpoint.
+  If the evaluator fails, training goes on; the evaluator alone is started again if there are restarts left.
+  Ctrl-C, SIGTERM and SIGHUP tell all tasks to save and end. A second Ctrl-C kills them at once.
+  Nothing that a task has started goes on running after the job.
+
+exit code:
+  0 if all went well; that of the task which failed first, or 128 + its signal; 128 + the signal that ended
+  the job; 2 if these options make no sense.
+
+what a task finds in its environment:
+  TF_CONFIG         all addresses, and which task it is; the evaluator stands outside of the cluster
+  MUSTER_LISTEN_FD  the number of the socket that already listens at its address
+  MUSTER_JOB_ID     the same in all tasks; another after each restart
+"""
+
+
+def add_run_command(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Add ``run`` to the commands of a parser.
+
+    The parsed arguments get a ``handler``: a function that takes them and returns the exit code.
+
+    Args:
+        commands: What ``ArgumentParser.add_subparsers`` returned.
+    """
+    parser = commands.add_parser(
+        "run",
+        help="run a program as several tasks on this machine",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add_shape_options(parser)
+    parser.add_argument(
+        "--devices-per-worker",
+        type=whole_number(1),
+        metavar="N",
+        help="GPUs of each training task, or, where there are none, virtual devices of the CPU "
+        "(default: all GPUs in equal parts; 1 device of the CPU)",
+    )
+    parser.add_argument(
+        "--restarts",
+        type=whole_number(0),
+        default=0,
+        metavar="N",
+        help="how often to start again after a failure (default: 0)",
+    )
+    parser.add_argument(
+        "--grace-secs",
+        type=_seconds,
+        default=_GRACE_SECS,
+        metavar="S",
+        help="how long tasks may take to save and end when told to, before they are killed "
+        f"(default: {_GRACE_SECS:g})",
+    )
+    parser.add_argument(
+        "--log-dir",
+        type=Path,
+        metavar="DIR",
+        help="where to keep each task's output, as TASK.log, added to what is there "
+        "(default: a temporary folder, removed if all goes well)",
+    )
+    parser.add_argument("script", type=Path, metavar="SCRIPT", help="the program, a Python file")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments")
+    parser.set_defaults(handler=functools.partial(_run, parser))
+
+
+def add_shape_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which tasks a job has."""
+    parser.add_argument(
+        "--workers",
+        type=whole_number(0),
+        default=1,
+        metavar="N",
+        help="tasks of type worker (default: 1; 0 only with --chief)",
+    )
+    parser.add_argument(
+        "--chief", action="store_true", help="add a task of type chief, which trains as the workers do"
+    )
+    parser.add_argument(
+        "--evaluator", action="store_true", help="add a task that evaluates checkpoints while others train"
+    )
+
+
+def whole_number(least: int) -> Callable[[str], int]:
+    """Return a type of argument: a whole number, not below the least."""
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"must be a whole number, given: {text!r}") from None
+        if value < least:
+            raise argparse.ArgumentTypeError(f"must be {least} or more, given: {value}")
+        return value
+
+    return parse
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a number of seconds, 0 or more, given: {text!r}")
+    return value
+
+
+def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
+    # Imported late: the help of the command must not wait for the terminal's library.
+    from muster.launch._machine import this_machine
+    from muster.launch._plan import JobShape
+    from muster.launch._run import RunOptions, run_job
+    from muster.launch._view import make_view, silence_broken_pipe
+
+    if sys.platform != "linux":
+        parser.error(f"this needs Linux, and this is {sys.platform}; start the tasks by hand, with TF_CONFIG")
+    if "TF_CONFIG" in os.environ:
+        parser.error(
+            "TF_CONFIG is set, so that this process is itself a task of a job, and this command starts a job "
+            "of its own; unset TF_CONFIG"
+        )
+    if not given.script.exists():
+        parser.error(f"there is no {given.script} in {Path.cwd()}")
+    try:
+        shape = JobShape(
+            workers=given.workers,
+            chief=given.chief,
+            evaluator=given.evaluator,
+            devices_per_worker=given.devices_per_worker,
+        )
+        options = RunOptions(
+            shape=shape,
+            script=given.script,
+            arguments=tuple(given.arguments),
+            restarts=given.restarts,
+            grace_secs=given.grace_secs,
+            log_dir=given.log_dir,
+        )
+        machine = this_machine(os.environ)
+        return run_job(options, machine, os.environ, make_view(shape.tasks))
+    except ClusterError as exc:
+        parser.error(str(exc))
+    except OSError as exc:
+        print(f"muster run: {exc}", file=sys.stderr)
+        return 1
+    finally:
+        silence_broken_pipe(sys.stdout)
