@@ -3,6 +3,12 @@
 MusterError
 ├── ClusterError (ValueError)            TF_CONFIG or a cluster description is wrong
 │   └── ClusterTypeError (TypeError)     a part of it has the wrong type
+├── RosterError (RuntimeError)           the tasks of a job cannot work together
+│   ├── AddressInUseError (OSError)      another process listens at this task's address
+│   ├── MissingPeerError (TimeoutError)  a task did not come, or did not say something, in time
+│   ├── StrayPeerError                   another process answers where a task of the job should
+│   ├── MismatchError                    tasks differ in versions, cluster or program
+│   └── PeerLostError                    a task has ended, failed or stands still
 ├── DatasetError (ValueError)            an input pipeline is wrong, or its data
 │   └── PositionError                    a saved position does not fit this pipeline
 ├── TraceError (RuntimeError)            user code cannot become a pure step
@@ -32,6 +38,30 @@ class ClusterError(MusterError, ValueError):
 
 class ClusterTypeError(ClusterError, TypeError):
     """A part of ``TF_CONFIG`` or of a cluster description has the wrong type."""
+
+
+class RosterError(MusterError, RuntimeError):
+    """The tasks of a job cannot work together."""
+
+
+class AddressInUseError(RosterError, OSError):
+    """Another process listens at this task's address."""
+
+
+class MissingPeerError(RosterError, TimeoutError):
+    """A task of the job did not come, or did not announce something, in time."""
+
+
+class StrayPeerError(RosterError):
+    """Another process answers at the address of a task of the job."""
+
+
+class MismatchError(RosterError):
+    """Tasks of one job differ where they must be the same: versions, cluster, program."""
+
+
+class PeerLostError(RosterError):
+    """Another task of the job has ended, has failed, or stands still."""
 
 
 class DatasetError(MusterError, ValueError):

@@ -4,6 +4,17 @@ from ._cluster_spec import ClusterSpec as ClusterSpec
 from ._placement import Placement as Placement
 from ._placement import placement as placement
 from ._resolver import ClusterResolver as ClusterResolver
+from ._roster import EXIT_PEER_LOST as EXIT_PEER_LOST
+from ._roster import Roster as Roster
+from ._roster import exit_because_lost as exit_because_lost
+from ._roster_address import query_status as query_status
+from ._roster_address import split_address as split_address
+from ._roster_identity import derive_job_id as derive_job_id
+from ._roster_identity import installed_versions as installed_versions
+from ._roster_identity import training_tasks as training_tasks
+from ._roster_messages import Progress as Progress
+from ._roster_messages import Status as Status
+from ._roster_messages import TaskState as TaskState
 from ._simple_resolver import SimpleClusterResolver as SimpleClusterResolver
 from ._task import Task as Task
 from ._task import TaskType as TaskType

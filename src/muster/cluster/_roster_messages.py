@@ -1,0 +1,299 @@
+"""What tasks of a job tell each other: JSON objects, one a line, with the protocol's number in each."""
+
+import dataclasses
+import enum
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from muster.cluster._task import Task
+
+PROTOCOL = 1
+# Enough for the announcements of any job, and little enough to hold for every connection, in bytes.
+MAX_LINE = 1 << 20
+# What a caller says of itself is short, in bytes.
+MAX_HELLO = 1 << 12
+# Longer texts of errors are cut, in characters.
+MAX_ERROR = 8000
+
+_T = TypeVar("_T")
+
+
+class ProtocolError(ValueError):
+    """Bytes that are not a message of this protocol. Its text says what they are."""
+
+
+class TaskState(enum.StrEnum):
+    """What a task is doing."""
+
+    STARTING = "starting"
+    WAITING = "waiting"
+    TRAINING = "training"
+    EVALUATING = "evaluating"
+    SAVING = "saving"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far a task is.
+
+    Args:
+        state: What it is doing.
+        step: Its global step.
+        steps_per_sec: Its speed.
+        loss: The last loss that it knows.
+        input_wait: The share of its time that it waits for input, 0 to 1.
+        waits_for: Whom or what it waits for; empty: nothing.
+    """
+
+    state: TaskState = TaskState.STARTING
+    step: int | None = None
+    steps_per_sec: float | None = None
+    loss: float | None = None
+    input_wait: float | None = None
+    waits_for: str = ""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Status:
+    """All that a task says of itself.
+
+    Args:
+        job: The id of its job.
+        task: Which task it is.
+        run: A random name of this very process, so that two that claim to be one task can be told apart.
+        pid: Its process id, on its host.
+        host: The name of its host.
+        versions: The versions of what it runs on.
+        training: The tasks of its cluster that train together.
+        met: The tasks that it has reached, and the `run` that each had.
+        progress: How far it is.
+        error: If it failed, why.
+        blamed: If it failed because another task was lost, that task.
+        announcements: What it has announced.
+    """
+
+    job: str
+    task: Task
+    run: str
+    pid: int
+    host: str
+    versions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    training: tuple[Task, ...] = ()
+    met: Mapping[Task, str] = dataclasses.field(default_factory=dict)
+    progress: Progress = Progress()
+    error: str = ""
+    blamed: Task | None = None
+    announcements: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def state(self) -> TaskState:
+        """What it is doing."""
+        return self.progress.state
+
+    def __str__(self) -> str:
+        return f"{self.task} of job {self.job} (process {self.pid} on {self.host})"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Hello:
+    """The first and only line of a caller.
+
+    Args:
+        watch: Whether it wants to be told of every change, instead of being answered once.
+        caller: Who it is; None if it is no task.
+    """
+
+    watch: bool
+    caller: Status | None = None
+
+
+class LineBuffer:
+    """Cuts a stream of bytes into lines that may be messages.
+
+    Args:
+        limit: The longest line that is allowed, in bytes.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._rest = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Add what was received, and return the lines that are now complete.
+
+        Raises:
+            ProtocolError: A line does not start as a message does, or is too long.
+        """
+        searched = len(self._rest)
+        self._rest += data
+        lines = []
+        while (end := self._rest.find(b"\n", searched)) >= 0:
+            lines.append(self._checked(bytes(self._rest[:end])))
+            del self._rest[: end + 1]
+            searched = 0
+        if self._rest:
+            self._checked(self._rest)
+        return lines
+
+    def _checked(self, line: Any) -> Any:
+        if not line.startswith(b"{"):
+            raise ProtocolError(f"it sends {bytes(line[:60])!r}")
+        if len(line) > self._limit:
+            raise ProtocolError(f"it sends a line of more than {self._limit} bytes")
+        return line
+
+
+def encode_status(status: Status) -> bytes:
+    """Return all that a task says of itself as a line."""
+    return _line({"status": _status_fields(status)})
+
+
+def encode_beat(progress: Progress) -> bytes:
+    """Return how far a task is as a line: what it says between two changes of the rest."""
+    return _line({"progress": _progress_fields(progress)})
+
+
+def encode_hello(hello: Hello) -> bytes:
+    """Return what a caller says as a line."""
+    caller = hello.caller
+    if caller is not None:
+        caller = dataclasses.replace(
+            caller, versions={}, training=(), met={}, progress=Progress(), error="", announcements={}
+        )
+    return _line({"watch": hello.watch, "caller": caller and _status_fields(caller)})
+
+
+def encode_refusal(text: str) -> bytes:
+    """Return what a caller is told that does not speak this protocol."""
+    return _line({"refused": text})
+
+
+def decode_news(line: bytes) -> Status | Progress:
+    """Read what `encode_status` or `encode_beat` wrote. Raises ProtocolError if it is something else."""
+    message = _message(line)
+    if "refused" in message:
+        raise ProtocolError(f"it answers: {_get(message, 'refused', str, '')[:200]}")
+    if "progress" in message:
+        return _progress(_get(message, "progress", dict))
+    return _status(_get(message, "status", dict))
+
+
+def decode_hello(line: bytes) -> Hello:
+    """Read what `encode_hello` wrote. Raises ProtocolError if it is something else."""
+    message = _message(line)
+    caller = _get(message, "caller", dict, {})
+    return Hello(watch=_get(message, "watch", bool), caller=_status(caller) if caller else None)
+
+
+def _line(content: Mapping[str, Any]) -> bytes:
+    message = {"muster": PROTOCOL, **content}
+    return json.dumps(message, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+
+
+def _message(line: bytes) -> dict[str, Any]:
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError) as exc:  # bytes that are not UTF-8 are a ValueError too
+        raise ProtocolError(f"it sends {line[:60]!r}") from exc
+    if not isinstance(message, dict) or "muster" not in message:
+        raise ProtocolError(f"it sends {line[:60]!r}")
+    if message["muster"] != PROTOCOL:
+        raise ProtocolError(
+            f"it speaks version {str(message['muster'])[:20]} of muster's protocol, and this task speaks "
+            f"version {PROTOCOL}: install the same muster everywhere"
+        )
+    return message
+
+
+def _status_fields(status: Status) -> dict[str, Any]:
+    fields = {field.name: getattr(status, field.name) for field in dataclasses.fields(status)}
+    fields["progress"] = _progress_fields(status.progress)
+    fields["task"] = _task_fields(status.task)
+    fields["blamed"] = status.blamed and _task_fields(status.blamed)
+    fields["training"] = [_task_fields(task) for task in status.training]
+    fields["met"] = [[*_task_fields(task), run] for task, run in status.met.items()]
+    return fields
+
+
+def _progress_fields(progress: Progress) -> dict[str, Any]:
+    fields = dataclasses.asdict(progress)
+    for name in _RATES:
+        # JSON has no infinity and no NaN, and a loss may be either: as text.
+        if fields[name] is not None and not math.isfinite(fields[name]):
+            fields[name] = str(fields[name])
+    return fields
+
+
+def _status(fields: Mapping[str, Any]) -> Status:
+    blamed = _get(fields, "blamed", list, [])
+    return Status(
+        job=_get(fields, "job", str),
+        task=_task(_get(fields, "task", list)),
+        run=_get(fields, "run", str),
+        pid=_get(fields, "pid", int),
+        host=_get(fields, "host", str),
+        versions={key: str(value) for key, value in _get(fields, "versions", dict, {}).items()},
+        training=tuple(_task(item) for item in _get(fields, "training", list, [])),
+        met={
+            _task(item[:2]): str(item[2]) for item in _get(fields, "met", list, []) if len(_list(item)) == 3
+        },
+        progress=_progress(_get(fields, "progress", dict, {})),
+        error=_get(fields, "error", str, "")[:MAX_ERROR],
+        blamed=_task(blamed) if blamed else None,
+        announcements=_get(fields, "announcements", dict, {}),
+    )
+
+
+_RATES = ("steps_per_sec", "loss", "input_wait")
+
+
+def _progress(fields: Mapping[str, Any]) -> Progress:
+    state = _get(fields, "state", str, TaskState.STARTING)
+    if state not in set(TaskState):
+        raise ProtocolError(f"it says that its state is {state[:60]!r}, which is none")
+    step = fields.get("step")
+    return Progress(
+        state=TaskState(state),
+        step=None if step is None else _get(fields, "step", int),
+        waits_for=_get(fields, "waits_for", str, ""),
+        **{name: _number(fields, name) for name in _RATES},
+    )
+
+
+def _number(fields: Mapping[str, Any], name: str) -> float | None:
+    value = fields.get(name)
+    if value is None:
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError) as exc:
+        raise ProtocolError(f"it says that its {name} is {str(value)[:60]!r}, which is no number") from exc
+
+
+def _task_fields(task: Task) -> list[Any]:
+    return [task.type, task.index]
+
+
+def _task(value: Any) -> Task:
+    match value:
+        case [str() as kind, int() as index]:
+            return Task(kind, index)
+    raise ProtocolError(f"it names the task {str(value)[:60]!r}, which is none")
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _get(fields: Mapping[str, Any], name: str, kind: type[_T], default: _T | None = None) -> _T:
+    """Return a field of a message, after checking its type; absent or null: the default."""
+    value = fields.get(name)
+    if value is None and default is not None:
+        return default
+    if not isinstance(value, kind):
+        raise ProtocolError(f"it sends a message whose {name!r} is {str(value)[:60]!r}")
+    return value
