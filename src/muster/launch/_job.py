@@ -145,8 +145,7 @@ class Job:
             now: The time in seconds, by a clock that never goes back.
         """
         actions: list[Action] = []
-        # Ends first: of what had ended when a signal came, the signal is not the cause.
-        for event in sorted(events, key=lambda event: isinstance(event, Received)):
+        for event in sorted(events, key=_rank):
             match event:
                 case Ended(task):
                     self._running.discard(task)
@@ -159,7 +158,7 @@ class Job:
         if self._phase is _Phase.RUNNING:
             if ended.code == 0:
                 return []
-            if ended.task.type == TaskType.EVALUATOR:
+            if ended.task.type == TaskType.EVALUATOR and self._cause() is None:
                 return self._note_evaluator(ended, now)
             self._failed.append(ended)
             self._start_at = None
@@ -211,7 +210,9 @@ class Job:
                 return []
 
     def _advance_running(self, now: float) -> list[Action]:
-        cause = self._cause(training_only=True)
+        cause = self._cause()
+        if cause is not None and cause.task.type == TaskType.EVALUATOR:
+            cause = None  # it ends nothing
         if cause is not None and self._running:
             if cause.code == EXIT_PEER_LOST and self._term_at is None:
                 self._term_at = now + SETTLE_SECS
@@ -277,12 +278,17 @@ class Job:
             code = 128 + self._signal
         return [*actions, Finish(code)]
 
-    def _cause(self, *, training_only: bool = False) -> Ended | None:
-        """Return the first failure that is no consequence of another, or the first consequence, or None."""
-        failed = [e for e in self._failed if not (training_only and e.task.type == TaskType.EVALUATOR)]
-        # A task that trains comes before an evaluator that failed earlier: it is what ended the job.
-        failed.sort(key=lambda e: (e.code == EXIT_PEER_LOST, e.task.type == TaskType.EVALUATOR))
-        return failed[0] if failed else None
+    def _cause(self) -> Ended | None:
+        """Return what made the job fail, if anything did.
+
+        It is the first failure that is no consequence of another, then the first consequence. That of an
+        evaluator counts last, also if it came earlier: it ends nothing.
+        """
+        return min(
+            self._failed,
+            key=lambda ended: (ended.task.type == TaskType.EVALUATOR, ended.code == EXIT_PEER_LOST),
+            default=None,
+        )
 
     def _restart(self) -> str:
         return f"restart {self._restarts - self._restarts_left} of {self._restarts}"
@@ -290,6 +296,19 @@ class Job:
     def _in_order(self, tasks: Iterable[Task]) -> tuple[Task, ...]:
         chosen = set(tasks)
         return tuple(task for task in self._tasks if task in chosen)
+
+
+def _rank(event: Event) -> int:
+    """Return what to look at first of what happened in one moment.
+
+    Training first, because an evaluator is not started again when that has failed; signals last, because they
+    are not the cause of what had ended before.
+    """
+    match event:
+        case Ended(task):
+            return int(task.type == TaskType.EVALUATOR)
+        case Received():
+            return 2
 
 
 def exit_code(code: int) -> int:

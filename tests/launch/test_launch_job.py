@@ -1,0 +1,280 @@
+"""The course of a job, without processes."""
+
+import random
+import signal
+
+import pytest
+
+from muster.cluster import EXIT_PEER_LOST, Task
+from muster.launch._job import (
+    PAUSE_SECS,
+    SETTLE_SECS,
+    Blame,
+    CleanUp,
+    Ended,
+    Finish,
+    Job,
+    Received,
+    Say,
+    Send,
+    Start,
+    describe_end,
+    exit_code,
+)
+
+W0, W1, W2, EV = Task("worker", 0), Task("worker", 1), Task("worker", 2), Task("evaluator", 0)
+GRACE = 4.0
+
+
+class Course:
+    """A job, and what it asked for, without what it said."""
+
+    def __init__(self, *tasks, restarts=0):
+        self.job = Job(tasks, restarts=restarts, grace_secs=GRACE)
+        assert self.job.start() == [Start(tasks, 1)]
+        self.said = []
+
+    def at(self, now, *events):
+        actions = self.job.handle(events, now)
+        self.said += [action.text for action in actions if isinstance(action, Say)]
+        return [action for action in actions if not isinstance(action, Say)]
+
+
+def test_a_job_ends_well_when_every_task_has():
+    job = Course(W0, W1, EV)
+    assert job.at(1, Ended(W0, 0)) == []
+    assert job.at(2, Ended(W1, 0)) == []
+    assert job.job.deadline is None
+    assert job.at(50, Ended(EV, 0)) == [CleanUp(), Finish(0)]
+
+
+def test_the_first_failure_ends_the_others_and_is_the_cause():
+    job = Course(W0, W1, EV)
+    assert job.at(1, Ended(W1, 3)) == [Send((W0, EV), signal.SIGTERM)]
+    assert job.at(2, Ended(W0, -signal.SIGTERM)) == []
+    assert job.at(3, Ended(EV, 143)) == [CleanUp(), Blame(W1, 3), Finish(3)]
+
+
+def test_who_does_not_end_in_time_is_killed():
+    job = Course(W0, W1)
+    job.at(1, Ended(W1, 1))
+    assert job.job.deadline == 1 + GRACE
+    assert job.at(1 + GRACE - 0.1) == []
+    assert job.at(1 + GRACE) == [Send((W0,), signal.SIGKILL)]
+    assert job.job.deadline is None
+    assert job.at(6, Ended(W0, -signal.SIGKILL)) == [CleanUp(), Blame(W1, 1), Finish(1)]
+
+
+def test_who_lost_a_peer_is_no_cause():
+    job = Course(W0, W1, W2)
+    assert job.at(1, Ended(W0, EXIT_PEER_LOST)) == []
+    assert job.at(1.5, Ended(W1, -signal.SIGSEGV)) == [Send((W2,), signal.SIGTERM)]
+    assert job.at(2, Ended(W2, EXIT_PEER_LOST)) == [CleanUp(), Blame(W1, -signal.SIGSEGV), Finish(139)]
+    assert job.said == ["worker 0 and worker 2 ended because of that."]
+
+
+def test_the_lost_peer_has_a_moment_to_show_why_then_is_told_to_end():
+    job = Course(W0, W1)
+    assert job.at(1, Ended(W0, EXIT_PEER_LOST)) == []
+    assert job.job.deadline == 1 + SETTLE_SECS
+    assert job.at(1 + SETTLE_SECS) == [Send((W1,), signal.SIGTERM)]
+    assert job.at(1 + SETTLE_SECS + GRACE) == [Send((W1,), signal.SIGKILL)]
+    assert job.at(9, Ended(W1, -signal.SIGKILL)) == [
+        CleanUp(),
+        Blame(W0, EXIT_PEER_LOST),
+        Finish(EXIT_PEER_LOST),
+    ]
+
+
+def test_a_cause_that_shows_only_after_sigterm_is_found():
+    job = Course(W0, W1)
+    job.at(1, Ended(W0, EXIT_PEER_LOST))
+    job.at(1 + SETTLE_SECS)
+    assert job.at(5, Ended(W1, 1)) == [CleanUp(), Blame(W1, 1), Finish(1)]
+
+
+def test_cause_and_consequence_seen_at_once():
+    job = Course(W0, W1)
+    actions = job.at(1, Ended(W0, EXIT_PEER_LOST), Ended(W1, 2))
+    assert actions == [CleanUp(), Blame(W1, 2), Finish(2)]
+
+
+@pytest.mark.parametrize(
+    ("number", "passed_on"),
+    [
+        (signal.SIGINT, signal.SIGINT),
+        (signal.SIGTERM, signal.SIGTERM),
+        (signal.SIGHUP, signal.SIGTERM),
+    ],
+)
+def test_a_signal_is_passed_on_once_and_is_the_exit_code(number, passed_on):
+    job = Course(W0, W1, restarts=5)
+    assert job.at(1, Received(number)) == [Send((W0, W1), passed_on)]
+    assert job.at(2, Ended(W0, 0)) == []
+    assert job.at(3, Ended(W1, -passed_on)) == [CleanUp(), Finish(128 + number)]
+
+
+def test_a_second_ctrl_c_kills_at_once():
+    job = Course(W0, W1)
+    job.at(1, Received(signal.SIGINT))
+    assert job.at(1.1, Received(signal.SIGINT)) == [Send((W0, W1), signal.SIGKILL)]
+    assert job.at(1.2, Ended(W0, -9), Ended(W1, -9)) == [CleanUp(), Finish(130)]
+
+
+def test_a_repeated_sigterm_means_nothing_new():
+    job = Course(W0)
+    assert job.at(1, Received(signal.SIGTERM), Received(signal.SIGTERM)) == [Send((W0,), signal.SIGTERM)]
+    assert job.at(1.1, Received(signal.SIGTERM)) == []
+    assert job.job.deadline == 1 + GRACE
+
+
+def test_a_task_that_fails_to_save_after_ctrl_c_is_told():
+    job = Course(W0, W1)
+    job.at(1, Received(signal.SIGINT))
+    job.at(2, Ended(W1, EXIT_PEER_LOST))
+    assert job.at(3, Ended(W0, 1)) == [CleanUp(), Blame(W0, 1), Finish(1)]
+
+
+def test_losing_a_peer_that_ctrl_c_ended_is_no_failure():
+    job = Course(W0, W1)
+    job.at(1, Received(signal.SIGINT))
+    job.at(2, Ended(W0, -signal.SIGINT))
+    assert job.at(3, Ended(W1, EXIT_PEER_LOST))[-1] == Finish(130)
+
+
+def test_the_whole_job_is_started_again_until_the_restarts_are_used_up():
+    job = Course(W0, W1, restarts=1)
+    job.at(1, Ended(W1, -signal.SIGKILL))
+    assert job.at(2, Ended(W0, EXIT_PEER_LOST)) == [CleanUp(), Blame(W1, -signal.SIGKILL)]
+    assert job.job.deadline == 2 + PAUSE_SECS
+    assert job.at(2 + PAUSE_SECS / 2) == []
+    assert job.at(2 + PAUSE_SECS) == [Start((W0, W1), 2)]
+    assert any("restart 1 of 1" in text for text in job.said)
+    job.at(4, Ended(W1, 1))
+    assert job.at(5, Ended(W0, 0)) == [CleanUp(), Blame(W1, 1), Finish(1)]
+
+
+def test_a_restarted_job_that_ends_well_has_ended_well():
+    job = Course(W0, restarts=1)
+    job.at(1, Ended(W0, 1))
+    job.at(1 + PAUSE_SECS)
+    assert job.at(3, Ended(W0, 0)) == [CleanUp(), Finish(0)]
+
+
+def test_ctrl_c_while_a_restart_is_near_ends_the_job():
+    job = Course(W0, restarts=1)
+    job.at(1, Ended(W0, 1))
+    assert job.at(1.1, Received(signal.SIGINT)) == [Finish(130)]
+
+
+def test_ctrl_c_while_a_failed_job_ends_forbids_the_restart_and_the_next_kills():
+    job = Course(W0, W1, restarts=1)
+    job.at(1, Ended(W0, 1))
+    assert job.at(1.1, Received(signal.SIGINT)) == []
+    assert job.at(1.2, Received(signal.SIGINT)) == [Send((W1,), signal.SIGKILL)]
+    assert job.at(1.3, Ended(W1, -9)) == [CleanUp(), Blame(W0, 1), Finish(1)]
+
+
+def test_an_evaluator_that_fails_does_not_end_training_but_the_job_has_failed():
+    job = Course(W0, EV)
+    assert job.at(1, Ended(EV, 2)) == [Blame(EV, 2)]
+    assert job.at(50, Ended(W0, 0)) == [CleanUp(), Blame(EV, 2), Finish(2)]
+
+
+def test_an_evaluator_is_started_again_alone():
+    job = Course(W0, EV, restarts=1)
+    assert job.at(1, Ended(EV, 2)) == [Blame(EV, 2)]
+    assert job.at(1 + PAUSE_SECS) == [Start((EV,), 1)]
+    assert job.at(3, Ended(EV, 2)) == [Blame(EV, 2)]
+    assert job.at(4, Ended(W0, 0)) == [CleanUp(), Blame(EV, 2), Finish(2)]
+
+
+def test_an_evaluator_is_started_again_also_after_training():
+    job = Course(W0, EV, restarts=1)
+    job.at(1, Ended(W0, 0))
+    job.at(2, Ended(EV, 2))
+    assert job.at(2 + PAUSE_SECS) == [Start((EV,), 1)]
+    assert job.at(4, Ended(EV, 0)) == [CleanUp(), Finish(0)]
+
+
+def test_ctrl_c_while_only_the_evaluators_restart_is_awaited():
+    job = Course(W0, EV, restarts=1)
+    job.at(1, Ended(W0, 0))
+    job.at(2, Ended(EV, 2))
+    assert job.at(2.1, Received(signal.SIGINT)) == [CleanUp(), Finish(130)]
+
+
+def test_a_failed_training_task_is_blamed_before_an_evaluator_that_failed_earlier():
+    job = Course(W0, W1, EV)
+    job.at(1, Ended(EV, 2))
+    job.at(2, Ended(W0, 3))
+    assert job.at(3, Ended(W1, 143)) == [CleanUp(), Blame(W0, 3), Finish(3)]
+
+
+def test_an_evaluator_that_fails_when_training_has_is_not_started_again():
+    job = Course(W0, W1, EV, restarts=1)
+    assert job.at(1, Ended(EV, 1), Ended(W0, EXIT_PEER_LOST)) == []
+    assert job.job.deadline == 1 + SETTLE_SECS
+    assert job.at(2, Ended(W1, 0)) == [CleanUp(), Blame(W0, EXIT_PEER_LOST)]
+    assert job.at(2 + PAUSE_SECS) == [Start((W0, W1, EV), 2)]
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_any_course_comes_to_an_end_and_never_acts_on_who_is_gone(seed):
+    chance = random.Random(seed)
+    tasks = (W0, W1, EV)
+    job = Job(tasks, restarts=chance.randrange(3), grace_secs=GRACE)
+    running, killed, now, signalled = set(), set(), 0.0, False
+    actions = job.start()
+    for _ in range(200):
+        for action in actions:
+            match action:
+                case Start(started, _):
+                    assert not running & set(started)
+                    running |= set(started)
+                    killed -= set(started)
+                case Send(to, number):
+                    assert set(to) <= running
+                    if number == signal.SIGKILL:
+                        killed |= set(to)
+                case CleanUp():
+                    assert not running
+                case Finish(code):
+                    assert not running
+                    assert action is actions[-1]
+                    assert signalled or code in (0, 1, 134, EXIT_PEER_LOST)
+                    return
+        events = []
+        for task in sorted(running, key=str):
+            if task in killed:
+                events.append(Ended(task, -signal.SIGKILL))
+            elif chance.random() < 0.2:
+                codes = [0, 0, 1, EXIT_PEER_LOST, -signal.SIGABRT, -signal.SIGTERM, -signal.SIGINT]
+                events.append(Ended(task, chance.choice(codes[:5] if not signalled else codes)))
+        running -= {event.task for event in events}
+        if chance.random() < 0.02:
+            events.append(Received(chance.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP])))
+            signalled = True
+        deadline = job.deadline
+        if not events and deadline is not None:
+            assert deadline > now
+            now = deadline
+        else:
+            now += chance.random()
+        actions = job.handle(events, now)
+    pytest.fail("the job never ends")
+
+
+@pytest.mark.parametrize(
+    ("code", "shell", "text"),
+    [
+        (0, 0, "exit code 0"),
+        (7, 7, "exit code 7"),
+        (-15, 143, "killed by SIGTERM"),
+        (-9, 137, "killed by SIGKILL, by someone or because memory ran out"),
+        (-40, 168, "killed by signal 40"),
+    ],
+)
+def test_how_a_process_ended(code, shell, text):
+    assert exit_code(code) == shell
+    assert describe_end(code) == text

@@ -1,0 +1,168 @@
+"""What each task of a local job is given."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster._errors import ClusterError
+from muster.cluster import TFConfig
+from muster.launch._machine import Machine, _gpus, this_machine
+from muster.launch._plan import JobShape, plan_job, split_cores
+
+FOUR = Machine(cores=((0, 4), (1, 5), (2, 6), (3, 7)))
+
+
+def plan(shape, machine=FOUR, environ=()):
+    addresses = {task: f"127.0.0.1:{1000 + number}" for number, task in enumerate(shape.tasks)}
+    plans = plan_job(shape, machine, addresses=addresses, job_id="j", environ=dict(environ))
+    return {str(each.task): each for each in plans}
+
+
+def gpus(plans):
+    return {name: each.environment.get("CUDA_VISIBLE_DEVICES") for name, each in plans.items()}
+
+
+def test_every_task_is_told_the_same_cluster_and_its_own_place():
+    plans = plan(JobShape(workers=2, chief=True, evaluator=True))
+    configs = {name: TFConfig.parse(each.environment["TF_CONFIG"]) for name, each in plans.items()}
+    assert list(configs) == ["chief 0", "worker 0", "worker 1", "evaluator 0"]
+    assert [str(config.task) for config in configs.values()] == list(configs)
+    for config in configs.values():
+        assert config.cluster.as_dict() == {
+            "chief": ["127.0.0.1:1000"],
+            "worker": ["127.0.0.1:1001", "127.0.0.1:1002"],
+        }
+    assert plans["evaluator 0"].address == "127.0.0.1:1003"
+    assert {each.environment["MUSTER_JOB_ID"] for each in plans.values()} == {"j"}
+
+
+def test_a_chief_may_train_without_workers():
+    plans = plan(JobShape(workers=0, chief=True))
+    assert json.loads(plans["chief 0"].environment["TF_CONFIG"])["cluster"] == {"chief": ["127.0.0.1:1000"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"workers": 0}, "at least one task that trains, given: 0 workers"),
+        ({"workers": -1, "chief": True}, "given: -1 workers and a chief"),
+        ({"devices_per_worker": 0}, "at least 1 device, given: 0"),
+    ],
+)
+def test_a_shape_that_cannot_train_is_refused(arguments, told):
+    with pytest.raises(ClusterError, match=told):
+        JobShape(**arguments)
+
+
+def test_workers_get_whole_physical_cores_and_the_evaluator_all():
+    plans = plan(JobShape(workers=2, evaluator=True))
+    assert plans["worker 0"].cores == (0, 1, 4, 5)
+    assert plans["worker 1"].cores == (2, 3, 6, 7)
+    assert plans["evaluator 0"].cores is None
+    assert plans["worker 0"].environment["OMP_NUM_THREADS"] == "4"
+    assert "OMP_NUM_THREADS" not in plans["evaluator 0"].environment
+
+
+def test_a_task_that_trains_alone_has_the_machine():
+    alone = plan(JobShape(evaluator=True))["worker 0"]
+    assert alone.cores is None
+    assert "OMP_NUM_THREADS" not in alone.environment
+
+
+def test_a_thread_count_that_the_user_has_set_stays():
+    environment = plan(JobShape(workers=2), environ={"OMP_NUM_THREADS": "7"})["worker 0"].environment
+    assert "OMP_NUM_THREADS" not in environment
+    assert environment["MKL_NUM_THREADS"] == "4"
+
+
+@given(
+    cores=st.lists(st.integers(1, 2), min_size=1, max_size=20),
+    parts=st.integers(1, 12),
+)
+def test_shares_of_cores_are_disjoint_and_nearly_equal(cores, parts):
+    numbers = iter(range(100))
+    machine = [tuple(next(numbers) for _ in range(size)) for size in cores]
+    shares = split_cores(machine, parts)
+    assert len(shares) == parts
+    assert all(shares)
+    given = [processor for share in shares for processor in share]
+    everything = [processor for core in machine for processor in core]
+    if parts <= len(machine):
+        assert sorted(given) == everything
+        for core in machine:
+            assert sum(bool(set(core) & set(share)) for share in shares) == 1
+        sizes = [sum(core[0] in share for core in machine) for share in shares]
+        assert max(sizes) - min(sizes) <= 1
+    elif parts <= len(everything):
+        assert sorted(given) == everything
+    else:
+        used = [given.count(processor) for processor in everything]
+        assert max(used) - min(used) <= 1
+
+
+def test_virtual_devices_are_added_to_the_flags_of_those_that_train():
+    plans = plan(
+        JobShape(workers=1, evaluator=True, devices_per_worker=3), environ={"XLA_FLAGS": "--xla_a=1"}
+    )
+    assert plans["worker 0"].environment["XLA_FLAGS"] == (
+        "--xla_a=1 --xla_force_host_platform_device_count=3"
+    )
+    assert "XLA_FLAGS" not in plans["evaluator 0"].environment
+
+
+def test_gpus_are_shared_out_equally_and_one_that_is_left_evaluates():
+    shape = JobShape(workers=2, evaluator=True)
+    machine = Machine(cores=((0,),), gpus=("a", "b", "c", "d", "e"))
+    assert gpus(plan(shape, machine)) == {"worker 0": "a,b", "worker 1": "c,d", "evaluator 0": "e"}
+    assert "JAX_PLATFORMS" not in plan(shape, machine)["evaluator 0"].environment
+
+
+def test_an_evaluator_without_a_gpu_uses_the_cpu():
+    machine = Machine(cores=((0,),), gpus=("0", "1"))
+    evaluator = plan(JobShape(workers=2, evaluator=True), machine)["evaluator 0"]
+    assert evaluator.environment["JAX_PLATFORMS"] == "cpu"
+
+
+def test_devices_per_worker_means_gpus_where_there_are_any():
+    machine = Machine(cores=((0,),), gpus=("0", "1", "2", "3"))
+    plans = plan(JobShape(workers=2, devices_per_worker=1), machine)
+    assert gpus(plans) == {"worker 0": "0", "worker 1": "1"}
+    assert "XLA_FLAGS" not in plans["worker 0"].environment
+
+
+@pytest.mark.parametrize(
+    ("shape", "told"),
+    [
+        (JobShape(workers=3), "3 training tasks need 3 GPUs, but there are 2"),
+        (JobShape(workers=2, devices_per_worker=2), "2 training tasks need 4 GPUs, but there are 2"),
+    ],
+)
+def test_too_few_gpus_are_an_error(shape, told):
+    with pytest.raises(ClusterError, match=told):
+        plan(shape, Machine(cores=((0,),), gpus=("0", "1")))
+
+
+@pytest.mark.parametrize(
+    ("environ", "found"),
+    [
+        ({}, ("0", "1")),
+        ({"CUDA_VISIBLE_DEVICES": "3, GPU-7"}, ("3", "GPU-7")),
+        ({"CUDA_VISIBLE_DEVICES": ""}, ()),
+        ({"CUDA_VISIBLE_DEVICES": "2,-1,0"}, ("2",)),
+        ({"JAX_PLATFORMS": "cpu"}, ()),
+        ({"JAX_PLATFORMS": "cuda,cpu"}, ("0", "1")),
+    ],
+)
+def test_gpus_are_found_and_the_users_choice_is_obeyed(environ, found, tmp_path):
+    for name in ("nvidia0", "nvidia5", "nvidiactl", "nvidia-uvm"):
+        (tmp_path / name).touch()
+    assert _gpus(environ, tmp_path) == found
+
+
+def test_this_machine_has_the_cores_that_this_process_may_use():
+    import os
+
+    cores = this_machine({}).cores
+    assert sorted(core for group in cores for core in group) == sorted(os.sched_getaffinity(0))
