@@ -1,0 +1,391 @@
+"""``muster run`` with real processes: tiny programs that import nothing heavy."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from muster.cluster import EXIT_PEER_LOST
+
+CHILD = Path(__file__).with_name("launch_child.py")
+DEADLINE = 30.0
+MARK = "MUSTER_LAUNCH_TEST"
+
+
+class Launched:
+    """A running ``muster run``, its output read line by line."""
+
+    def __init__(self, tmp_path, options, deeds, environ=None):
+        self.log_dir = tmp_path / "logs"
+        self.mark = f"{MARK}={tmp_path}"
+        self.lines = []
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "muster", "run", "--log-dir", self.log_dir, *options, CHILD, *deeds],
+            env={**_clean_environment(), **(environ or {}), MARK: str(tmp_path)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="surrogateescape",
+        )
+
+    def read_until(self, *texts):
+        """Read lines until each text has been seen in one."""
+        missing = set(texts)
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip("\n"))
+            missing -= {text for text in missing if text in line}
+            if not missing:
+                return
+        pytest.fail(f"never said: {missing}\n{self.text}")
+
+    def end(self, timeout=DEADLINE):
+        """Wait for the end, and return the exit code."""
+        output, _ = self.process.communicate(timeout=timeout)
+        self.lines += output.splitlines()
+        return self.process.returncode
+
+    @property
+    def text(self):
+        return "\n".join(self.lines)
+
+    def left(self):
+        """Return what still runs of all that was started for this test, the launcher and keeper too."""
+        found = {}
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if self.mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
+                    found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except OSError:
+                continue
+        return found
+
+
+def _clean_environment():
+    dropped = {"TF_CONFIG", "XLA_FLAGS", "OMP_NUM_THREADS", "MUSTER_JOB_ID", "MUSTER_LISTEN_FD"}
+    return {name: value for name, value in os.environ.items() if name not in dropped}
+
+
+def wait_until(condition, timeout=DEADLINE):
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, "the condition was never met"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def launch(tmp_path):
+    """Start ``muster run OPTIONS child DEEDS``; what is left at the end is a failure."""
+    started = []
+
+    def start(*deeds, options=(), **more):
+        started.append(Launched(tmp_path, options, deeds, **more))
+        return started[-1]
+
+    yield start
+    left = {}
+    for job in started:
+        if job.process.poll() is None:
+            job.process.kill()
+            job.end()
+            wait_until(lambda job=job: not job.left())
+            pytest.fail(f"the job did not end:\n{job.text}")
+        left |= job.left()
+        job.process.stdout.close()
+    for process in left:
+        os.kill(process, signal.SIGKILL)
+    assert not left, f"left running: {left}"
+
+
+def test_all_end_well(launch):
+    job = launch("worker0=write:1", options=["--workers", "2", "--chief", "--evaluator"])
+    assert job.end() == 0
+    assert job.text == "worker 0    | write 0 end"
+    logs = {path.name: path.read_text().splitlines() for path in job.log_dir.iterdir()}
+    assert sorted(logs) == ["chief-0.log", "evaluator-0.log", "worker-0.log", "worker-1.log"]
+    assert re.fullmatch(
+        r"=== [\d: -]+ worker 0 of job \w+-1: .*launch_child.py worker0=write:1", logs["worker-0.log"][0]
+    )
+    assert logs["worker-0.log"][1:] == ["write 0 end"]
+
+
+def test_what_a_task_is_given(launch):
+    job = launch(
+        "worker0=show",
+        "worker1=show",
+        options=["--workers", "2", "--devices-per-worker", "3"],
+        environ={"XLA_FLAGS": "--xla_cpu_enable_fast_math=false", "JAX_PLATFORMS": "cpu"},
+    )
+    assert job.end() == 0
+    first, second = (json.loads(line.partition(" | ")[2]) for line in sorted(job.lines))
+    assert first["XLA_FLAGS"] == "--xla_cpu_enable_fast_math=false --xla_force_host_platform_device_count=3"
+    assert first["MUSTER_JOB_ID"] == second["MUSTER_JOB_ID"]
+    assert (first["name"], first["argv0"]) == ("__main__", str(CHILD))
+    mine = os.sched_getaffinity(0)
+    assert first["cores"]
+    assert set(first["cores"]) | set(second["cores"]) <= mine
+    if len(mine) > 1:
+        assert not set(first["cores"]) & set(second["cores"])
+        assert first["OMP_NUM_THREADS"] == str(len(first["cores"]))
+    assert json.loads(second["TF_CONFIG"])["task"] == {"type": "worker", "index": 1}
+
+
+def test_a_task_has_its_port_from_the_first_moment(launch):
+    # Worker 0 calls at once; worker 1 accepts on the socket that it inherited.
+    job = launch("worker0=call:1", "worker1=accept", options=["--workers", "2"])
+    assert job.end() == 0
+    assert "worker 1 | heard hello" in job.lines
+
+
+def test_lines_of_tasks_are_never_mixed(launch):
+    job = launch(*(f"worker{i}=write:500" for i in range(4)), options=["--workers", "4"])
+    assert job.end() == 0
+    for i in range(4):
+        mine = [line for line in job.lines if line.startswith(f"worker {i} | ")]
+        assert mine == [f"worker {i} | write {number} end" for number in range(500)]
+    assert len(job.lines) == 2000
+
+
+def test_odd_output_is_shown_as_lines(launch):
+    job = launch("worker0=bytes")
+    assert job.end() == 0
+    assert job.lines == [
+        "worker 0 | caf\u00e9 \ufffd\x1b[31mred\x1b[0m",
+        "worker 0 | progress 100%",
+        "worker 0 | no end",
+    ]
+
+
+def test_a_failure_ends_the_job_and_is_named_with_its_last_lines(launch):
+    job = launch("worker0=save", "worker1=raise:out of cheese", options=["--workers", "2"])
+    assert job.end() == 1
+    assert "muster   | worker 1 failed: exit code 1. Its last lines:" in job.lines
+    assert "muster   | RuntimeError: out of cheese" in job.lines
+    assert job.lines[-1] == f"muster   | Logs: {job.log_dir}"
+    # Plain Python: the traceback starts in the user's file.
+    assert re.search(r'worker 1 \|   File ".*launch_child.py", line \d+, in <module>', job.text)
+    assert "runpy" not in job.text
+
+
+def test_a_task_killed_by_a_signal_is_named(launch):
+    job = launch("worker0=sleep", f"worker1=kill:{signal.SIGKILL:d}", options=["--workers", "2"])
+    assert job.end() == 137
+    assert "worker 1 failed: killed by SIGKILL" in job.text
+
+
+def test_a_task_that_lost_its_peer_is_not_the_cause(launch):
+    job = launch("worker0=savefail", f"worker1=exit:{EXIT_PEER_LOST}", options=["--workers", "2"])
+    assert job.end() == 1
+    assert "worker 0 failed: exit code 1" in job.text
+    assert "muster   | worker 1 ended because of that." in job.lines
+
+
+def test_a_task_that_ignores_sigterm_is_killed_after_the_grace_time(launch):
+    job = launch("worker0=stubborn", "worker1=accept", options=["--workers", "2", "--grace-secs", "0.5"])
+    job.read_until("worker 0 | ready", "worker 1 | ready")
+    started = time.monotonic()
+    job.process.send_signal(signal.SIGTERM)
+    assert job.end() == 143
+    assert 0.5 <= time.monotonic() - started < 5
+    assert "muster   | Killing worker 0." in job.lines
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_is_passed_on_and_tasks_save(launch, number):
+    job = launch(
+        "worker0=save", "worker1=save", "evaluator0=sleep", options=["--workers", "2", "--evaluator"]
+    )
+    job.read_until("worker 0    | ready", "worker 1    | ready", "evaluator 0 | ready")
+    started = time.monotonic()
+    job.process.send_signal(number)
+    assert job.end() == 128 + number
+    assert time.monotonic() - started < 5
+    passed_on = "SIGINT" if number == signal.SIGINT else "SIGTERM"
+    for worker in (0, 1):
+        assert f"worker {worker}    | saved after {passed_on}" in job.lines
+    assert "failed" not in job.text
+
+
+def test_a_second_ctrl_c_kills_at_once(launch):
+    job = launch("worker0=stubborn", options=["--grace-secs", "60"])
+    job.read_until("ready")
+    job.process.send_signal(signal.SIGINT)
+    job.read_until("may save and end")
+    job.process.send_signal(signal.SIGINT)
+    assert job.end(timeout=5) == 130
+
+
+def test_no_restart_after_ctrl_c(launch):
+    job = launch("worker0=savefail", options=["--restarts", "3"])
+    job.read_until("ready")
+    job.process.send_signal(signal.SIGINT)
+    assert job.end() == 1
+    assert "RuntimeError: disk full" in job.text
+    assert "again," not in job.text
+
+
+def test_the_job_is_started_again_with_new_ports_and_another_id(launch, tmp_path):
+    job = launch(
+        f"worker0=once:{tmp_path / 'marker'}", "worker1=save", "worker0=show",
+        options=["--workers", "2", "--restarts", "2"],
+    )  # fmt: skip
+    job.read_until("restart 1 of 2", "worker 0 | {")
+    job.process.send_signal(signal.SIGTERM)
+    assert job.end() == 143
+    assert "worker 0 failed: exit code 9. It has written nothing." in job.text
+    log = (job.log_dir / "worker-1.log").read_text()
+    ids = re.findall(r"=== .* worker 1 of job (\w+)-(\d):", log)
+    assert [attempt for _, attempt in ids] == ["1", "2"]
+    assert len({name for name, _ in ids}) == 1
+
+
+def test_a_job_that_ends_well_after_a_restart_has_ended_well(launch, tmp_path):
+    job = launch(f"worker0=once:{tmp_path / 'marker'}", options=["--restarts", "1"])
+    assert job.end() == 0
+
+
+def test_restarts_are_used_up(launch):
+    job = launch("worker0=exit:4", options=["--restarts", "1"])
+    assert job.end() == 4
+    assert job.text.count("worker 0 failed: exit code 4") == 2
+
+
+def test_an_evaluator_is_started_again_alone_at_its_old_place(launch, tmp_path):
+    job = launch(
+        "worker0=save", f"evaluator0=once:{tmp_path / 'marker'}", "evaluator0=show",
+        options=["--evaluator", "--restarts", "1"],
+    )  # fmt: skip
+    job.read_until("worker 0    | ready", "Starting evaluator 0 again", "evaluator 0 | {")
+    told = json.loads(job.lines[-1].partition(" | ")[2])
+    worker = re.search(r"of job (\S+):", (job.log_dir / "worker-0.log").read_text())[1]
+    assert told["MUSTER_JOB_ID"] == worker
+    job.process.send_signal(signal.SIGTERM)
+    assert job.end() == 143
+
+
+@pytest.mark.parametrize("how", ["leave", "stay"])
+def test_what_a_task_has_started_ends_with_the_job(launch, how):
+    job = launch(f"worker0=family:{how}", "worker1=accept", options=["--workers", "2"])
+    job.read_until("worker 0 | ready", "worker 1 | ready")
+    job.process.send_signal(signal.SIGTERM)
+    assert job.end() == 143
+
+
+def test_nothing_outlives_a_launcher_that_is_killed(launch):
+    job = launch(
+        "worker0=family:stay", "worker1=save", "evaluator0=stubborn",
+        options=["--workers", "2", "--evaluator", "--grace-secs", "0.5"],
+    )  # fmt: skip
+    job.read_until("worker 0    | ready", "worker 1    | ready", "evaluator 0 | ready")
+    assert len(job.left()) == 7  # launcher, keeper, three tasks, two grandchildren
+    job.process.kill()
+    assert job.end() == -signal.SIGKILL
+    wait_until(lambda: not job.left(), timeout=10)
+    assert "saved after SIGTERM" in (job.log_dir / "worker-1.log").read_text()
+
+
+def test_tasks_end_with_the_launcher_also_when_the_keeper_was_killed(launch):
+    job = launch("worker0=sleep", "worker1=save", options=["--workers", "2"])
+    job.read_until("worker 0 | ready", "worker 1 | ready")
+    (keeper,) = [process for process, command in job.left().items() if "_keeper.py" in command]
+    os.kill(keeper, signal.SIGKILL)
+    job.process.kill()
+    job.end()
+    wait_until(lambda: not job.left(), timeout=10)
+
+
+def test_a_job_goes_on_when_the_keeper_was_killed(launch):
+    job = launch("worker0=save")
+    job.read_until("ready")
+    (keeper,) = [process for process, command in job.left().items() if "_keeper.py" in command]
+    os.kill(keeper, signal.SIGKILL)
+    job.process.send_signal(signal.SIGTERM)
+    assert job.end() == 143
+    assert "worker 0 | saved after SIGTERM" in job.lines
+
+
+def test_a_reader_that_leaves_does_not_end_the_job(launch):
+    job = launch("worker0=accept", "worker1=write:1", options=["--workers", "2"])
+    job.read_until("worker 0 | ready", "write 0")
+    address = json.loads(_environment_of(job, "worker0")["TF_CONFIG"])["cluster"]["worker"][0]
+    job.process.stdout.close()
+    import socket
+
+    host, port = address.split(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(b"you")
+    assert job.process.wait(DEADLINE) == 0
+    assert "heard you" in (job.log_dir / "worker-0.log").read_text()
+
+
+def _environment_of(job, role):
+    for process in job.left():
+        entries = Path(f"/proc/{process}/environ").read_bytes().decode().split("\0")
+        environment = dict(entry.split("=", 1) for entry in entries if entry)
+        task = json.loads(environment.get("TF_CONFIG", "{}")).get("task", {})
+        if f"{task.get('type')}{task.get('index')}" == role:
+            return environment
+    return pytest.fail(f"no {role}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "told"),
+    [
+        (["nowhere.py"], {}, "there is no nowhere.py in "),
+        (["--workers", "0", CHILD], {}, "at least one task that trains"),
+        (["--workers", "-1", CHILD], {}, "argument --workers: must be 0 or more, given: -1"),
+        (["--workers", "two", CHILD], {}, "must be a whole number, given: 'two'"),
+        (["--devices-per-worker", "0", CHILD], {}, "must be 1 or more, given: 0"),
+        (["--grace-secs", "-1", CHILD], {}, "must be a number of seconds, 0 or more, given: '-1'"),
+        ([CHILD], {"TF_CONFIG": "{}"}, "TF_CONFIG is set"),
+        ([], {}, "the following arguments are required: SCRIPT"),
+    ],
+)
+def test_bad_usage_is_told(arguments, environ, told):
+    done = subprocess.run(
+        [sys.executable, "-m", "muster", "run", *arguments],
+        env={**_clean_environment(), **environ},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_log_folder_that_cannot_be_written_is_told(tmp_path):
+    (tmp_path / "file").touch()
+    done = subprocess.run(
+        [sys.executable, "-m", "muster", "run", "--log-dir", tmp_path / "file", CHILD],
+        env=_clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "File exists" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("deed", "kept"), [("exit:0", False), ("exit:3", True)])
+def test_the_temporary_folder_stays_only_after_a_failure(deed, kept, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "muster", "run", CHILD, f"worker0={deed}"],
+        env={**_clean_environment(), "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+    folders = list(tmp_path.iterdir())
+    assert len(folders) == kept
+    assert [f"Logs: {folder}" in done.stderr for folder in folders] == [True] * kept
+    assert "worker 0 | about to end" in done.stdout.splitlines()
