@@ -79,6 +79,17 @@ def act(what, value):
             sys.stdout.buffer.write(
                 b"caf\xc3\xa9 \xff\x1b[31mred\x1b[0m\x07\nprogress 1%\rprogress 100%\r\nno end"
             )
+        case "train":
+            # What a training task says of itself, until it is told to end.
+            from muster.cluster import Roster, TFConfig
+
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+            config = TFConfig.from_environ(os.environ)
+            with Roster.from_environ(os.environ, config.cluster, config.task) as roster:
+                roster.report(
+                    state="training", step=int(value), steps_per_sec=12.34, loss=0.5, input_wait=0.07
+                )
+                signal.sigwait({signal.SIGTERM})
         case "show":
             wanted = ("MUSTER_JOB_ID", "XLA_FLAGS", "OMP_NUM_THREADS", "TF_CONFIG")
             told = {name: os.environ.get(name) for name in wanted}

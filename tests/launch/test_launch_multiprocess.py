@@ -1,11 +1,15 @@
 """``muster run`` with real processes: tiny programs that import nothing heavy."""
 
+import fcntl
 import json
 import os
 import re
 import signal
+import socket
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -314,13 +318,47 @@ def test_a_reader_that_leaves_does_not_end_the_job(launch):
     job.read_until("worker 0 | ready", "write 0")
     address = json.loads(_environment_of(job, "worker0")["TF_CONFIG"])["cluster"]["worker"][0]
     job.process.stdout.close()
-    import socket
-
     host, port = address.split(":")
     with socket.create_connection((host, int(port))) as connection:
         connection.sendall(b"you")
     assert job.process.wait(DEADLINE) == 0
     assert "heard you" in (job.log_dir / "worker-0.log").read_text()
+
+
+def test_a_terminal_shows_a_line_a_task_below_the_output(tmp_path):
+    control, terminal = os.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+    environment = {**_clean_environment(), "TERM": "xterm", "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "muster", "run", "--evaluator", CHILD, "worker0=train:1234"]
+    with subprocess.Popen(
+        [*command, "evaluator0=exit:3"], env=environment, stdin=terminal, stdout=terminal, stderr=terminal
+    ) as launcher:
+        os.close(terminal)
+        shown, told = "", False
+        for piece in iter(lambda: _read(control), b""):
+            shown += piece.decode()
+            if not told and re.search(r"1234 +12\.3 +0\.5 +7% +training", _without_styles(shown)):
+                launcher.send_signal(signal.SIGTERM)
+                told = True
+        assert launcher.wait(DEADLINE) == 3
+    os.close(control)
+    shown = _without_styles(shown)
+    assert re.search(r"task +step +steps/s +loss +input wait +state", shown)
+    assert re.search(r"worker 0 +- +- +- +- +running", shown)
+    assert "evaluator 0 | about to end" in shown
+    assert re.search(r"evaluator 0 +- +- +- +- +exit code 3", shown)
+    assert "muster      | evaluator 0 failed: exit code 3. Its last lines:" in shown
+
+
+def _read(control):
+    try:
+        return os.read(control, 1 << 16)
+    except OSError:  # the other end was closed
+        return b""
+
+
+def _without_styles(text):
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
 
 
 def _environment_of(job, role):
