@@ -35,7 +35,8 @@ class Launched:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            errors="surrogateescape",
+            # A shell's background jobs ignore Ctrl-C, and so would the launcher.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def read_until(self, *texts):
