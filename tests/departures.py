@@ -326,6 +326,14 @@ _RUNS = {
     "exporter_final_when_stopped_early": Departure(_EXPORTERS, None),
 }
 
+_PACKS = {
+    "options/timeout_negative_not_validated": _error(
+        "ValueError",
+        "Argument `timeout_seconds` must be >=0, Received -3.5.",
+        "A timeout below zero cannot be meant.",
+    ),
+}
+
 DEPARTURES: dict[str, Departure] = {
     f"{file}/{name}": departure
     for file, family in (
@@ -333,6 +341,7 @@ DEPARTURES: dict[str, Departure] = {
         ("specs", _SPECS),
         ("cluster_resolvers", _CLUSTER_RESOLVERS),
         ("train_and_evaluate_local", _RUNS),
+        ("communication_packs", _PACKS),
     )
     for name, departure in family.items()
 }

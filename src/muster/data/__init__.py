@@ -9,6 +9,7 @@ from ._dataset import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
 from ._dataset import Dataset as Dataset
 from ._idx import read_idx as read_idx
 from ._iterator import DatasetIterator as DatasetIterator
+from ._iterator import moved_position as moved_position
 from ._mnist import load_mnist as load_mnist
 from ._options import AutoShardPolicy as AutoShardPolicy
 from ._options import DistributeOptions as DistributeOptions

@@ -92,6 +92,11 @@ class DatasetIterator:
         return Prefetcher(elements, self._node.ahead) if self._node.ahead else elements
 
 
+def moved_position(position: Mapping[str, Any], elements: int) -> dict[str, Any]:
+    """The position that is so many elements further on in the same iteration."""
+    return {**position, "elements": int(position["elements"]) + elements}
+
+
 def _read(node: Node, run: Run, consumed: int) -> Generator[Any, None, None]:
     stream = node.open(run, ())
     try:

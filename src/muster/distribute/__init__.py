@@ -1,8 +1,13 @@
 """Strategies: where state lives, how gradients meet and how input is split."""
 
+from muster.distribute._communication import CommunicationImplementation as CommunicationImplementation
+from muster.distribute._communication import CommunicationOptions as CommunicationOptions
 from muster.distribute._default import get_strategy as get_strategy
 from muster.distribute._default import has_strategy as has_strategy
 from muster.distribute._input_context import InputContext as InputContext
 from muster.distribute._mirrored import MirroredStrategy as MirroredStrategy
+from muster.distribute._multi_worker_mirrored import (
+    MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
+)
 from muster.distribute._one_device import OneDeviceStrategy as OneDeviceStrategy
 from muster.distribute._strategy import Strategy as Strategy

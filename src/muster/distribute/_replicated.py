@@ -1,6 +1,5 @@
 """The replica view of a step: the same code on every device, each with its share of the batch."""
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +8,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from muster.distribute._compiled import Step
+from muster.distribute._shared_batches import Whole
 from muster.program import Program, Replicas
 
 Array = Any
@@ -40,23 +40,31 @@ class ReplicatedStep:
             batch: a nested structure of arrays, per worker; all with the same number of rows.
         """
         count = self._mesh.size
-        local = len(self._mesh.local_devices)
         rows = {leaf.shape[0] for leaf in jax.tree.leaves(batch) if leaf.ndim}
-        shared = len(rows) == 1 and rows.pop() % local == 0
-        spec = P(AXIS) if shared else P()
+        whole = isinstance(batch, Whole) or len(rows) != 1 or rows.pop() % len(self._mesh.local_devices) != 0
+        spec = P() if whole else P(AXIS)
         replicas = Replicas(
             axis=AXIS,
             count=count,
-            active=count if shared else 1,
+            active=1 if whole else count,
             bytes_per_pack=self._bytes_per_pack,
         )
         outputs = jax.tree.map(lambda shape: spec if shape.shape else P(), self._program.outputs)
+
+        def local_step(state: dict[str, Array], batch: Any) -> tuple[dict[str, Array], dict[str, Any]]:
+            own = batch.batch if isinstance(batch, Whole) else batch
+            return self._program.step(state, own, replicas=replicas)
+
         step = jax.shard_map(
-            functools.partial(self._program.step, replicas=replicas),
+            local_step,
             mesh=self._mesh,
             in_specs=(P(), jax.tree.map(lambda leaf: spec if leaf.ndim else P(), batch)),
             out_specs=(P(), outputs),
             check_vma=False,
         )
         shardings = jax.tree.map(lambda leaf: NamedSharding(self._mesh, spec if leaf.ndim else P()), batch)
-        return step, functools.partial(jax.device_put, device=shardings)
+
+        def place(batch: Any) -> Any:
+            return jax.tree.map(jax.make_array_from_process_local_data, shardings, batch)
+
+        return step, place

@@ -61,7 +61,7 @@ class Strategy(ABC):
             _SCOPE.reset(token)
 
     def place(self, state: State) -> State:
-        """Put the values of variables where they live under this strategy.
+        """Put the values of variables where they live under this strategy, once its step was made.
 
         Args:
             state: path -> array, on the host or on any device, global.
@@ -73,7 +73,7 @@ class Strategy(ABC):
         return placed
 
     def compile(self, program: Program[Any], executables: Executables) -> Step:
-        """Make a program's step run on this strategy's devices.
+        """Make a program's step run on this strategy's devices. Workers check here that they run the same.
 
         Args:
             program: what to run.
@@ -85,6 +85,28 @@ class Strategy(ABC):
         if functions_run_eagerly():
             return program.step_eagerly
         return CompiledStep(lambda batch: (program.step, lambda batch: batch), executables)
+
+    @contextlib.contextmanager
+    def share_batches(self, batches: Iterator[Any], first: Any) -> Iterator[Iterator[Any]]:
+        """Make the batches of this worker those of its steps, of which all workers take as many.
+
+        Args:
+            batches: of this worker.
+            first: the first of them.
+
+        Yields:
+            The batches to step on. If a worker leaves the block without an error, all of them run out.
+        """
+        yield batches
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """While the workers of a job depend on each other: an error in one ends all."""
+        yield
+
+    def tell_all(self, value: Any) -> list[Any]:
+        """Tell all workers a JSON value, and learn what they tell, in their order. All must call this."""
+        return [value]
 
     def __str__(self) -> str:
         return type(self).__name__

@@ -40,6 +40,7 @@ class Batches:
 
     Attributes:
         first: the first batch, which the iteration returns too; None if there is none.
+        taken: how many batches the iteration has returned.
 
     Raises:
         DatasetError: If the first batch cannot be computed with: texts, objects, or lengths that differ.
@@ -56,6 +57,7 @@ class Batches:
             undo.callback(self._iterator.close)
             self._start = self._iterator.position
             self._first_pending = True
+            self.taken = 0
             element = next(self._iterator, None)
             self.first = None if element is None else self._batch(element)
             if self.first is not None:
@@ -78,8 +80,11 @@ class Batches:
             self._first_pending = False
             if self.first is None:
                 raise StopIteration
-            return self.first
-        return self._batch(next(self._iterator))
+            batch = self.first
+        else:
+            batch = self._batch(next(self._iterator))
+        self.taken += 1
+        return batch
 
     @property
     def position(self) -> Any:

@@ -39,7 +39,9 @@ def training_hooks(
     spec = program.static
     hooks: list[SessionRunHook] = []
     saver = _given_saver(program, user_hooks)
-    if saver is not None:
+    if not config.is_chief:
+        user_hooks = [hook for hook in user_hooks if not isinstance(hook, CheckpointSaverHook)]
+    elif saver is not None:
         saver.add_listeners(listeners)
     elif _saves(config):
         hooks.append(
@@ -50,7 +52,8 @@ def training_hooks(
                 listeners=listeners,
             )
         )
-    hooks += spec.training_chief_hooks
+    if config.is_chief:
+        hooks += spec.training_chief_hooks
     if config.log_step_count_steps:
         hooks.append(StepCounterHook(config.log_step_count_steps, summary_writer=writer))
     if config.save_summary_steps:

@@ -37,7 +37,7 @@ from muster.estimator._prediction import checked_keys, single_examples
 from muster.estimator._restore import initial_state
 from muster.estimator._run_config import RunConfig, check_train_args, resolve_config
 from muster.estimator._run_loop import TrainingSession, run_loop
-from muster.estimator._saving import TrainingSaver, mark_ended, was_interrupted
+from muster.estimator._saving import TrainingSaver, mark_ended, require_same_checkpoint, saved_position
 from muster.estimator._session import Session
 from muster.estimator._tracing import GLOBAL_STEP, LOSS, METRICS, PREDICTIONS, trace_model_fn
 from muster.estimator._warm_start import warm_start_settings
@@ -169,48 +169,49 @@ class Estimator:
             CheckpointSaverListener,
             saving_listeners,
         )
+        config = self._config
+        strategy = self._strategy(config.train_distribute)
         with ExitStack() as resources:
-            config = self._config
-            checkpointer = resources.enter_context(
-                Checkpointer(
-                    self.model_dir,
-                    max_to_keep=config.keep_checkpoint_max,
-                    keep_every_n_hours=config.keep_checkpoint_every_n_hours or float("inf"),
-                    clock=lambda: _clock.now(),
-                )
-            )
+            resources.enter_context(strategy.together())
+            checkpointer = resources.enter_context(self._checkpointer()) if config.is_chief else None
             checkpoint = restore_latest(self.model_dir)
+            require_same_checkpoint(strategy, self.model_dir, checkpoint)
             if max_steps is not None and checkpoint is not None and checkpoint.step >= max_steps:
                 _log.info("Skipping training since max_steps has already saved.")
                 return self
-            interrupted = was_interrupted(checkpoint)
-            position = checkpoint.metadata.get("input") if checkpoint is not None and interrupted else None
-            strategy = self._strategy(config.train_distribute)
+            position = saved_position(checkpoint, strategy.input_context)
             returned = self._call_input_fn(input_fn, ModeKeys.TRAIN, strategy)
             batches = resources.enter_context(
                 open_batches(returned, ModeKeys.TRAIN, position, config.tf_random_seed)
             )
-            if batches.first is None and interrupted:
+            if batches.first is None and position is not None:
                 _log.info("Skipping training since the input was read to its end before the interruption.")
                 return self
             program = self._trace(ModeKeys.TRAIN, batches, checkpoint)
             require_saver(program, config, user_hooks, listeners)
             state = self._initial_state(program, ModeKeys.TRAIN, checkpoint)
+            positions = strategy.tell_all(batches.position)
             writer = resources.enter_context(EventFileWriter(self.model_dir)) if config.is_chief else None
+            step = strategy.compile(program, self._executables)
             stop = [StopAtStepHook(steps, max_steps)] if steps is not None or max_steps is not None else []
             session = Session(
                 strategy.place(state),
                 global_step=checkpoint.step if checkpoint is not None else 0,
                 count_steps=None if program.adds_one(GLOBAL_STEP) else lambda o: int(o[GLOBAL_STEP]),
-                save=TrainingSaver(checkpointer, batches, writer),
+                save=None
+                if checkpointer is None
+                else TrainingSaver(checkpointer, batches, positions, writer),
                 output_names=program.outputs,
             )
             all_hooks = training_hooks(program, config, [*user_hooks, *stop], listeners, writer)
             if checkpoint is not None:
                 _log.info("Restoring parameters from %s", checkpoint.path)
-            run_loop(session, strategy.compile(program, self._executables), batches, all_hooks)
-            checkpointer.wait()
-            mark_ended(self.model_dir, session.global_step)
+            with strategy.share_batches(batches, batches.first) as shared:
+                run_loop(session, step, shared, all_hooks)
+            if checkpointer is not None:
+                checkpointer.wait()
+                mark_ended(self.model_dir, session.global_step)
+            strategy.tell_all("trained")  # from here on, all workers find the last checkpoint
             loss = np.asarray(session.outputs[LOSS])[()] if session.outputs else None
         _log.info("Loss for final step: %s.", loss)
         return self
@@ -245,8 +246,13 @@ class Estimator:
         checkpoint = self._checkpoint(checkpoint_path, "evaluate")
         strategy = self._strategy(self._config.eval_distribute)
         returned = self._call_input_fn(input_fn, ModeKeys.EVAL, strategy)
-        with Batches(returned, ModeKeys.EVAL, seed=self._config.tf_random_seed) as batches:
+        with (
+            strategy.together(),
+            Batches(returned, ModeKeys.EVAL, seed=self._config.tf_random_seed) as batches,
+        ):
+            require_same_checkpoint(strategy, self.model_dir, checkpoint)
             program = self._trace(ModeKeys.EVAL, batches, checkpoint)
+            step = strategy.compile(program, self._executables)
             global_step = checkpoint.step if checkpoint is not None else 0
             session = Session(
                 strategy.place(self._initial_state(program, ModeKeys.EVAL, checkpoint)),
@@ -258,22 +264,17 @@ class Estimator:
             _log.info("Starting evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
             if checkpoint is not None:
                 _log.info("Restoring parameters from %s", checkpoint.path)
-            run_loop(
-                session,
-                strategy.compile(program, self._executables),
-                batches,
-                [
-                    *user_hooks,
-                    *program.static.evaluation_hooks,
-                    StopAfterNEvalsHook(steps, log_progress=steps is not None),
-                ],
-            )
+            progress = StopAfterNEvalsHook(steps, log_progress=steps is not None)
+            with strategy.share_batches(batches, batches.first) as shared:
+                run_loop(session, step, shared, [*user_hooks, *program.static.evaluation_hooks, progress])
             _log.info("Inference Time : %.5fs", time.monotonic() - began)
             _log.info("Finished evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
             read: dict[str, Any] = jax.tree.map(
                 np.array, {**session.outputs[METRICS], LOSS: session.outputs[LOSS]}
             )
         metrics = {**{key: value[()] for key, value in read.items()}, GLOBAL_STEP: np.int64(global_step)}
+        if strategy.input_context.input_pipeline_id > 0:
+            return metrics  # the first worker writes them down
         directory = self.eval_dir(name)
         _log.info("Saving dict for global step %d: %s", global_step, format_metrics(metrics))
         writer = self._eval_writers.get(directory)
@@ -339,6 +340,15 @@ class Estimator:
                         yield from single_examples(predictions)
                     else:
                         yield predictions
+
+    def _checkpointer(self) -> Checkpointer:
+        config = self._config
+        return Checkpointer(
+            self.model_dir,
+            max_to_keep=config.keep_checkpoint_max,
+            keep_every_n_hours=config.keep_checkpoint_every_n_hours or float("inf"),
+            clock=lambda: _clock.now(),
+        )
 
     def _trained(self) -> str:
         path = self.latest_checkpoint()

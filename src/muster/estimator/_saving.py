@@ -1,31 +1,88 @@
 """Saving a training: its state and the place where its input stands."""
 
-from collections.abc import Mapping
+import logging
+import os
+import socket
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from muster._errors import CheckpointError
 from muster.checkpoint import Checkpoint, Checkpointer, amend_metadata, latest_checkpoint
+from muster.data import moved_position
+from muster.distribute import InputContext, Strategy
 from muster.estimator._batches import Batches
 from muster.summary import EventFileWriter, SessionLog
 
+_log = logging.getLogger(__name__)
+
 
 class TrainingSaver:
-    """Writes the state of a session, with the position of its input, through a Checkpointer."""
+    """Writes the state of a session, with the positions of all workers' inputs, through a Checkpointer.
 
-    def __init__(self, checkpointer: Checkpointer, batches: Batches, writer: EventFileWriter | None) -> None:
+    Args:
+        checkpointer: writes.
+        batches: the input of this worker.
+        positions: where each worker's input stands now; all of them take the same number of batches.
+        writer: notes checkpoints among the summaries; None for no note.
+    """
+
+    def __init__(
+        self,
+        checkpointer: Checkpointer,
+        batches: Batches,
+        positions: Sequence[Mapping[str, Any]],
+        writer: EventFileWriter | None,
+    ) -> None:
         self._checkpointer = checkpointer
         self._batches = batches
+        self._positions = positions
+        self._began = batches.taken
         self._writer = writer
 
     def __call__(self, state: Mapping[str, Any], step: int, wait: bool) -> None:
         # Copies: NumPy would see the very buffers that the next step writes into.
         arrays = {path: np.array(value) for path, value in state.items()}
-        metadata = {"input": self._batches.position, "ended": False}
+        taken = self._batches.taken - self._began
+        metadata = {"input": [moved_position(each, taken) for each in self._positions], "ended": False}
         self._checkpointer.save(step, arrays, metadata, wait=wait)
         if self._writer is not None:
             self._writer.add_session_log(SessionLog.CHECKPOINT, step, self._checkpointer.directory)
             self._writer.flush()
+
+
+def saved_position(checkpoint: Checkpoint | None, context: InputContext) -> Any:
+    """Where this worker's input goes on after an interruption; None if it starts afresh."""
+    if checkpoint is None or not was_interrupted(checkpoint):
+        return None
+    positions = checkpoint.metadata.get("input", [])
+    if len(positions) != context.num_input_pipelines:
+        _log.warning(
+            "The input starts again at its first example: %s was written by %d workers, and there are %d.",
+            checkpoint.path,
+            len(positions),
+            context.num_input_pipelines,
+        )
+        return None
+    return positions[context.input_pipeline_id]
+
+
+def require_same_checkpoint(strategy: Strategy, model_dir: str, checkpoint: Checkpoint | None) -> None:
+    """Check that all workers begin at the same checkpoint: that they see the same model directory.
+
+    Raises:
+        CheckpointError: They do not; says which directories.
+    """
+    step = None if checkpoint is None else checkpoint.step
+    told = strategy.tell_all([step, f"{socket.gethostname()}:{os.path.abspath(model_dir)}"])
+    other = next((each for each in told if each[0] != told[0][0]), None)
+    if other is not None:
+        raise CheckpointError(
+            f"The workers see different checkpoints: the chief is at step {told[0][0]} in {told[0][1]}, "
+            f"another at step {other[0]} in {other[1]}. Give all of them the same model_dir, on storage that "
+            "they share."
+        )
 
 
 def mark_ended(model_dir: str, step: int) -> None:

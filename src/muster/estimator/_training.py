@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from muster._errors import MusterError
 from muster.cluster import Task, TaskType
+from muster.distribute import MultiWorkerMirroredStrategy
 from muster.estimator import _clock
 from muster.estimator._continuous_eval import (
     EVALUATED,
@@ -111,6 +112,12 @@ class TrainingExecutor:
     def run(self) -> tuple[Mapping[str, Any] | None, list[Any] | None] | None:
         """Do the part that the task's type asks for; returns what `train_and_evaluate` does."""
         config = self._estimator.config
+        if isinstance(config.train_distribute, MultiWorkerMirroredStrategy) and config.task_type in (
+            TaskType.CHIEF,
+            TaskType.WORKER,
+        ):
+            self.run_together()
+            return None
         if not config.cluster_spec and config.task_type != TaskType.EVALUATOR:
             _log.info("Running training and evaluation locally (non-distributed).")
             return self.run_local()
@@ -151,6 +158,18 @@ class TrainingExecutor:
         self._train((*self._train_spec.saving_listeners, evaluation))
         result = evaluation.eval_result
         return (result.metrics if result else None), evaluation.export_results
+
+    def run_together(self) -> None:
+        """Train as one of several workers; the chief evaluates too, unless there is an evaluator for it."""
+        config = self._estimator.config
+        if not config.is_chief:
+            self._train(())
+        elif TaskType.EVALUATOR in config.cluster_spec.jobs:
+            _log.info("The evaluator task evaluates the checkpoints of this job.")
+            self._train(self._train_spec.saving_listeners)
+        else:
+            _log.info("There is no evaluator task: the chief evaluates checkpoints, while the others wait.")
+            self._train((*self._train_spec.saving_listeners, self._evaluation_listener()))
 
     def run_chief(self) -> None:
         """Train, calling the saving listeners."""

@@ -1,0 +1,194 @@
+"""MultiWorkerMirroredStrategy: replicas on the devices of several processes."""
+
+import atexit
+import contextlib
+import logging
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any
+
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from muster.cluster import ClusterResolver, Roster, Task, TaskType, TFConfigClusterResolver, training_tasks
+from muster.distribute._agreement import require_equal, tell_all
+from muster.distribute._communication import CommunicationImplementation, CommunicationOptions
+from muster.distribute._compiled import CompiledStep, Executables, Step
+from muster.distribute._input_context import InputContext
+from muster.distribute._replicated import AXIS, ReplicatedStep
+from muster.distribute._shared_batches import SharedBatches
+from muster.distribute._strategy import State, Strategy
+from muster.program import Program, functions_run_eagerly
+
+_log = logging.getLogger(__name__)
+
+# How long, in seconds, tasks may take to come up: two hours, as in TensorFlow.
+MEET_SECS = 7200.0
+# How long, in seconds, another worker may be silent before it is given up.
+SILENCE_SECS = 30.0
+# How many variables are compared before the first collective; the rest are compared by one.
+_COMPARED = 200
+
+
+class MultiWorkerMirroredStrategy(Strategy):
+    """Trains on the devices of several processes: variables on each, batches split, gradients added.
+
+    Build it at the start of the program, before JAX looks for devices: that is when the tasks of the cluster
+    meet, in whatever order they were started. From then on each watches the others; when one is gone, has
+    failed or stands still, the others say so and end.
+
+    Args:
+        cluster_resolver: says who is in the job; None reads ``TF_CONFIG``. Where there is but one training
+            task, and for an evaluator, the devices are those of this process.
+        communication_options: how gradients are added, and how long to wait for a silent worker.
+        session_creation_timeout_secs: how long to wait for the other tasks, in seconds.
+
+    Raises:
+        ClusterError: This task is not one of the cluster.
+        RosterError: Another task does not come, or does not fit, or the address of this one is taken.
+        ValueError: NCCL is asked for where there are no GPUs.
+
+    Source: tensorflow/python/distribute/collective_all_reduce_strategy.py, ``CollectiveAllReduceStrategy``.
+    """
+
+    def __init__(
+        self,
+        cluster_resolver: ClusterResolver | None = None,
+        communication_options: CommunicationOptions | None = None,
+        *,
+        session_creation_timeout_secs: float = MEET_SECS,
+    ) -> None:
+        self._options = communication_options or CommunicationOptions()
+        self._timeout = session_creation_timeout_secs
+        resolver = cluster_resolver or TFConfigClusterResolver()
+        cluster = resolver.cluster_spec()
+        self._task = Task(resolver.task_type or "worker", resolver.task_id or 0)
+        tasks = training_tasks(cluster)
+        alone = len(tasks) < 2 or self._task.type == TaskType.EVALUATOR
+        self._tasks = (self._task,) if alone else tasks
+        self._cluster = cluster
+        self._compared = False
+        self._roster: Roster | None = None
+        if not alone:
+            silence = self._options.timeout_seconds or SILENCE_SECS
+            roster = Roster.from_environ(os.environ, cluster, self._task, heartbeat_secs=silence)
+            _end_with(roster)
+            self._roster = roster
+            self._meet(roster)
+        devices = jax.devices() if self._roster is not None else jax.local_devices()
+        if devices[0].platform == "cpu" and self._options.implementation is CommunicationImplementation.NCCL:
+            raise ValueError("CommunicationImplementation.NCCL needs GPUs, and JAX has none here: use AUTO.")
+        self._mesh = Mesh(np.array(devices), (AXIS,))
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        return self._mesh.size
+
+    @property
+    def input_context(self) -> InputContext:
+        return InputContext(len(self._tasks), self._tasks.index(self._task), self.num_replicas_in_sync)
+
+    @property
+    def sharding(self) -> jax.sharding.Sharding | None:
+        return NamedSharding(self._mesh, P())
+
+    def place(self, state: State) -> State:
+        if self._roster is not None:
+            state = multihost_utils.broadcast_one_to_all(state)  # the chief's initial values
+        sharding = NamedSharding(self._mesh, P())
+        return {
+            path: jax.make_array_from_process_local_data(sharding, np.asarray(value))
+            for path, value in state.items()
+        }
+
+    def compile(self, program: Program[Any], executables: Executables) -> Step:
+        if functions_run_eagerly():
+            raise ValueError(
+                f"run_functions_eagerly(True) debugs one replica; {self} has {self.num_replicas_in_sync}. "
+                "Leave the strategy out to debug."
+            )
+        if self._roster is not None:
+            self._require_same_program(program)
+        local = self._mesh.local_devices
+        run_ahead = len(local) == 1 or local[0].platform != "cpu"
+        step = ReplicatedStep(program, self._mesh, self._options.bytes_per_pack)
+        return CompiledStep(step, executables, run_ahead=run_ahead)
+
+    @contextlib.contextmanager
+    def share_batches(self, batches: Iterator[Any], first: Any) -> Iterator[Iterator[Any]]:
+        if self._roster is None:
+            yield batches
+            return
+        shared = SharedBatches(batches, first, [str(task) for task in self._tasks])
+        yield shared
+        shared.stop()
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as exc:
+            if self._roster is not None:
+                self._roster.fail(exc)
+            raise
+
+    def tell_all(self, value: Any) -> list[Any]:
+        return [value] if self._roster is None else tell_all(value)
+
+    def _meet(self, roster: Roster) -> None:
+        """Wait for the other tasks, and let their JAX runtimes find each other."""
+        roster.wait_for_all(self._timeout)
+        first = self._tasks[0]
+        if self._task == first:
+            host = self._cluster.task_address(first.type, first.index).rpartition(":")[0]
+            roster.announce("coordinator", f"{host}:{_free_port()}")
+        jax.distributed.initialize(
+            coordinator_address=roster.lookup(first, "coordinator", self._timeout),
+            num_processes=len(self._tasks),
+            process_id=self._tasks.index(self._task),
+            cluster_detection_method="deactivate",
+        )
+
+    def _require_same_program(self, program: Program[Any]) -> None:
+        """Check that all workers have built the same variables, before they meet in a collective."""
+        variables = [str(variable) for variable in program.variables]
+        if not self._compared and self._roster is not None:
+            self._roster.agree_equal("program", variables[:_COMPARED], self._timeout)
+            self._compared = True
+        require_equal("variables", variables, [str(task) for task in self._tasks])
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _end_with(roster: Roster) -> None:
+    """Let this process and the others end together: an error here is told to them, as is a clean end.
+
+    After an error the process ends without JAX's own shutdown, which would wait for workers that are gone.
+    """
+    report = sys.excepthook
+
+    def fail(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        report(kind, error, trace)
+        roster.fail(error)
+        roster.close()
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(130 if issubclass(kind, KeyboardInterrupt) else 1)
+
+    def leave() -> None:
+        roster.done()
+        roster.close()
+
+    sys.excepthook = fail
+    atexit.register(leave)

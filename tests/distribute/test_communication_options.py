@@ -1,0 +1,42 @@
+"""CommunicationOptions, as TensorFlow has them."""
+
+from typing import Any
+
+import pytest
+
+from muster.distribute import CommunicationImplementation, CommunicationOptions
+from oracles import cases, check_error
+
+
+def is_ours(case: dict[str, Any]) -> bool:
+    return case["name"].startswith("options/")
+
+
+def described(options: CommunicationOptions) -> dict[str, Any]:
+    return {
+        "type": "Options",
+        "bytes_per_pack": options.bytes_per_pack,
+        "timeout_seconds": options.timeout_seconds,
+        "implementation": options.implementation.name,
+        "str": str(options),
+    }
+
+
+@pytest.mark.parametrize("case", cases("communication_packs", is_ours))
+def test_options(case: dict[str, Any]) -> None:
+    asked, expect = case["input"], case["expect"]
+    if "members" in expect:
+        assert {name: each.value for name, each in CommunicationImplementation.__members__.items()} == expect[
+            "members"
+        ]
+    elif "left" in asked:
+        left = CommunicationOptions(**asked["left"])
+        right = CommunicationOptions(**asked["right"]) if "right" in asked else None
+        merged = described(left.merge(right))
+        assert merged == expect.get("merged", expect)
+    elif "error" in expect:
+        with pytest.raises((ValueError, TypeError)) as raised:
+            CommunicationOptions(**asked["kwargs"])
+        check_error(expect["error"], raised.value)
+    else:
+        assert described(CommunicationOptions(**asked["kwargs"])) == expect
