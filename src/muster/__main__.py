@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from muster._errors import MusterError
 from muster._version import __version__
-from muster.launch import add_run_command
+from muster.launch import add_manifest_command, add_run_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"muster {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     add_run_command(commands)
+    add_manifest_command(commands)
     inspect = commands.add_parser(
         "inspect",
         help="list the checkpoints of a model directory",

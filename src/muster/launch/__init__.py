@@ -1,3 +1,4 @@
-"""``muster run``: starts the tasks of a job on this machine, watches and ends them. Never imports JAX."""
+"""``muster run`` and ``muster manifest``: start a job here, or say how a cluster does. Never imports JAX."""
 
 from ._command import add_run_command as add_run_command
+from ._manifest_command import add_manifest_command as add_manifest_command

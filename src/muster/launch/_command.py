@@ -5,11 +5,11 @@ import functools
 import math
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from muster._errors import ClusterError
+from muster.launch._options import add_shape_options, whole_number
 
 _GRACE_SECS = 4.0
 
@@ -92,38 +92,6 @@ def add_run_command(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument("script", type=Path, metavar="SCRIPT", help="the program, a Python file")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments")
     parser.set_defaults(handler=functools.partial(_run, parser))
-
-
-def add_shape_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say which tasks a job has."""
-    parser.add_argument(
-        "--workers",
-        type=whole_number(0),
-        default=1,
-        metavar="N",
-        help="tasks of type worker (default: 1; 0 only with --chief)",
-    )
-    parser.add_argument(
-        "--chief", action="store_true", help="add a task of type chief, which trains as the workers do"
-    )
-    parser.add_argument(
-        "--evaluator", action="store_true", help="add a task that evaluates checkpoints while others train"
-    )
-
-
-def whole_number(least: int) -> Callable[[str], int]:
-    """Return a type of argument: a whole number, not below the least."""
-
-    def parse(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"must be a whole number, given: {text!r}") from None
-        if value < least:
-            raise argparse.ArgumentTypeError(f"must be {least} or more, given: {value}")
-        return value
-
-    return parse
 
 
 def _seconds(text: str) -> float:

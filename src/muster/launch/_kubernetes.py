@@ -1,0 +1,131 @@
+"""Kubernetes objects for a job: plain Indexed Jobs with a headless Service, or a Kubeflow TFJob."""
+
+import json
+from typing import Any
+
+from muster.cluster import TaskType
+from muster.launch._manifest import Manifest
+
+_INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+
+
+def kubernetes_objects(manifest: Manifest) -> list[dict[str, Any]]:
+    """Return a headless Service, and an Indexed Job for each type of task.
+
+    The pods of an Indexed Job keep their host names when they are restarted, and Kubernetes puts a pod's
+    index where ``TF_CONFIG`` names it. A container that fails is started again in place; the others end by
+    themselves when they have lost it, are started again too, and all go on from the last checkpoint.
+    Needs Kubernetes 1.24.
+    """
+    name = manifest.name
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "labels": _labels(manifest)},
+        "spec": {
+            "clusterIP": "None",
+            # Tasks look for each other before they are ready.
+            "publishNotReadyAddresses": True,
+            "selector": _labels(manifest),
+            "ports": [{"name": "task", "port": manifest.port}],
+        },
+    }
+    return [service, *(_job(manifest, role, count) for role, count in manifest.replicas.items())]
+
+
+def tfjob_object(manifest: Manifest) -> dict[str, Any]:
+    """Return a TFJob of Kubeflow's training operator, which sets ``TF_CONFIG`` itself.
+
+    With restarts, the operator takes exit codes below 128 for faults of the program, which end the job, and
+    starts again what ended with another: what was killed, and what lost a peer.
+    """
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "TFJob",
+        "metadata": {"name": manifest.name},
+        "spec": {
+            "runPolicy": {
+                "backoffLimit": manifest.restarts,
+                # An evaluator still works when training is done.
+                "cleanPodPolicy": "None",
+            },
+            "successPolicy": "AllWorkers" if manifest.shape.workers else "",
+            "tfReplicaSpecs": {
+                role.capitalize(): {
+                    "replicas": count,
+                    "restartPolicy": "ExitCode" if manifest.restarts else "Never",
+                    # The operator knows the container and the port by these names.
+                    "template": {"spec": _pod(manifest, role, "tensorflow", "tfjob-port")},
+                }
+                for role, count in manifest.replicas.items()
+            },
+        },
+    }
+
+
+def _job(manifest: Manifest, role: str, count: int) -> dict[str, Any]:
+    pod = _pod(manifest, role, "task", "task")
+    # Only what stands before it in the list may be used in a variable's value.
+    pod["containers"][0]["env"] = [
+        {"name": "MUSTER_TASK_INDEX", "valueFrom": {"fieldRef": {"fieldPath": _INDEX}}},
+        {"name": "TF_CONFIG", "value": _tf_config(manifest, role)},
+    ]
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": f"{manifest.name}-{role}", "labels": _labels(manifest)},
+        "spec": {
+            "completionMode": "Indexed",
+            "completions": count,
+            "parallelism": count,
+            # Each restart of the job restarts every task.
+            "backoffLimit": manifest.restarts * count,
+            "template": {
+                "metadata": {"labels": _labels(manifest)},
+                "spec": {
+                    "subdomain": manifest.name,
+                    "restartPolicy": "OnFailure" if manifest.restarts else "Never",
+                    **pod,
+                },
+            },
+        },
+    }
+
+
+def _pod(manifest: Manifest, role: str, container_name: str, port_name: str) -> dict[str, Any]:
+    container: dict[str, Any] = {
+        "name": container_name,
+        "image": manifest.image,
+        # Kubernetes would put variables where it finds $(NAME).
+        "command": [word.replace("$(", "$$(") for word in manifest.command],
+        "ports": [{"name": port_name, "containerPort": manifest.port}],
+    }
+    resources: dict[str, Any] = {}
+    if manifest.cpus is not None:
+        resources["requests"] = {"cpu": str(manifest.cpus)}
+    gpus = manifest.shape.devices_per_worker
+    if gpus is not None and role != TaskType.EVALUATOR:
+        resources["limits"] = {"nvidia.com/gpu": gpus}
+    if resources:
+        container["resources"] = resources
+    pod: dict[str, Any] = {"containers": [container]}
+    if manifest.volume is not None:
+        claim, path = manifest.volume
+        container["volumeMounts"] = [{"name": "shared", "mountPath": path}]
+        pod["volumes"] = [{"name": "shared", "persistentVolumeClaim": {"claimName": claim}}]
+    return pod
+
+
+def _labels(manifest: Manifest) -> dict[str, str]:
+    return {"app.kubernetes.io/name": manifest.name, "app.kubernetes.io/managed-by": "muster"}
+
+
+def _tf_config(manifest: Manifest, role: str) -> str:
+    """Return ``TF_CONFIG`` with a place that Kubernetes fills with the pod's index."""
+    cluster = {
+        job: [f"{manifest.name}-{job}-{i}.{manifest.name}:{manifest.port}" for i in range(count)]
+        for job, count in manifest.replicas.items()
+        if job != TaskType.EVALUATOR
+    }
+    task = f'{{"type": {json.dumps(role)}, "index": $(MUSTER_TASK_INDEX)}}'
+    return f'{{"cluster": {json.dumps(cluster)}, "task": {task}}}'

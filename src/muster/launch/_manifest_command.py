@@ -1,0 +1,114 @@
+"""``muster manifest``: its options, and what is wrong with them."""
+
+import argparse
+import functools
+import sys
+from typing import Any
+
+from muster._errors import ClusterError
+from muster.launch._options import add_shape_options, whole_number
+
+_DESCRIPTION = "Print what a cluster manager needs to run a job like that of `muster run`."
+
+_KINDS = {
+    "kubernetes": "a headless Service and an Indexed Job for each type of task, for kubectl apply",
+    "tfjob": "a TFJob for Kubeflow's training operator, for kubectl apply",
+    "slurm": "a batch script, for sbatch",
+}
+
+
+def add_manifest_command(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Add ``manifest`` to the commands of a parser, with a ``handler`` as ``run`` has.
+
+    Args:
+        commands: What ``ArgumentParser.add_subparsers`` returned.
+    """
+    parser = commands.add_parser(
+        "manifest",
+        help="print a Kubernetes, Kubeflow or Slurm manifest for a job",
+        description=_DESCRIPTION,
+    )
+    kinds = parser.add_subparsers(title="kinds", metavar="KIND", required=True)
+    for kind, told in _KINDS.items():
+        _add_kind(kinds, kind, told)
+
+
+def _add_kind(kinds: "argparse._SubParsersAction[Any]", kind: str, told: str) -> None:
+    parser = kinds.add_parser(kind, help=told, description=f"Print {told}.", allow_abbrev=False)
+    parser.add_argument("--name", required=True, help="what the job is called")
+    add_shape_options(parser)
+    parser.add_argument(
+        "--gpus", type=whole_number(1), metavar="N", help="GPUs of each task that trains (default: none)"
+    )
+    parser.add_argument("--cpus", type=whole_number(1), metavar="N", help="cores that each task asks for")
+    parser.add_argument(
+        "--restarts",
+        type=whole_number(0),
+        default=3,
+        metavar="N",
+        help="how often to start again after a failure (default: 3)",
+    )
+    parser.add_argument("--python", default="python", help="the interpreter there (default: python)")
+    if kind == "slurm":
+        parser.add_argument(
+            "--tasks-per-node",
+            type=whole_number(1),
+            default=1,
+            metavar="N",
+            help="how many tasks may share a host (default: 1)",
+        )
+    else:
+        parser.add_argument("--image", required=True, help="the container image")
+        parser.add_argument(
+            "--volume",
+            type=_volume,
+            metavar="CLAIM:PATH",
+            help="a PersistentVolumeClaim, and where to mount it: all tasks must see one model directory",
+        )
+    parser.add_argument("script", metavar="SCRIPT", help="the program, where it is on the hosts")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments")
+    parser.set_defaults(handler=functools.partial(_print, parser, kind))
+
+
+def _volume(text: str) -> tuple[str, str]:
+    claim, _, path = text.partition(":")
+    if not claim or not path.startswith("/"):
+        raise argparse.ArgumentTypeError(f"must be CLAIM:PATH, such as models:/models, given: {text!r}")
+    return claim, path
+
+
+def _print(parser: argparse.ArgumentParser, kind: str, given: argparse.Namespace) -> int:
+    # Imported late: the help of the command must not wait for the YAML library.
+    import yaml
+
+    from muster.launch._kubernetes import kubernetes_objects, tfjob_object
+    from muster.launch._manifest import Manifest
+    from muster.launch._plan import JobShape
+    from muster.launch._slurm import sbatch_script
+
+    try:
+        shape = JobShape(
+            workers=given.workers,
+            chief=given.chief,
+            evaluator=given.evaluator,
+            devices_per_worker=given.gpus,
+        )
+        manifest = Manifest(
+            name=given.name,
+            shape=shape,
+            command=(given.python, given.script, *given.arguments),
+            restarts=given.restarts,
+            cpus=given.cpus,
+            image=getattr(given, "image", ""),
+            volume=getattr(given, "volume", None),
+            tasks_per_node=getattr(given, "tasks_per_node", 1),
+        )
+    except ClusterError as exc:
+        parser.error(str(exc))
+    if kind == "slurm":
+        sys.stdout.write(sbatch_script(manifest))
+        return 0
+    objects = kubernetes_objects(manifest) if kind == "kubernetes" else [tfjob_object(manifest)]
+    # Lines are not folded: TF_CONFIG is JSON, and easier to read in one piece.
+    yaml.safe_dump_all(objects, sys.stdout, sort_keys=False, width=float("inf"))
+    return 0

@@ -1,0 +1,92 @@
+"""A batch script for Slurm."""
+
+import shlex
+
+from muster.cluster import TaskType
+from muster.launch._manifest import Manifest
+
+_SCRIPT = """\
+#!/bin/bash
+{options}
+
+# What each task does: find its place from what Slurm says of the step, then become the program.
+read -r -d '' task <<'END_OF_TASK'
+# Where tasks listen: the hosts in the order of ranks, each task of a host with a port of its own.
+hosts=($(scontrol show hostnames "$SLURM_STEP_NODELIST"))
+IFS=, read -ra groups <<< "$SLURM_STEP_TASKS_PER_NODE"
+addresses=()
+host=0
+for group in "${{groups[@]}}"; do  # such as 2(x3): three hosts with two tasks each
+  tasks=${{group%%(*}}
+  alike=1
+  if [[ $group == *x* ]]; then alike=${{group##*x}}; alike=${{alike%)}}; fi
+  for ((; alike > 0; alike--, host++)); do
+    for ((i = 0; i < tasks; i++)); do addresses+=("\\"${{hosts[host]}}:$(({port} + i))\\""); done
+  done
+done
+join() {{ local IFS=,; echo "$*"; }}
+{roles}
+task="\\"type\\": \\"$type\\", \\"index\\": $index"
+export TF_CONFIG="{{\\"cluster\\": {{$cluster}}, \\"task\\": {{$task}}}}"
+export MUSTER_JOB_ID="slurm-$SLURM_JOB_ID-${{SLURM_RESTART_COUNT:-0}}-$SLURM_STEP_ID"
+exec {command}
+END_OF_TASK
+
+# A minute before the time limit tasks are told to save and end; at scancel Slurm tells them itself.
+ending=
+trap 'ending=1; scancel --signal=TERM "$SLURM_JOB_ID"' USR1
+trap 'ending=1' TERM
+for ((restart = 0; ; restart++)); do
+  # One task that fails ends the step, the evaluator with it.
+  srun {srun_options} bash -c "$task" &
+  step=$!
+  wait "$step"
+  code=$?
+  while kill -0 "$step" 2> /dev/null; do wait "$step"; code=$?; done  # a trap interrupts it
+  if [[ $ending ]] || ((code == 0 || restart == {restarts})); then exit "$code"; fi
+  echo "muster: a task failed, srun ended with $code; restart $((restart + 1)) of {restarts}" >&2
+done
+"""
+
+
+def sbatch_script(manifest: Manifest) -> str:
+    """Return a script for ``sbatch``, to be completed with the account, the partition and the time limit.
+
+    Tasks get ranks in the order of ``manifest.shape.tasks``. Ports are made from the number of the job, so that
+    two jobs on one host do not meet.
+    """
+    options = [
+        f"--job-name={manifest.name}",
+        f"--output={manifest.name}-%j.log",
+        "--open-mode=append",
+        f"--ntasks={len(manifest.shape.tasks)}",
+        f"--ntasks-per-node={manifest.tasks_per_node}",
+        "--signal=B:USR1@60",
+        "--requeue" if manifest.restarts else "--no-requeue",
+    ]
+    srun_options = "--kill-on-bad-exit=1 --distribution=block"
+    if manifest.cpus is not None:
+        options.append(f"--cpus-per-task={manifest.cpus}")
+        srun_options += f" --cpus-per-task={manifest.cpus}"  # which srun does not take from its job
+    if manifest.shape.devices_per_worker is not None:
+        options.append(f"--gpus-per-task={manifest.shape.devices_per_worker}")
+    return _SCRIPT.format(
+        options="\n".join(f"#SBATCH {option}" for option in options),
+        port="20000 + SLURM_JOB_ID % 10000",
+        roles="\n".join(_roles(manifest)),
+        command=shlex.join(manifest.command),
+        restarts=manifest.restarts,
+        srun_options=srun_options,
+    )
+
+
+def _roles(manifest: Manifest) -> list[str]:
+    """Return the lines of shell that make the cluster, the type and the index from addresses and the rank."""
+    cluster, choices = [], []
+    start = 0
+    for role, count in manifest.replicas.items():
+        if role != TaskType.EVALUATOR:
+            cluster.append(f'\\"{role}\\": [$(join "${{addresses[@]:{start}:{count}}}")]')
+        choices.append(f"((SLURM_PROCID >= {start})) && type={role} index=$((SLURM_PROCID - {start}))")
+        start += count
+    return [f'cluster="{", ".join(cluster)}"', *choices]

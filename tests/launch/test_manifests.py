@@ -1,0 +1,207 @@
+"""What cluster managers are told: valid by their schemas, and with the TF_CONFIG that a local job has."""
+
+import os
+import subprocess
+import sys
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from muster.__main__ import main
+from muster.cluster import TFConfig
+
+KUBERNETES = "1.30"
+
+
+def manifest(capsys, *arguments):
+    assert main(["manifest", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def objects(capsys, kind, *arguments):
+    return list(yaml.safe_load_all(manifest(capsys, kind, "--image", "repo/train:1", *arguments)))
+
+
+def tf_config(job, index):
+    """The TF_CONFIG that Kubernetes makes for a pod of a Job."""
+    first, second = job["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert first["valueFrom"]["fieldRef"]["fieldPath"] == (
+        "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+    )
+    return TFConfig.parse(second["value"].replace(f"$({first['name']})", str(index)))
+
+
+def test_kubernetes_jobs_are_valid_and_their_pods_know_their_places(capsys):
+    service, chief, worker, evaluator = objects(
+        capsys, "kubernetes", "--name", "digits", "--workers", "2", "--chief", "--evaluator", "--gpus", "1",
+        "--cpus", "4", "--volume", "models:/models", "train.py", "--model-dir", "/models/$(x)",
+    )  # fmt: skip
+    for each in (service, chief, worker, evaluator):
+        kubernetes_validate.validate(each, KUBERNETES, strict=True)
+    assert service["spec"]["clusterIP"] == "None"
+    for job, role, count in ((chief, "chief", 1), (worker, "worker", 2), (evaluator, "evaluator", 1)):
+        spec = job["spec"]
+        assert (spec["completions"], spec["parallelism"]) == (count, count)
+        assert spec["backoffLimit"] == 3 * count
+        pod = spec["template"]["spec"]
+        assert pod["restartPolicy"] == "OnFailure"
+        assert pod["subdomain"] == service["metadata"]["name"]
+        assert service["spec"]["selector"].items() <= spec["template"]["metadata"]["labels"].items()
+        container = pod["containers"][0]
+        assert container["command"] == ["python", "train.py", "--model-dir", "/models/$$(x)"]
+        assert container["volumeMounts"] == [{"name": "shared", "mountPath": "/models"}]
+        limits = container["resources"].get("limits")
+        assert limits == (None if role == "evaluator" else {"nvidia.com/gpu": 1})
+        config = tf_config(job, count - 1)
+        assert (config.task.type, config.task.index) == (role, count - 1)
+        # The names that pods of an Indexed Job have in a headless Service: JOB-INDEX.SERVICE.
+        assert config.cluster.as_dict() == {
+            "chief": ["digits-chief-0.digits:2222"],
+            "worker": [f"{worker['metadata']['name']}-{i}.digits:2222" for i in range(2)],
+        }
+
+
+def test_a_job_without_restarts_is_never_restarted(capsys):
+    _, worker = objects(capsys, "kubernetes", "--name", "a", "--restarts", "0", "train.py")
+    kubernetes_validate.validate(worker, KUBERNETES, strict=True)
+    assert worker["spec"]["backoffLimit"] == 0
+    assert worker["spec"]["template"]["spec"]["restartPolicy"] == "Never"
+
+
+def test_a_tfjob_has_valid_pods_and_the_names_that_the_operator_looks_for(capsys):
+    (job,) = objects(
+        capsys, "tfjob", "--name", "digits", "--workers", "2", "--chief", "--evaluator", "train.py", "-v"
+    )  # fmt: skip
+    assert (job["apiVersion"], job["kind"]) == ("kubeflow.org/v1", "TFJob")
+    assert job["spec"]["runPolicy"] == {"backoffLimit": 3, "cleanPodPolicy": "None"}
+    replicas = job["spec"]["tfReplicaSpecs"]
+    assert {role: spec["replicas"] for role, spec in replicas.items()} == {
+        "Chief": 1,
+        "Worker": 2,
+        "Evaluator": 1,
+    }
+    for spec in replicas.values():
+        assert spec["restartPolicy"] == "ExitCode"
+        # The operator's own schema of a pod is that of Kubernetes.
+        template = {"apiVersion": "v1", "kind": "PodTemplate", "template": spec["template"]}
+        kubernetes_validate.validate(template, KUBERNETES, strict=True)
+        container = spec["template"]["spec"]["containers"][0]
+        assert container["name"] == "tensorflow"
+        assert container["ports"] == [{"name": "tfjob-port", "containerPort": 2222}]
+        assert "env" not in container
+
+
+SRUN = """\
+#!/bin/bash
+# Runs the command once a rank, as Slurm would, and counts how often it was called.
+while [[ $1 == --* ]]; do echo "$1" >> "$FAKE/options"; shift; done
+echo >> "$FAKE/steps"
+export SLURM_STEP_NODELIST='node[1-3]' SLURM_STEP_TASKS_PER_NODE="$FAKE_LAYOUT"
+export SLURM_STEP_ID=$(($(wc -l < "$FAKE/steps") - 1))
+worst=0
+for ((rank = 0; rank < FAKE_TASKS; rank++)); do
+  SLURM_PROCID=$rank "$@" || worst=$?
+done
+exit "$worst"
+"""
+SCONTROL = """\
+#!/bin/bash
+[[ "$*" == "show hostnames node[1-3]" ]] && printf '%s\\n' node1 node2 node3
+"""
+TASK = """\
+import os, sys
+print(os.environ["MUSTER_JOB_ID"], os.environ["TF_CONFIG"], sys.argv[1:])
+sys.exit(int(sys.argv[1]) if '"type": "worker", "index": 1' in os.environ["TF_CONFIG"] else 0)
+"""
+
+
+@pytest.fixture
+def run_batch(capsys, tmp_path):
+    """Print a batch script, and run it with a Slurm that is made of shell."""
+
+    def run(*arguments, layout, tasks, code="0"):
+        for name, text in (("srun", SRUN), ("scontrol", SCONTROL)):
+            (tmp_path / name).write_text(text)
+            (tmp_path / name).chmod(0o755)
+        (tmp_path / "task.py").write_text(TASK)
+        script = manifest(
+            capsys, "slurm", "--name", "digits", "--python", sys.executable, *arguments,
+            str(tmp_path / "task.py"), code, "two words", "it's",
+        )  # fmt: skip
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True, timeout=30)
+        return script, subprocess.run(
+            ["bash", "-c", script],
+            env={
+                "PATH": f"{tmp_path}:{os.environ['PATH']}",
+                "FAKE": str(tmp_path),
+                "FAKE_LAYOUT": layout,
+                "FAKE_TASKS": str(tasks),
+                "SLURM_JOB_ID": "31234",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("layout", "addresses"),
+    [
+        ("2(x2)", ["node1:21234", "node1:21235", "node2:21234"]),
+        ("1,2,1", ["node1:21234", "node2:21234", "node2:21235"]),
+        ("2,1(x2)", ["node1:21234", "node1:21235", "node2:21234"]),
+    ],
+)
+def test_slurm_tasks_find_their_places(run_batch, layout, addresses):
+    script, done = run_batch(
+        "--workers", "2", "--chief", "--evaluator", "--tasks-per-node", "2", layout=layout, tasks=4
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    configs = [TFConfig.parse(line[line.index("{") : line.rindex("}") + 1]) for line in lines]
+    assert [str(config.task) for config in configs] == ["chief 0", "worker 0", "worker 1", "evaluator 0"]
+    for line, config in zip(lines, configs, strict=True):
+        assert config.cluster.as_dict() == {"chief": addresses[:1], "worker": addresses[1:]}
+        assert line.startswith("slurm-31234-0-0 ")
+        assert line.endswith(repr(["0", "two words", "it's"]))
+    options = [line.split(maxsplit=1)[1] for line in script.splitlines() if line.startswith("#SBATCH")]
+    assert {"--ntasks=4", "--ntasks-per-node=2", "--requeue"} <= set(options)
+
+
+def test_a_slurm_job_is_started_again_after_a_failure_and_ends_with_its_code(run_batch, tmp_path):
+    script, done = run_batch(
+        "--workers", "2", "--restarts", "2", "--cpus", "3", "--gpus", "1", layout="1(x2)", tasks=2, code="7"
+    )
+    assert done.returncode == 7
+    ids = [line.split()[0] for line in done.stdout.splitlines()]
+    assert ids == [f"slurm-31234-0-{step}" for step in (0, 0, 1, 1, 2, 2)]
+    assert done.stderr.count("srun ended with 7; restart") == 2
+    assert "#SBATCH --gpus-per-task=1" in script
+    assert "--cpus-per-task=3" in (tmp_path / "options").read_text().split()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["kubernetes", "--name", "Digits", "--image", "i", "t.py"], "and 'Digits' cannot"),
+        (["kubernetes", "--name", "a-", "--image", "i", "t.py"], "and 'a-' cannot"),
+        (["kubernetes", "--name", "a" * 41, "--image", "i", "t.py"], "at most 40 small letters"),
+        (["kubernetes", "--name", "a", "t.py"], "required: --image"),
+        (["kubernetes", "--name", "a", "--image", "i", "--volume", "m", "t.py"], "must be CLAIM:PATH"),
+        (["slurm", "--name", "a", "--workers", "0", "t.py"], "at least one task that trains"),
+        (["slurm", "--name", "a"], "required: SCRIPT"),
+        (["nomad"], "invalid choice: 'nomad'"),
+    ],
+)
+def test_bad_manifests_are_refused(capsys, arguments, told):
+    with pytest.raises(SystemExit) as exit:
+        main(["manifest", *arguments])
+    assert exit.value.code == 2
+    told_and_usage = capsys.readouterr()
+    assert told in told_and_usage.err
+    assert told_and_usage.out == ""
