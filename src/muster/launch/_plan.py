@@ -106,7 +106,12 @@ def plan_job(
     plans = []
     for task in shape.tasks:
         mine = cores[shape.training.index(task)] if task in shape.training and len(cores) > 1 else None
-        config = TFConfig(cluster=spec, task_type=task.type, task_index=task.index)
+        # Those that train are told of the evaluator, so that the chief does not evaluate as well.
+        jobs = cluster | {
+            TaskType.EVALUATOR.value: [addresses[t] for t in shape.tasks if t not in shape.training]
+        }
+        known = ClusterSpec(jobs) if shape.evaluator and task in shape.training else spec
+        config = TFConfig(cluster=known, task_type=task.type, task_index=task.index)
         environment = {"TF_CONFIG": config.to_json(), "MUSTER_JOB_ID": job_id, "PYTHONUNBUFFERED": "1"}
         if mine is not None:
             environment |= {name: str(len(mine)) for name in _THREAD_VARIABLES if name not in environ}

@@ -52,8 +52,8 @@ done
 def sbatch_script(manifest: Manifest) -> str:
     """Return a script for ``sbatch``, to be completed with the account, the partition and the time limit.
 
-    Tasks get ranks in the order of ``manifest.shape.tasks``. Ports are made from the number of the job, so that
-    two jobs on one host do not meet.
+    Tasks get ranks in the order of ``manifest.shape.tasks``. Ports are made from the job's number: two jobs
+    on one host do not meet.
     """
     options = [
         f"--job-name={manifest.name}",
