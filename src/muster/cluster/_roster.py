@@ -146,6 +146,7 @@ class Roster:
         *,
         heartbeat_secs: float = 30.0,
         on_lost: Callable[[Task, str], None] = exit_because_lost,
+        versions: Mapping[str, str] | None = None,
     ) -> Self:
         """Build the roster of a task with what its launcher says in an environment; raises as Roster does.
 
@@ -160,6 +161,7 @@ class Roster:
             heartbeat_secs=heartbeat_secs,
             listener=None if descriptor is None else adopt_listener(descriptor),
             on_lost=on_lost,
+            versions=versions,
         )
 
     def wait_for_all(self, timeout_secs: float) -> None:
@@ -243,16 +245,35 @@ class Roster:
                     f"has {theirs}. Start the same program, with the same arguments, everywhere."
                 )
 
-    def report(self, **fields: Any) -> None:
-        """Set how far this task is; others hear of it within a second. Cheap: no socket is touched.
+    def report(
+        self,
+        *,
+        state: TaskState | None = None,
+        step: int | None = None,
+        steps_per_sec: float | None = None,
+        loss: float | None = None,
+        input_wait: float | None = None,
+        waits_for: str | None = None,
+    ) -> None:
+        """Set how far this task is: what `Progress` has; None: no change. Others hear of it within a second.
 
-        Args:
-            **fields: Any of those of `Progress`.
+        It is cheap: no socket is touched. Numbers are converted, so that a loss must be on the host.
 
         Raises:
-            TypeError: There is no such field.
+            ValueError: The state is none, or one that `done` and `fail` set.
         """
-        self._wire.progress = dataclasses.replace(self._wire.progress, **fields)
+        if state in (TaskState.DONE, TaskState.FAILED):
+            raise ValueError(f"The state {state} cannot be reported: call done() or fail() instead.")
+        changes = {
+            "state": None if state is None else TaskState(state),
+            "step": None if step is None else int(step),
+            "steps_per_sec": None if steps_per_sec is None else float(steps_per_sec),
+            "loss": None if loss is None else float(loss),
+            "input_wait": None if input_wait is None else float(input_wait),
+            "waits_for": None if waits_for is None else waits_for[:_MAX_TEXT],
+        }
+        given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+        self._wire.progress = dataclasses.replace(self._wire.progress, **given)
 
     def statuses(self) -> dict[Task, Status]:
         """Return the last that is known of each training task that was met, and of this one."""

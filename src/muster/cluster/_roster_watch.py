@@ -63,13 +63,19 @@ class _Peer:
     since: float = 0.0  # when the phase began
     heard: float = 0.0
     status: Status | None = None
-    trouble: str = "not called yet"
-    stray_since: float | None = None
-    mismatch: str = ""
+    trouble: str = "not called yet"  # why it is not there
+    stray: str = ""  # what answers instead of it
+    stray_since: float = 0.0
+    mismatch: str = ""  # how it does not fit
     mismatch_since: float = 0.0
 
     def __str__(self) -> str:
         return f"{self.task} at {self.address}"
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has said that it is done or has failed."""
+        return self.status is not None and self.status.state in (TaskState.DONE, TaskState.FAILED)
 
 
 class Watch:
@@ -109,7 +115,7 @@ class Watch:
         missing = {}
         for task, peer in self._peers.items():
             if peer.status is None:
-                missing[task] = f"{peer} ({peer.trouble})"
+                missing[task] = f"{peer} ({peer.stray or peer.trouble})"
             elif peer.status.met.get(self.own.task) != self.own.run:
                 missing[task] = f"{peer} (it has not reached this task yet)"
         return missing
@@ -120,7 +126,7 @@ class Watch:
         for task in tasks:
             peer = self._peers[task]
             if peer.status is None:
-                missing[task] = f"{peer} ({peer.trouble})"
+                missing[task] = f"{peer} ({peer.stray or peer.trouble})"
             elif key not in peer.status.announcements:
                 waits_for = peer.status.progress.waits_for
                 doing = f"waiting for {waits_for}" if waits_for else peer.status.state
@@ -135,8 +141,8 @@ class Watch:
             peer = self._peers[task]
             if peer.mismatch and now - peer.mismatch_since >= LINGER_SECS:
                 return MismatchError(peer.mismatch)
-            if peer.stray_since is not None and now - peer.stray_since >= STRAY_SECS:
-                return StrayPeerError(f"{peer}: {peer.trouble}.")
+            if peer.stray and now - peer.stray_since >= STRAY_SECS:
+                return StrayPeerError(f"What answers is not {peer}: {peer.stray}.")
             if peer.status is not None and peer.status.state == TaskState.DONE:
                 return PeerLostError(f"{peer} has ended already, and does not take part any more.")
         return None
@@ -166,7 +172,7 @@ class Watch:
                 return []
             case DialFailed(task, why):
                 peer = self._peers[task]
-                peer.trouble, peer.stray_since = why, None
+                peer.trouble, peer.stray = why, ""
                 return [Dial(task, REDIAL_SECS)]
             case Garbled(task, why):
                 peer = self._peers[task]
@@ -196,7 +202,7 @@ class Watch:
         for task, peer in self._peers.items():
             if peer.phase == _Phase.MET:
                 silent = now - peer.heard
-                if silent > self._heartbeat_secs and not _is_done(peer):
+                if silent > self._heartbeat_secs and not peer.ended:
                     reason = f"{peer} stands still: it has not answered for {silent:.0f} s."
                     actions += self._lose(task, reason)
             elif peer.phase == _Phase.CONNECTED and now - peer.since > SILENT_SECS:
@@ -217,8 +223,8 @@ class Watch:
             mismatch = _mismatch(own, peer, status)
             if mismatch:
                 return self._mismatched(peer, mismatch, now)
-        peer.phase, peer.heard, peer.status, peer.stray_since = _Phase.MET, now, status, None
-        peer.mismatch = ""
+        peer.phase, peer.heard, peer.status = _Phase.MET, now, status
+        peer.stray = peer.mismatch = ""
         actions: list[Action] = []
         if not met:
             self.own = dataclasses.replace(own, met={**own.met, peer.task: status.run})
@@ -243,6 +249,8 @@ class Watch:
         return []
 
     def _failed(self, peer: _Peer, status: Status) -> list[Action]:
+        if self._failing is not None and status.blamed in (None, self.own.task):
+            return []  # both fail, each for its own reason
         if status.blamed is None:
             return self._lose(peer.task, f"{peer} failed: {status.error}")
         if status.blamed == self.own.task:
@@ -253,11 +261,12 @@ class Watch:
         """Take note that something else answers where a peer should."""
         if peer.phase == _Phase.MET:
             return [Close(peer.task), *self._lose(peer.task, f"{peer} is another now: {why}.")]
-        known = peer.stray_since is not None and peer.trouble == why
-        since = now if peer.stray_since is None else peer.stray_since
-        peer.phase, peer.stray_since, peer.trouble = _Phase.DIALING, since, why
-        log = [] if known else [Log(logging.WARNING, f"Not the {peer} that was expected: {why}.")]
-        return [*log, Close(peer.task), Dial(peer.task, REDIAL_SECS)]
+        actions: list[Action] = [Close(peer.task), Dial(peer.task, REDIAL_SECS)]
+        if not peer.stray:
+            peer.stray_since = now
+            actions.insert(0, Log(logging.WARNING, f"What answers is not {peer}: {why}."))
+        peer.phase, peer.stray = _Phase.DIALING, why
+        return actions
 
     def _hung_up(self, peer: _Peer, why: str) -> list[Action]:
         if peer.phase != _Phase.MET:
@@ -265,7 +274,7 @@ class Watch:
             peer.trouble = f"something accepts connections there, and breaks them off ({why})"
             return [Dial(peer.task, REDIAL_SECS)]
         peer.phase = _Phase.LEFT
-        if _is_done(peer):
+        if peer.ended:
             return []
         return self._lose(peer.task, f"{peer} has ended without a word ({why}).")
 
@@ -293,18 +302,17 @@ class Watch:
         if self.ended:
             return []
         self.lost = Lose(task, reason)
+        actions: list[Action] = []
+        if self._failing is not None:
+            actions.append(Log(logging.ERROR, f"{self.own.task} fails, likely for that: {self._failing[1]}"))
         # The others may notice this task's end before they notice the cause: so they are told of it.
-        return [*self._end(reason, blamed=task), self.lost]
+        return [*actions, *self._end(reason, blamed=task), self.lost]
 
     def _end(self, error: str | None, blamed: Task | None = None) -> list[Action]:
         state = TaskState.DONE if error is None else TaskState.FAILED
         progress = dataclasses.replace(self.own.progress, state=state, waits_for="")
         self.own = dataclasses.replace(self.own, progress=progress, error=error or "", blamed=blamed)
         return [Publish()]
-
-
-def _is_done(peer: _Peer) -> bool:
-    return peer.status is not None and peer.status.state == TaskState.DONE
 
 
 def _stranger(own: Status, peer: _Peer, status: Status) -> str:

@@ -124,13 +124,12 @@ class Wire:
         try:
             self._act(self.watch.start())
             while not self._closing.is_set() or self._flushing():
-                due = min(tick, self.watch.wake_at)
-                for key, mask in self._selector.select(max(0.0, due - time.monotonic())):
-                    key.data(mask)
+                self._read(max(0.0, min(tick, self.watch.wake_at) - time.monotonic()))
                 while self._inbox:
                     self._inbox.popleft()()
                 if time.monotonic() >= min(tick, self.watch.wake_at):
-                    # After the reading: a task that was stopped itself hears its peers before it judges them.
+                    # If this task was stopped itself, much time has passed: it hears its peers, then judges.
+                    self._read(0.0)
                     tick = time.monotonic() + self._beat_secs
                     self._service.tidy()
                     self._handle(Tick(self.progress))
@@ -143,6 +142,11 @@ class Wire:
             self._close_files()
             with self.changed:
                 self.changed.notify_all()
+
+    def _read(self, timeout_secs: float) -> None:
+        """Read and write what can be read and written, after waiting for it."""
+        for key, mask in self._selector.select(timeout_secs):
+            key.data(mask)
 
     def _later(self, item: Callable[[], None]) -> bool:
         """Have the thread do something, unless it is about to end."""

@@ -1,0 +1,447 @@
+"""Rosters in one process, over real sockets."""
+
+import contextlib
+import errno
+import logging
+import selectors
+import signal
+import socket
+import sys
+import threading
+import time
+
+import pytest
+
+from muster import _errors as errors
+from muster.cluster import ClusterSpec, Progress, Roster, Task, TaskState, derive_job_id, query_status
+from muster.cluster import _roster_service as service
+from muster.cluster._roster_messages import Hello, Status, decode_news, encode_hello
+
+ZERO, ONE, TWO = (Task("worker", index) for index in range(3))
+DEADLINE = 60.0
+
+
+@pytest.fixture
+def held():
+    """What is closed at the end, whatever happens."""
+    with contextlib.ExitStack() as stack:
+        yield stack
+
+
+def workers(count):
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return ClusterSpec({"worker": [f"127.0.0.1:{sock.getsockname()[1]}" for sock in sockets]})
+
+
+class Losses(list):
+    """Keeps who was lost, instead of ending the process."""
+
+    def __init__(self):
+        super().__init__()
+        self.come = threading.Event()
+
+    def __call__(self, task, reason):
+        self.append((task, reason))
+        self.come.set()
+
+
+@pytest.fixture
+def join(held):
+    """Start the roster of a task."""
+
+    def start(cluster, task, **options):
+        return held.enter_context(Roster(cluster, task, **{"on_lost": Losses(), "versions": {}} | options))
+
+    return start
+
+
+def together(*calls):
+    """Run functions side by side, and return what each returned or raised."""
+    results = [None] * len(calls)
+
+    def run(index, call):
+        try:
+            results[index] = call()
+        except errors.RosterError as exc:
+            results[index] = exc
+
+    threads = [threading.Thread(target=run, args=item) for item in enumerate(calls)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def all_come(*rosters):
+    assert together(*(lambda r=r: r.wait_for_all(DEADLINE) for r in rosters)) == [None] * len(rosters)
+
+
+@pytest.fixture
+def cluster():
+    return workers(2)
+
+
+@pytest.fixture
+def losses():
+    """Those of worker 0 of the pair."""
+    return Losses()
+
+
+@pytest.fixture
+def pair(join, cluster, losses):
+    """Two workers that have met."""
+    rosters = [join(cluster, ZERO, on_lost=losses), join(cluster, ONE)]
+    all_come(*rosters)
+    return rosters
+
+
+def until(look):
+    """Wait for a condition, and return it."""
+    deadline = time.monotonic() + DEADLINE
+    while not (found := look()):
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.005)
+    return found
+
+
+def test_what_is_announced_is_looked_up_and_agreed_upon(pair):
+    zero, one = pair
+    results = together(
+        lambda: one.lookup(ZERO, "coordinator", DEADLINE), lambda: zero.announce("coordinator", ("h", 1))
+    )
+    assert results == [["h", 1], None]
+    assert zero.lookup(ZERO, "coordinator", 0.0) == ["h", 1]  # as the others see it
+    results = together(
+        *(lambda r=r, v=v: r.agree("x", v, DEADLINE) for r, v in ((zero, {"a": 1}), (one, None)))
+    )
+    assert results == [{ZERO: {"a": 1}, ONE: None}] * 2
+    assert together(*(lambda r=r: r.agree_equal("y", [1], DEADLINE) for r in pair)) == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "says"),
+    [
+        (
+            {"a": 1, "b": [1, 2]},
+            {"a": 1, "b": [1, 3]},
+            "'program'['b'][1]: worker 0 has 2, and worker 1 has 3",
+        ),
+        ({"a": 1}, {}, "'program'['a']: worker 0 has 1, and worker 1 has none"),
+        ([1], [1, 2], "'program': worker 0 has [1], and worker 1 has [1, 2]"),
+        ("x" * 600, 0, "x… (602 characters), and worker 1 has 0"),
+    ],
+)
+def test_differing_values_are_an_error_that_says_where(pair, ours, theirs, says):
+    values = zip(pair, (ours, theirs), strict=True)
+    first, second = together(*(lambda r=r, v=v: r.agree_equal("program", v, DEADLINE) for r, v in values))
+    assert isinstance(first, errors.MismatchError)
+    assert isinstance(second, errors.MismatchError)
+    assert says in str(first)
+
+
+def test_what_is_reported_is_heard(pair):
+    zero, one = pair
+    one.report(state=TaskState.TRAINING, step=3, loss=0.5)
+    one.report(steps_per_sec=10, input_wait=0.25, waits_for="x" * 1000)
+    heard = until(lambda: (p := zero.statuses()[ONE].progress).waits_for and p)
+    assert heard == Progress(
+        state=TaskState.TRAINING, step=3, loss=0.5, steps_per_sec=10.0, input_wait=0.25, waits_for="x" * 500
+    )
+    for state in (TaskState.DONE, TaskState.FAILED, "asleep"):
+        with pytest.raises(ValueError, match="state|asleep"):
+            one.report(state=state)
+
+
+def test_a_job_of_one_process_needs_nobody(join):
+    alone = join(ClusterSpec({}), ZERO)
+    alone.wait_for_all(0.0)
+    assert alone.agree("program", 1, 0.0) == {ZERO: 1}
+    alone.agree_equal("other", 2, 0.0)
+    assert list(alone.statuses()) == [ZERO]
+
+
+@pytest.mark.parametrize(
+    ("task", "listens"), [(Task("evaluator", 0), False), (Task("ps", 0), True), (Task("chief", 0), True)]
+)
+def test_only_training_tasks_wait_for_each_other(join, task, listens):
+    ports = workers(3).job_tasks("worker")
+    cluster = ClusterSpec({"chief": ports[:1], "ps": ports[1:2], "worker": ports[2:]})
+    roster = join(cluster, task)
+    if listens:
+        assert query_status(cluster.task_address(task.type, 0), DEADLINE).task == task
+    if task.type == "chief":
+        with pytest.raises(errors.MissingPeerError, match=r"chief 0 has waited 0 s for worker 0 at "):
+            roster.wait_for_all(0.0)
+        assert roster.statuses()[task].training == (Task("chief", 0), ZERO)
+    else:
+        roster.wait_for_all(0.0)
+
+
+def test_wrong_arguments_are_errors(pair):
+    zero, _ = pair
+    zero.announce("taken", 1)
+    for value, error in ((float("nan"), ValueError), ("x" * 600_000, ValueError), (object(), TypeError)):
+        with pytest.raises(error, match="JSON|take 6000|serializable"):
+            zero.announce("key", value)
+    with pytest.raises(ValueError, match="'taken' was announced already"):
+        zero.agree("taken", 2, DEADLINE)
+    with pytest.raises(ValueError, match="worker 2 is not another training task"):
+        zero.lookup(TWO, "key", DEADLINE)
+    with pytest.raises(ValueError, match="heartbeat_secs must be more than 0"):
+        Roster(ClusterSpec({}), ZERO, heartbeat_secs=0.0)
+    with pytest.raises(errors.ClusterError, match="worker 7 is not a task of the cluster"):
+        Roster(workers(1), Task("worker", 7))
+    with pytest.raises(errors.ClusterError, match="must be host:port"):
+        Roster(ClusterSpec({"worker": ["nowhere", "127.0.0.1:1"]}), ONE)
+
+
+def test_tasks_with_one_cluster_have_one_job_id():
+    one = ClusterSpec({"worker": ["a:1", "b:1"], "chief": ["c:1"]})
+    other = ClusterSpec({"chief": ["c:1"], "worker": {1: "b:1", 0: "a:1"}, "evaluator": ["d:1"]})
+    assert derive_job_id(one) == derive_job_id(other)
+    assert derive_job_id(one) != derive_job_id(ClusterSpec({"worker": ["a:1", "c:1"], "chief": ["b:1"]}))
+
+
+def test_who_is_waited_for_is_said_again_and_again(join, cluster, caplog, monkeypatch):
+    monkeypatch.setattr("muster.cluster._roster._SAY_SECS", 0.2)
+    zero = join(cluster, ZERO, heartbeat_secs=1.0)
+    here, missing = (cluster.task_address("worker", index) for index in (0, 1))
+    error, asked = together(
+        lambda: zero.wait_for_all(0.7),
+        lambda: until(lambda: (s := query_status(here, DEADLINE)).progress.waits_for and s),
+    )
+    assert isinstance(error, errors.MissingPeerError)
+    where = f"worker 1 at {missing} (connection refused)"
+    assert str(error).startswith(f"worker 0 has waited 1 s for {where}")
+    said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert said == [f"Waiting for {where}, {secs} s" for secs in (0, 0, 1)]
+    assert (asked.state, asked.progress.waits_for) == (TaskState.WAITING, "worker 1")
+
+
+def test_a_task_that_waits_is_not_kept_by_a_peer_that_leaves(pair):
+    zero, one = pair
+    one.done()
+    with pytest.raises(errors.PeerLostError, match="worker 1 at .* has ended already"):
+        zero.agree("program", 1, DEADLINE)
+
+
+def test_a_peer_that_leaves_without_a_word_is_lost_once(pair, losses):
+    zero, one = pair
+    one.close()
+    assert losses.come.wait(DEADLINE)
+    with pytest.raises(errors.PeerLostError, match="worker 1 at .* has ended without a word"):
+        zero.agree("program", 1, DEADLINE)
+    zero.fail(ValueError("x"))
+    assert [task for task, _ in losses] == [ONE]
+    assert zero.statuses()[ZERO].blamed == ONE
+
+
+@pytest.mark.parametrize(
+    ("leave", "state"),
+    [
+        (lambda: None, TaskState.DONE),
+        (lambda: sys.exit(0), TaskState.DONE),
+        (lambda: sys.exit(3), TaskState.FAILED),
+        (lambda: signal.raise_signal(signal.SIGINT), TaskState.FAILED),
+    ],
+    ids=["end", "exit 0", "exit 3", "ctrl-c"],
+)
+def test_how_the_block_is_left_is_how_the_task_ends(join, cluster, losses, leave, state):
+    zero = join(cluster, ZERO, on_lost=losses)
+    with contextlib.suppress(BaseException), Roster(cluster, ONE, versions={}) as one:
+        all_come(zero, one)
+        leave()
+    until(lambda: zero.statuses()[ONE].state == state)
+    if state == TaskState.FAILED:
+        assert losses.come.wait(DEADLINE)
+    else:
+        assert not losses
+
+
+class Speaker(threading.Thread):
+    """Something that is not muster: it says the same to every caller, and hangs on."""
+
+    def __init__(self, address, data):
+        super().__init__()
+        host, port = address.split(":")
+        self._data = data
+        self._server = socket.create_server((host, int(port)))
+
+    def run(self):
+        with contextlib.ExitStack() as kept, contextlib.suppress(OSError):
+            while True:
+                connection = kept.enter_context(self._server.accept()[0])
+                connection.sendall(self._data)
+
+    def __enter__(self):
+        self.start()
+
+    def __exit__(self, *exc):
+        self._server.shutdown(socket.SHUT_RDWR)
+        self.join()
+        self._server.close()
+
+
+@pytest.mark.parametrize(
+    "data", [b"SSH-2.0-OpenSSH\r\n", b"\x00\x00\x12\x04", b'{"muster": 9}\n', b'{"muster":1,"status":{}}\n']
+)
+def test_something_else_at_a_peers_address_is_named(join, cluster, monkeypatch, caplog, data):
+    monkeypatch.setattr("muster.cluster._roster_watch.STRAY_SECS", 0.5)
+    address = cluster.task_address("worker", 1)
+    zero = join(cluster, ZERO)
+    with Speaker(address, data), pytest.raises(errors.StrayPeerError) as raised:
+        zero.wait_for_all(DEADLINE)
+    assert str(raised.value).startswith(
+        f"What answers is not worker 1 at {address}: it is something else: it s"
+    )
+    assert sum("What answers is not" in record.getMessage() for record in caplog.records) == 1
+
+
+def test_something_silent_at_a_peers_address_is_named(join, cluster):
+    address = cluster.task_address("worker", 1)
+    zero = join(cluster, ZERO)
+    with Speaker(address, b""):
+        with pytest.raises(errors.MissingPeerError, match="accepts connections there, but does not answer"):
+            zero.wait_for_all(0.5)
+    # It may have been a launcher that held the port: the task itself is found.
+    one = join(cluster, ONE)
+    all_come(zero, one)
+
+
+def test_another_job_at_a_peers_address_is_named_by_both(join, cluster, monkeypatch, caplog):
+    monkeypatch.setattr("muster.cluster._roster_watch.STRAY_SECS", 0.5)
+    zero = join(cluster, ZERO, job_id="ours")
+    join(ClusterSpec({"worker": [cluster.task_address("worker", 1)]}), ZERO, job_id="theirs")
+    with pytest.raises(errors.StrayPeerError, match="it is worker 0 of job theirs .* and this is job ours"):
+        zero.wait_for_all(DEADLINE)
+    text = "A stray process calls from 127.0.0.1: it says that it is worker 0 of job ours"
+    assert any(record.getMessage().startswith(text) for record in caplog.records)
+
+
+def test_a_task_that_was_started_twice_learns_it_and_harms_nobody(join, cluster, pair, monkeypatch, caplog):
+    monkeypatch.setattr("muster.cluster._roster_watch.STRAY_SECS", 0.5)
+    here, one_address = cluster.job_tasks("worker")
+    elsewhere = ClusterSpec({"worker": [here, *workers(1).job_tasks("worker")]})
+    twin = join(elsewhere, ONE, job_id=derive_job_id(cluster))
+    with pytest.raises(
+        errors.StrayPeerError, match="it has met another process as worker 1: this task was st"
+    ):
+        twin.wait_for_all(DEADLINE)
+    text = f"but worker 1 at {one_address} answers as another process"
+    assert any(text in record.getMessage() for record in caplog.records)
+    agreed = together(*(lambda r=r: r.agree("still", 1, DEADLINE) for r in pair))
+    assert agreed == [{ZERO: 1, ONE: 1}] * 2
+
+
+def test_a_socket_that_listens_already_is_used(join, held):
+    listener = socket.create_server(("127.0.0.1", 0))
+    address = f"127.0.0.1:{listener.getsockname()[1]}"
+    early = held.enter_context(socket.create_connection(("127.0.0.1", listener.getsockname()[1])))
+    early.sendall(encode_hello(Hello(watch=False)))  # who calls before the task is there is answered too
+    join(ClusterSpec({"worker": [address]}), ZERO, listener=listener)
+    early.settimeout(DEADLINE)
+    assert decode_news(early.makefile("rb").readline()).task == ZERO
+
+
+# Callers that behave badly.
+
+
+def call(held, address, data):
+    host, port = address.split(":")
+    caller = held.enter_context(socket.socket())
+    caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+    caller.settimeout(DEADLINE)
+    caller.connect((host, int(port)))
+    caller.sendall(data)
+    return caller
+
+
+def test_a_storm_of_connections_is_weathered(join, cluster, held):
+    address = cluster.task_address("worker", 0)
+    zero = join(cluster, ZERO)
+    callers = [call(held, address, b"{" * (index % 2)) for index in range(300)]
+    one = join(cluster, ONE)
+    all_come(zero, one)
+    assert len(zero._wire._service.sockets) < 100
+    assert callers[0].recv(1) == b""  # the oldest had to go
+
+
+def test_a_caller_that_dribbles_is_answered(join, held):
+    cluster = workers(1)
+    join(cluster, ZERO)
+    line = encode_hello(Hello(watch=False))
+    caller = call(held, cluster.task_address("worker", 0), line[:1])
+    caller.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for index in range(1, len(line)):
+        caller.sendall(line[index : index + 1])
+    assert isinstance(decode_news(caller.makefile("rb").readline()), Status)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"x",
+        b"{}\n",
+        b"{" * 10_000,
+        b'{"muster":1,"watch":3}\n',
+        b'{"muster":1,"watch":true,"caller":{"a":1}}\n',
+    ],
+)
+def test_a_caller_that_does_not_speak_the_protocol_is_told_so(join, held, data):
+    cluster = workers(1)
+    join(cluster, ZERO)
+    caller = call(held, cluster.task_address("worker", 0), data)
+    answer = caller.makefile("rb").read()
+    assert answer.startswith(b'{"muster":1,"refused":"This is worker 0 of job ')
+    assert answer.endswith(b"\n")
+
+
+def test_a_caller_that_says_nothing_has_to_go(join, held, monkeypatch):
+    monkeypatch.setattr(service, "_CALL_SECS", 0.1)
+    cluster = workers(1)
+    join(cluster, ZERO, heartbeat_secs=0.5)
+    assert call(held, cluster.task_address("worker", 0), b"").recv(1) == b""
+
+
+def test_a_watcher_that_does_not_read_holds_nobody_up(pair, cluster, held):
+    zero, one = pair
+    hello = encode_hello(Hello(watch=True, caller=one.statuses()[ONE]))
+    deaf = call(held, cluster.task_address("worker", 0), hello)
+    for index in range(40):
+        zero.announce(str(index), "x" * 10_000)
+    assert one.lookup(ZERO, "39", DEADLINE) == "x" * 10_000
+    # What is kept for it is one line, and the last it gets is the newest.
+    assert max(len(caller.out) for caller in zero._wire._service._callers.values()) < 1 << 20
+    for line in deaf.makefile("rb"):
+        news = decode_news(line)
+        if isinstance(news, Status) and "39" in news.announcements:
+            break
+
+
+def test_too_many_open_files_stop_the_listening_for_a_while_only(held, caplog):
+    class Full(socket.socket):
+        def accept(self):
+            raise OSError(errno.EMFILE, "Too many open files")
+
+    listener = held.enter_context(Full())
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    selector = held.enter_context(selectors.DefaultSelector())
+    served = service.Service(selector, [listener], 1, lambda: None, lambda called: None)
+    held.enter_context(socket.create_connection(listener.getsockname()))
+    ((key, mask),) = selector.select(DEADLINE)
+    key.data(mask)
+    assert selector.select(0.0) == []
+    assert "Too many open files" in caplog.text
+    served.tidy()
+    assert len(selector.select(DEADLINE)) == 1
+
+
+def test_closing_twice_is_harmless_and_leaves_nothing_open(join):
+    roster = join(workers(1), ZERO)
+    roster.close()
+    roster.close()
+    roster.report(step=1)
+    roster.fail(ValueError("too late"))
