@@ -22,7 +22,7 @@ $(VENV)/dev.stamp: pyproject.toml $(VENV)/run.stamp
 	@touch $@
 
 demo: $(VENV)/run.stamp  ## train on real data and print the accuracy reached
-	$(BIN)/python examples/digits.py
+	$(BIN)/muster run --workers 2 --evaluator examples/digits.py
 
 test: $(VENV)/dev.stamp  ## run all tests
 	$(BIN)/pytest -m 'not soak'

@@ -1,6 +1,7 @@
 """Train a small CNN on scikit-learn's digits, evaluate it while it trains, and go on where it was stopped.
 
     python examples/digits.py
+    muster run --workers 2 --evaluator examples/digits.py
 
 Ctrl-C stops it at any moment; the same command goes on from the very next example.
 """
@@ -23,6 +24,7 @@ from sklearn.model_selection import train_test_split
 import muster
 from muster.checkpoint import list_checkpoints
 from muster.data import Dataset
+from muster.distribute import MultiWorkerMirroredStrategy
 from muster.estimator import (
     Estimator,
     EstimatorSpec,
@@ -34,7 +36,7 @@ from muster.estimator import (
     train_and_evaluate,
 )
 
-BATCH_SIZE = 64
+BATCH_SIZE = 64  # of all workers together
 SHOW_EVERY = 50  # steps
 
 
@@ -135,14 +137,17 @@ def main():
     parser.add_argument("--fresh", action="store_true", help="forget an earlier run and start anew")
     args = parser.parse_args()
 
+    # Several workers meet here; on its own, this program uses the device that it finds.
+    strategy = MultiWorkerMirroredStrategy()
     console = Console(highlight=False)
     if args.fresh:
         remove_run(args.model_dir)
     train_images, test_images, train_labels, test_labels = load_data()
 
-    def train_input_fn():
-        examples = Dataset.from_tensor_slices((train_images, train_labels))
-        return examples.shuffle(len(train_images), seed=1).repeat().batch(BATCH_SIZE)
+    def train_input_fn(input_context):
+        workers, worker = input_context.num_input_pipelines, input_context.input_pipeline_id
+        examples = Dataset.from_tensor_slices((train_images, train_labels)).shard(workers, worker)
+        return examples.shuffle(len(train_images), seed=1).repeat().batch(BATCH_SIZE // workers)
 
     def eval_input_fn():
         return Dataset.from_tensor_slices((test_images, test_labels)).batch(BATCH_SIZE)
@@ -150,20 +155,33 @@ def main():
     estimator = Estimator(
         model_fn,
         model_dir=args.model_dir,
-        config=RunConfig(tf_random_seed=1, save_checkpoints_steps=150, save_summary_steps=50),
+        config=RunConfig(
+            tf_random_seed=1, save_checkpoints_steps=150, save_summary_steps=50, train_distribute=strategy
+        ),
         params={"max_steps": args.max_steps},
     )
+    hooks = [ShowTraining(console, args.max_steps)] if estimator.config.is_chief else []
     checkpoints = list_checkpoints(args.model_dir)
-    if checkpoints:
+    if checkpoints and estimator.config.is_chief:
         console.print(f"Found step {checkpoints[-1].step} in {args.model_dir}.")
     try:
-        metrics, _ = train_and_evaluate(
+        result = train_and_evaluate(
             estimator,
-            TrainSpec(train_input_fn, args.max_steps, hooks=[ShowTraining(console, args.max_steps)]),
-            EvalSpec(eval_input_fn, steps=None, hooks=[ShowEvaluation(console)], throttle_secs=0),
+            TrainSpec(train_input_fn, args.max_steps, hooks=hooks),
+            EvalSpec(
+                eval_input_fn,
+                steps=None,
+                hooks=[ShowEvaluation(console)],
+                start_delay_secs=0,
+                throttle_secs=0,
+            ),
         )
+        if estimator.config.task_type != "evaluator" and estimator.config.num_worker_replicas > 1:
+            return 0  # one of several workers: what was reached is told by the evaluator
+        metrics = result[0] if result else None
         if metrics is None:
-            console.print(f"All {args.max_steps} steps are done: only evaluating. --fresh starts anew.")
+            if result:
+                console.print(f"All {args.max_steps} steps are done: only evaluating. --fresh starts anew.")
             metrics = estimator.evaluate(eval_input_fn)
     except KeyboardInterrupt:
         saved = list_checkpoints(args.model_dir)

@@ -3,6 +3,7 @@
 MNIST is fetched at the first run, or read from the folder that MUSTER_DATA_DIR or --data-dir names:
 
     python examples/mnist_estimator.py --max-steps 1000
+    muster run --workers 2 examples/mnist_estimator.py --max-steps 500
 """
 
 import argparse
@@ -73,18 +74,22 @@ def main():
     args = parser.parse_args()
 
     tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.INFO)
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()  # the workers of TF_CONFIG, or this process alone
     classifier = tf.estimator.Estimator(
         model_fn=model_fn,
         model_dir=args.model_dir,
-        config=tf.estimator.RunConfig(tf_random_seed=args.seed),
+        config=tf.estimator.RunConfig(tf_random_seed=args.seed, train_distribute=strategy),
         params={"batch_size": args.batch_size, "learning_rate": args.learning_rate},
     )
     input_fn = make_input_fn(args.batch_size, args.data_dir, args.seed)
-    metrics, _ = tf.estimator.train_and_evaluate(
+    result = tf.estimator.train_and_evaluate(
         classifier,
         train_spec=tf.estimator.TrainSpec(input_fn=input_fn, max_steps=args.max_steps),
         eval_spec=tf.estimator.EvalSpec(input_fn=input_fn, steps=None),
     )
+    metrics = result[0] if result else None
+    if result is None:
+        return  # a task of a cluster: the chief has logged what its evaluations found
     if metrics is None:
         print(f"{args.model_dir} has been trained for {args.max_steps} steps already.")
     else:

@@ -116,4 +116,6 @@ def _metric_values(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 def _updated(pair: tuple[Any, Any]) -> Any:
     value, update = pair
+    if isinstance(value, keras.metrics.Metric):
+        return value.result()
     return update if isinstance(update, jax.Array) else value
