@@ -358,7 +358,8 @@ def call(held, address, data):
     return caller
 
 
-def test_a_storm_of_connections_is_weathered(join, cluster, held):
+def test_a_storm_of_connections_is_weathered(join, cluster, held, monkeypatch):
+    monkeypatch.setattr(service, "_CALL_SECS", 1e9)
     address = cluster.task_address("worker", 0)
     zero = join(cluster, ZERO)
     callers = [call(held, address, b"{" * (index % 2)) for index in range(300)]
@@ -418,6 +419,30 @@ def test_a_watcher_that_does_not_read_holds_nobody_up(pair, cluster, held):
         news = decode_news(line)
         if isinstance(news, Status) and "39" in news.announcements:
             break
+
+
+def test_last_words_reach_a_slow_watcher(pair, cluster, held):
+    zero, one = pair
+    hello = encode_hello(Hello(watch=True, caller=one.statuses()[ONE]))
+    slow = call(held, cluster.task_address("worker", 0), hello)
+    for index in range(40):
+        zero.announce(str(index), "x" * 10_000)
+    one.lookup(ZERO, "39", DEADLINE)  # by now more was sent than any buffer holds
+    zero.done()
+    _, lines = together(zero.close, lambda: slow.makefile("rb").readlines())
+    assert decode_news(lines[-1]).state == TaskState.DONE
+
+
+def test_a_call_that_answers_itself_is_no_answer(join, cluster, monkeypatch):
+    def connect(address, timeout):
+        sock = socket.socket()
+        sock.bind(("127.0.0.1", 0))
+        sock.connect(sock.getsockname())
+        return sock
+
+    monkeypatch.setattr(socket, "create_connection", connect)
+    with pytest.raises(errors.MissingPeerError, match=r"worker 1 at .* \(nothing listens there\)"):
+        join(cluster, ZERO).wait_for_all(0.3)
 
 
 def test_too_many_open_files_stop_the_listening_for_a_while_only(held, caplog):
