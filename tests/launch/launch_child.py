@@ -89,6 +89,8 @@ def act(what, value):
                 roster.report(
                     state="training", step=int(value), steps_per_sec=12.34, loss=0.5, input_wait=0.07
                 )
+                roster.wait_for_all(FOREVER)
+                ready()
                 signal.sigwait({signal.SIGTERM})
         case "show":
             wanted = ("MUSTER_JOB_ID", "XLA_FLAGS", "OMP_NUM_THREADS", "TF_CONFIG")

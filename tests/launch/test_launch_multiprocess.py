@@ -190,6 +190,15 @@ def test_a_task_that_lost_its_peer_is_not_the_cause(launch):
     assert "muster   | worker 1 ended because of that." in job.lines
 
 
+def test_the_task_that_was_killed_is_the_cause_and_not_those_that_lost_it(launch):
+    job = launch("worker0=train:1", "worker1=train:1", "worker2=train:1", options=["--workers", "3"])
+    job.read_until(*(f"worker {index} | ready" for index in range(3)))
+    os.kill(_process_of(job, "worker1"), signal.SIGKILL)
+    assert job.end() == 137
+    assert "worker 1 failed: killed by SIGKILL" in job.text
+    assert "worker 0 failed" not in job.text
+
+
 def test_a_task_that_ignores_sigterm_is_killed_after_the_grace_time(launch):
     job = launch("worker0=stubborn", "worker1=accept", options=["--workers", "2", "--grace-secs", "0.5"])
     job.read_until("worker 0 | ready", "worker 1 | ready")
@@ -317,7 +326,8 @@ def test_a_job_goes_on_when_the_keeper_was_killed(launch):
 def test_a_reader_that_leaves_does_not_end_the_job(launch):
     job = launch("worker0=accept", "worker1=write:1", options=["--workers", "2"])
     job.read_until("worker 0 | ready", "write 0")
-    address = json.loads(_environment_of(job, "worker0")["TF_CONFIG"])["cluster"]["worker"][0]
+    environment = Path(f"/proc/{_process_of(job, 'worker0')}/environ").read_bytes().decode()
+    address = re.search(r'"worker": \["([\d.:]+)"', environment)[1]
     job.process.stdout.close()
     host, port = address.split(":")
     with socket.create_connection((host, int(port))) as connection:
@@ -362,13 +372,11 @@ def _without_styles(text):
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
 
 
-def _environment_of(job, role):
+def _process_of(job, role):
+    task = json.dumps({"type": role[:-1], "index": int(role[-1])}).encode()
     for process in job.left():
-        entries = Path(f"/proc/{process}/environ").read_bytes().decode().split("\0")
-        environment = dict(entry.split("=", 1) for entry in entries if entry)
-        task = json.loads(environment.get("TF_CONFIG", "{}")).get("task", {})
-        if f"{task.get('type')}{task.get('index')}" == role:
-            return environment
+        if task in Path(f"/proc/{process}/environ").read_bytes():
+            return process
     return pytest.fail(f"no {role}")
 
 

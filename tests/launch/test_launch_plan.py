@@ -24,16 +24,15 @@ def gpus(plans):
     return {name: each.environment.get("CUDA_VISIBLE_DEVICES") for name, each in plans.items()}
 
 
-def test_every_task_is_told_the_same_cluster_and_its_own_place():
+def test_every_task_is_told_who_is_there_and_its_own_place():
     plans = plan(JobShape(workers=2, chief=True, evaluator=True))
     configs = {name: TFConfig.parse(each.environment["TF_CONFIG"]) for name, each in plans.items()}
     assert list(configs) == ["chief 0", "worker 0", "worker 1", "evaluator 0"]
     assert [str(config.task) for config in configs.values()] == list(configs)
-    for config in configs.values():
-        assert config.cluster.as_dict() == {
-            "chief": ["127.0.0.1:1000"],
-            "worker": ["127.0.0.1:1001", "127.0.0.1:1002"],
-        }
+    training = {"chief": ["127.0.0.1:1000"], "worker": ["127.0.0.1:1001", "127.0.0.1:1002"]}
+    assert configs.pop("evaluator 0").cluster.as_dict() == training
+    for config in configs.values():  # the chief leaves evaluation to an evaluator that it knows of
+        assert config.cluster.as_dict() == {**training, "evaluator": ["127.0.0.1:1003"]}
     assert plans["evaluator 0"].address == "127.0.0.1:1003"
     assert {each.environment["MUSTER_JOB_ID"] for each in plans.values()} == {"j"}
 

@@ -56,10 +56,13 @@ def test_kubernetes_jobs_are_valid_and_their_pods_know_their_places(capsys):
         config = tf_config(job, count - 1)
         assert (config.task.type, config.task.index) == (role, count - 1)
         # The names that pods of an Indexed Job have in a headless Service: JOB-INDEX.SERVICE.
-        assert config.cluster.as_dict() == {
+        told = {
             "chief": ["digits-chief-0.digits:2222"],
             "worker": [f"{worker['metadata']['name']}-{i}.digits:2222" for i in range(2)],
         }
+        if role != "evaluator":
+            told["evaluator"] = ["digits-evaluator-0.digits:2222"]
+        assert config.cluster.as_dict() == told
 
 
 def test_a_job_without_restarts_is_never_restarted(capsys):
@@ -151,9 +154,9 @@ def run_batch(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("layout", "addresses"),
     [
-        ("2(x2)", ["node1:21234", "node1:21235", "node2:21234"]),
-        ("1,2,1", ["node1:21234", "node2:21234", "node2:21235"]),
-        ("2,1(x2)", ["node1:21234", "node1:21235", "node2:21234"]),
+        ("2(x2)", ["node1:21234", "node1:21235", "node2:21234", "node2:21235"]),
+        ("1,2,1", ["node1:21234", "node2:21234", "node2:21235", "node3:21234"]),
+        ("2,1(x2)", ["node1:21234", "node1:21235", "node2:21234", "node3:21234"]),
     ],
 )
 def test_slurm_tasks_find_their_places(run_batch, layout, addresses):
@@ -166,7 +169,10 @@ def test_slurm_tasks_find_their_places(run_batch, layout, addresses):
     configs = [TFConfig.parse(line[line.index("{") : line.rindex("}") + 1]) for line in lines]
     assert [str(config.task) for config in configs] == ["chief 0", "worker 0", "worker 1", "evaluator 0"]
     for line, config in zip(lines, configs, strict=True):
-        assert config.cluster.as_dict() == {"chief": addresses[:1], "worker": addresses[1:]}
+        told = {"chief": addresses[:1], "worker": addresses[1:3], "evaluator": addresses[3:]}
+        if config.task.type == "evaluator":
+            del told["evaluator"]
+        assert config.cluster.as_dict() == told
         assert line.startswith("slurm-31234-0-0 ")
         assert line.endswith(repr(["0", "two words", "it's"]))
     options = [line.split(maxsplit=1)[1] for line in script.splitlines() if line.startswith("#SBATCH")]

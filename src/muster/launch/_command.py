@@ -37,7 +37,7 @@ exit code:
   the job; 2 if these options make no sense.
 
 what a task finds in its environment:
-  TF_CONFIG         all addresses, and which task it is; the evaluator stands outside of the cluster
+  TF_CONFIG         all addresses, and which task it is; the evaluator is told of those that train only
   MUSTER_LISTEN_FD  the number of the socket that already listens at its address
   MUSTER_JOB_ID     the same in all tasks; another after each restart
 """

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from muster.cluster import TaskType
+from muster.cluster import Task, TaskType
 from muster.launch._manifest import Manifest
 
 _INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
@@ -122,10 +122,9 @@ def _labels(manifest: Manifest) -> dict[str, str]:
 
 def _tf_config(manifest: Manifest, role: str) -> str:
     """Return ``TF_CONFIG`` with a place that Kubernetes fills with the pod's index."""
-    cluster = {
-        job: [f"{manifest.name}-{job}-{i}.{manifest.name}:{manifest.port}" for i in range(count)]
-        for job, count in manifest.replicas.items()
-        if job != TaskType.EVALUATOR
-    }
-    task = f'{{"type": {json.dumps(role)}, "index": $(MUSTER_TASK_INDEX)}}'
-    return f'{{"cluster": {json.dumps(cluster)}, "task": {task}}}'
+    cluster: dict[str, list[str]] = {}
+    for task in manifest.shape.told_to(Task(role, 0)):
+        host = f"{manifest.name}-{task.type}-{task.index}.{manifest.name}"
+        cluster.setdefault(task.type, []).append(f"{host}:{manifest.port}")
+    place = f'{{"type": {json.dumps(role)}, "index": $(MUSTER_TASK_INDEX)}}'
+    return f'{{"cluster": {json.dumps(cluster)}, "task": {place}}}'

@@ -52,6 +52,14 @@ class JobShape:
         """All tasks, the evaluator last."""
         return self.training + ((Task(TaskType.EVALUATOR, 0),) if self.evaluator else ())
 
+    def told_to(self, task: Task) -> tuple[Task, ...]:
+        """Return the tasks that ``TF_CONFIG`` names to a task.
+
+        An evaluator is outside the cluster, but those that train are told of it, so that the chief does not
+        evaluate as well.
+        """
+        return self.training if task.type == TaskType.EVALUATOR else self.tasks
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskPlan:
@@ -97,21 +105,15 @@ def plan_job(
     Raises:
         ClusterError: There are fewer GPUs than the tasks need.
     """
-    cluster: dict[str, list[str]] = {}
-    for task in shape.training:
-        cluster.setdefault(task.type, []).append(addresses[task])
-    spec = ClusterSpec(cluster)
     cores = split_cores(machine.cores, len(shape.training))
     devices = _devices(shape, machine, environ)
     plans = []
     for task in shape.tasks:
         mine = cores[shape.training.index(task)] if task in shape.training and len(cores) > 1 else None
-        # Those that train are told of the evaluator, so that the chief does not evaluate as well.
-        jobs = cluster | {
-            TaskType.EVALUATOR.value: [addresses[t] for t in shape.tasks if t not in shape.training]
-        }
-        known = ClusterSpec(jobs) if shape.evaluator and task in shape.training else spec
-        config = TFConfig(cluster=known, task_type=task.type, task_index=task.index)
+        cluster: dict[str, list[str]] = {}
+        for other in shape.told_to(task):
+            cluster.setdefault(other.type, []).append(addresses[other])
+        config = TFConfig(cluster=ClusterSpec(cluster), task_type=task.type, task_index=task.index)
         environment = {"TF_CONFIG": config.to_json(), "MUSTER_JOB_ID": job_id, "PYTHONUNBUFFERED": "1"}
         if mine is not None:
             environment |= {name: str(len(mine)) for name in _THREAD_VARIABLES if name not in environ}

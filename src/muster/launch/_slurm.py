@@ -82,11 +82,16 @@ def sbatch_script(manifest: Manifest) -> str:
 
 def _roles(manifest: Manifest) -> list[str]:
     """Return the lines of shell that make the cluster, the type and the index from addresses and the rank."""
-    cluster, choices = [], []
+    known: list[str] = []
+    lines = []
     start = 0
     for role, count in manifest.replicas.items():
-        if role != TaskType.EVALUATOR:
-            cluster.append(f'\\"{role}\\": [$(join "${{addresses[@]:{start}:{count}}}")]')
-        choices.append(f"((SLURM_PROCID >= {start})) && type={role} index=$((SLURM_PROCID - {start}))")
+        addresses = f'\\"{role}\\": [$(join "${{addresses[@]:{start}:{count}}}")]'
+        mine = f"type={role} index=$((SLURM_PROCID - {start}))"
+        if role == TaskType.EVALUATOR:
+            training = ", ".join(known)
+            mine += f' cluster="{training}"'
+        lines.append(f"((SLURM_PROCID >= {start})) && {mine}")
+        known.append(addresses)
         start += count
-    return [f'cluster="{", ".join(cluster)}"', *choices]
+    return [f'cluster="{", ".join(known)}"', *lines]

@@ -1,0 +1,201 @@
+"""The batch script under a real Slurm of two nodes, which are two daemons on this host."""
+
+import getpass
+import os
+import re
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from muster.__main__ import main
+
+PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+DEADLINE = 60.0
+
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.skipif(
+        any(shutil.which(name, path=PATH) is None for name in ("slurmctld", "slurmd", "sbatch", "munged")),
+        reason="Slurm is not installed: apt-get install slurm-wlm",
+    ),
+]
+
+TASK = """\
+import json, os, signal, sys
+config = json.loads(os.environ["TF_CONFIG"])
+task = "{type} {index}".format(**config["task"])
+print("here", task, json.dumps(config["cluster"]), flush=True)
+if sys.argv[1] == "fail" and task == "worker 1":
+    sys.exit(7)
+if sys.argv[1] != "end":
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    signal.sigwait({signal.SIGTERM})
+    print("saved", task, flush=True)
+    sys.exit(0 if sys.argv[1] == "wait" else 143)
+"""
+
+CONFIG = """\
+ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={control}
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.sock
+CredType=cred/munge
+StateSaveLocation={folder}
+SlurmdSpoolDir={folder}/spool-%n
+SlurmctldPidFile={folder}/control.pid
+SlurmdPidFile={folder}/%n.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+KillWait=5
+SlurmdParameters=config_overrides
+NodeName=node1 NodeHostname={host} NodeAddr=127.0.0.1 Port={first} CPUs=8
+NodeName=node2 NodeHostname={host} NodeAddr=127.0.0.1 Port={second} CPUs=8
+PartitionName=all Nodes=ALL Default=YES State=UP
+"""
+
+
+class Slurm:
+    """A running Slurm."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.environment = {**os.environ, "PATH": PATH, "SLURM_CONF": str(folder / "slurm.conf")}
+
+    def call(self, *command):
+        done = subprocess.run(
+            command,
+            env=self.environment,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def wait_for(self, condition):
+        deadline = time.monotonic() + DEADLINE
+        while not condition():
+            assert time.monotonic() < deadline, "".join(p.read_text() for p in self.folder.glob("*.log"))
+            time.sleep(0.1)
+
+    def submit(self, capsys, what):
+        (self.folder / "task.py").write_text(TASK)
+        shape = ["--workers", "2", "--chief", "--evaluator", "--tasks-per-node", "3", "--restarts", "1"]
+        script = ["--python", sys.executable, str(self.folder / "task.py"), what]
+        assert main(["manifest", "slurm", "--name", "job", *shape, *script]) == 0
+        (self.folder / "job.sh").write_text(capsys.readouterr().out)
+        return self.call("sbatch", "--parsable", "job.sh")
+
+    def log(self, job):
+        path = self.folder / f"job-{job}.log"
+        return path.read_text() if path.exists() else ""
+
+    def end_of(self, job):
+        """Wait for a job's end, and return its state and exit code."""
+        self.wait_for(lambda: "JobState=RUNNING" not in (told := self._show(job)) and "PENDING" not in told)
+        self.wait_for(lambda: "COMPLETING" not in self._show(job))
+        return re.search(r"JobState=(\w+).*ExitCode=(\d+)", self._show(job), re.DOTALL).groups()
+
+    def _show(self, job):
+        return self.call("scontrol", "show", "job", job)
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("slurm")
+    for parent in (folder, *folder.parents[:2]):
+        parent.chmod(0o711)  # munge insists that others can reach its socket
+    ports = []
+    for _ in range(3):
+        with socket.create_server(("127.0.0.1", 0)) as sock:
+            ports.append(sock.getsockname()[1])
+    (folder / "slurm.conf").write_text(
+        CONFIG.format(
+            host=socket.gethostname().split(".")[0],
+            user=getpass.getuser(),
+            folder=folder,
+            control=ports[0],
+            first=ports[1],
+            second=ports[2],
+        )
+    )
+    (folder / "key").write_bytes(secrets.token_bytes(1024))
+    (folder / "key").chmod(0o400)
+    munge = [f"--{name}={folder / f'munge.{name}'}" for name in ("pid-file", "log-file", "seed-file")]
+    munge += [f"--key-file={folder / 'key'}", f"--socket={folder / 'munge.sock'}"]
+    commands = [
+        ["munged", "--foreground", "--force", *munge],
+        ["slurmctld", "-D"],
+        ["slurmd", "-D", "-N", "node1"],
+        ["slurmd", "-D", "-N", "node2"],
+    ]
+    cluster = Slurm(folder)
+    daemons = []
+    for number, command in enumerate(commands):
+        with (folder / f"daemon{number}.log").open("w") as log:
+            daemons.append(
+                subprocess.Popen(
+                    command, env=cluster.environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+                )
+            )
+        if command[0] == "munged":
+            cluster.wait_for(lambda: (folder / "munge.sock").exists())
+    cluster.wait_for(lambda: (folder / "control.pid").exists())
+    cluster.wait_for(lambda: cluster.call("sinfo", "-h", "-o", "%D %t") == "2 idle")
+    yield cluster
+    for daemon in reversed(daemons):
+        daemon.send_signal(signal.SIGTERM)
+        daemon.wait(DEADLINE)
+
+
+def test_every_task_finds_its_place(slurm, capsys):
+    job = slurm.submit(capsys, "end")
+    assert slurm.end_of(job) == ("COMPLETED", "0")
+    lines = sorted(line for line in slurm.log(job).splitlines() if line.startswith("here"))
+    tasks, clusters = zip(*(line.removeprefix("here ").split(" {") for line in lines), strict=True)
+    assert tasks == ("chief 0", "evaluator 0", "worker 0", "worker 1")
+    assert clusters[0] == clusters[2] == clusters[3]
+    addresses = re.findall(r"node\d:\d+", clusters[0])
+    assert len(set(addresses)) == 4
+    assert re.findall(r"node\d:\d+", clusters[1]) == addresses[:3]
+    assert {address.split(":")[0] for address in addresses} == {"node1", "node2"}
+
+
+def test_a_failure_starts_the_step_again(slurm, capsys):
+    job = slurm.submit(capsys, "fail")
+    state, code = slurm.end_of(job)
+    assert state == "FAILED"
+    assert code != "0"
+    log = slurm.log(job)
+    assert log.count("here worker 1") == 2
+    assert log.count("saved chief 0") == 2
+    assert log.count("Exited with exit code 7") == 2
+    assert "restart 1 of 1" in log
+
+
+@pytest.mark.parametrize(
+    ("command", "state"),
+    [(["scancel", "--signal=USR1", "--batch"], "COMPLETED"), (["scancel"], "CANCELLED")],
+    ids=["time limit", "scancel"],
+)
+def test_tasks_may_save_and_are_not_started_again(slurm, capsys, command, state):
+    job = slurm.submit(capsys, "wait")
+    slurm.wait_for(lambda: slurm.log(job).count("here") == 4)
+    slurm.call(*command, job)
+    assert slurm.end_of(job)[0] == state
+    slurm.wait_for(lambda: slurm.log(job).count("saved") == 4)
+    assert "restart" not in slurm.log(job)
