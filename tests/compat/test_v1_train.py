@@ -82,6 +82,34 @@ def test_a_rate_that_the_step_computes_is_used_at_that_step() -> None:
     assert step == 3
 
 
+@pytest.mark.parametrize("name", [n for n in vars(train) if n.endswith("Optimizer") and n != "Optimizer"])
+def test_a_constant_rate_is_no_variable(name: str) -> None:
+    def step(x: Any) -> tuple[dict[str, Any], None]:
+        kwargs = {"momentum": 0.9} if name == "MomentumOptimizer" else {}
+        getattr(train, name)(0.5, **kwargs).minimize(x * tf.Variable(1.0, name="w"))
+        return {}, None
+
+    paths = [variable.path for variable in Program(step, jnp.float32(3.0)).variables]
+    assert "w" in paths
+    assert not [path for path in paths if "learning_rate" in path]
+
+
+def test_a_restart_trains_with_the_constant_that_the_program_now_gives() -> None:
+    def step_with(rate: float) -> Any:
+        def step(x: Any) -> tuple[dict[str, Any], None]:
+            train.GradientDescentOptimizer(rate).minimize(x * tf.Variable(1.0, name="w"))
+            return {}, None
+
+        return step
+
+    x = jnp.float32(1.0)
+    before = Program(step_with(0.5), x)
+    state, _ = before.step(before.initial, x)
+    after = Program(step_with(0.125), x, known=state)
+    state, _ = after.step(after.initial, x)
+    assert float(state["w"]) == 1.0 - 0.5 - 0.125
+
+
 def test_momentum_keeps_the_learning_rate_outside() -> None:
     def optimizer() -> Any:
         step = train.get_or_create_global_step()

@@ -205,9 +205,7 @@ class FtrlOptimizer(Optimizer):
 
 
 def _rate(learning_rate: LearningRate) -> Any:
-    """A learning rate as Keras takes it: what the step computes must come from a function."""
-    if isinstance(learning_rate, int | float | keras.optimizers.schedules.LearningRateSchedule):
-        return learning_rate
+    """A learning rate as a function: of a number Keras would make a variable, which checkpoints restore."""
     return learning_rate if callable(learning_rate) else lambda: learning_rate
 
 
