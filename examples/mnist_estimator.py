@@ -87,11 +87,11 @@ def main():
         train_spec=tf.estimator.TrainSpec(input_fn=input_fn, max_steps=args.max_steps),
         eval_spec=tf.estimator.EvalSpec(input_fn=input_fn, steps=None),
     )
-    metrics = result[0] if result else None
     if result is None:
         return  # a task of a cluster: the chief has logged what its evaluations found
+    metrics, _ = result
     if metrics is None:
-        print(f"{args.model_dir} has been trained for {args.max_steps} steps already.")
+        print(f"Nothing was left to train in {args.model_dir}: give more --max-steps or another --model-dir.")
     else:
         print(f"Test accuracy after {metrics['global_step']} steps: {metrics['accuracy']:.4f}")
 

@@ -70,7 +70,7 @@ def test_the_guides_program_reaches_its_accuracy(tmp_path: Path) -> None:
     folder.mkdir()
     for path in DATA.glob("*.gz"):
         shutil.copy(path, folder / path.name.replace("train20k-", "train-"))
-    arguments = ["--model-dir", str(tmp_path / "run"), "--seed", "4"]
+    arguments = ["--model-dir", str(tmp_path / "run"), "--seed", "1"]
     done = run_example("mnist_estimator.py", *arguments, MUSTER_DATA_DIR=str(tmp_path))
     assert done.returncode == 0, done.stderr
     found = re.search(r"Test accuracy after 313 steps: ([\d.]+)", done.stdout)
