@@ -1,15 +1,18 @@
 """The losses of ``tf.compat.v1.losses``: one number for a batch.
 
 The default reduction divides the weighted sum by the number of weights that are not 0. Losses are not
-collected: add regularisation losses yourself. Arguments follow tensorflow/python/ops/losses/losses_impl.py.
+collected, but for the regularisation of variables, which a model_fn adds to its loss itself.
+Arguments follow tensorflow/python/ops/losses/losses_impl.py and util.py.
 """
 
+import re
 from typing import Any
 
 import jax.numpy as jnp
 
 from muster.compat import _nn
 from muster.compat._arrays import Array, ArrayLike, as_array
+from muster.program import trainable_variables
 
 
 class Reduction:
@@ -135,6 +138,35 @@ def absolute_difference(
     """The mean of ``|predictions - labels|``."""
     labels, predictions = _same_shape(labels, predictions)
     return compute_weighted_loss(jnp.abs(predictions - labels), weights, reduction=reduction)
+
+
+def get_regularization_losses(scope: str | None = None) -> list[Array]:
+    """The penalties of the variables that the model_fn has created so far, such as by ``kernel_regularizer``.
+
+    Args:
+        scope: a regular expression; only variables whose path starts with a match count. None takes all.
+
+    Returns:
+        A float array of shape () for each trainable variable that has a regularizer.
+
+    Raises:
+        TraceError: outside of a model_fn.
+    """
+    return [
+        variable.regularizer(variable)
+        for variable in trainable_variables()
+        if variable.regularizer is not None and (scope is None or re.match(scope, variable.path))
+    ]
+
+
+def get_regularization_loss(scope: str | None = None, name: str = "total_regularization_loss") -> Array:
+    """The sum of `get_regularization_losses`, shape (); 0.0 if there are none.
+
+    Args:
+        scope: as there.
+        name: unused.
+    """
+    return sum(get_regularization_losses(scope), start=jnp.float32(0))
 
 
 def _same_shape(labels: ArrayLike, predictions: ArrayLike) -> tuple[Array, Array]:

@@ -4,6 +4,8 @@ The names of TensorFlow 2; those of TensorFlow 1 are in ``tf.compat.v1``. Operat
 which stay NumPy values (in input functions), and on the values of a step.
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 import numpy as _np
 from ml_dtypes import bfloat16 as _bfloat16
 
@@ -46,6 +48,7 @@ from muster.compat._elementwise import tanh as tanh
 from muster.compat._elementwise import where as where
 from muster.compat._elementwise import zeros_like as zeros_like
 from muster.compat._logging import get_logger as get_logger
+from muster.compat._missing import missing as _missing
 from muster.compat._reduce import argmax as argmax
 from muster.compat._reduce import argmin as argmin
 from muster.compat._reduce import cumsum as cumsum
@@ -87,6 +90,7 @@ from muster.compat._shape import zeros as zeros
 from muster.compat._step import Variable as Variable
 from muster.compat._step import control_dependencies as control_dependencies
 from muster.compat._step import group as group
+from muster.compat._step import name_scope as name_scope
 from muster.compat._step import no_op as no_op
 from muster.compat.tensorflow import compat as compat
 from muster.compat.tensorflow import config as config
@@ -100,6 +104,7 @@ from muster.compat.tensorflow import metrics as metrics
 from muster.compat.tensorflow import nn as nn
 from muster.compat.tensorflow import optimizers as optimizers
 from muster.compat.tensorflow import random as random
+from muster.compat.tensorflow import saved_model as saved_model
 from muster.compat.tensorflow import summary as summary
 from muster.compat.tensorflow import train as train
 from muster.data import TensorSpec as TensorSpec
@@ -120,3 +125,9 @@ float32 = _np.dtype("float32")
 float64 = _np.dtype("float64")
 string = _np.dtype(str)
 newaxis = None
+
+
+if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
+
+    def __getattr__(name: str) -> None:
+        raise _missing("tf", name)

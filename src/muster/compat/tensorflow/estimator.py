@@ -27,6 +27,12 @@ from muster.estimator import TrainSpec as TrainSpec
 from muster.estimator import WarmStartSettings as WarmStartSettings
 from muster.estimator import train_and_evaluate as train_and_evaluate
 
+export = SimpleNamespace(
+    ClassificationOutput=_estimator.ClassificationOutput,
+    ExportOutput=_estimator.ExportOutput,
+    PredictOutput=_estimator.PredictOutput,
+    RegressionOutput=_estimator.RegressionOutput,
+)
 experimental = SimpleNamespace(
     make_early_stopping_hook=_estimator.make_early_stopping_hook,
     stop_if_higher_hook=_estimator.stop_if_higher_hook,

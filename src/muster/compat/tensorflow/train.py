@@ -17,6 +17,7 @@ from muster.compat._schedules import inverse_time_decay as inverse_time_decay
 from muster.compat._schedules import natural_exp_decay as natural_exp_decay
 from muster.compat._schedules import piecewise_constant as piecewise_constant
 from muster.compat._schedules import polynomial_decay as polynomial_decay
+from muster.compat._step import get_global_step as get_global_step
 from muster.compat.tensorflow.estimator import CheckpointSaverHook as CheckpointSaverHook
 from muster.compat.tensorflow.estimator import CheckpointSaverListener as CheckpointSaverListener
 from muster.compat.tensorflow.estimator import FinalOpsHook as FinalOpsHook
@@ -32,6 +33,3 @@ from muster.compat.tensorflow.estimator import StepCounterHook as StepCounterHoo
 from muster.compat.tensorflow.estimator import StopAtStepHook as StopAtStepHook
 from muster.compat.tensorflow.estimator import SummarySaverHook as SummarySaverHook
 from muster.program import get_or_create_global_step as get_or_create_global_step
-
-get_global_step = get_or_create_global_step
-"""In a step there is always one."""

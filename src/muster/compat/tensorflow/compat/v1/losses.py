@@ -3,6 +3,8 @@
 from muster.compat._losses import Reduction as Reduction
 from muster.compat._losses import absolute_difference as absolute_difference
 from muster.compat._losses import compute_weighted_loss as compute_weighted_loss
+from muster.compat._losses import get_regularization_loss as get_regularization_loss
+from muster.compat._losses import get_regularization_losses as get_regularization_losses
 from muster.compat._losses import mean_squared_error as mean_squared_error
 from muster.compat._losses import sigmoid_cross_entropy as sigmoid_cross_entropy
 from muster.compat._losses import softmax_cross_entropy as softmax_cross_entropy
