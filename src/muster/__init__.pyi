@@ -4,6 +4,7 @@ from . import config as config
 from . import data as data
 from . import distribute as distribute
 from . import estimator as estimator
+from . import program as program
 from . import summary as summary
 from ._errors import CheckpointError as CheckpointError
 from ._errors import CheckpointMismatchError as CheckpointMismatchError

@@ -398,6 +398,64 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, caplog):
     assert any("ckpt-10 is damaged and was skipped" in m and "ckpt-5" in m for m in caplog.messages)
 
 
+def test_a_damaged_newest_checkpoint_does_not_end_train_and_evaluate(tmp_path):
+    est = estimator(tmp_path, save_checkpoints_steps=5)
+    est.train(train_input, steps=20)
+    data = next((tmp_path / "ckpt-20").glob("*.safetensors"))
+    data.write_bytes(data.read_bytes()[:-4] + b"oops")
+    metrics, _ = train_and_evaluate(
+        est, TrainSpec(train_input, max_steps=18), EvalSpec(dataset, throttle_secs=0)
+    )
+    assert metrics["global_step"] == 18
+    assert (tmp_path / "ckpt-20.damaged").is_dir()
+    assert est.latest_checkpoint().endswith("ckpt-18")
+
+
+def test_an_evaluation_that_failed_at_the_end_of_the_input_is_made_up_for(tmp_path):
+    def broken():
+        raise LookupError("not now")
+
+    est = estimator(tmp_path, save_checkpoints_steps=100)
+    with pytest.raises(LookupError):
+        train_and_evaluate(est, TrainSpec(dataset), EvalSpec(broken, throttle_secs=0))
+    metrics, _ = train_and_evaluate(est, TrainSpec(dataset), EvalSpec(dataset, throttle_secs=0))
+    assert metrics["global_step"] == COUNT // 8
+    metrics, _ = train_and_evaluate(est, TrainSpec(dataset), EvalSpec(dataset, throttle_secs=0))
+    assert metrics["global_step"] == 2 * COUNT // 8  # the next pass over the input
+
+
+def test_later_batches_whose_lengths_differ(tmp_path):
+    def uneven():
+        yield FEATURES[:8], LABELS[:8]
+        yield FEATURES[:8], LABELS[:1]
+
+    spec = (muster.data.TensorSpec((None, 2), "float32"), muster.data.TensorSpec((None, 1), "float32"))
+    with pytest.raises(muster.DatasetError, match="features has 8, labels has 1 examples"):
+        estimator(tmp_path).train(lambda: Dataset.from_generator(uneven, output_signature=spec))
+
+
+def test_a_metric_added_to_training_later_starts_afresh(tmp_path):
+    def without(features, labels, mode):
+        w = keras.Variable(np.zeros((2, 1), np.float32), name="w")
+        b = keras.Variable(np.zeros(1, np.float32), name="b")
+        loss = keras.ops.mean((features @ w + b - labels) ** 2)
+        train_op = muster.minimize(keras.optimizers.SGD(0.1), loss, muster.get_or_create_global_step())
+        return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    estimator(tmp_path, without).train(train_input, steps=1)
+    assert estimator(tmp_path).train(train_input, steps=1).latest_checkpoint().endswith("ckpt-2")
+
+
+def test_a_model_fn_that_never_advances_the_global_step_is_told(tmp_path, caplog):
+    def still(features, labels, mode):
+        w = keras.Variable(np.zeros((2, 1), np.float32), name="w")
+        loss = keras.ops.mean((features @ w - labels) ** 2)
+        return EstimatorSpec(mode, loss=loss, train_op=muster.minimize(keras.optimizers.SGD(0.1), loss))
+
+    estimator(tmp_path, still).train(dataset)
+    assert any("never advances the global step" in message for message in caplog.messages)
+
+
 def test_a_full_disk(tmp_path, monkeypatch):
     est = estimator(tmp_path, save_checkpoints_steps=5)
     est.train(train_input, steps=5)

@@ -357,14 +357,15 @@ def test_a_second_evaluator_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         TrainingExecutor(FakeEstimator(RunConfig()), *SPECS).run()
 
 
-def test_a_config_is_frozen_and_has_keyword_arguments_only() -> None:
+def test_a_config_is_frozen_and_has_keyword_arguments() -> None:
     config = RunConfig(save_checkpoints_steps=3.0)
     assert config.save_checkpoints_steps == 3
     assert isinstance(config.save_checkpoints_steps, int)
     with pytest.raises(AttributeError):
         config.save_checkpoints_steps = 4  # type: ignore[misc]
     with pytest.raises(TypeError):
-        RunConfig("/m")  # type: ignore[misc]
+        RunConfig("/m", 1)  # type: ignore[misc]
+    assert RunConfig("/m") == RunConfig(model_dir="/m")
     assert config == RunConfig(save_checkpoints_steps=3)
     assert config.replace(save_checkpoints_secs=5) == RunConfig(save_checkpoints_secs=5)
 

@@ -7,7 +7,7 @@ import pytest
 
 from muster._errors import GradientError
 from muster._keras import keras
-from muster.program import GradientTape, Program, gradients
+from muster.program import GradientTape, Program, gradients, minimize
 
 X = np.array([1.0, 2.0, 3.0], np.float32)
 
@@ -170,3 +170,53 @@ def test_the_forward_computation_is_compiled_once():
     program = Program(lambda x: (step(x), None), x)
     text = jax.jit(program.step).lower(program.initial, x).compile().as_text()
     assert text.count("dot(") + text.count('custom_call_target="__onednn') == 2  # forward, and one for w
+
+
+def test_gradients_of_values_computed_on_the_way():
+    def step(x):
+        w = variable()
+        hidden = w * x
+        gh, gw = gradients(jnp.sum(hidden**2), [hidden, w])
+        norm = jnp.sqrt(jnp.sum(gradients(jnp.sum(hidden**3), [hidden])[0] ** 2))
+        return {"gh": gh, "gw": gw, "penalty": gradients(norm, [w])[0]}
+
+    out = outputs_of(step, X)
+    np.testing.assert_allclose(out["gh"], 2 * X * X)
+    np.testing.assert_allclose(out["gw"], 2 * X**3)
+    expected = jax.grad(lambda w: jnp.sqrt(jnp.sum((3 * (w * X) ** 2) ** 2)))(jnp.array(X))
+    np.testing.assert_allclose(out["penalty"], expected, rtol=1e-5)
+
+
+def test_a_variable_that_was_updated_since_the_loss_was_computed():
+    def step(x):
+        w, a, b = variable(), keras.Variable(2.0, name="a"), keras.Variable(3.0, name="b")
+        one, two = jnp.sum(w * x) * a, jnp.sum(w**2) * b
+        w.assign(w - gradients(one, [w])[0])  # as the first of two optimizers does
+        after = jnp.sum(w.value * x)
+        return {"w": gradients(two, [w, b])[0], "both": gradients(two + after, [w])[0]}
+
+    out = outputs_of(step, X)
+    np.testing.assert_allclose(out["w"], 2 * X * 3)
+    np.testing.assert_allclose(out["both"], 2 * X * 3 + X)
+
+
+def test_spectral_normalization_trains():
+    def step(x):
+        layer = keras.layers.SpectralNormalization(keras.layers.Dense(3))
+        loss = jnp.mean(layer(x, training=True) ** 2)
+        minimize(keras.optimizers.SGD(0.1), loss)
+        return {"loss": loss}
+
+    program = Program(lambda x: (step(x), None), np.ones((4, 5), np.float32))
+    run = jax.jit(program.step)
+    state, first = run(program.initial, np.ones((4, 5), np.float32))
+    assert np.isfinite(run(state, np.ones((4, 5), np.float32))[1]["loss"])
+
+
+def test_an_error_names_the_line_that_asked():
+    def step(x):
+        w = variable()
+        return {"g": gradients(jnp.sum(x), [w])[0]}
+
+    with pytest.raises(GradientError, match=r"asked for in .*test_gradients.py:\d+"):
+        outputs_of(step, X)

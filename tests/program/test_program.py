@@ -442,3 +442,38 @@ def test_an_eager_step_equals_the_traced_one(model, capsys):
     assert traced.keys() == eager.keys()
     for path, value in traced.items():
         np.testing.assert_allclose(value, eager[path], rtol=1e-4, atol=1e-6, err_msg=path)
+
+
+def test_constants_assigned_to_weights_are_refused():
+    def step(x, y):
+        model = keras.Sequential([keras.Input((12,)), layers.Dense(CLASSES)])
+        model.set_weights([np.ones((12, CLASSES)), np.zeros(CLASSES)])
+        loss = cross_entropy(y, model(x))
+        return {"loss": loss}, minimize(sgd(), loss)
+
+    with pytest.raises(TraceError, match="dense/kernel.*warm_start_from"):
+        Program(step, X, Y)
+
+
+@pytest.mark.filterwarnings("ignore:Explicitly requested dtype float64")
+def test_64_bit_weights_become_32_bit_ones():
+    def step(x, y):
+        loss = cross_entropy(y, layers.Dense(CLASSES, dtype="float64")(x))
+        return {"loss": loss}, minimize(sgd(), loss)
+
+    _, losses = run(Program(step, X, Y), 2)
+    assert losses[1] < losses[0]
+
+
+def test_two_optimizers_on_a_shared_trunk():
+    def step(x, y):
+        trunk, one, two = layers.Dense(4), layers.Dense(CLASSES), layers.Dense(CLASSES)
+        hidden = trunk(x)
+        first, second = cross_entropy(y, one(hidden)), cross_entropy(y, two(hidden))
+        shared = trunk.trainable_variables
+        minimize(sgd(), first, var_list=shared + one.trainable_variables)
+        minimize(sgd(), second, var_list=shared + two.trainable_variables)
+        return {"loss": first + second}, None
+
+    _, losses = run(Program(step, X, Y, seed=1), 30)
+    assert losses[-1] < losses[0]

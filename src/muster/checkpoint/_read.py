@@ -92,8 +92,13 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
             raise CheckpointError(f"The checkpoint at {path} cannot be read: {exc}.") from exc
 
 
-def restore_latest(directory: str | os.PathLike[str]) -> Checkpoint | None:
+def restore_latest(directory: str | os.PathLike[str], *, set_aside: bool = False) -> Checkpoint | None:
     """Reads the newest checkpoint that is as it was written; a damaged one is skipped with a warning.
+
+    Args:
+        directory: Where the checkpoints lie.
+        set_aside: Whether damaged ones that are newer than the one read get ``.damaged`` appended to their
+            names, so that they are checkpoints for nobody: for the writer that goes on from the older one.
 
     Returns:
         The checkpoint, or None if the directory has none.
@@ -126,6 +131,8 @@ def restore_latest(directory: str | os.PathLike[str]) -> Checkpoint | None:
                     exc,
                     checkpoint.path,
                 )
+                if set_aside:
+                    os.replace(path, f"{path}.damaged")
         return checkpoint
 
 

@@ -101,7 +101,10 @@ class Batches:
             features, labels = element
         else:
             features, labels = element, None
-        return Batch(features, None if self._mode == ModeKeys.PREDICT else labels)
+        batch = Batch(features, None if self._mode == ModeKeys.PREDICT else labels)
+        if len({leaf.shape[:1] for leaf in jax.tree.leaves(batch) if np.ndim(leaf)}) > 1:
+            _check_batch(batch)  # raises
+        return batch
 
 
 def open_batches(returned: Any, mode: ModeKeys, position: Any, seed: int | None) -> Batches:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
-from muster._errors import CheckpointNotFoundError
+from muster._errors import CheckpointNotFoundError, DamagedCheckpointError
 from muster.estimator import _clock
 from muster.estimator._hooks import CheckpointSaverListener, SecondOrStepTimer
 from muster.estimator._run_config import RunConfig
@@ -112,9 +112,16 @@ class Evaluator:
     def evaluate_and_export(self) -> tuple[EvalResult, list[Any]]:
         """Return what came of it, and what the exporters returned."""
         while True:
+            newest = self._estimator.latest_checkpoint()
             try:
                 return self._evaluate_newest()
+            except DamagedCheckpointError as exc:
+                _log.warning("Skipping the evaluation of a damaged checkpoint: %s", exc)
+                self._previous = newest
+                return EvalResult(NO_NEW_CHECKPOINT), []
             except CheckpointNotFoundError:
+                if self._estimator.latest_checkpoint() == newest:
+                    raise  # it was another one that was not found
                 _log.info("The checkpoint was deleted, since there are newer ones: evaluating the newest.")
 
     def _evaluate_newest(self) -> tuple[EvalResult, list[Any]]:
@@ -172,6 +179,11 @@ class EvaluationListener(CheckpointSaverListener):
         self.eval_result: EvalResult | None = None
         self.export_results: list[Any] | None = None
         self.begin()
+
+    @property
+    def heard_of_saves(self) -> bool:
+        """Whether training has saved at all."""
+        return not self._is_first_save
 
     def begin(self) -> None:
         self._timer = SecondOrStepTimer(every_secs=self._throttle_secs)

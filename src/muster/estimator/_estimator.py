@@ -1,9 +1,10 @@
 """The Estimator: trains, evaluates and predicts with a model_fn, from and into a directory of checkpoints."""
 
+import copy
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, Self
 
@@ -79,13 +80,13 @@ class Estimator:
         model_fn: Callable[..., Any],
         model_dir: str | os.PathLike[str] | None = None,
         config: RunConfig | None = None,
-        params: Mapping[str, Any] | None = None,
+        params: Any = None,
         warm_start_from: Any = None,
     ) -> None:
         check_model_fn_args(model_fn, params)
         self._config = resolve_config(config, model_dir)
         self._model_fn = model_fn
-        self._params = dict(params or {})
+        self._params = copy.deepcopy(params) if params is not None else {}
         self._warm_start = warm_start_settings(warm_start_from)
         self._executables: dict[str, Any] = {}
         self._eval_writers: dict[str, EventFileWriter] = {}
@@ -101,9 +102,9 @@ class Estimator:
         return self._config
 
     @property
-    def params(self) -> dict[str, Any]:
+    def params(self) -> Any:
         """A copy of what is handed to the model_fn."""
-        return dict(self._params)
+        return copy.deepcopy(self._params)
 
     @property
     def model_fn(self) -> Callable[..., Any]:
@@ -174,7 +175,7 @@ class Estimator:
         with ExitStack() as resources:
             resources.enter_context(strategy.together())
             checkpointer = resources.enter_context(self._checkpointer()) if config.is_chief else None
-            checkpoint = restore_latest(self.model_dir)
+            checkpoint = restore_latest(self.model_dir, set_aside=config.is_chief)
             require_same_checkpoint(strategy, self.model_dir, checkpoint)
             if max_steps is not None and checkpoint is not None and checkpoint.step >= max_steps:
                 _log.info("Skipping training since max_steps has already saved.")
@@ -186,6 +187,8 @@ class Estimator:
             )
             if batches.first is None and position is not None:
                 _log.info("Skipping training since the input was read to its end before the interruption.")
+                if checkpointer is not None and checkpoint is not None:
+                    mark_ended(self.model_dir, checkpoint.step)
                 return self
             program = self._trace(ModeKeys.TRAIN, batches, checkpoint)
             require_saver(program, config, user_hooks, listeners)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 from types import FrameType
 from typing import Any, Self
+
+_log = logging.getLogger(__name__)
 
 
 class Terminated(SystemExit):
@@ -23,6 +26,8 @@ class SignalWatch:
         """Install nothing yet."""
         self.received: int | None = None
         """The signal that was noted."""
+        self.waiting = False
+        """Whether nothing is under way that has to finish: then the first one is raised at once, too."""
         self.aborted = False
         """Whether a further one was raised, possibly in the middle of a step."""
         self._handlers: dict[int, Any] = {}
@@ -61,6 +66,9 @@ class SignalWatch:
             self.aborted = True
             raise _exception_of(number)
         self.received = number
+        if self.waiting:
+            raise _exception_of(number)
+        _log.warning("Finishing this step first; once more stops at once.")
 
 
 def _exception_of(number: int) -> BaseException:

@@ -25,7 +25,7 @@ def single_examples(predictions: Any) -> Iterator[Any]:
         shapes = [leaf.shape for leaf in leaves]
         raise ValueError(
             f"Batch length of predictions should be same; their shapes are {shapes}. Give a row for each "
-            "example, or call predict with yieldsingle_examples=False."
+            "example, or call predict with yield_single_examples=False."
         )
     for row in zip(*leaves, strict=True):
         yield jax.tree.unflatten(structure, row)

@@ -40,7 +40,7 @@ def initial_state(
 def _require_match(program: Program[Any], mode: ModeKeys, checkpoint: Checkpoint) -> None:
     stored = checkpoint.variables
     wanted = {v.path: v for v in program.variables if mode == ModeKeys.TRAIN or not v.local}
-    missing = [str(v) for path, v in wanted.items() if path not in stored]
+    missing = [str(v) for path, v in wanted.items() if path not in stored and not v.local]
     reshaped = [
         f"{v} (the checkpoint has {list(stored[path].shape)})"
         for path, v in wanted.items()
@@ -48,7 +48,7 @@ def _require_match(program: Program[Any], mode: ModeKeys, checkpoint: Checkpoint
     ]
     if not missing and not reshaped:
         return
-    unused = [path for path in stored if path not in wanted]
+    unused = [path for path in stored if path not in wanted] if mode == ModeKeys.TRAIN else []
     raise CheckpointMismatchError(
         f"The checkpoint {checkpoint.path} is of another model."
         + _listed(" It lacks", missing)

@@ -69,7 +69,7 @@ class RunConfig:
         TypeError: An argument has the wrong type.
     """
 
-    model_dir: str | os.PathLike[str] | None = None
+    model_dir: str | os.PathLike[str] | None = dataclasses.field(default=None, kw_only=False)
     tf_random_seed: int | None = None
     save_summary_steps: int | None = 100
     save_checkpoints_steps: int | None = _UNSET

@@ -104,7 +104,9 @@ class TrainingSession:
         requests = self._call_before_run() if self._before_runs else None
 
         wait_began = _clock.now()
+        self._signals.waiting = True
         batch = next(self._batches)
+        self._signals.waiting = False
         session.input_wait_secs += _clock.now() - wait_began
         session.advance(*self._step(session.state, batch))
 

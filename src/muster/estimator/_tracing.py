@@ -79,9 +79,13 @@ def trace_model_fn(
                 mean = keras.metrics.Mean(name="mean_loss_of_batches", dtype="float32")
                 mean.update_state(spec.loss, sample_weight=replica_weight())
                 synchronize_metrics()
-                outputs = {LOSS: mean.result(), METRICS: _metric_values(spec.eval_metric_ops)}
+                outputs = {
+                    LOSS: mean.result(),
+                    GLOBAL_STEP: before,
+                    METRICS: _metric_values(spec.eval_metric_ops),
+                }
             case ModeKeys.PREDICT:
-                outputs = {PREDICTIONS: spec.predictions}
+                outputs = {PREDICTIONS: spec.predictions, GLOBAL_STEP: before}
         return outputs, spec
 
     _log.info("Calling model_fn.")
@@ -94,6 +98,11 @@ def trace_model_fn(
         seed=config.tf_random_seed,
     )
     _log.info("Done calling model_fn.")
+    if mode == ModeKeys.TRAIN and not program.updates(GLOBAL_STEP):
+        _log.warning(
+            "The model_fn never advances the global step, so that max_steps is not reached and no checkpoint "
+            "is saved on the way. Pass global_step=muster.get_or_create_global_step() to minimize."
+        )
     for name in (LOSS, GLOBAL_STEP):
         if mode == ModeKeys.EVAL and name in program.static.eval_metric_ops:
             raise ValueError(

@@ -112,12 +112,6 @@ class TrainingExecutor:
     def run(self) -> tuple[Mapping[str, Any] | None, list[Any] | None] | None:
         """Do the part that the task's type asks for; returns what `train_and_evaluate` does."""
         config = self._estimator.config
-        if isinstance(config.train_distribute, MultiWorkerMirroredStrategy) and config.task_type in (
-            TaskType.CHIEF,
-            TaskType.WORKER,
-        ):
-            self.run_together()
-            return None
         if not config.cluster_spec and config.task_type != TaskType.EVALUATOR:
             _log.info("Running training and evaluation locally (non-distributed).")
             return self.run_local()
@@ -131,7 +125,10 @@ class TrainingExecutor:
             raise ValueError(
                 f"Task type {config.task_type} is not supported. Supported task types are {supported}"
             )
+        together = isinstance(config.train_distribute, MultiWorkerMirroredStrategy)
         match TaskType(config.task_type):
+            case TaskType.CHIEF | TaskType.WORKER if together:
+                self.run_together()
             case TaskType.CHIEF:
                 self.run_chief()
             case TaskType.MASTER:
@@ -156,6 +153,12 @@ class TrainingExecutor:
         )
         evaluation = self._evaluation_listener()
         self._train((*self._train_spec.saving_listeners, evaluation))
+        newest, max_steps = self._estimator.latest_checkpoint(), self._train_spec.max_steps
+        if not evaluation.heard_of_saves and newest is not None:
+            step = int(newest.rpartition("-")[2])
+            if max_steps is None or step < max_steps:
+                # Training had read all of its input, and was stopped before it was evaluated.
+                evaluation.end(None, step)
         result = evaluation.eval_result
         return (result.metrics if result else None), evaluation.export_results
 

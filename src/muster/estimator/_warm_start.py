@@ -1,6 +1,7 @@
 """Starting from the variables of another model's checkpoint."""
 
 import logging
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ class WarmStartSettings:
         ValueError: If there is no checkpoint to start from, or an expression cannot be read.
     """
 
-    ckpt_to_initialize_from: str
+    ckpt_to_initialize_from: str = field(kw_only=False)
     vars_to_warm_start: str | Sequence[str] | None = ".*"
     var_name_to_prev_var_name: Mapping[str, str] = field(default_factory=dict)
 
@@ -83,6 +84,6 @@ def warm_start_settings(given: Any) -> WarmStartSettings | None:
     """The settings that the argument ``warm_start_from`` of an Estimator stands for."""
     if given is None or isinstance(given, WarmStartSettings):
         return given
-    if isinstance(given, str):
-        return WarmStartSettings(ckpt_to_initialize_from=given)
+    if isinstance(given, str | os.PathLike):
+        return WarmStartSettings(os.fspath(given))
     raise ValueError(f"warm_start_from must be a string or a WarmStartSettings, instead got {given!r}")

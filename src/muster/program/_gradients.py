@@ -7,6 +7,11 @@ marker, the equations between sources and target. So the user's Python runs once
 gradients of inputs work as those of variables do.
 """
 
+import functools
+import itertools
+import operator
+import os
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,13 +20,14 @@ import jax.numpy as jnp
 from jax.extend import core as jex
 
 from muster._errors import GradientError
+from muster._keras import keras
 from muster.program._variables import active_scope
 
 Array = Any
 
 _gradient_p = jex.Primitive("muster_gradient")
 _gradient_p.multiple_results = True
-_gradient_p.def_abstract_eval(lambda target, *sources: list(sources))
+_gradient_p.def_abstract_eval(lambda target, *sources, **_: list(sources))
 
 
 def gradients(target: Any, sources: Sequence[Any]) -> list[Array]:
@@ -43,15 +49,27 @@ def gradients(target: Any, sources: Sequence[Any]) -> list[Array]:
     leaves = [scope.read(leaf) for leaf in jax.tree.leaves(target)]
     for leaf in leaves:
         _require_float(leaf, "target")
-    values = [scope.read(source) for source in sources]
+    versions = [scope.versions(source) for source in sources]
+    values = [value for each in versions for value in each]
     for value in values:
         _require_float(value, "source")
     if not values or not leaves:
         return []
     total = sum(jnp.sum(leaf).astype(leaves[0].dtype) for leaf in leaves)
     if scope.eager_gradients is not None:
-        return scope.eager_gradients(total, values)
-    return list(_gradient_p.bind(total, *values))
+        grads = scope.eager_gradients(total, values)
+    else:
+        cut = any(len(each) > 1 for each in versions)
+        grads = _gradient_p.bind(total, *values, cut=cut, where=_line_of_user())
+    parts = iter(grads)
+    return [functools.reduce(operator.add, itertools.islice(parts, len(each))) for each in versions]
+
+
+def _line_of_user() -> str:
+    """The file and line that asked, outside of muster and of Keras."""
+    ours = (os.path.dirname(os.path.dirname(__file__)), os.path.dirname(keras.__file__))
+    frames = [f for f in traceback.extract_stack() if not f.filename.startswith(ours)]
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "an unknown line"
 
 
 def _require_float(value: Array, role: str) -> None:
@@ -78,12 +96,18 @@ def resolve(closed: jex.ClosedJaxpr) -> Callable[..., list[Array]]:
     return compute
 
 
-def needed_equations(eqns: Sequence[Any], targets: Sequence[Any]) -> tuple[list[Any], set[Any]]:
-    """The equations that compute the targets, in order, and the variables that come from elsewhere."""
+def needed_equations(
+    eqns: Sequence[Any], targets: Sequence[Any], given: Sequence[Any] = ()
+) -> tuple[list[Any], set[Any]]:
+    """The equations that compute the targets, in order, and the variables that come from elsewhere.
+
+    How the variables in ``given`` are computed is left out.
+    """
     wanted = set(_variables_of(targets))
+    known = set(_variables_of(given))
     kept = []
     for eqn in reversed(eqns):
-        if wanted.intersection(eqn.outvars):
+        if (wanted - known).intersection(eqn.outvars):
             kept.append(eqn)
             wanted.difference_update(eqn.outvars)
             wanted.update(_variables_of(eqn.invars))
@@ -113,36 +137,80 @@ def _evaluate(eqns: Sequence[Any], env: dict[Any, Array], history: Sequence[Any]
     for i, marker in enumerate(eqns):
         if marker.primitive is not _gradient_p:
             continue
-        before = eqns[:i]
-        target, *sources = marker.invars
-        path = _equations_between(history[: history.index(marker)], sources, target)
-        if not path and target not in sources:
-            raise GradientError(
-                f"The value to differentiate ({target.aval.dtype}{list(target.aval.shape)}) does not "
-                "depend on any of the variables asked for. Was it computed from them, inside of this step?"
-            )
-        later = _dependents(before, sources)
-        run_equations(_without(before, later), env)
-
-        made = [v for eqn in path for v in eqn.outvars]
-
-        def forward(values: list[Array]) -> tuple[Array, list[Array]]:
-            inner = env | dict(zip(sources, values, strict=True))  # noqa: B023  (called at once)
-            _evaluate(path, inner, history)  # noqa: B023
-            return inner[target], [inner[v] for v in made]  # noqa: B023
-
-        (_, values), grads = jax.value_and_grad(forward, has_aux=True)([_read(env, s) for s in sources])
-        env.update(zip(made, values, strict=True))
+        before, sources = eqns[:i], marker.invars[1:]
+        past = history[: history.index(marker)]
+        if marker.params["cut"]:
+            run_equations(before, env)
+            grads = _cut_gradients(marker, env, past)
+        else:
+            path = _path(marker, past)
+            later = _dependents(before, sources)
+            run_equations(_without(before, later), env)
+            grads = _gradients_along(path, marker, env, past)
+            run_equations(_without(later, path), env)
         env.update(zip(marker.outvars, grads, strict=True))
-        run_equations(_without(later, path), env)
         return _evaluate(eqns[i + 1 :], env, history)
     return run_equations(eqns, env)
 
 
-def _equations_between(eqns: Sequence[Any], sources: Sequence[Any], target: Any) -> list[Any]:
-    """The equations through which the target depends on any source, in order."""
-    needed, _ = needed_equations(eqns, [target])
-    return _dependents(needed, sources)
+def _gradients_along(
+    path: Sequence[Any], marker: Any, env: dict[Any, Array], history: Sequence[Any]
+) -> list[Array]:
+    """Differentiate, and leave in ``env`` what the equations of the path compute on the way.
+
+    A source that is computed from another one is shifted by zero: the gradient with respect to the shift
+    is its own, and the gradient with respect to the other one goes through it.
+    """
+    target, *sources = marker.invars
+    made = [v for eqn in path for v in eqn.outvars]
+    inner_sources = set(_variables_of(sources)).intersection(made)
+
+    def forward(given: list[Array]) -> tuple[Array, list[Array]]:
+        values = dict(zip(sources, given, strict=True))
+        inner = env | {s: value for s, value in values.items() if s not in inner_sources}
+        begun = 0
+        for end, eqn in enumerate(path, 1):
+            shifted = inner_sources.intersection(eqn.outvars)
+            if shifted or end == len(path):
+                _evaluate(path[begun:end], inner, history)
+                inner.update({s: inner[s] + values[s] for s in shifted})
+                begun = end
+        return inner[target], [inner[v] for v in made]
+
+    start = [jnp.zeros_like(s.aval) if s in inner_sources else _read(env, s) for s in sources]
+    (_, values), grads = jax.value_and_grad(forward, has_aux=True)(start)
+    env.update(zip(made, values, strict=True))
+    return list(grads)
+
+
+def _cut_gradients(marker: Any, env: dict[Any, Array], history: Sequence[Any]) -> list[Array]:
+    """Differentiate with respect to several versions of a variable, none of which counts as made of another.
+
+    Everything before the marker has been computed; the path is computed again, and XLA merges the copies.
+    """
+    target, *sources = marker.invars
+    path = _path(marker, history)
+
+    def forward(values: list[Array]) -> Array:
+        inner = env | dict(zip(sources, values, strict=True))
+        _evaluate(path, inner, history)
+        return inner[target]
+
+    return list(jax.grad(forward)([_read(env, s) for s in sources]))
+
+
+def _path(marker: Any, history: Sequence[Any]) -> list[Any]:
+    """The equations through which a marker's target depends on any of its sources, in order."""
+    target, *sources = marker.invars
+    needed, _ = needed_equations(history, [target], sources if marker.params["cut"] else ())
+    path = _dependents(needed, sources)
+    if not path and target not in sources:
+        raise GradientError(
+            f"The value to differentiate ({target.aval.dtype}{list(target.aval.shape)}) does not "
+            "depend on any of the variables asked for. Was it computed from them, inside of this step? "
+            f"The gradient is asked for in {marker.params['where']}."
+        )
+    return path
 
 
 def _dependents(eqns: Sequence[Any], sources: Sequence[Any]) -> list[Any]:
@@ -150,7 +218,7 @@ def _dependents(eqns: Sequence[Any], sources: Sequence[Any]) -> list[Any]:
     reached = set(_variables_of(sources))
     kept = []
     for eqn in eqns:
-        if reached.intersection(_variables_of(eqn.invars)) or reached.intersection(eqn.outvars):
+        if reached.intersection(_variables_of(eqn.invars)):
             kept.append(eqn)
             reached.update(eqn.outvars)
     return kept

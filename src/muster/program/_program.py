@@ -58,7 +58,8 @@ class Program(Generic[Static]):
 
         def record(*args: Any) -> list[Array]:
             returned, self.static = scope.run(function, *args)
-            self.outputs = jax.tree.map(_shape_of, {**scope.outputs, **returned})
+            named = {name: value for name, value in scope.outputs.items() if value is not None}
+            self.outputs = jax.tree.map(_shape_of, {**named, **returned})
             return [value for value in scope.initial if isinstance(value, jax.core.Tracer)]
 
         closed = jax.make_jaxpr(record)(*args)
@@ -68,7 +69,12 @@ class Program(Generic[Static]):
         self.initial.update(zip(computed, _evaluate_constants(closed, computed), strict=True))
         self.summaries: Mapping[str, str] = dict(scope.summaries)
         self._counters = scope.only_incremented_once()
+        self._updated = scope.updated()
         self._paths = {v.path for v in self.variables}
+
+    def updates(self, path: str) -> bool:
+        """Whether the function assigns to a variable."""
+        return path in self._updated
 
     def adds_one(self, path: str) -> bool:
         """Whether each step adds exactly one to a variable, so that its value is known without reading it."""
@@ -154,7 +160,8 @@ class Program(Generic[Static]):
             )
         if self._local_updates_only:
             after |= {v.path: before[v.path] for v in self.variables if not v.local}
-        return after, {**scope.common_outputs(), **outputs}
+        named = {name: value for name, value in scope.common_outputs().items() if value is not None}
+        return after, {**named, **outputs}
 
 
 def _shape_of(value: Array) -> jax.ShapeDtypeStruct:

@@ -20,6 +20,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from muster._errors import OutsideVariableError, TraceError, VariableMismatchError
 from muster._keras import keras
@@ -115,6 +116,8 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         self._state = state
         self._known = known or {}
         self._known_local = known_local
+        self._earlier: dict[int, list[Array]] = {}
+        self._places: dict[int, int] = {}
         self._updates: Counter[int] = Counter()
         self._increments: Counter[int] = Counter()
         self._seed = seed
@@ -194,14 +197,35 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         variable, value = update
         self.get_current_value(variable)
         self._updates[id(variable)] += 1
+        self._earlier.setdefault(id(variable), []).append(self.state_mapping[id(variable)])
         if self.replicas is not None and not self._in_sync:
             self._before.setdefault(id(variable), self.state_mapping[id(variable)])
         self.state_mapping[id(variable)] = value
+
+    def versions(self, value: Any) -> list[Array]:
+        """The values that a variable has had in this run, the current one last; of an array, itself."""
+        earlier = self._earlier.get(id(value), []) if isinstance(value, keras.Variable) else []
+        return [*earlier, self.read(value)]
+
+    def refuse_constant(self, variable: Any) -> None:
+        """Refuse to give a trained weight the same value in every step, as ``set_weights`` would."""
+        self.get_current_value(variable)
+        spec = self.specs[self._places[id(variable)]]
+        if spec.kind is VariableKind.WEIGHT and spec.trainable:
+            raise TraceError(
+                f"The code assigns a constant to the weight {spec}, which would undo its training in every "
+                "step. To start from given weights, use an initializer, or warm_start_from of the Estimator."
+            )
 
     def increment(self, variable: Any) -> None:
         """Add one to a variable."""
         variable.assign_add(1)
         self._increments[id(variable)] += 1
+
+    def updated(self) -> set[str]:
+        """The paths of the variables that the code assigned to."""
+        pairs = zip(self.specs, self._variables, strict=True)
+        return {spec.path for spec, variable in pairs if self._updates[id(variable)]}
 
     def only_incremented_once(self) -> set[str]:
         """The paths of the variables to which the code did nothing but add one, once."""
@@ -226,11 +250,12 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         spec = VariableSpec(
             path=path,
             shape=tuple(variable.shape),
-            dtype=str(keras.backend.standardize_dtype(variable.dtype)),
+            dtype=str(jax.dtypes.canonicalize_dtype(keras.backend.standardize_dtype(variable.dtype))),
             trainable=bool(variable.trainable),
             kind=VariableKind.SEED if variable.name == "seed_generator_state" else self._kind,
             aggregation=variable.aggregation,
         )
+        self._places[id(variable)] = len(self.specs)
         self.specs.append(spec)
         self._variables.append(variable)
         if self._state is None:
@@ -323,15 +348,16 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
 
 _watch_lock = threading.Lock()
 _watchers = 0
-_originals: tuple[Any, Any, Any] | None = None
+_originals: tuple[Any, Any, Any, Any] | None = None
 
 
 @contextlib.contextmanager
 def _watched_creation() -> Iterator[None]:
     """While any scope is active, creation of Keras variables passes through it.
 
-    ``keras.Variable.__init__``, ``keras.Layer.add_weight`` and ``keras.metrics.Metric.add_variable`` are
-    wrapped for that time; in threads that trace nothing they do what they always do.
+    ``keras.Variable.__init__`` and ``assign``, ``keras.Layer.add_weight`` and
+    ``keras.metrics.Metric.add_variable`` are wrapped for that time; in threads that trace nothing they do
+    what they always do.
     """
     global _watchers, _originals
     with _watch_lock:
@@ -340,10 +366,12 @@ def _watched_creation() -> Iterator[None]:
                 keras.Variable.__init__,
                 keras.Layer.add_weight,
                 keras.metrics.Metric.add_variable,
+                keras.Variable.assign,
             )
             keras.Variable.__init__ = _variable_init(_originals[0])
             keras.Layer.add_weight = _creating(VariableKind.WEIGHT, _originals[1])
             keras.metrics.Metric.add_variable = _creating(VariableKind.METRIC, _originals[2])
+            keras.Variable.assign = _checked_assign(_originals[3])
         _watchers += 1
     try:
         yield
@@ -354,6 +382,7 @@ def _watched_creation() -> Iterator[None]:
                 keras.Variable.__init__ = _originals[0]
                 keras.Layer.add_weight = _originals[1]
                 keras.metrics.Metric.add_variable = _originals[2]
+                keras.Variable.assign = _originals[3]
 
 
 def _variable_init(original: Callable[..., None]) -> Callable[..., None]:
@@ -388,6 +417,16 @@ def _as_array(value: Any, dtype: Any) -> Array:
         return keras.ops.convert_to_tensor(value, dtype=dtype)
     with jax.ensure_compile_time_eval():
         return jnp.array(keras.ops.convert_to_tensor(value, dtype=dtype))
+
+
+def _checked_assign(original: Callable[..., Any]) -> Callable[..., Any]:
+    def assign(self: Any, value: Any) -> Any:
+        scope = _ACTIVE.get()
+        if scope is not None and isinstance(value, np.ndarray):
+            scope.refuse_constant(self)
+        return original(self, value)
+
+    return assign
 
 
 def _creating(kind: VariableKind, original: Callable[..., Any]) -> Callable[..., Any]:
