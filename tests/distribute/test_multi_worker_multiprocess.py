@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from muster.checkpoint import latest_checkpoint, read_checkpoint
-from muster.cluster import EXIT_PEER_LOST
+from muster.cluster import EXIT_PEER_LOST, Task, TaskState, query_status
 
 CHILD = Path(__file__).with_name("worker_child.py")
 DEADLINE = 120.0
@@ -129,6 +129,22 @@ def test_three_workers_whose_data_ends_unevenly(tmp_path):
     # 86, 85 and 85 examples: five shared batches of 48, and the 16 that are left, counted once.
     assert [step for step, _ in job.losses()] == list(range(1, 7))
     assert job.metrics()["count"] == 251
+
+
+def test_a_worker_tells_who_asks_how_it_is(tmp_path):
+    with Job(tmp_path, 2, steps=10**6) as job:
+        for index in (0, 1):
+            job.start(index)
+        job.reaches(0, 5)
+        deadline = time.monotonic() + DEADLINE
+        while (status := query_status(job.addresses[1], 5.0)).progress.steps_per_sec is None:
+            assert time.monotonic() < deadline, status
+    progress = status.progress
+    assert (status.task, progress.state) == (Task("worker", 1), TaskState.TRAINING)
+    assert progress.step > 0
+    assert progress.steps_per_sec > 0
+    assert progress.loss > 0
+    assert 0 <= progress.input_wait <= 1
 
 
 @pytest.mark.parametrize("victim", [0, 1])

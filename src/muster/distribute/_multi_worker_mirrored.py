@@ -6,7 +6,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
 
@@ -137,6 +137,10 @@ class MultiWorkerMirroredStrategy(Strategy):
             if self._roster is not None:
                 self._roster.fail(exc)
             raise
+
+    @property
+    def reporter(self) -> Callable[..., None] | None:
+        return None if self._roster is None else self._roster.report
 
     def tell_all(self, value: Any) -> list[Any]:
         return [value] if self._roster is None else tell_all(value)

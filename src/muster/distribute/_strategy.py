@@ -2,7 +2,7 @@
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -103,6 +103,11 @@ class Strategy(ABC):
     def together(self) -> Iterator[None]:
         """While the workers of a job depend on each other: an error in one ends all."""
         yield
+
+    @property
+    def reporter(self) -> Callable[..., None] | None:
+        """Tells the other tasks and the launcher how this one is: takes fields of ``cluster.Progress``."""
+        return None
 
     def tell_all(self, value: Any) -> list[Any]:
         """Tell all workers a JSON value, and learn what they tell, in their order. All must call this."""

@@ -35,6 +35,7 @@ from muster.estimator._hooks import (
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import call_input_fn, check_model_fn_args
 from muster.estimator._prediction import checked_keys, single_examples
+from muster.estimator._progress_report import ProgressReport
 from muster.estimator._restore import initial_state
 from muster.estimator._run_config import RunConfig, check_train_args, resolve_config
 from muster.estimator._run_loop import TrainingSession, run_loop
@@ -196,7 +197,11 @@ class Estimator:
             positions = strategy.tell_all(batches.position)
             writer = resources.enter_context(EventFileWriter(self.model_dir)) if config.is_chief else None
             step = strategy.compile(program, self._executables)
-            stop = [StopAtStepHook(steps, max_steps)] if steps is not None or max_steps is not None else []
+            own_hooks: list[SessionRunHook] = []
+            if strategy.reporter is not None:
+                own_hooks.append(ProgressReport(strategy.reporter))
+            if steps is not None or max_steps is not None:
+                own_hooks.append(StopAtStepHook(steps, max_steps))
             session = Session(
                 strategy.place(state),
                 global_step=checkpoint.step if checkpoint is not None else 0,
@@ -206,7 +211,7 @@ class Estimator:
                 else TrainingSaver(checkpointer, batches, positions, writer),
                 output_names=program.outputs,
             )
-            all_hooks = training_hooks(program, config, [*user_hooks, *stop], listeners, writer)
+            all_hooks = training_hooks(program, config, [*user_hooks, *own_hooks], listeners, writer)
             if checkpoint is not None:
                 _log.info("Restoring parameters from %s", checkpoint.path)
             with strategy.share_batches(batches, batches.first) as shared:
