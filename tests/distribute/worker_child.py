@@ -1,11 +1,15 @@
 """One worker of a job, as TF_CONFIG says. Run by test_multi_worker_multiprocess.py.
 
-Argument: JSON: model_dir, report (a file for a JSON line a step), optimizer, steps, batch_size, fail_at.
+Argument: JSON: model_dir, report (a file for a JSON line a step), optimizer, steps, batch_size, fail_at,
+kill_at (steps after which worker 1 kills itself, once each).
 """
 
 import json
 import logging
+import os
+import signal
 import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -46,8 +50,8 @@ def input_fn(mode, params, input_context):
 
 
 class Report(SessionRunHook):
-    def __init__(self, path, fail_at):
-        self.path, self.fail_at = path, fail_at
+    def __init__(self, path, fail_at, kill_at):
+        self.path, self.fail_at, self.kill_at = path, fail_at, kill_at
 
     def before_run(self, run_context):
         return SessionRunArgs(["global_step", "loss"])
@@ -59,6 +63,10 @@ class Report(SessionRunHook):
         print("step", step, flush=True)
         if step == self.fail_at:
             raise LookupError("the hook of this worker gave up")
+        killed = Path(f"{self.path}.killed-at-{step}")
+        if step in self.kill_at and not killed.exists():
+            killed.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def main(options):
@@ -74,7 +82,9 @@ def main(options):
         log_step_count_steps=None,
     )
     est = Estimator(model_fn, options["model_dir"], config, params=options)
-    hooks = [Report(options["report"], options.get("fail_at"))]
+    index = strategy.input_context.input_pipeline_id
+    report = options["report"].format(index=index)
+    hooks = [Report(report, options.get("fail_at"), options.get("kill_at", []) if index == 1 else [])]
     est.train(input_fn, hooks=hooks, max_steps=options["steps"])
     metrics = est.evaluate(input_fn)
     print("metrics", json.dumps({name: value.item() for name, value in metrics.items()}), flush=True)
