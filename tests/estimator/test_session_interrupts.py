@@ -55,6 +55,20 @@ def test_the_run_is_finished_and_its_step_saved(tmp_path: Path, number: int, err
     assert events[-2:] == [["a", "after_run"], ["a", "interrupted"]]
 
 
+def test_one_while_waiting_for_input_does_not_wait_for_it(tmp_path: Path) -> None:
+    def batches() -> Iterator[None]:
+        yield from repeat(None, 3)
+        signal.raise_signal(signal.SIGINT)
+        pytest.fail("the wait went on")
+
+    counter, events = Counter(), []
+    saver = hooks.CheckpointSaverHook(tmp_path, save_steps=100)
+    with pytest.raises(KeyboardInterrupt):
+        run_loop(counter.session, counter.step, batches(), [saver, TraceHook("a", events)])
+    assert counter.saved == [(0, False), (3, True)]
+    assert events[-1] == ["a", "interrupted"]
+
+
 def test_a_step_that_is_saved_is_not_saved_again(tmp_path: Path) -> None:
     counter = _Signalled(signal.SIGINT)
     saver = hooks.CheckpointSaverHook(tmp_path, save_steps=2)

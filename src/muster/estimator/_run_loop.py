@@ -105,8 +105,10 @@ class TrainingSession:
 
         wait_began = _clock.now()
         self._signals.waiting = True
-        batch = next(self._batches)
-        self._signals.waiting = False
+        try:
+            batch = next(self._batches)
+        finally:
+            self._signals.waiting = False
         session.input_wait_secs += _clock.now() - wait_began
         session.advance(*self._step(session.state, batch))
 
