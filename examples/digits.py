@@ -36,7 +36,7 @@ from muster.estimator import (
     train_and_evaluate,
 )
 
-BATCH_SIZE = 64  # of all workers together
+BATCH_SIZE = 64  # of all replicas together
 SHOW_EVERY = 50  # steps
 
 
@@ -146,8 +146,9 @@ def main():
 
     def train_input_fn(input_context):
         workers, worker = input_context.num_input_pipelines, input_context.input_pipeline_id
+        batch_size = input_context.get_per_replica_batch_size(BATCH_SIZE)
         examples = Dataset.from_tensor_slices((train_images, train_labels)).shard(workers, worker)
-        return examples.shuffle(len(train_images), seed=1).repeat().batch(BATCH_SIZE // workers)
+        return examples.shuffle(len(train_images), seed=1).repeat().batch(batch_size)
 
     def eval_input_fn():
         return Dataset.from_tensor_slices((test_images, test_labels)).batch(BATCH_SIZE)

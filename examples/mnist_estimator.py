@@ -51,8 +51,7 @@ def model_fn(features, labels, mode, params):
     loss = tf.keras.losses.SparseCategoricalCrossentropy(
         from_logits=True, reduction=tf.keras.losses.Reduction.NONE
     )(labels, logits)
-    # The guide divides the sum by the size of the batch; here a replica's part of it may be smaller.
-    loss = tf.reduce_mean(loss)
+    loss = tf.reduce_sum(loss) * (1.0 / params["batch_size"])
 
     if mode == tf.estimator.ModeKeys.EVAL:
         accuracy = tf.compat.v1.metrics.accuracy(labels, tf.argmax(logits, axis=1))
@@ -79,7 +78,7 @@ def main():
         model_fn=model_fn,
         model_dir=args.model_dir,
         config=tf.estimator.RunConfig(tf_random_seed=args.seed, train_distribute=strategy),
-        params={"learning_rate": args.learning_rate},
+        params={"batch_size": args.batch_size, "learning_rate": args.learning_rate},
     )
     input_fn = make_input_fn(args.batch_size, args.data_dir, args.seed)
     result = tf.estimator.train_and_evaluate(

@@ -60,12 +60,15 @@ def model_fn_of(optimizer):
 
 
 def trained(tmp_path, strategy, optimizer):
-    """Losses, weights, metrics and predictions of 50 steps; the fourth batch of each epoch has 58 rows."""
+    """Losses, weights, metrics and predictions of 50 steps; the fourth step of each epoch has 58 rows."""
+    replicas = strategy.num_replicas_in_sync if strategy else 1
     config = RunConfig(tf_random_seed=1, train_distribute=strategy, eval_distribute=strategy)
     est, hook = Estimator(model_fn_of(optimizer), tmp_path, config), Losses()
-    est.train(lambda: Dataset.from_tensor_slices((X, Y)).batch(64).repeat(), hooks=[hook], steps=50)
+    est.train(
+        lambda: Dataset.from_tensor_slices((X, Y)).batch(64 // replicas).repeat(), hooks=[hook], steps=50
+    )
     weights = {name: est.get_variable_value(name) for name in est.get_variable_names()}
-    metrics = est.evaluate(lambda: Dataset.from_tensor_slices((X, Y)).batch(61))
+    metrics = est.evaluate(lambda: Dataset.from_tensor_slices((X, Y)).batch(60 // replicas))
     predictions = np.array(
         [p["logits"] for p in est.predict(lambda: Dataset.from_tensor_slices(X).batch(64))]
     )

@@ -1,6 +1,8 @@
 """MirroredStrategy: a replica on each of this process' devices."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -11,12 +13,13 @@ from muster.distribute._compiled import CompiledStep, Executables, Step
 from muster.distribute._input_context import InputContext
 from muster.distribute._one_device import device_of
 from muster.distribute._replicated import AXIS, ReplicatedStep
+from muster.distribute._shared_batches import batches_for_replicas
 from muster.distribute._strategy import Strategy
 from muster.program import Program, functions_run_eagerly
 
 
 class MirroredStrategy(Strategy):
-    """Trains on several devices of one process: variables on each, batches split, gradients added.
+    """Trains on several devices of one process: variables on each, a batch for each, gradients added.
 
     Args:
         devices: TensorFlow device strings or ``jax.Device`` s; None takes all accelerators, else one CPU.
@@ -28,7 +31,7 @@ class MirroredStrategy(Strategy):
     """
 
     def __init__(self, devices: Sequence[str | jax.Device] | None = None) -> None:
-        self._mesh = Mesh(np.array(_local_devices(devices)), (AXIS,))
+        self._mesh = Mesh(np.array(local_devices(devices)), (AXIS,))
 
     @property
     def num_replicas_in_sync(self) -> int:
@@ -42,6 +45,10 @@ class MirroredStrategy(Strategy):
     def sharding(self) -> jax.sharding.Sharding | None:
         return NamedSharding(self._mesh, P())
 
+    @contextlib.contextmanager
+    def share_batches(self, batches: Iterator[Any], first: Any) -> Iterator[Iterator[Any]]:
+        yield batches_for_replicas(batches, self._mesh.size)
+
     def compile(self, program: Program, executables: Executables) -> Step:  # type: ignore[type-arg]
         if functions_run_eagerly():
             raise ValueError(
@@ -53,7 +60,8 @@ class MirroredStrategy(Strategy):
         return CompiledStep(ReplicatedStep(program, self._mesh), executables, run_ahead=run_ahead)
 
 
-def _local_devices(names: Sequence[str | jax.Device] | None) -> list[jax.Device]:
+def local_devices(names: Sequence[str | jax.Device] | None = None) -> list[jax.Device]:
+    """The devices that are named; without names, all accelerators, else one CPU device."""
     if names is None:
         devices = jax.local_devices()
         return list(devices[:1] if devices[0].platform == "cpu" else devices)

@@ -21,8 +21,9 @@ from muster.distribute._agreement import require_equal, tell_all
 from muster.distribute._communication import CommunicationImplementation, CommunicationOptions
 from muster.distribute._compiled import CompiledStep, Executables, Step
 from muster.distribute._input_context import InputContext
+from muster.distribute._mirrored import local_devices
 from muster.distribute._replicated import AXIS, ReplicatedStep
-from muster.distribute._shared_batches import SharedBatches
+from muster.distribute._shared_batches import SharedBatches, batches_for_replicas
 from muster.distribute._strategy import State, Strategy
 from muster.program import Program, functions_run_eagerly
 
@@ -37,7 +38,7 @@ _COMPARED = 200
 
 
 class MultiWorkerMirroredStrategy(Strategy):
-    """Trains on the devices of several processes: variables on each, batches split, gradients added.
+    """Trains on the devices of several processes: variables on each, a batch for each, gradients added.
 
     Build it at the start of the program, before JAX looks for devices: that is when the tasks of the cluster
     meet, in whatever order they were started. From then on each watches the others; when one is gone, has
@@ -45,7 +46,8 @@ class MultiWorkerMirroredStrategy(Strategy):
 
     Args:
         cluster_resolver: says who is in the job; None reads ``TF_CONFIG``. Where there is but one training
-            task, and for an evaluator, the devices are those of this process.
+            task, and for an evaluator, the devices are those of this process; without a cluster, those that
+            MirroredStrategy takes.
         communication_options: how gradients are added, and how long to wait for a silent worker.
         session_creation_timeout_secs: how long to wait for the other tasks, in seconds.
 
@@ -81,7 +83,7 @@ class MultiWorkerMirroredStrategy(Strategy):
             _end_with(roster)
             self._roster = roster
             self._meet(roster)
-        devices = jax.devices() if self._roster is not None else jax.local_devices()
+        devices = jax.devices() if cluster else local_devices()
         if devices[0].platform == "cpu" and self._options.implementation is CommunicationImplementation.NCCL:
             raise ValueError("CommunicationImplementation.NCCL needs GPUs, and JAX has none here: use AUTO.")
         self._mesh = Mesh(np.array(devices), (AXIS,))
@@ -122,6 +124,7 @@ class MultiWorkerMirroredStrategy(Strategy):
 
     @contextlib.contextmanager
     def share_batches(self, batches: Iterator[Any], first: Any) -> Iterator[Iterator[Any]]:
+        batches = batches_for_replicas(batches, len(self._mesh.local_devices))
         if self._roster is None:
             yield batches
             return

@@ -1,5 +1,6 @@
 """Batches of several workers: all take the same number of steps, and no example is lost."""
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,26 @@ class Whole:
     """
 
     batch: Any
+
+
+def batches_for_replicas(batches: Iterator[Any], replicas: int) -> Iterator[Any]:
+    """Let each replica of this process take a batch of its own in every step, as an Estimator's replicas do.
+
+    Args:
+        batches: nested structures of arrays with the same first axis, per replica.
+        replicas: how many replicas this process has.
+
+    Yields:
+        As many batches as there are replicas, one after the other along the first axis; fewer at the end.
+
+    Source: tensorflow_estimator/python/estimator/estimator.py, ``_get_iterator_from_input_fn``.
+    """
+    while group := list(itertools.islice(batches, replicas)):
+        yield group[0] if len(group) == 1 else jax.tree.map(_concatenated, *group)
+
+
+def _concatenated(*parts: Array) -> Array:
+    return np.concatenate(parts) if np.ndim(parts[0]) else parts[0]
 
 
 class SharedBatches:

@@ -91,7 +91,7 @@ class Strategy(ABC):
         """Make the batches of this worker those of its steps, of which all workers take as many.
 
         Args:
-            batches: of this worker.
+            batches: of this worker, each for one replica.
             first: the first of them.
 
         Yields:
