@@ -1,12 +1,17 @@
 """What every test is held to: it leaves nothing behind."""
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+# A shell's background jobs ignore Ctrl-C, and so would the processes that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Several CPU devices for tests of strategies; JAX reads this when it first looks for devices.
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
