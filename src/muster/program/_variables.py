@@ -24,7 +24,7 @@ import numpy as np
 
 from muster._errors import OutsideVariableError, TraceError, VariableMismatchError
 from muster._keras import keras
-from muster.program._keras_names import fresh_names
+from muster.program._keras_internals import fresh_names, seeds_from
 from muster.program._replicas import Replicas
 
 Array = Any  # a jax.Array, or a tracer of one
@@ -130,17 +130,15 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call ``function(*args)`` in this scope."""
-        randomness = random.getstate()
-        if self._seed is not None:
-            random.seed(self._seed)
+        # Without a seed, keras.utils.set_random_seed decides on initial values; on given state, none counts.
+        recording = self._state is None
+        seeds = None if recording and self._seed is None else random.Random(self._seed or 0)
         token = _ACTIVE.set(self)
         try:
-            with _watched_creation(), fresh_names(), self:
+            with _watched_creation(), fresh_names(), seeds_from(seeds), self:
                 return function(*args)
         finally:
             _ACTIVE.reset(token)
-            if self._seed is not None:
-                random.setstate(randomness)
 
     @property
     def variables(self) -> list[Any]:

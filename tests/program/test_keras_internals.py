@@ -1,0 +1,67 @@
+"""What Keras keeps to itself and muster depends on: this fails when Keras changes it."""
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax.numpy as jnp
+
+from muster._keras import keras
+from muster.program import Program
+from muster.program._keras_internals import fresh_names
+
+
+def test_automatic_names_start_afresh_and_go_on_afterwards():
+    keras.layers.Dense(1)
+    before = keras.layers.Dense(1).name
+    number = int(before.removeprefix("dense_"))
+    with fresh_names():
+        assert keras.layers.Dense(1).name == "dense"
+        assert keras.layers.Dense(1).name == "dense_1"
+    assert keras.layers.Dense(1).name == f"dense_{number + 1}"
+
+
+def initial_values(seed: int | None) -> dict[str, list[float]]:
+    """What a layer with dropout starts from, built in a step."""
+
+    def build() -> tuple[dict[str, Any], None]:
+        x = keras.layers.Dense(3)(jnp.ones((2, 3)))
+        return {"y": keras.layers.Dropout(0.5)(x, training=True)}, None
+
+    return {path: value.tolist() for path, value in Program(build, seed=seed).initial.items()}
+
+
+def test_a_given_seed_leaves_the_processs_random_numbers_alone():
+    random.seed(1)
+    expected = [random.random() for _ in range(2)]
+    random.seed(1)
+    drawn = [random.random()]
+    initial_values(seed=7)
+    drawn.append(random.random())
+    assert drawn == expected
+
+
+def test_without_a_seed_that_of_the_process_counts():
+    keras.utils.set_random_seed(5)
+    first = initial_values(None)
+    assert initial_values(None) != first
+    keras.utils.set_random_seed(5)
+    assert initial_values(None) == first
+
+
+def test_running_a_recorded_step_draws_nothing_from_the_process():
+    program = Program(lambda: ({"y": keras.layers.Dense(3)(jnp.ones((2, 3)))}, None))
+    before = random.getstate()
+    program.step(program.initial)
+    program.step_eagerly(program.initial)
+    assert random.getstate() == before
+
+
+def test_threads_that_build_at_once_get_the_values_of_their_own_seeds():
+    alone = [initial_values(seed) for seed in range(4)]
+    random.seed(1)
+    before = random.getstate()
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(initial_values, list(range(4)) * 5))
+    assert together == alone * 5
+    assert random.getstate() == before
