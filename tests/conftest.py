@@ -16,6 +16,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Several CPU devices for tests of strategies; JAX reads this when it first looks for devices.
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
 
+# No test finds what another has compiled, or leaves anything in the user's cache directory.
+os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "0"
+
 # Set by pytest at each phase, and by Keras, JAX and scikit-learn when they are first imported.
 _EXPECTED_VARIABLES = {
     "KERAS_BACKEND",

@@ -1,4 +1,5 @@
 """Settings of the whole program, as tf.config has them."""
 
+from muster.distribute import use_compilation_cache as use_compilation_cache
 from muster.program import functions_run_eagerly as functions_run_eagerly
 from muster.program import run_functions_eagerly as run_functions_eagerly

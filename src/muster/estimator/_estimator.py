@@ -19,7 +19,8 @@ from muster.checkpoint import (
     read_checkpoint,
     restore_latest,
 )
-from muster.distribute import Strategy, get_strategy
+from muster.cluster import TaskType
+from muster.distribute import Strategy, get_strategy, keep_compiled
 from muster.estimator import _clock
 from muster.estimator._batches import Batches, open_batches
 from muster.estimator._checks import check_instances, check_steps
@@ -86,6 +87,8 @@ class Estimator:
     ) -> None:
         check_model_fn_args(model_fn, params)
         self._config = resolve_config(config, model_dir)
+        in_a_job = self._config.cluster_spec or self._config.task_type == TaskType.EVALUATOR
+        keep_compiled(self.model_dir if in_a_job else None)
         self._model_fn = model_fn
         self._params = copy.deepcopy(params) if params is not None else {}
         self._warm_start = warm_start_settings(warm_start_from)

@@ -1,0 +1,204 @@
+"""JAX's persistent compilation cache, on by default: what one run compiled, the next one loads.
+
+JAX says when to look, reads the entries and makes their keys: of the program, the versions of JAX's parts,
+``XLA_FLAGS``, and the devices with what they can execute. Only writing is done here, in place of one private
+function of JAX, tried with 0.10.2. There, process 0 of a job alone writes, so that the others, whose
+programs are for devices of their own, would compile anew at every start; an entry is written in place, so
+that another task may read half of it; and each that cannot be written is a warning. Where that function has
+other arguments it is left alone, and so is process 0's advantage.
+"""
+
+import functools
+import hashlib
+import inspect
+import logging
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax import monitoring
+from jax._src import compilation_cache, compiler
+
+_log = logging.getLogger(__name__)
+
+# How many bytes the entries of all versions and processors may take together, at the start of a program.
+MAX_BYTES = 2**30
+# How old, in seconds, a half-written entry must be to be that of a process that was killed.
+_LITTER_SECS = 3600.0
+_WRITE_ARGUMENTS = (
+    "cache_key",
+    "compile_time_secs",
+    "module_name",
+    "backend",
+    "executable",
+    "host_callbacks",
+)
+# What /proc/cpuinfo says of a processor that is the same on all like it: on x86-64, then on Arm.
+_CPU_FIELDS = {"vendor_id", "cpu family", "model", "model name", "stepping", "flags"} | {
+    "CPU implementer",
+    "CPU architecture",
+    "CPU variant",
+    "CPU part",
+    "CPU revision",
+    "Features",
+}
+
+_WANTED: ContextVar[bool] = ContextVar("muster_compilation_cache", default=True)
+
+
+def use_compilation_cache(use: bool) -> None:
+    """Say whether Estimators that are built from now on keep what they compile for later runs; the default.
+
+    The first of them settles it for the process. In the environment, ``JAX_ENABLE_COMPILATION_CACHE=0`` says
+    no, and ``JAX_COMPILATION_CACHE_DIR`` names another place, which is then left to JAX.
+    """
+    _WANTED.set(use)
+
+
+def keep_compiled(job_dir: str | None) -> None:
+    """Let JAX keep what it compiles, unless the user has said otherwise or it does so already.
+
+    A directory that cannot be used is logged, and the program goes on without a cache. To load an entry is
+    to run it, so a directory that another user could have written to is not used.
+
+    Args:
+        job_dir: the directory that all tasks of a job see, and that a restarted one finds again; None for
+            a process that is on its own, whose cache is in the user's cache directory.
+    """
+    config: Any = jax.config
+    if not (_WANTED.get() and config.jax_enable_compilation_cache) or config.jax_compilation_cache_dir:
+        return
+    root = (Path(job_dir).absolute() if job_dir else _user_directory()) / "compilation_cache"
+    directory = root / f"jaxlib-{version('jaxlib')}-{_processor()}"
+    try:
+        for path in (root, directory):
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _require_trusted(path)
+        make_room(root, MAX_BYTES)
+    except OSError as exc:
+        _log.warning("What is compiled is not kept for the next run: %s", exc)
+        return
+    jax.config.update("jax_compilation_cache_dir", os.fspath(directory))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    original = compiler._cache_write
+    if tuple(inspect.signature(original).parameters) == _WRITE_ARGUMENTS:
+        compiler._cache_write = _Writer(os.fspath(directory), original)
+
+
+def make_room(root: Path, max_bytes: int) -> None:
+    """Remove the entries that were used longest ago, until the others take no more than ``max_bytes``.
+
+    Args:
+        root: the directory over those of the versions. Other tasks may use and clear it meanwhile.
+        max_bytes: how much may stay.
+    """
+    entries = []
+    for path in root.glob("*/*-cache*"):
+        try:
+            stat = path.stat()
+        except FileNotFoundError:
+            continue  # another task clears too
+        used = max(stat.st_atime, stat.st_mtime)
+        if not path.name.endswith("-cache"):
+            if time.time() - used > _LITTER_SECS:
+                path.unlink(missing_ok=True)
+        elif stat.st_size == 0:
+            path.unlink(missing_ok=True)  # the machine went down before its content was on the disk
+        else:
+            entries.append((used, stat.st_size, path))
+    total = sum(size for _, size, _ in entries)
+    for _, size, path in sorted(entries):
+        if total <= max_bytes:
+            break
+        path.unlink(missing_ok=True)
+        total -= size
+
+
+class _Writer:
+    """Stands in for JAX's ``_cache_write``: any process writes, and an entry appears whole.
+
+    Args:
+        directory: where entries go.
+        original: JAX's own, for another directory that the user may choose later.
+    """
+
+    def __init__(self, directory: str, original: Callable[..., None]) -> None:
+        self._directory = directory
+        self._original = original
+        self._gave_up = False
+
+    def __call__(
+        self,
+        cache_key: str,
+        compile_time_secs: float,
+        module_name: str,
+        backend: Any,
+        executable: Any,
+        host_callbacks: Sequence[Any],
+    ) -> None:
+        config: Any = jax.config
+        if config.jax_compilation_cache_dir != self._directory:
+            self._original(cache_key, compile_time_secs, module_name, backend, executable, host_callbacks)
+            return
+        if host_callbacks or self._gave_up:
+            return  # a callback is an address in this process
+        try:
+            serialized = executable.serialize()
+        except jax.errors.JaxRuntimeError as exc:
+            _log.debug("%s cannot be kept: %s", module_name, exc)
+            return
+        content = compilation_cache.compress_executable(
+            compilation_cache.combine_executable_and_time(serialized, int(compile_time_secs))
+        )
+        monitoring.record_event("/jax/compilation_cache/cache_misses")
+        try:
+            _write(Path(self._directory, f"{cache_key}-cache"), content)
+        except OSError as exc:
+            self._gave_up = True
+            _log.warning("What is compiled from now on is not kept for the next run: %s", exc)
+
+
+def _write(path: Path, content: bytes) -> None:
+    descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+        os.replace(partial, path)
+    except BaseException:
+        os.unlink(partial)
+        raise
+
+
+def _user_directory() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "muster"
+
+
+def _require_trusted(path: Path) -> None:
+    """Raise PermissionError for a directory that another user could have written to."""
+    stat = path.stat()
+    if stat.st_uid != os.geteuid() or stat.st_mode & 0o002:
+        raise PermissionError(
+            f"{path} belongs to another user, or others may write to it, and to load what they wrote would "
+            "be to run it. Remove it, or chmod it to 700."
+        )
+
+
+@functools.cache
+def _processor() -> str:
+    """Names this machine's kind of processor: programs for another may use instructions that it lacks."""
+    try:
+        first = Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
+    except OSError:
+        first = ""
+    fields = [line for line in first.splitlines() if line.partition(":")[0].strip() in _CPU_FIELDS]
+    told = "\n".join([platform.machine(), *fields])
+    return f"{platform.machine()}-{hashlib.sha256(told.encode()).hexdigest()[:12]}"

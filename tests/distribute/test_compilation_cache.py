@@ -1,0 +1,126 @@
+"""The compilation cache without processes: its size, its entries, and the function of JAX it replaces."""
+
+import inspect
+import logging
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import pytest
+from jax._src import compiler
+
+from muster.distribute import _compilation_cache as cache
+
+
+class Executable:
+    def serialize(self) -> bytes:
+        return b"instructions"
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Any:
+    """A directory that JAX believes to be its cache's, which nothing is compiled for."""
+    config: Any = jax.config
+    before = config.jax_compilation_cache_dir
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path))
+    yield tmp_path
+    jax.config.update("jax_compilation_cache_dir", before)
+
+
+def entry(root: Path, name: str, size: int, age: float) -> Path:
+    path = root / "version" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(bytes(size))
+    os.utime(path, (time.time() - age,) * 2)
+    return path
+
+
+def write(writer: Any, key: str = "jit_f-0", callbacks: tuple[object, ...] = ()) -> None:
+    writer(key, 1.0, "jit_f", None, Executable(), callbacks)
+
+
+def fail(*args: object) -> None:
+    pytest.fail("JAX's own function was called")
+
+
+def test_jax_still_has_the_function_that_is_replaced() -> None:
+    """If this fails, workers other than the first compile at every start: see ``_compilation_cache``."""
+    assert tuple(inspect.signature(compiler._cache_write).parameters) == cache._WRITE_ARGUMENTS
+
+
+def test_the_entries_used_longest_ago_make_room(tmp_path: Path) -> None:
+    old, middle, new = (entry(tmp_path, f"{age}-cache", 100, age) for age in (30, 20, 10))
+    cache.make_room(tmp_path, 250)
+    assert [path.exists() for path in (old, middle, new)] == [False, True, True]
+
+
+def test_what_a_crash_left_behind_is_removed(tmp_path: Path) -> None:
+    empty = entry(tmp_path, "empty-cache", 0, 0)
+    killed, in_use = (entry(tmp_path, f"k-cache.{age}", 10, age) for age in (7200, 10))
+    cache.make_room(tmp_path, 1000)
+    assert [path.exists() for path in (empty, killed, in_use)] == [False, False, True]
+
+
+def test_any_process_writes_an_entry_that_jax_reads(directory: Path) -> None:
+    write(cache._Writer(str(directory), fail))
+    content = cache.compilation_cache.decompress_executable((directory / "jit_f-0-cache").read_bytes())
+    assert cache.compilation_cache.extract_executable_and_time(content) == (b"instructions", 1)
+    assert os.listdir(directory) == ["jit_f-0-cache"]
+
+
+def test_a_program_with_callbacks_is_not_written(directory: Path) -> None:
+    write(cache._Writer(str(directory), fail), callbacks=(print,))
+    assert os.listdir(directory) == []
+
+
+def test_a_directory_chosen_later_is_left_to_jax(directory: Path) -> None:
+    given: list[str] = []
+    write(cache._Writer("/another", lambda key, *_: given.append(key)))
+    assert given == ["jit_f-0"]
+    assert os.listdir(directory) == []
+
+
+def test_a_disk_that_takes_no_more_is_logged_once(
+    directory: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    writer = cache._Writer(str(directory), fail)
+    with caplog.at_level(logging.WARNING):
+        write(writer)
+        write(writer, "jit_f-1")
+    assert [record.getMessage() for record in caplog.records] == [
+        "What is compiled from now on is not kept for the next run: [Errno 28] No space left on device"
+    ]
+    assert os.listdir(directory) == []
+
+
+def test_a_reader_never_sees_half_an_entry(tmp_path: Path) -> None:
+    path, size, ended = tmp_path / "jit_f-0-cache", 2**20, threading.Event()
+    cache._write(path, bytes(size))
+
+    def rewrite() -> None:
+        for _ in range(100):
+            cache._write(path, bytes(size))
+        ended.set()
+
+    thread = threading.Thread(target=rewrite)
+    thread.start()
+    sizes = set()
+    while not ended.is_set():
+        sizes.add(len(path.read_bytes()))
+    thread.join()
+    assert sizes == {size}
+
+
+def test_a_directory_that_others_may_write_to_is_not_trusted(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    cache._require_trusted(tmp_path)
+    tmp_path.chmod(0o777)
+    with pytest.raises(PermissionError, match="chmod it to 700"):
+        cache._require_trusted(tmp_path)

@@ -1,0 +1,103 @@
+"""What one run compiles, the next one loads; nothing that is wrong with the cache stops a program."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from muster.checkpoint import list_checkpoints
+
+CHILD = Path(__file__).with_name("cached_child.py")
+
+
+class Ran(NamedTuple):
+    """What one task asked to be compiled, how much of that was loaded and written, and the run's output."""
+
+    requests: int
+    hits: int
+    misses: int
+    output: str
+
+
+def start(command: list[str], cache_home: Path, **environment: str) -> dict[int, Ran]:
+    """Run the child to its end; what each of its tasks had to compile."""
+    environ = {k: v for k, v in os.environ.items() if k != "JAX_ENABLE_COMPILATION_CACHE"}
+    done = subprocess.run(
+        [sys.executable, *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        env={**environ, "XDG_CACHE_HOME": str(cache_home), **environment},
+    )
+    assert done.returncode == 0, done.stdout
+    told = [json.loads(each) for each in re.findall(r"events (\[.*\])", done.stdout)]
+    assert told, done.stdout
+    return {task: Ran(*counts, done.stdout) for task, *counts in told}
+
+
+def alone(folder: Path, *arguments: str, cache_home: Path | None = None, **environment: str) -> Ran:
+    command = [str(CHILD), str(folder / "model"), *arguments]
+    return start(command, cache_home or folder / "home", **environment)[0]
+
+
+def test_a_second_run_compiles_nothing_and_a_damaged_entry_is_replaced(tmp_path: Path) -> None:
+    first = alone(tmp_path / "first", cache_home=tmp_path)
+    assert first.misses > 0
+    assert first.requests == first.hits + first.misses
+    again = alone(tmp_path / "second", cache_home=tmp_path)
+    assert again.hits == again.requests == first.requests
+    assert "XLA" not in again.output
+    assert "Warning" not in again.output
+
+    entry, *_ = tmp_path.glob("muster/compilation_cache/*/jit_local_step-*-cache")
+    whole = entry.read_bytes()
+    entry.write_bytes(whole[: len(whole) // 2])
+    damaged = alone(tmp_path / "third", cache_home=tmp_path)
+    assert (damaged.hits, damaged.misses) == (first.requests - 1, 1)
+    assert alone(tmp_path / "fourth", cache_home=tmp_path).hits == first.requests
+
+
+def test_the_workers_of_a_job_keep_it_under_their_model_dir(tmp_path: Path) -> None:
+    command = ["-m", "muster", "run", "--workers", "2", str(CHILD), str(tmp_path / "model")]
+    first = start(command, tmp_path / "home")
+    assert all(first[task].misses > 0 for task in (0, 1))
+    for checkpoint in list_checkpoints(tmp_path / "model"):
+        for file in Path(checkpoint.path).iterdir():
+            file.unlink()
+        Path(checkpoint.path).rmdir()
+    again = start(command, tmp_path / "home")
+    assert all(again[task].hits == again[task].requests for task in (0, 1)), again
+    assert not (tmp_path / "home").exists()
+    inspect = [sys.executable, "-m", "muster", "inspect", str(tmp_path / "model")]
+    done = subprocess.run(inspect, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "compilation_cache" not in done.stdout
+
+
+@pytest.mark.parametrize("how", ["by the program", "by JAX's variable"])
+def test_it_can_be_turned_off(tmp_path: Path, how: str) -> None:
+    off = {} if how == "by the program" else {"JAX_ENABLE_COMPILATION_CACHE": "0"}
+    ran = alone(tmp_path, *(["--without-cache"] if not off else []), **off)
+    assert (ran.hits, ran.misses) == (0, 0)
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_directory_that_the_user_gave_to_jax_is_left_to_jax(tmp_path: Path) -> None:
+    alone(tmp_path, JAX_COMPILATION_CACHE_DIR=str(tmp_path / "own"))
+    assert not (tmp_path / "home").exists()
+    assert (tmp_path / "own").exists()
+
+
+def test_a_place_that_cannot_be_written_to_is_logged_once(tmp_path: Path) -> None:
+    (tmp_path / "home").touch()
+    ran = alone(tmp_path)
+    assert ran.hits == 0
+    assert ran.output.count("is not kept for the next run") == 1
+    assert str(tmp_path / "home") in ran.output
