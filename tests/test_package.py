@@ -157,9 +157,41 @@ def test_inspect_finds_damage(model_dir: Path, capsys: pytest.CaptureFixture[str
 
 def test_inspect_finds_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", str(tmp_path)]) == 1
-    assert capsys.readouterr().err == f"muster: There is no checkpoint in {tmp_path}.\n"
+    assert capsys.readouterr().err.startswith(
+        f"muster: There is no checkpoint in {tmp_path}: give the model_dir"
+    )
     assert main(["inspect", str(tmp_path / "missing")]) == 2
+    assert "is not a directory: give the model_dir" in capsys.readouterr().err
+
+
+def test_inspect_looks_at_one_checkpoint(
+    model_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["inspect", f"{model_dir}/ckpt-0/", "--variables"]) == 0
+    out = capsys.readouterr().out
+    assert [line.split()[0] for line in out.splitlines()[:2]] == ["step", "0"]
+    assert "Step 0 has 2 variables" in out
+    assert "dense/kernel" in out
+    monkeypatch.chdir(model_dir / "ckpt-250")
+    assert main(["inspect", "."]) == 0
+    assert "Step 250 has" in capsys.readouterr().out
+
+
+def test_inspect_says_what_is_wrong_with_one_checkpoint(
+    model_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = model_dir / "ckpt-250"
+    assert main(["inspect", str(directory), "--step", "0"]) == 1
+    assert f"no checkpoint of step 0 in {directory}. There are: 250." in capsys.readouterr().err
+    manifest = directory / "manifest.json"
+    assert main(["inspect", str(manifest)]) == 2
     assert "is not a directory" in capsys.readouterr().err
+    manifest.write_bytes(b"{")
+    assert main(["inspect", str(directory)]) == 1
+    assert f"Damaged: {manifest} does not match its checksum" in capsys.readouterr().out
+    manifest.unlink()  # as a process leaves it that is killed while it writes
+    assert main(["inspect", str(directory)]) == 1
+    assert f"There is no checkpoint in {directory}" in capsys.readouterr().err
 
 
 def test_inspect_names_the_steps_that_are_there(model_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:

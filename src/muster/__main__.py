@@ -27,10 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _inspect(given: argparse.Namespace) -> int:
     # Imported late: `muster --help` must not wait for NumPy.
-    from muster._inspect import inspect_model_dir
+    from muster._inspect import inspect_checkpoints
 
     try:
-        code = inspect_model_dir(given.model_dir, step=given.step, variables=given.variables)
+        code = inspect_checkpoints(given.path, step=given.step, variables=given.variables)
         sys.stdout.flush()
         return code
     except MusterError as exc:
@@ -55,10 +55,11 @@ def _parser() -> argparse.ArgumentParser:
     inspect = commands.add_parser(
         "inspect",
         help="list the checkpoints of a model directory",
-        description="List the checkpoints of a model directory: step, time, size, and whether each is whole.",
+        description="List the checkpoints of a model directory, or look at one of them: step, time, size, "
+        "and whether it is whole.",
         epilog="Exit code: 0 if all checkpoints are whole, 1 if there are none or one is damaged.",
     )
-    inspect.add_argument("model_dir", metavar="MODEL_DIR", help="the model_dir of an Estimator")
+    inspect.add_argument("path", metavar="DIR", help="the model_dir of an Estimator, or a ckpt-N in it")
     inspect.add_argument(
         "--variables", action="store_true", help="list names, shapes and dtypes of one checkpoint's variables"
     )

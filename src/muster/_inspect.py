@@ -1,4 +1,4 @@
-"""What ``muster inspect`` prints: the checkpoints of a model directory."""
+"""What ``muster inspect`` prints: the checkpoints of a model directory, or one of them."""
 
 import json
 import math
@@ -20,13 +20,13 @@ from muster.checkpoint import (
 _WIDEST_VALUE = 100
 
 
-def inspect_model_dir(model_dir: str, *, step: int | None, variables: bool) -> int:
-    """Print what lies in a model directory.
+def inspect_checkpoints(path: str, *, step: int | None, variables: bool) -> int:
+    """Print what lies in a model directory, or in one of its checkpoints.
 
     Every byte of the checkpoints that are listed is read and checked.
 
     Args:
-        model_dir: the directory.
+        path: the directory of the model or of the checkpoint.
         step: the one checkpoint to look at; None for all of them.
         variables: whether to list the variables of that one, or of the newest.
 
@@ -36,16 +36,23 @@ def inspect_model_dir(model_dir: str, *, step: int | None, variables: bool) -> i
     Raises:
         CheckpointError: the directory or a file in it cannot be read.
     """
-    if not os.path.isdir(model_dir):
-        return _complain(f"{model_dir} is not a directory: give the model_dir of an Estimator.", 2)
-    infos = list_checkpoints(model_dir)
+    if not os.path.isdir(path):
+        return _complain(
+            f"{path} is not a directory: give the model_dir of an Estimator, or a ckpt-N in it.", 2
+        )
+    itself = os.path.abspath(path)
+    infos = list_checkpoints(path) or [
+        info for info in list_checkpoints(os.path.dirname(itself)) if info.path == itself
+    ]
     if not infos:
-        return _complain(f"There is no checkpoint in {model_dir}.", 1)
+        return _complain(
+            f"There is no checkpoint in {path}: give the model_dir of an Estimator, or a ckpt-N in it.", 1
+        )
     if step is not None:
         there = ", ".join(str(info.step) for info in infos)
         infos = [info for info in infos if info.step == step]
         if not infos:
-            return _complain(f"There is no checkpoint of step {step} in {model_dir}. There are: {there}.", 1)
+            return _complain(f"There is no checkpoint of step {step} in {path}. There are: {there}.", 1)
     damage = {info.step: problem for info in infos if (problem := _problem(info)) is not None}
     rows = [
         (
