@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from itertools import repeat
 from pathlib import Path
@@ -67,6 +68,43 @@ def test_one_while_waiting_for_input_does_not_wait_for_it(tmp_path: Path) -> Non
         run_loop(counter.session, counter.step, batches(), [saver, TraceHook("a", events)])
     assert counter.saved == [(0, False), (3, True)]
     assert events[-1] == ["a", "interrupted"]
+
+
+class _SignalAt(hooks.SessionRunHook):
+    """Interrupts the run that finds no more data, or the end after it."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def before_run(self, run_context: Any) -> None:
+        if self._where == "before_run" and run_context.session.global_step == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    def end(self, session: Session) -> None:
+        if self._where == "end":
+            signal.raise_signal(signal.SIGINT)
+
+
+def _batches_that_end_with_a_signal(raised: bool) -> Iterator[None]:
+    yield from repeat(None, 3)
+    if raised:
+        try:
+            raise StopIteration
+        except StopIteration:
+            signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("where", ["before_run", "input", "end"])
+def test_one_at_the_end_of_the_data_is_all_that_is_told_of_it(tmp_path: Path, where: str) -> None:
+    counter = Counter()
+    saver = hooks.CheckpointSaverHook(tmp_path, save_steps=100)
+    batches = _batches_that_end_with_a_signal(where == "input")
+    with pytest.raises(KeyboardInterrupt) as raised:
+        run_loop(counter.session, counter.step, batches, [saver, _SignalAt(where)])
+    told = "".join(traceback.format_exception(raised.value))
+    assert told.count("Traceback") == 1
+    assert "StopIteration" not in told
+    assert counter.saved[-1] == (3, True)
 
 
 def test_a_step_that_is_saved_is_not_saved_again(tmp_path: Path) -> None:

@@ -59,15 +59,15 @@ class SignalWatch:
             Terminated: for SIGTERM.
         """
         if self.received is not None:
-            raise _exception_of(self.received)
+            raise _exception_of(self.received) from None  # whatever is being handled is not why
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         if self.received is not None:
             self.aborted = True
-            raise _exception_of(number)
+            raise _exception_of(number) from None
         self.received = number
         if self.waiting:
-            raise _exception_of(number)
+            raise _exception_of(number) from None
         _log.warning("Finishing this step first; once more stops at once.")
 
 
