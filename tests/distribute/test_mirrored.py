@@ -190,7 +190,7 @@ def test_gradients_and_the_loss_travel_in_one_collective():
     from muster.distribute._replicated import ReplicatedStep
 
     make = ReplicatedStep(program, mirrored(2)._mesh)
-    function, place = make(x)
+    function, place = make.function_for(x)
     text = jax.jit(function).lower(mirrored(2).place(program.initial), place(x)).compile().as_text()
     assert text.count("all-reduce(") == 1
 

@@ -204,7 +204,7 @@ def test_workers_that_build_different_models(tmp_path):
         job.start(1, optimizer="adam")
         assert {job.ended(0), job.ended(1, SOON)} <= {1, EXIT_PEER_LOST}
     told = job.log(0).read_text() + job.log(1).read_text()
-    assert "differ in 'program'" in told
+    assert "The variables of worker 0 and worker 1 differ" in told
 
 
 def test_a_model_dir_that_is_not_shared(tmp_path):

@@ -11,16 +11,16 @@ State = dict[str, Array]
 Outputs = dict[str, Any]
 Step = Callable[[State, Any], tuple[State, Outputs]]
 
-Executables = dict[str, Step]
-"""Fingerprint of a lowered step -> the compiled step. An owner of programs keeps one, so that a model
+Executables = dict[str, Callable[..., Any]]
+"""Fingerprint of a lowered function -> the compiled one. An owner of programs keeps one, so that a model
 that is built anew (for every evaluation, say) is not compiled anew."""
 
 
 class StepMaker(Protocol):
     """Says how batches of some shape are worked on."""
 
-    def __call__(self, batch: Any) -> tuple[Step, Callable[[Any], Any]]:
-        """The step to compile for batches like this one, and what puts such a batch onto the devices."""
+    def __call__(self, state: State, batch: Any, executables: Executables) -> Step:
+        """A compiled step for batches like this one. It puts them onto the devices, and donates the state."""
 
 
 class CompiledStep:
@@ -36,7 +36,7 @@ class CompiledStep:
         self._make = make
         self._executables = executables
         self._run_ahead = run_ahead
-        self._by_signature: dict[Any, tuple[Step, Callable[[Any], Any]]] = {}
+        self._by_signature: dict[Any, Step] = {}
 
     def __call__(self, state: State, batch: Any) -> tuple[State, Outputs]:
         """Run one step.
@@ -47,17 +47,29 @@ class CompiledStep:
         """
         leaves, structure = jax.tree.flatten(batch)
         signature = (structure, *[(leaf.shape, leaf.dtype) for leaf in leaves])
-        found = self._by_signature.get(signature)
-        if found is None:
-            found = self._by_signature[signature] = self._compiled(state, batch)
-        run, place = found
-        result = run(state, place(batch))
+        step = self._by_signature.get(signature)
+        if step is None:
+            step = self._by_signature[signature] = self._make(state, batch, self._executables)
+        result = step(state, batch)
         return result if self._run_ahead else jax.block_until_ready(result)
 
-    def _compiled(self, state: State, batch: Any) -> tuple[Step, Callable[[Any], Any]]:
-        step, place = self._make(batch)
-        lowered = jax.jit(step, donate_argnums=0).lower(state, place(batch))
-        fingerprint = hashlib.sha256(lowered.as_text().encode()).hexdigest()
-        if fingerprint not in self._executables:
-            self._executables[fingerprint] = lowered.compile()
-        return self._executables[fingerprint], place
+
+def compiled(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    donates: tuple[int, ...],
+    executables: Executables,
+) -> Callable[..., Any]:
+    """A function compiled for arguments like these, or what was compiled before if it is the same.
+
+    Args:
+        function: pure.
+        args: arrays or ``jax.ShapeDtypeStruct`` s, in nested structures.
+        donates: which of the arguments it may overwrite, by their place.
+        executables: looked up by fingerprint and added to.
+    """
+    lowered = jax.jit(function, donate_argnums=donates).lower(*args)
+    fingerprint = hashlib.sha256(lowered.as_text().encode()).hexdigest()
+    if fingerprint not in executables:
+        executables[fingerprint] = lowered.compile()
+    return executables[fingerprint]

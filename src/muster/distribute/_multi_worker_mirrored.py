@@ -12,15 +12,15 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.experimental import multihost_utils
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
 from muster.cluster import ClusterResolver, Roster, Task, TaskType, TFConfigClusterResolver, training_tasks
-from muster.distribute._agreement import require_equal, tell_all
 from muster.distribute._communication import CommunicationImplementation, CommunicationOptions
-from muster.distribute._compiled import CompiledStep, Executables, Step
+from muster.distribute._compiled import CompiledStep, Executables, Step, StepMaker
+from muster.distribute._exchanged import ExchangedStep
 from muster.distribute._input_context import InputContext
+from muster.distribute._link import Link
 from muster.distribute._mirrored import local_devices
 from muster.distribute._replicated import AXIS, ReplicatedStep
 from muster.distribute._shared_batches import SharedBatches, batches_for_replicas
@@ -33,8 +33,6 @@ _log = logging.getLogger(__name__)
 MEET_SECS = 7200.0
 # How long, in seconds, another worker may be silent before it is given up.
 SILENCE_SECS = 30.0
-# How many variables are compared before the first collective; the rest are compared by one.
-_COMPARED = 200
 
 
 class MultiWorkerMirroredStrategy(Strategy):
@@ -75,18 +73,21 @@ class MultiWorkerMirroredStrategy(Strategy):
         alone = len(tasks) < 2 or self._task.type == TaskType.EVALUATOR
         self._tasks = (self._task,) if alone else tasks
         self._cluster = cluster
-        self._compared = False
         self._roster: Roster | None = None
+        self._link: Link | None = None
         if not alone:
             silence = self._options.timeout_seconds or SILENCE_SECS
             roster = Roster.from_environ(os.environ, cluster, self._task, heartbeat_secs=silence)
             _end_with(roster)
             self._roster = roster
-            self._meet(roster)
+            self._link = self._meet(roster)
         devices = jax.devices() if cluster else local_devices()
         if devices[0].platform == "cpu" and self._options.implementation is CommunicationImplementation.NCCL:
             raise ValueError("CommunicationImplementation.NCCL needs GPUs, and JAX has none here: use AUTO.")
         self._mesh = Mesh(np.array(devices), (AXIS,))
+        local = self._mesh.local_devices
+        # Values of workers with one CPU device each meet outside of XLA, see ExchangedStep.
+        self._exchanges = not alone and len(devices) == len(self._tasks) and local[0].platform == "cpu"
 
     @property
     def num_replicas_in_sync(self) -> int:
@@ -97,16 +98,18 @@ class MultiWorkerMirroredStrategy(Strategy):
         return InputContext(len(self._tasks), self._tasks.index(self._task), self.num_replicas_in_sync)
 
     @property
-    def sharding(self) -> jax.sharding.Sharding | None:
+    def sharding(self) -> jax.sharding.Sharding:
+        if self._exchanges:
+            return SingleDeviceSharding(self._mesh.local_devices[0])
         return NamedSharding(self._mesh, P())
 
     def place(self, state: State) -> State:
-        if self._roster is not None:
-            state = multihost_utils.broadcast_one_to_all(state)  # the chief's initial values
-        sharding = NamedSharding(self._mesh, P())
+        values = [np.asarray(value) for value in state.values()]
+        if self._link is not None:
+            values = self._link.copy_first(values)  # the chief's initial values
         return {
-            path: jax.make_array_from_process_local_data(sharding, np.asarray(value))
-            for path, value in state.items()
+            path: jax.make_array_from_process_local_data(self.sharding, value)
+            for path, value in zip(state, values, strict=True)
         }
 
     def compile(self, program: Program[Any], executables: Executables) -> Step:
@@ -115,20 +118,23 @@ class MultiWorkerMirroredStrategy(Strategy):
                 f"run_functions_eagerly(True) debugs one replica; {self} has {self.num_replicas_in_sync}. "
                 "Leave the strategy out to debug."
             )
-        if self._roster is not None:
-            self._require_same_program(program)
+        if self._link is not None:
+            self._link.require_equal("variables", [str(variable) for variable in program.variables])
         local = self._mesh.local_devices
         run_ahead = len(local) == 1 or local[0].platform != "cpu"
-        step = ReplicatedStep(program, self._mesh, self._options.bytes_per_pack)
-        return CompiledStep(step, executables, run_ahead=run_ahead)
+        replicated = ReplicatedStep(program, self._mesh, self._options.bytes_per_pack)
+        make: StepMaker = replicated
+        if self._exchanges and self._link is not None:
+            make = ExchangedStep(program, self._link, inside_of_xla=replicated)
+        return CompiledStep(make, executables, run_ahead=run_ahead)
 
     @contextlib.contextmanager
     def share_batches(self, batches: Iterator[Any], first: Any) -> Iterator[Iterator[Any]]:
         batches = batches_for_replicas(batches, len(self._mesh.local_devices))
-        if self._roster is None:
+        if self._link is None:
             yield batches
             return
-        shared = SharedBatches(batches, first, [str(task) for task in self._tasks])
+        shared = SharedBatches(batches, first, self._link)
         yield shared
         shared.stop()
 
@@ -146,9 +152,9 @@ class MultiWorkerMirroredStrategy(Strategy):
         return None if self._roster is None else self._roster.report
 
     def tell_all(self, value: Any) -> list[Any]:
-        return [value] if self._roster is None else tell_all(value)
+        return [value] if self._link is None else self._link.tell_all(value)
 
-    def _meet(self, roster: Roster) -> None:
+    def _meet(self, roster: Roster) -> Link:
         """Wait for the other tasks, and let their JAX runtimes find each other."""
         roster.wait_for_all(self._timeout)
         first = self._tasks[0]
@@ -161,14 +167,17 @@ class MultiWorkerMirroredStrategy(Strategy):
             process_id=self._tasks.index(self._task),
             cluster_detection_method="deactivate",
         )
+        link = Link(self._tasks.index(self._task), [str(task) for task in self._tasks])
+        roster.announce("link", [link.port, link.token])
 
-    def _require_same_program(self, program: Program[Any]) -> None:
-        """Check that all workers have built the same variables, before they meet in a collective."""
-        variables = [str(variable) for variable in program.variables]
-        if not self._compared and self._roster is not None:
-            self._roster.agree_equal("program", variables[:_COMPARED], self._timeout)
-            self._compared = True
-        require_equal("variables", variables, [str(task) for task in self._tasks])
+        def look_up(rank: int) -> tuple[str, int, str]:
+            task = self._tasks[rank]
+            host = self._cluster.task_address(task.type, task.index).rpartition(":")[0]
+            port, token = roster.lookup(task, "link", self._timeout)
+            return host, port, token
+
+        link.connect(look_up, self._timeout)
+        return link
 
 
 def _free_port() -> int:

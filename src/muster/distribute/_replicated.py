@@ -1,5 +1,6 @@
 """The replica view of a step: the same code on every device, each with its share of the batch."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -7,7 +8,7 @@ import jax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from muster.distribute._compiled import Step
+from muster.distribute._compiled import Executables, State, Step, compiled
 from muster.distribute._shared_batches import Whole
 from muster.program import Program, Replicas
 
@@ -17,7 +18,7 @@ AXIS = "replica"
 
 
 class ReplicatedStep:
-    """Makes the step of a program for a mesh of replicas.
+    """Makes the step of a program for a mesh of replicas; their values meet in XLA's collectives.
 
     A batch whose rows the replicas can share equally is split; any other one is given whole to each of
     them and counted once.
@@ -30,39 +31,45 @@ class ReplicatedStep:
 
     def __init__(self, program: Program[Any], mesh: Mesh, bytes_per_pack: int = 0) -> None:
         self._program = program
-        self._mesh = mesh
-        self._bytes_per_pack = bytes_per_pack
+        self.mesh = mesh
+        self.bytes_per_pack = bytes_per_pack
 
-    def __call__(self, batch: Any) -> tuple[Step, Callable[[Any], Any]]:
+    def __call__(self, state: State, batch: Any, executables: Executables) -> Step:
+        function, place = self.function_for(batch)
+        run = compiled(function, (state, place(batch)), (0,), executables)
+        return lambda state, batch: run(state, place(batch))
+
+    def function_for(self, batch: Any) -> tuple[Step, Callable[[Any], Any]]:
         """The step for batches like this one, and what puts such a batch onto the devices.
 
         Args:
             batch: a nested structure of arrays, per worker; all with the same number of rows.
         """
-        count = self._mesh.size
+        count = self.mesh.size
         rows = {leaf.shape[0] for leaf in jax.tree.leaves(batch) if leaf.ndim}
-        whole = isinstance(batch, Whole) or len(rows) != 1 or rows.pop() % len(self._mesh.local_devices) != 0
+        whole = isinstance(batch, Whole) or len(rows) != 1 or rows.pop() % len(self.mesh.local_devices) != 0
         spec = P() if whole else P(AXIS)
-        replicas = Replicas(
-            axis=AXIS,
-            count=count,
-            active=1 if whole else count,
-            bytes_per_pack=self._bytes_per_pack,
-        )
         outputs = jax.tree.map(lambda shape: spec if shape.shape else P(), self._program.outputs)
 
-        def local_step(state: dict[str, Array], batch: Any) -> tuple[dict[str, Array], dict[str, Any]]:
+        def local_step(state: State, batch: Any) -> tuple[State, dict[str, Any]]:
+            replicas = Replicas(
+                index=jax.lax.axis_index(AXIS),
+                add=functools.partial(jax.lax.psum, axis_name=AXIS),
+                count=count,
+                active=1 if whole else count,
+                bytes_per_pack=self.bytes_per_pack,
+            )
             own = batch.batch if isinstance(batch, Whole) else batch
             return self._program.step(state, own, replicas=replicas)
 
         step = jax.shard_map(
             local_step,
-            mesh=self._mesh,
+            mesh=self.mesh,
             in_specs=(P(), jax.tree.map(lambda leaf: spec if leaf.ndim else P(), batch)),
             out_specs=(P(), outputs),
             check_vma=False,
         )
-        shardings = jax.tree.map(lambda leaf: NamedSharding(self._mesh, spec if leaf.ndim else P()), batch)
+        shardings = jax.tree.map(lambda leaf: NamedSharding(self.mesh, spec if leaf.ndim else P()), batch)
 
         def place(batch: Any) -> Any:
             return jax.tree.map(jax.make_array_from_process_local_data, shardings, batch)

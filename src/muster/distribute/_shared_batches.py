@@ -7,9 +7,8 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.experimental import multihost_utils
 
-from muster.distribute._agreement import require_equal
+from muster.distribute._link import Link
 
 Array = Any
 
@@ -55,16 +54,16 @@ class SharedBatches:
     Args:
         batches: of this worker: nested structures of arrays with the same first axis.
         first: one of them, for its structure.
-        tasks: the names of the workers; each iterates over its own.
+        link: connects the workers; each iterates over its own batches.
 
     Raises:
         MismatchError: on every worker, if their batches differ in structure, type or shape of a row.
     """
 
-    def __init__(self, batches: Iterator[Any], first: Any, tasks: list[str]) -> None:
+    def __init__(self, batches: Iterator[Any], first: Any, link: Link) -> None:
         self._batches = batches
-        self._workers = len(tasks)
-        require_equal("batches", _rows_of(first), tasks)
+        self._link = link
+        link.require_equal("batches", _rows_of(first))
         leaves, self._structure = jax.tree.flatten(first)
         self._row_shapes = [(np.shape(leaf)[1:], np.asarray(leaf).dtype) for leaf in leaves]
         self._ended = False
@@ -83,35 +82,24 @@ class SharedBatches:
         batch = next(self._batches, None)
         leaves = jax.tree.leaves(batch)
         rows = np.shape(leaves[0])[0] if leaves else 0
-        counts = self._exchange(rows)
-        if not counts.any() or counts.min() < 0:
+        counts = self._link.tell_all(rows)
+        if not any(counts) or min(counts) < 0:
             self._ended = True
             raise StopIteration
-        if (counts == rows).all():
+        if all(count == rows for count in counts):
             return batch
-        return Whole(self._gather(leaves, counts))
+        return Whole(self._gather(leaves))
 
     def stop(self) -> None:
         """Tell the others that this worker takes no further step, unless all have ended."""
         if not self._ended:
             self._ended = True
-            self._exchange(-1)
+            self._link.tell_all(-1)
 
-    def _exchange(self, rows: int) -> Array:
-        """Tell the others a number, and learn theirs: int32, shape (workers,)."""
-        told = multihost_utils.process_allgather(np.array([rows], np.int32))
-        return np.asarray(told).reshape(self._workers)
-
-    def _gather(self, leaves: list[Array], counts: Array) -> Any:
+    def _gather(self, leaves: list[Array]) -> Any:
         """The rows of all workers, one worker's after the other's, on each of them."""
-        most = int(counts.max())
-        gathered = []
-        for i, (shape, dtype) in enumerate(self._row_shapes):
-            padded = np.zeros((most, *shape), dtype)
-            if leaves:
-                padded[: len(leaves[i])] = leaves[i]
-            told = np.asarray(multihost_utils.process_allgather(padded)).reshape(self._workers, most, *shape)
-            gathered.append(np.concatenate([told[w, :count] for w, count in enumerate(counts)]))
+        own = leaves or [np.empty((0, *shape), dtype) for shape, dtype in self._row_shapes]
+        gathered = [np.concatenate(self._link.gather(np.asarray(leaf))) for leaf in own]
         return jax.tree.unflatten(self._structure, gathered)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from muster.distribute._compiled import CompiledStep, Executables, Step
+from muster.distribute._compiled import CompiledStep, Executables, Step, compiled
 from muster.distribute._input_context import InputContext
 from muster.program import Program, functions_run_eagerly
 
@@ -84,7 +84,11 @@ class Strategy(ABC):
         """
         if functions_run_eagerly():
             return program.step_eagerly
-        return CompiledStep(lambda batch: (program.step, lambda batch: batch), executables)
+
+        def make(state: State, batch: Any, executables: Executables) -> Step:
+            return compiled(program.step, (state, batch), (0,), executables)
+
+        return CompiledStep(make, executables)
 
     @contextlib.contextmanager
     def share_batches(self, batches: Iterator[Any], first: Any) -> Iterator[Iterator[Any]]:

@@ -3,10 +3,15 @@
 from muster.program._eager import functions_run_eagerly as functions_run_eagerly
 from muster.program._eager import run_functions_eagerly as run_functions_eagerly
 from muster.program._gradients import gradients as gradients
+from muster.program._meeting import Part as Part
+from muster.program._meeting import meet as meet
+from muster.program._meeting import parts_of as parts_of
 from muster.program._optimize import TrainOp as TrainOp
+from muster.program._optimize import add_penalty as add_penalty
 from muster.program._optimize import apply_gradients as apply_gradients
 from muster.program._optimize import get_or_create_global_step as get_or_create_global_step
 from muster.program._optimize import minimize as minimize
+from muster.program._optimize import penalties as penalties
 from muster.program._optimize import trainable_variables as trainable_variables
 from muster.program._outputs import Output as Output
 from muster.program._outputs import name_output as name_output

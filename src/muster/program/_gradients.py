@@ -21,6 +21,7 @@ from jax.extend import core as jex
 
 from muster._errors import GradientError
 from muster._keras import keras
+from muster.program._jaxprs import body_contains, contains, function_of, inputs_of, variables_of
 from muster.program._variables import active_scope
 
 Array = Any
@@ -82,7 +83,7 @@ def _require_float(value: Array, role: str) -> None:
 
 def resolve(closed: jex.ClosedJaxpr) -> Callable[..., list[Array]]:
     """A function of flat arguments that computes a jaxpr, gradient markers included."""
-    if not _has_marker(closed.jaxpr):
+    if not contains(closed.jaxpr, _gradient_p):
         return jex.jaxpr_as_fun(closed)  # type: ignore[no-any-return]
     jaxpr = closed.jaxpr
     equations = [_with_resolved_bodies(eqn) for eqn in jaxpr.eqns]
@@ -103,14 +104,14 @@ def needed_equations(
 
     How the variables in ``given`` are computed is left out.
     """
-    wanted = set(_variables_of(targets))
-    known = set(_variables_of(given))
+    wanted = set(variables_of(targets))
+    known = set(variables_of(given))
     kept = []
     for eqn in reversed(eqns):
         if (wanted - known).intersection(eqn.outvars):
             kept.append(eqn)
             wanted.difference_update(eqn.outvars)
-            wanted.update(_variables_of(eqn.invars))
+            wanted.update(variables_of(eqn.invars))
     return kept[::-1], wanted
 
 
@@ -119,12 +120,8 @@ def run_equations(eqns: Sequence[Any], env: dict[Any, Array]) -> None:
     if not eqns:
         return
     made = [v for eqn in eqns for v in eqn.outvars]
-    produced = set(made)
-    used = list({v: None for eqn in eqns for v in _variables_of(eqn.invars) if v not in produced})
-    effects = set().union(*(eqn.effects for eqn in eqns))
-    names = jex.DebugInfo("muster", "part of a step", ("",) * len(used), ("",) * len(made))
-    part = jex.Jaxpr([], used, made, list(eqns), effects, names)
-    values = jex.jaxpr_as_fun(jex.ClosedJaxpr(part, []))(*[env[v] for v in used])
+    used = [v for v in inputs_of(eqns) if v not in set(made)]
+    values = function_of(eqns, used, made)(*[env[v] for v in used])
     env.update(zip(made, values, strict=True))
 
 
@@ -163,7 +160,7 @@ def _gradients_along(
     """
     target, *sources = marker.invars
     made = [v for eqn in path for v in eqn.outvars]
-    inner_sources = set(_variables_of(sources)).intersection(made)
+    inner_sources = set(variables_of(sources)).intersection(made)
 
     def forward(given: list[Array]) -> tuple[Array, list[Array]]:
         values = dict(zip(sources, given, strict=True))
@@ -215,10 +212,10 @@ def _path(marker: Any, history: Sequence[Any]) -> list[Any]:
 
 def _dependents(eqns: Sequence[Any], sources: Sequence[Any]) -> list[Any]:
     """The equations that depend on any source, in order."""
-    reached = set(_variables_of(sources))
+    reached = set(variables_of(sources))
     kept = []
     for eqn in eqns:
-        if reached.intersection(_variables_of(eqn.invars)):
+        if reached.intersection(variables_of(eqn.invars)):
             kept.append(eqn)
             reached.update(eqn.outvars)
     return kept
@@ -229,32 +226,25 @@ def _without(eqns: Sequence[Any], others: Sequence[Any]) -> list[Any]:
     return [eqn for eqn in eqns if id(eqn) not in excluded]
 
 
-def _variables_of(atoms: Sequence[Any]) -> list[Any]:
-    return [atom for atom in atoms if not isinstance(atom, jex.Literal)]
-
-
 def _read(env: dict[Any, Array], atom: Any) -> Array:
     return atom.val if isinstance(atom, jex.Literal) else env[atom]
 
 
-def _has_marker(jaxpr: Any) -> bool:
-    return any(
-        eqn.primitive is _gradient_p or any(map(_has_marker, jex.jaxprs_in_params(eqn.params)))
-        for eqn in jaxpr.eqns
-    )
-
-
 def _with_resolved_bodies(eqn: Any) -> Any:
     """The equation with the markers inside of its bodies (of a loop, a branch, a jit) resolved."""
-    if not any(map(_has_marker, jex.jaxprs_in_params(eqn.params))):
+    if not body_contains(eqn, _gradient_p):
         return eqn
 
     def resolved(value: Any) -> Any:
         if isinstance(value, jex.ClosedJaxpr):
-            return jax.make_jaxpr(resolve(value))(*value.in_avals) if _has_marker(value.jaxpr) else value
+            return (
+                jax.make_jaxpr(resolve(value))(*value.in_avals)
+                if contains(value.jaxpr, _gradient_p)
+                else value
+            )
         if isinstance(value, tuple | list):
             return type(value)(map(resolved, value))
-        if isinstance(value, jex.Jaxpr) and _has_marker(value):
+        if isinstance(value, jex.Jaxpr) and contains(value, _gradient_p):
             raise GradientError(
                 f"A gradient was asked for inside of {eqn.primitive.name}, which is itself about gradients. "
                 "Ask for it outside."

@@ -1,10 +1,9 @@
 """Replicas: the copies of a step that run side by side, and how their values meet."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
 Array = Any
@@ -21,13 +20,15 @@ class Replicas:
     counts, in every reduction.
 
     Attributes:
-        axis: the name of the mesh axis that the replicas lie along.
+        index: which of them this is: int32 or uint32, from 0.
+        add: adds a flat array over all of them; the sum is the same on each.
         count: how many there are, over all processes.
         active: how many of them count: all, or one.
         bytes_per_pack: values are added in packs that are closed once they exceed this; 0 makes one pack.
     """
 
-    axis: str
+    index: Array
+    add: Callable[[Array], Array]
     count: int
     active: int
     bytes_per_pack: int = 0
@@ -55,8 +56,8 @@ class Replicas:
         """Add the arrays at some indices, which are of one dtype, in one collective."""
         flat = jnp.concatenate([arrays[i].reshape(-1) for i in indices])
         if self.active < self.count:
-            flat = jnp.where(jax.lax.axis_index(self.axis) < self.active, flat, jnp.zeros_like(flat))
-        flat = jax.lax.psum(flat, self.axis)
+            flat = jnp.where(self.index < self.active, flat, jnp.zeros_like(flat))
+        flat = self.add(flat)
         start = 0
         for i in indices:
             sums[i] = flat[start : start + arrays[i].size].reshape(arrays[i].shape)
@@ -75,7 +76,7 @@ class Replicas:
         return seed.at[0].add(-self._seed_offset(seed))
 
     def _seed_offset(self, seed: Array) -> Array:
-        return (jax.lax.axis_index(self.axis) * jnp.uint32(_SEED_STRIDE)).astype(seed.dtype)
+        return (self.index * jnp.uint32(_SEED_STRIDE)).astype(seed.dtype)
 
 
 def packs(sizes: Sequence[int], bytes_per_pack: int) -> list[list[int]]:
