@@ -7,13 +7,21 @@ from typing import Any
 
 from muster._keras import keras
 from muster.compat._arrays import Array, ArrayLike, as_array
+from muster.program import add_penalty
 
 
 def dense(
-    inputs: ArrayLike, units: int, activation: Any = None, use_bias: bool = True, **kwargs: Any
+    inputs: ArrayLike,
+    units: int,
+    activation: Any = None,
+    use_bias: bool = True,
+    *,
+    activity_regularizer: Any = None,
+    **kwargs: Any,
 ) -> Array:
     """A densely connected layer."""
-    return keras.layers.Dense(units, activation, use_bias, **_for_keras(kwargs))(as_array(inputs))
+    layer = keras.layers.Dense(units, activation, use_bias, **_for_keras(kwargs))
+    return _regularized(layer, inputs, activity_regularizer)
 
 
 def conv2d(
@@ -25,6 +33,8 @@ def conv2d(
     data_format: str = "channels_last",
     dilation_rate: Any = (1, 1),
     activation: Any = None,
+    *,
+    activity_regularizer: Any = None,
     **kwargs: Any,
 ) -> Array:
     """A convolution over two axes."""
@@ -38,7 +48,7 @@ def conv2d(
         activation=activation,
         **_for_keras(kwargs),
     )
-    return layer(as_array(inputs))
+    return _regularized(layer, inputs, activity_regularizer)
 
 
 def max_pooling2d(
@@ -86,6 +96,22 @@ def batch_normalization(
         axis, momentum, epsilon, center=center, scale=scale, **_for_keras(kwargs)
     )
     return layer(as_array(inputs), training=training)
+
+
+def _regularized(layer: Any, inputs: ArrayLike, activity_regularizer: Any) -> Array:
+    """Call a layer, and collect the penalty of its output, a mean over the batch, as a regularization loss.
+
+    Raises:
+        TraceError: if there is a regularizer, outside of a model_fn.
+
+    Source: tensorflow/python/keras/legacy_tf_layers/base.py, ``Layer.add_loss``. The losses of Keras layers
+    are not collected there either.
+    """
+    outputs = layer(as_array(inputs))
+    if activity_regularizer is not None:
+        penalty = keras.regularizers.get(activity_regularizer)(outputs) / outputs.shape[0]
+        add_penalty(f"{layer.path}/ActivityRegularizer", penalty)
+    return outputs
 
 
 def _for_keras(kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The losses of ``tf.compat.v1.losses``: one number for a batch.
 
 The default reduction divides the weighted sum by the number of weights that are not 0. Losses are not
-collected, but for the regularisation of variables, which a model_fn adds to its loss itself.
+collected, but for penalties of variables and of layers' outputs, which a model_fn adds to its loss itself.
 Arguments follow tensorflow/python/ops/losses/losses_impl.py and util.py.
 """
 
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from muster.compat import _nn
 from muster.compat._arrays import Array, ArrayLike, as_array
-from muster.program import trainable_variables
+from muster.program import penalties, trainable_variables
 
 
 class Reduction:
@@ -141,22 +141,21 @@ def absolute_difference(
 
 
 def get_regularization_losses(scope: str | None = None) -> list[Array]:
-    """The penalties of the variables that the model_fn has created so far, such as by ``kernel_regularizer``.
+    """The penalties of what the model_fn has built so far, such as by ``kernel_regularizer``.
 
     Args:
-        scope: a regular expression; only variables whose path starts with a match count. None takes all.
+        scope: a regular expression; only what has a path that starts with a match counts. None takes all.
 
     Returns:
-        A float array of shape () for each trainable variable that has a regularizer.
+        A float array of shape () for each trainable variable that has a regularizer, and for each call of a
+        layer of ``tf.compat.v1.layers`` with an ``activity_regularizer``.
 
     Raises:
         TraceError: outside of a model_fn.
     """
-    return [
-        variable.regularizer(variable)
-        for variable in trainable_variables()
-        if variable.regularizer is not None and (scope is None or re.match(scope, variable.path))
-    ]
+    of_variables = [(v.path, v.regularizer(v)) for v in trainable_variables() if v.regularizer is not None]
+    found = [*of_variables, *penalties()]
+    return [value for path, value in found if scope is None or re.match(scope, path)]
 
 
 def get_regularization_loss(scope: str | None = None, name: str = "total_regularization_loss") -> Array:

@@ -49,6 +49,28 @@ def trainable_variables() -> list[Any]:
     return [v for v, spec in zip(scope.variables, scope.specs, strict=True) if v.trainable and not spec.local]
 
 
+def add_penalty(path: str, value: Any) -> None:
+    """Offer a number of the step that is being traced to the code that composes its loss.
+
+    Args:
+        path: where it comes from.
+        value: a float array of shape (), per replica.
+
+    Raises:
+        TraceError: outside of a model_fn.
+    """
+    active_scope("add_penalty").penalties.append((path, value))
+
+
+def penalties() -> list[tuple[str, Any]]:
+    """The (path, value) of each ``add_penalty`` so far in the step that is being traced.
+
+    Raises:
+        TraceError: outside of a model_fn.
+    """
+    return list(active_scope("penalties").penalties)
+
+
 def minimize(
     optimizer: Any,
     loss: Any,

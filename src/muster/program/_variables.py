@@ -110,6 +110,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         self.eager_gradients = eager_gradients
         self.outputs: dict[str, Array] = {}
         self.summaries: dict[str, str] = {}
+        self.penalties: list[tuple[str, Array]] = []
         self.specs: list[VariableSpec] = []
         self.initial: list[Array] = []
         self.global_step: Any = None
