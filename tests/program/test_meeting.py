@@ -1,0 +1,98 @@
+"""A step that is cut where values meet computes what the whole step does."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muster.program import meet, parts_of
+
+
+def run(parts, args, add):
+    """Run parts one after the other; ``add`` makes sums of what is handed over."""
+    values = jax.tree.leaves(args)
+    for part in parts:
+        results = jax.jit(part.function)(*[values[i] for i in part.takes])
+        count = len(part.sums)
+        values += [*map(add, results[:count]), *results[count:]]
+    return results
+
+
+def doubled(function, *args):
+    """The step in one piece, where two equal processes meet."""
+    parts, structure = parts_of(function, *args, donated=0)
+    return parts, jax.tree.unflatten(structure, run(parts, args, lambda value: 2 * value))
+
+
+def test_values_meet_one_after_the_other():
+    def step(x, y):
+        first = meet(jnp.stack([x, y]))
+        second = meet(first * x)
+        return {"x": x, "one": jnp.float32(1), "first": first, "second": second, "sum": second.sum() + y}
+
+    parts, results = doubled(step, np.float32(3), np.float32(5))
+    assert [len(part.sums) for part in parts] == [1, 1, 0]
+    assert results.pop("one") == 1
+    np.testing.assert_allclose(results.pop("first"), [6, 10])
+    np.testing.assert_allclose(results.pop("second"), [36, 60])
+    assert (results["x"], results["sum"]) == (3, 101)
+
+
+def test_values_that_do_not_depend_on_each_other_meet_at_once():
+    def step(x):
+        return meet(x) + meet(x * x), meet(x[:1])
+
+    parts, (both, single) = doubled(step, np.arange(3, dtype=np.float32))
+    assert [len(part.sums) for part in parts] == [3, 0]
+    np.testing.assert_allclose(both, [0, 4, 12])
+    np.testing.assert_allclose(single, [0])
+
+
+def test_a_step_in_which_nothing_meets_is_one_part():
+    constant = jnp.arange(3.0)
+    parts, result = doubled(lambda x: x + constant, np.float32(1))
+    assert len(parts) == 1
+    np.testing.assert_allclose(result, [1, 2, 3])
+
+
+def test_an_argument_is_overwritten_by_the_last_part_that_uses_it():
+    def step(state, x):
+        seed, weight, unused = state
+        gradient = meet(x * weight + seed)
+        return seed, weight - gradient, unused, gradient
+
+    state = [np.float32(i) for i in range(3)]
+    (first, last), _ = parts_of(step, state, np.float32(1), donated=3)
+    donated = [{part.takes[i] for i in part.donates} for part in (first, last)]
+    assert donated[0] == set()
+    assert {0, 1, 2} <= donated[1]
+    assert 3 not in donated[0] | donated[1]
+
+
+def test_a_part_is_the_same_in_every_run():
+    def step(x):
+        kept = [jnp.sin(x * i) for i in range(20)]
+        return meet(sum(kept)) * jnp.stack(kept)
+
+    texts = set()
+    for _ in range(2):
+        parts, _ = parts_of(step, np.ones(3, np.float32), donated=0)
+        texts.add(jax.jit(parts[0].function).lower(np.ones(3, np.float32)).as_text())
+    assert len(texts) == 1
+
+
+def test_values_that_meet_are_differentiated():
+    parts, gradient = doubled(jax.grad(lambda x: jnp.sum(meet(x**2))), np.array([3.0], np.float32))
+    assert sum(len(part.sums) for part in parts) >= 1
+    np.testing.assert_allclose(gradient, [12])
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda x: jax.lax.cond(x[0] > 0, meet, lambda x: x, x),
+        lambda x: jax.lax.scan(lambda carry, _: (meet(carry), None), x, length=2)[0],
+    ],
+)
+def test_a_step_cannot_be_cut_inside_of_a_loop_or_a_branch(step):
+    assert parts_of(step, np.ones(2, np.float32), donated=0) is None
