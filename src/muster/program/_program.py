@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend import core as jex
 
+from muster import cpu
 from muster._errors import GradientError, TraceError, VariableMismatchError
 from muster.program._gradients import needed_equations, resolve, run_equations
 from muster.program._replicas import Replicas
@@ -52,6 +53,7 @@ class Program(Generic[Static]):
         local_updates_only: bool = False,
         seed: int | None = None,
     ) -> None:
+        cpu.prepare()
         self._function = function
         self._local_updates_only = local_updates_only
         scope = VariableScope(known=known, known_local=known_local, seed=seed)

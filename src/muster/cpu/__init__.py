@@ -1,0 +1,7 @@
+"""Lowerings for JAX on CPU: the same operations, computed the way that is fast there.
+
+They replace JAX's own for the CPU platform alone and for the whole process, under every model, unchanged.
+"""
+
+from muster.cpu._lowerings import prepare as prepare
+from muster.cpu._lowerings import use_cpu_lowerings as use_cpu_lowerings

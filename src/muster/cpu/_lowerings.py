@@ -1,0 +1,89 @@
+"""Which lowerings there are, and whether JAX uses them."""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+from jax import lax
+from jax.extend.core import Primitive
+from jax.interpreters import mlir
+
+from muster.cpu._jax_rules import Rule, jax_rule
+from muster.cpu._max_pooling import max_pooling_gradient
+
+Computation = Callable[..., jax.Array]
+
+Chooser = Callable[..., Computation | None]
+"""From the avals of the operands and the parameters of a primitive: what computes the same faster, a
+function of the operands, or None where nothing does."""
+
+CHOOSERS: Mapping[Primitive, Chooser] = {
+    lax.select_and_scatter_add_p: max_pooling_gradient,
+}
+
+
+class _Registration:
+    """What stands in JAX's table, which is one for the process; so this is, too."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._replaced: dict[Primitive, Rule] = {}
+        self._wanted = True
+
+    def prepare(self) -> None:
+        with self._lock:
+            if self._wanted and not self._replaced:
+                self._register()
+
+    def use(self, use: bool) -> None:
+        with self._lock:
+            self._wanted = use
+            if use == bool(self._replaced):
+                return
+            if use:
+                self._register()
+            else:
+                for primitive, rule in self._replaced.items():
+                    mlir.register_lowering(primitive, rule, platform="cpu")
+                self._replaced = {}
+            jax.clear_caches()
+
+    def _register(self) -> None:
+        for primitive, chooser in CHOOSERS.items():
+            self._replaced[primitive] = jax_rule(primitive)
+            mlir.register_lowering(primitive, _rule(chooser, self._replaced[primitive]), platform="cpu")
+
+
+_REGISTRATION = _Registration()
+
+
+def prepare() -> None:
+    """Have JAX use the lowerings from now on, unless ``use_cpu_lowerings(False)`` was called."""
+    _REGISTRATION.prepare()
+
+
+def use_cpu_lowerings(use: bool) -> None:
+    """Say whether JAX on CPU computes some operations muster's way, which is faster, or its own.
+
+    It does so by default from the first step that muster traces. The choice is for the whole process:
+    JAX has one table of lowerings, so functions that the program compiles itself follow it too. It may
+    change at any time, and what is compiled from then on follows. To that end a change
+    empties JAX's caches of compiled functions; a step that an Estimator is running is not compiled again.
+
+    Args:
+        use: whether to use muster's lowerings.
+    """
+    _REGISTRATION.use(use)
+
+
+def _rule(chooser: Chooser, otherwise: Rule) -> Rule:
+    def lower(ctx: mlir.LoweringRuleContext, *operands: Any, **params: Any) -> Any:
+        computation = None
+        if all(isinstance(size, int) for aval in (*ctx.avals_in, *ctx.avals_out) for size in aval.shape):
+            computation = chooser(*ctx.avals_in, **params)
+        if computation is None:
+            return otherwise(ctx, *operands, **params)
+        return mlir.lower_fun(computation, multiple_results=False)(ctx, *operands)
+
+    return lower

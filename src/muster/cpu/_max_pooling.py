@@ -1,0 +1,144 @@
+"""The gradient of max pooling: ``lax.select_and_scatter_add_p``.
+
+XLA's CPU compiler finds the chosen elements as four-dimensional indices and scatters one at a time,
+which takes longer than a whole small network. Here every step is arithmetic on whole arrays.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+MAX_POSITIONS = 32
+"""Above so many positions in a window the program would be large, and its compilation slow."""
+
+Sizes = tuple[int, ...]
+Padding = Sequence[tuple[int, int]]
+
+
+def max_pooling_gradient(
+    source: Any,
+    operand: Any,
+    *,
+    select_prim: Any,
+    window_dimensions: Sizes,
+    window_strides: Sizes,
+    padding: Padding,
+) -> Callable[[jax.Array, jax.Array], jax.Array] | None:
+    """Choose how to compute ``select_and_scatter_add``; see ``Chooser``.
+
+    Args:
+        source: aval of the gradient by windows.
+        operand: aval of what was pooled, of the same dtype.
+        select_prim: ``lax.ge_p`` for the maximum, ``lax.le_p`` for the minimum.
+        window_dimensions, window_strides, padding: one entry for each dimension.
+    """
+    if (
+        operand.dtype not in (jnp.float32, jnp.float64, jnp.float16, jnp.bfloat16)
+        or max(math.prod(window_dimensions), math.prod(window_strides)) > MAX_POSITIONS
+        or any(side < 0 for sides in padding for side in sides)
+        or 0 in (*source.shape, *operand.shape)
+    ):
+        return None
+    return partial(
+        _gradient, select=select_prim.bind, worst=-jnp.inf if select_prim is lax.ge_p else jnp.inf,
+        window=tuple(window_dimensions), strides=tuple(window_strides), padding=tuple(padding),
+    )  # fmt: skip
+
+
+def _gradient(
+    source: jax.Array,
+    operand: jax.Array,
+    *,
+    select: Callable[..., jax.Array],
+    worst: float,
+    window: Sizes,
+    strides: Sizes,
+    padding: Padding,
+) -> jax.Array:
+    dtype = operand.dtype
+    padded = lax.pad(operand, jnp.array(worst, dtype), [(low, high, 0) for low, high in padding])
+    chosen = _chosen(padded, source.shape, select, window, strides)
+
+    # Along one dimension, element q * stride + phase lies in the windows q, q - 1, ... at the positions
+    # phase, phase + stride, ... So the windows are extended by ``reach - 1`` that choose nothing.
+    reach = tuple(-(-w // s) for w, s in zip(window, strides, strict=True))
+    groups = tuple(
+        max(-(-size // s), count + r - 1)
+        for size, s, count, r in zip(padded.shape, strides, source.shape, reach, strict=True)
+    )
+    around = [(r - 1, g - count, 0) for r, g, count in zip(reach, groups, source.shape, strict=True)]
+    nothing = jnp.array(math.prod(window), jnp.int32)
+    # Without the barrier XLA computes the choice anew for each of its uses.
+    chosen, source = lax.optimization_barrier(
+        (lax.pad(chosen, nothing, around), lax.pad(source, jnp.zeros((), dtype), around))
+    )
+
+    def of_phase(phase: Sizes) -> jax.Array:
+        total = None
+        for back in itertools.product(*map(range, reach)):
+            position = [p + b * s for p, b, s in zip(phase, back, strides, strict=True)]
+            if any(p >= w for p, w in zip(position, window, strict=True)):
+                continue
+            start = [r - 1 - b for r, b in zip(reach, back, strict=True)]
+            stop = [a + g for a, g in zip(start, groups, strict=True)]
+            here = lax.slice(chosen, start, stop) == _number(position, window)
+            part = lax.slice(source, start, stop)
+            part = lax.select(here, part, lax.full_like(part, 0))
+            total = part if total is None else total + part
+        return lax.full_like(source, 0, shape=groups) if total is None else total
+
+    phases = {phase: of_phase(phase) for phase in itertools.product(*map(range, strides))}
+    start = [low for low, _ in padding]
+    stop = [low + size for low, size in zip(start, operand.shape, strict=True)]
+    return lax.slice(_interleave(phases, strides), start, stop)
+
+
+def _chosen(
+    padded: jax.Array, counts: Sizes, select: Callable[..., jax.Array], window: Sizes, strides: Sizes
+) -> jax.Array:
+    """The position that each window chooses, row-major, int32. As XLA does it: what is held stays unless
+    comparing it with the next is false, so the first of equals stays and a NaN is always replaced."""
+
+    def at(position: Sizes) -> jax.Array:
+        stop = [p + (count - 1) * s + 1 for p, count, s in zip(position, counts, strides, strict=True)]
+        return lax.slice(padded, position, stop, strides)
+
+    first, *others = itertools.product(*map(range, window))
+    held = at(first)
+    chosen = lax.full_like(held, 0, jnp.int32)
+    for number, position in enumerate(others, 1):
+        here = at(position)
+        keep = select(held, here)
+        chosen = lax.select(keep, chosen, lax.full_like(chosen, number))
+        held = lax.select(keep, held, here)
+    return chosen
+
+
+def _number(position: Sequence[int], window: Sizes) -> int:
+    """A position in a window, counted row by row."""
+    number = 0
+    for p, w in zip(position, window, strict=True):
+        number = number * w + p
+    return number
+
+
+def _interleave(parts: dict[Sizes, jax.Array], strides: Sizes) -> jax.Array:
+    """Put ``parts[phase]`` at ``phase``, ``phase + stride``, ... of every dimension."""
+    for dim in reversed(range(len(strides))):
+        outer = {phase[:dim] for phase in parts}
+        parts = {phase: _merge([parts[*phase, i] for i in range(strides[dim])], dim) for phase in outer}
+    return parts[()]
+
+
+def _merge(parts: list[jax.Array], dim: int) -> jax.Array:
+    if len(parts) == 1:
+        return parts[0]
+    shape = list(parts[0].shape)
+    shape[dim] *= len(parts)
+    return jnp.stack(parts, dim + 1).reshape(shape)
