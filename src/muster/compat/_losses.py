@@ -5,13 +5,16 @@ collected, but for penalties of variables and of layers' outputs, which a model_
 Arguments follow tensorflow/python/ops/losses/losses_impl.py and util.py.
 """
 
+import inspect
 import re
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 
 from muster.compat import _nn
 from muster.compat._arrays import Array, ArrayLike, as_array
+from muster.compat._naming import named_after
 from muster.program import penalties, trainable_variables
 
 
@@ -81,63 +84,56 @@ def sparse_softmax_cross_entropy(
     return compute_weighted_loss(losses, weights, reduction=reduction)
 
 
-def softmax_cross_entropy(
-    onehot_labels: ArrayLike,
-    logits: ArrayLike,
-    weights: ArrayLike = 1.0,
-    label_smoothing: float = 0.0,
-    scope: str | None = None,
-    loss_collection: Any = None,
-    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
-) -> Array:
+def _loss(values_of: Callable[..., Array]) -> Callable[..., Array]:
+    """The loss that weighs and reduces the values of a function.
+
+    Its arguments are the function's, with ``weights`` after the first two, and then all others of
+    `compute_weighted_loss`.
+    """
+    own = list(inspect.signature(values_of).parameters.values())
+    _, weights, *others = inspect.signature(compute_weighted_loss).parameters.values()
+    signature = inspect.Signature([*own[:2], weights, *own[2:], *others])
+
+    def loss(*args: Any, **kwargs: Any) -> Array:
+        given = signature.bind(*args, **kwargs).arguments
+        values = values_of(**{each.name: given.pop(each.name) for each in own if each.name in given})
+        return compute_weighted_loss(values, **given)
+
+    loss.__signature__ = signature  # type: ignore[attr-defined]  # what help() shows
+    return named_after(values_of, loss)
+
+
+@_loss
+def softmax_cross_entropy(onehot_labels: ArrayLike, logits: ArrayLike, label_smoothing: float = 0.0) -> Array:
     """The cross entropy of class probabilities and logits, both of shape (batch, classes)."""
     logits = as_array(logits)
     labels = as_array(onehot_labels, logits.dtype)
     smooth = labels * (1 - label_smoothing) + label_smoothing / labels.shape[-1]
-    losses = _nn.softmax_cross_entropy_with_logits(smooth, logits)
-    return compute_weighted_loss(losses, weights, reduction=reduction)
+    return _nn.softmax_cross_entropy_with_logits(smooth, logits)
 
 
+@_loss
 def sigmoid_cross_entropy(
-    multi_class_labels: ArrayLike,
-    logits: ArrayLike,
-    weights: ArrayLike = 1.0,
-    label_smoothing: float = 0.0,
-    scope: str | None = None,
-    loss_collection: Any = None,
-    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
+    multi_class_labels: ArrayLike, logits: ArrayLike, label_smoothing: float = 0.0
 ) -> Array:
     """The cross entropy of probabilities and logits, one by one."""
     logits = as_array(logits)
     smooth = as_array(multi_class_labels, logits.dtype) * (1 - label_smoothing) + label_smoothing / 2
-    losses = _nn.sigmoid_cross_entropy_with_logits(smooth, logits)
-    return compute_weighted_loss(losses, weights, reduction=reduction)
+    return _nn.sigmoid_cross_entropy_with_logits(smooth, logits)
 
 
-def mean_squared_error(
-    labels: ArrayLike,
-    predictions: ArrayLike,
-    weights: ArrayLike = 1.0,
-    scope: str | None = None,
-    loss_collection: Any = None,
-    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
-) -> Array:
+@_loss
+def mean_squared_error(labels: ArrayLike, predictions: ArrayLike) -> Array:
     """The mean of ``(predictions - labels) ** 2``."""
     labels, predictions = _same_shape(labels, predictions)
-    return compute_weighted_loss(jnp.square(predictions - labels), weights, reduction=reduction)
+    return jnp.square(predictions - labels)
 
 
-def absolute_difference(
-    labels: ArrayLike,
-    predictions: ArrayLike,
-    weights: ArrayLike = 1.0,
-    scope: str | None = None,
-    loss_collection: Any = None,
-    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
-) -> Array:
+@_loss
+def absolute_difference(labels: ArrayLike, predictions: ArrayLike) -> Array:
     """The mean of ``|predictions - labels|``."""
     labels, predictions = _same_shape(labels, predictions)
-    return compute_weighted_loss(jnp.abs(predictions - labels), weights, reduction=reduction)
+    return jnp.abs(predictions - labels)
 
 
 def get_regularization_losses(scope: str | None = None) -> list[Array]:

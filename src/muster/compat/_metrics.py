@@ -5,19 +5,31 @@ this batch is counted. Both are exact over batches of any sizes, because a metri
 Arguments follow tensorflow/python/ops/metrics_impl.py.
 """
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import jax.numpy as jnp
 
 from muster._keras import keras
 from muster.compat._arrays import Array, ArrayLike, as_array
+from muster.compat._naming import named_after
 
 Pair: TypeAlias = tuple[Any, Array]
 
 
-def accuracy(
-    labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike = None, name: str = "accuracy"
-) -> Pair:
+def _averaged(values_of: Callable[[Array, Array], Array]) -> Callable[..., Pair]:
+    """The metric that is the mean of what a function says of each label and its prediction."""
+
+    def average(
+        labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike = None, name: str = values_of.__name__
+    ) -> Pair:
+        return _mean(values_of(*_alike(labels, predictions)), weights, name)
+
+    return named_after(values_of, average)
+
+
+@_averaged
+def accuracy(labels: Array, predictions: Array) -> Array:
     """How often predictions equal labels.
 
     Args:
@@ -26,29 +38,24 @@ def accuracy(
         weights: of a shape that fits into theirs; 0 leaves a value out.
         name: of the metric's variables.
     """
-    labels, predictions = _alike(labels, predictions)
-    return _mean(predictions == labels.astype(predictions.dtype), weights, name)
+    return predictions == labels.astype(predictions.dtype)
+
+
+@_averaged
+def mean_absolute_error(labels: Array, predictions: Array) -> Array:
+    """The mean of ``|predictions - labels|``; arguments as for `accuracy`."""
+    return abs(predictions - labels)
+
+
+@_averaged
+def mean_squared_error(labels: Array, predictions: Array) -> Array:
+    """The mean of ``(predictions - labels) ** 2``; arguments as for `accuracy`."""
+    return jnp.square(predictions - labels)
 
 
 def mean(values: ArrayLike, weights: ArrayLike = None, name: str = "mean") -> Pair:
     """The weighted mean of values of any shape."""
     return _mean(as_array(values), weights, name)
-
-
-def mean_absolute_error(
-    labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike = None, name: str = "mean_absolute_error"
-) -> Pair:
-    """The mean of ``|predictions - labels|``."""
-    labels, predictions = _alike(labels, predictions)
-    return _mean(abs(predictions - labels), weights, name)
-
-
-def mean_squared_error(
-    labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike = None, name: str = "mean_squared_error"
-) -> Pair:
-    """The mean of ``(predictions - labels) ** 2``."""
-    labels, predictions = _alike(labels, predictions)
-    return _mean(jnp.square(predictions - labels), weights, name)
 
 
 def root_mean_squared_error(
@@ -96,46 +103,46 @@ def auc(
     return _compared(metric, labels, predictions, weights)
 
 
-def precision(
-    labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike = None, name: str = "precision"
-) -> Pair:
-    """Of the predictions that are not 0, the part whose label is not 0."""
-    return _counted(keras.metrics.Precision(name=name), labels, predictions, weights)
+def _counted(function: str, metric: Callable[..., Any], doc: str) -> Callable[..., Pair]:
+    """The metric that asks of labels and predictions only whether they are 0."""
+
+    def count(
+        labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike = None, name: str = function
+    ) -> Pair:
+        labels, predictions = as_array(labels).astype(bool), as_array(predictions).astype(bool)
+        return _compared(metric(name=name), labels, predictions, weights)
+
+    count.__name__ = count.__qualname__ = function
+    count.__doc__ = doc
+    return count
 
 
-def recall(
-    labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike = None, name: str = "recall"
-) -> Pair:
-    """Of the labels that are not 0, the part whose prediction is not 0."""
-    return _counted(keras.metrics.Recall(name=name), labels, predictions, weights)
-
-
-def true_positives(
-    labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike = None, name: str = "true_positives"
-) -> Pair:
-    """The weight of the predictions that are not 0 whose label is not 0."""
-    return _counted(keras.metrics.TruePositives(name=name), labels, predictions, weights)
-
-
-def true_negatives(
-    labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike = None, name: str = "true_negatives"
-) -> Pair:
-    """The weight of the predictions that are 0 whose label is 0."""
-    return _counted(keras.metrics.TrueNegatives(name=name), labels, predictions, weights)
-
-
-def false_positives(
-    labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike = None, name: str = "false_positives"
-) -> Pair:
-    """The weight of the predictions that are not 0 whose label is 0."""
-    return _counted(keras.metrics.FalsePositives(name=name), labels, predictions, weights)
-
-
-def false_negatives(
-    labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike = None, name: str = "false_negatives"
-) -> Pair:
-    """The weight of the predictions that are 0 whose label is not 0."""
-    return _counted(keras.metrics.FalseNegatives(name=name), labels, predictions, weights)
+precision = _counted(
+    "precision", keras.metrics.Precision, "Of the predictions that are not 0, the part whose label is not 0."
+)
+recall = _counted(
+    "recall", keras.metrics.Recall, "Of the labels that are not 0, the part whose prediction is not 0."
+)
+true_positives = _counted(
+    "true_positives",
+    keras.metrics.TruePositives,
+    "The weight of the predictions that are not 0 whose label is not 0.",
+)
+true_negatives = _counted(
+    "true_negatives",
+    keras.metrics.TrueNegatives,
+    "The weight of the predictions that are 0 whose label is 0.",
+)
+false_positives = _counted(
+    "false_positives",
+    keras.metrics.FalsePositives,
+    "The weight of the predictions that are not 0 whose label is 0.",
+)
+false_negatives = _counted(
+    "false_negatives",
+    keras.metrics.FalseNegatives,
+    "The weight of the predictions that are 0 whose label is not 0.",
+)
 
 
 def _mean(values: Array, weights: ArrayLike, name: str) -> Pair:
@@ -143,10 +150,6 @@ def _mean(values: Array, weights: ArrayLike, name: str) -> Pair:
     values = jnp.asarray(values, "float32")
     metric.update_state(values.ravel(), _flat_weights(weights, values.shape))
     return metric, metric.result()
-
-
-def _counted(metric: Any, labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike) -> Pair:
-    return _compared(metric, as_array(labels).astype(bool), as_array(predictions).astype(bool), weights)
 
 
 def _compared(metric: Any, labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike) -> Pair:

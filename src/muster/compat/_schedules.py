@@ -4,50 +4,48 @@ Each returns the rate at the global step, a value of the step, for an optimizer 
 Source: tensorflow/python/keras/optimizer_v2/legacy_learning_rate_decay.py.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from muster._keras import keras
 from muster.compat._arrays import Array, as_array
+from muster.compat._naming import named_after
 
 
-def exponential_decay(
-    learning_rate: float,
-    global_step: Any,
-    decay_steps: int,
-    decay_rate: float,
-    staircase: bool = False,
-    name: str | None = None,
-) -> Array:
+def _decay(make_schedule: Callable[[float, int, float, bool], Any]) -> Callable[..., Array]:
+    """The learning rate of a schedule that is made of these numbers, at the global step."""
+
+    def rate(
+        learning_rate: float,
+        global_step: Any,
+        decay_steps: int,
+        decay_rate: float,
+        staircase: bool = False,
+        name: str | None = None,
+    ) -> Array:
+        schedule = make_schedule(learning_rate, decay_steps, decay_rate, staircase)
+        return schedule(as_array(global_step))
+
+    return named_after(make_schedule, rate)
+
+
+@_decay
+def exponential_decay(learning_rate: float, decay_steps: int, decay_rate: float, staircase: bool) -> Any:
     """``learning_rate * decay_rate ** (global_step / decay_steps)``; whole periods only if ``staircase``."""
-    schedule = keras.optimizers.schedules.ExponentialDecay(learning_rate, decay_steps, decay_rate, staircase)
-    return schedule(as_array(global_step))
+    return keras.optimizers.schedules.ExponentialDecay(learning_rate, decay_steps, decay_rate, staircase)
 
 
-def inverse_time_decay(
-    learning_rate: float,
-    global_step: Any,
-    decay_steps: int,
-    decay_rate: float,
-    staircase: bool = False,
-    name: str | None = None,
-) -> Array:
+@_decay
+def inverse_time_decay(learning_rate: float, decay_steps: int, decay_rate: float, staircase: bool) -> Any:
     """``learning_rate / (1 + decay_rate * global_step / decay_steps)``; whole periods if ``staircase``."""
-    schedule = keras.optimizers.schedules.InverseTimeDecay(learning_rate, decay_steps, decay_rate, staircase)
-    return schedule(as_array(global_step))
+    return keras.optimizers.schedules.InverseTimeDecay(learning_rate, decay_steps, decay_rate, staircase)
 
 
-def natural_exp_decay(
-    learning_rate: float,
-    global_step: Any,
-    decay_steps: int,
-    decay_rate: float,
-    staircase: bool = False,
-    name: str | None = None,
-) -> Array:
+@_decay
+def natural_exp_decay(learning_rate: float, decay_steps: int, decay_rate: float, staircase: bool) -> Any:
     """``learning_rate * exp(-decay_rate * global_step / decay_steps)``; whole periods if ``staircase``."""
     natural = float(keras.ops.exp(-decay_rate))
-    return exponential_decay(learning_rate, global_step, decay_steps, natural, staircase)
+    return keras.optimizers.schedules.ExponentialDecay(learning_rate, decay_steps, natural, staircase)
 
 
 def polynomial_decay(
