@@ -83,7 +83,7 @@ def kinds(actions):
 
 
 def lost(actions):
-    return [(action.task, action.reason) for action in actions if isinstance(action, Lose)]
+    return [(action.task, action.why) for action in actions if isinstance(action, Lose)]
 
 
 def logged(actions):

@@ -8,42 +8,40 @@ from muster.cluster._task import Task
 
 
 @dataclasses.dataclass(frozen=True)
-class Dialed:
-    """There is a connection to a peer."""
+class _OfPeer:
+    """Something about a peer."""
 
     task: Task
 
 
 @dataclasses.dataclass(frozen=True)
-class DialFailed:
-    """A peer could not be called."""
+class _Trouble(_OfPeer):
+    """Something about a peer that should not be, and why it is."""
 
-    task: Task
     why: str
 
 
+class Dialed(_OfPeer):
+    """There is a connection to a peer."""
+
+
+class DialFailed(_Trouble):
+    """A peer could not be called."""
+
+
 @dataclasses.dataclass(frozen=True)
-class Heard:
+class Heard(_OfPeer):
     """A peer said how it is: all of it, or only how far it is."""
 
-    task: Task
     news: Status | Progress
 
 
-@dataclasses.dataclass(frozen=True)
-class Garbled:
+class Garbled(_Trouble):
     """What answers at a peer's address does not speak the protocol; the connection is closed."""
 
-    task: Task
-    why: str
 
-
-@dataclasses.dataclass(frozen=True)
-class HungUp:
+class HungUp(_Trouble):
     """The connection to a peer broke off."""
-
-    task: Task
-    why: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,18 +79,14 @@ Event = Dialed | DialFailed | Heard | Garbled | HungUp | Called | Announced | En
 
 
 @dataclasses.dataclass(frozen=True)
-class Dial:
+class Dial(_OfPeer):
     """Call a peer, after a delay in seconds."""
 
-    task: Task
     delay: float
 
 
-@dataclasses.dataclass(frozen=True)
-class Close:
+class Close(_OfPeer):
     """Close the connection to a peer."""
-
-    task: Task
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,12 +112,8 @@ class Log:
     text: str
 
 
-@dataclasses.dataclass(frozen=True)
-class Lose:
+class Lose(_Trouble):
     """A peer is lost: this task cannot go on."""
-
-    task: Task
-    reason: str
 
 
 Action = Dial | Close | Publish | Answer | Log | Lose

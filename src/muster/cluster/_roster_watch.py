@@ -136,7 +136,7 @@ class Watch:
     def hopeless(self, missing: Collection[Task], now: float) -> RosterError | None:
         """Return why waiting for some peers will not end, if so."""
         if self.lost is not None:
-            return PeerLostError(self.lost.reason)
+            return PeerLostError(self.lost.why)
         for task in missing:
             peer = self._peers[task]
             if peer.mismatch and now - peer.mismatch_since >= LINGER_SECS:
