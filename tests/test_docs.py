@@ -1,7 +1,11 @@
 """The documentation: its programs run, its names exist."""
 
 import importlib
+import os
 import re
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +36,30 @@ def programs() -> list[pytest.param]:
 def test_programs_run(page: Path, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     exec(compile(code, page, "exec"), {"__name__": "__main__"})
+
+
+def commands() -> list[pytest.param]:
+    """Each shell block of the page about workers."""
+    text = (ROOT / "docs" / "guides" / "workers.md").read_text()
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    return [pytest.param(code, id=f"workers-{i}") for i, code in enumerate(blocks, 1)]
+
+
+@pytest.mark.parametrize("code", commands())
+def test_commands_run(code: str, tmp_path: Path) -> None:
+    """Shell blocks run to their end, with fewer steps, and on ports that are free here."""
+    with socket.socket() as first, socket.socket() as second:
+        for name, each in (("12345", first), ("12346", second)):
+            each.bind(("localhost", 0))
+            code = code.replace(name, str(each.getsockname()[1]))
+    code = code.replace("examples/digits.py", f"{ROOT}/examples/digits.py --max-steps 20")
+    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    done = subprocess.run(
+        ["bash", "-e", "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=180
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout
 
 
 def migrated_names() -> list[tuple[str, str]]:

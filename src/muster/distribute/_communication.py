@@ -11,8 +11,8 @@ class CommunicationImplementation(enum.Enum):
     Source: tensorflow/python/distribute/collective_util.py, ``CommunicationImplementation``.
     """
 
-    AUTO = "AUTO"  # NCCL between GPUs, else Gloo
-    RING = "RING"  # Gloo, between CPUs
+    AUTO = "AUTO"  # NCCL between GPUs, else the processes themselves
+    RING = "RING"  # the processes themselves
     NCCL = "NCCL"  # between GPUs
 
 
