@@ -153,9 +153,7 @@ def stop_if_higher_hook(
 
     Source: tensorflow_estimator/python/estimator/early_stopping.py, ``stop_if_higher_hook``.
     """
-    should_stop = _Threshold(
-        _Metric(metric_name, eval_dir or _eval_dir_of(estimator), min_steps), threshold, 1
-    )
+    should_stop = _Threshold(_Metric.of(estimator, metric_name, eval_dir, min_steps), threshold, 1)
     return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
 
 
@@ -174,9 +172,7 @@ def stop_if_lower_hook(
 
     Source: tensorflow_estimator/python/estimator/early_stopping.py, ``stop_if_lower_hook``.
     """
-    should_stop = _Threshold(
-        _Metric(metric_name, eval_dir or _eval_dir_of(estimator), min_steps), threshold, -1
-    )
+    should_stop = _Threshold(_Metric.of(estimator, metric_name, eval_dir, min_steps), threshold, -1)
     return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
 
 
@@ -191,26 +187,15 @@ def stop_if_no_increase_hook(
 ) -> SessionRunHook:
     """A hook that stops once a metric has not risen above its best for a number of steps.
 
+    Other arguments, the result and errors are those of :func:`stop_if_higher_hook`.
+
     Args:
-        estimator: the Estimator that is trained.
         metric_name: the metric, as the evaluation names it. NaN is worse than any number.
         max_steps_without_increase: global steps from the best evaluation to a later one that is no better.
-        eval_dir: folder of the evaluation's event files; ``estimator.eval_dir()`` by default.
-        min_steps: evaluations before this step do not count.
-        run_every_secs: period in seconds.
-        run_every_steps: period in steps; then ``run_every_secs`` must be None.
-
-    Returns:
-        A hook for ``Estimator.train`` or ``TrainSpec``. While training it raises KeyError if there are
-        evaluations and none has the metric.
-
-    Raises:
-        TypeError: if ``estimator`` is none.
-        ValueError: unless exactly one period is given.
 
     Source: tensorflow_estimator/python/estimator/early_stopping.py, ``stop_if_no_increase_hook``.
     """
-    metric = _Metric(metric_name, eval_dir or _eval_dir_of(estimator), min_steps)
+    metric = _Metric.of(estimator, metric_name, eval_dir, min_steps)
     should_stop = _Plateau(metric, max_steps_without_increase, 1)
     return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
 
@@ -231,7 +216,7 @@ def stop_if_no_decrease_hook(
 
     Source: tensorflow_estimator/python/estimator/early_stopping.py, ``stop_if_no_decrease_hook``.
     """
-    metric = _Metric(metric_name, eval_dir or _eval_dir_of(estimator), min_steps)
+    metric = _Metric.of(estimator, metric_name, eval_dir, min_steps)
     should_stop = _Plateau(metric, max_steps_without_decrease, -1)
     return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
 
@@ -243,6 +228,11 @@ class _Metric:
     name: str
     eval_dir: str
     min_steps: int
+
+    @classmethod
+    def of(cls, estimator: Any, name: str, eval_dir: str | None, min_steps: int) -> _Metric:
+        """The metric in a folder, or in that of an Estimator's evaluation without a name."""
+        return cls(name, eval_dir or _eval_dir_of(estimator), min_steps)
 
     def read(self) -> list[tuple[int, np.float32]]:
         """(step, value) of the evaluations that have it, from ``min_steps`` on, in the order of steps."""
