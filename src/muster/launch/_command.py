@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from muster._errors import ClusterError
-from muster.launch._options import add_shape_options, whole_number
+from muster.launch._options import add_shape_options, shape_of, whole_number
 
 _GRACE_SECS = 4.0
 
@@ -59,12 +59,10 @@ def add_run_command(commands: "argparse._SubParsersAction[Any]") -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    add_shape_options(parser)
-    parser.add_argument(
+    add_shape_options(
+        parser,
         "--devices-per-worker",
-        type=whole_number(1),
-        metavar="N",
-        help="GPUs of each training task, or, where there are none, virtual devices of the CPU "
+        "GPUs of each training task, or, where there are none, virtual devices of the CPU "
         "(default: all GPUs in equal parts; 1 device of the CPU)",
     )
     parser.add_argument(
@@ -107,7 +105,6 @@ def _seconds(text: str) -> float:
 def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     # Imported late: the help of the command must not wait for the terminal's library.
     from muster.launch._machine import this_machine
-    from muster.launch._plan import JobShape
     from muster.launch._run import RunOptions, run_job
     from muster.launch._view import make_view, silence_broken_pipe
 
@@ -121,12 +118,7 @@ def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     if not given.script.exists():
         parser.error(f"there is no {given.script} in {Path.cwd()}")
     try:
-        shape = JobShape(
-            workers=given.workers,
-            chief=given.chief,
-            evaluator=given.evaluator,
-            devices_per_worker=given.devices_per_worker,
-        )
+        shape = shape_of(given)
         options = RunOptions(
             shape=shape,
             script=given.script,

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from muster._errors import ClusterError
-from muster.launch._options import add_shape_options, whole_number
+from muster.launch._options import add_shape_options, shape_of, whole_number
 
 _DESCRIPTION = "Print what a cluster manager needs to run a job like that of `muster run`."
 
@@ -36,10 +36,7 @@ def add_manifest_command(commands: "argparse._SubParsersAction[Any]") -> None:
 def _add_kind(kinds: "argparse._SubParsersAction[Any]", kind: str, told: str) -> None:
     parser = kinds.add_parser(kind, help=told, description=f"Print {told}.", allow_abbrev=False)
     parser.add_argument("--name", required=True, help="what the job is called")
-    add_shape_options(parser)
-    parser.add_argument(
-        "--gpus", type=whole_number(1), metavar="N", help="GPUs of each task that trains (default: none)"
-    )
+    add_shape_options(parser, "--gpus", "GPUs of each task that trains (default: none)")
     parser.add_argument("--cpus", type=whole_number(1), metavar="N", help="cores that each task asks for")
     parser.add_argument(
         "--restarts",
@@ -83,19 +80,12 @@ def _print(parser: argparse.ArgumentParser, kind: str, given: argparse.Namespace
 
     from muster.launch._kubernetes import kubernetes_objects, tfjob_object
     from muster.launch._manifest import Manifest
-    from muster.launch._plan import JobShape
     from muster.launch._slurm import sbatch_script
 
     try:
-        shape = JobShape(
-            workers=given.workers,
-            chief=given.chief,
-            evaluator=given.evaluator,
-            devices_per_worker=given.gpus,
-        )
         manifest = Manifest(
             name=given.name,
-            shape=shape,
+            shape=shape_of(given),
             command=(given.python, given.script, *given.arguments),
             restarts=given.restarts,
             cpus=given.cpus,
