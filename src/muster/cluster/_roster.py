@@ -331,7 +331,8 @@ class Roster:
                     if now - began >= timeout_secs or not self._wire.running:
                         raise MissingPeerError(
                             f"{self._task} has waited {now - began:.0f} s for {names}. See the logs of what "
-                            "is missing; RunConfig(session_creation_timeout_secs=...) says how long to wait."
+                            "is missing. MultiWorkerMirroredStrategy(session_creation_timeout_secs=...) says "
+                            "how long to wait."
                         )
                     self.report(
                         state=TaskState.WAITING, waits_for=_some([str(t) for t in missing])[:_MAX_TEXT]

@@ -15,4 +15,5 @@ from ._options import AutoShardPolicy as AutoShardPolicy
 from ._options import DistributeOptions as DistributeOptions
 from ._options import Options as Options
 from ._prefetch import AUTOTUNE as AUTOTUNE
+from ._share import describe_share as describe_share
 from ._spec import TensorSpec as TensorSpec

@@ -1,5 +1,7 @@
 """Operations that only choose and order elements: take, skip, shard, repeat."""
 
+import sys
+
 from ._node import INFINITE, UNKNOWN, Epoch, Handles, Node, Ordering, Run, Stream, join
 
 
@@ -77,7 +79,13 @@ class Shard(Ordering):
     @property
     def cardinality(self) -> int:
         known = self.source.cardinality
-        return known if known < 0 else len(range(self._index, known, self._num_shards))
+        return known if known < 0 else len(self.numbers)
+
+    @property
+    def numbers(self) -> range:
+        """The numbers that its elements have in its source, from 0; without an end where that is unknown."""
+        known = self.source.cardinality
+        return range(self._index, known if known >= 0 else sys.maxsize, self._num_shards)
 
     def open(self, run: Run, epoch: Epoch) -> Stream:
         return _StridedStream(self.source.open(run, epoch), self._index, self._num_shards)

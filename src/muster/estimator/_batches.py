@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from muster._errors import DatasetError, PositionError
-from muster.data import Dataset
+from muster.data import Dataset, describe_share
 from muster.estimator._mode_keys import ModeKeys
 
 _log = logging.getLogger(__name__)
@@ -41,6 +41,7 @@ class Batches:
     Attributes:
         first: the first batch, which the iteration returns too; None if there is none.
         taken: how many batches the iteration has returned.
+        share: which examples these are of, in words.
 
     Raises:
         DatasetError: If the first batch cannot be computed with: texts, objects, or lengths that differ.
@@ -52,6 +53,7 @@ class Batches:
     ) -> None:
         self._mode = mode
         dataset = _as_dataset(returned, mode)
+        self.share = describe_share(dataset)
         with ExitStack() as undo:
             self._iterator = dataset.iterator(position, seed=seed)
             undo.callback(self._iterator.close)

@@ -5,7 +5,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any, Self
 
 import jax
@@ -19,7 +19,7 @@ from muster.checkpoint import (
     read_checkpoint,
     restore_latest,
 )
-from muster.cluster import TaskType
+from muster.cluster import Task, TaskType
 from muster.distribute import Strategy, get_strategy, keep_compiled
 from muster.estimator import _clock
 from muster.estimator._batches import Batches, open_batches
@@ -38,7 +38,7 @@ from muster.estimator._model_fn import call_input_fn, check_model_fn_args
 from muster.estimator._prediction import checked_keys, single_examples
 from muster.estimator._progress_report import ProgressReport
 from muster.estimator._restore import initial_state
-from muster.estimator._run_config import RunConfig, check_train_args, resolve_config
+from muster.estimator._run_config import RunConfig, check_train_args, check_workers, resolve_config
 from muster.estimator._run_loop import TrainingSession, run_loop
 from muster.estimator._saving import TrainingSaver, mark_ended, require_same_checkpoint, saved_position
 from muster.estimator._session import Session
@@ -94,6 +94,7 @@ class Estimator:
         self._warm_start = warm_start_settings(warm_start_from)
         self._executables: dict[str, Any] = {}
         self._eval_writers: dict[str, EventFileWriter] = {}
+        self._training = False
 
     @property
     def model_dir(self) -> str:
@@ -176,6 +177,7 @@ class Estimator:
         )
         config = self._config
         strategy = self._strategy(config.train_distribute)
+        check_workers(config, strategy)
         with ExitStack() as resources:
             resources.enter_context(strategy.together())
             checkpointer = resources.enter_context(self._checkpointer()) if config.is_chief else None
@@ -189,6 +191,7 @@ class Estimator:
             batches = resources.enter_context(
                 open_batches(returned, ModeKeys.TRAIN, position, config.tf_random_seed)
             )
+            self._log_share(batches, strategy)
             if batches.first is None and position is not None:
                 _log.info("Skipping training since the input was read to its end before the interruption.")
                 if checkpointer is not None and checkpoint is not None:
@@ -217,7 +220,7 @@ class Estimator:
             all_hooks = training_hooks(program, config, [*user_hooks, *own_hooks], listeners, writer)
             if checkpoint is not None:
                 _log.info("Restoring parameters from %s", checkpoint.path)
-            with strategy.share_batches(batches, batches.first) as shared:
+            with strategy.share_batches(batches, batches.first) as shared, self._while_training():
                 run_loop(session, step, shared, all_hooks)
             if checkpointer is not None:
                 checkpointer.wait()
@@ -256,11 +259,14 @@ class Estimator:
         user_hooks = check_instances("All hooks must be SessionRunHook", SessionRunHook, hooks)
         checkpoint = self._checkpoint(checkpoint_path, "evaluate")
         strategy = self._strategy(self._config.eval_distribute)
+        if self._training and strategy.input_context.num_input_pipelines > 1:
+            strategy = get_strategy()  # this is a pause of training: the other workers wait, and cannot help
         returned = self._call_input_fn(input_fn, ModeKeys.EVAL, strategy)
         with (
             strategy.together(),
             Batches(returned, ModeKeys.EVAL, seed=self._config.tf_random_seed) as batches,
         ):
+            self._log_share(batches, strategy)
             require_same_checkpoint(strategy, self.model_dir, checkpoint)
             program = self._trace(ModeKeys.EVAL, batches, checkpoint)
             step = strategy.compile(program, self._executables)
@@ -368,7 +374,25 @@ class Estimator:
         return path
 
     def _strategy(self, configured: Strategy | None) -> Strategy:
-        return configured if configured is not None else get_strategy()
+        if configured is None:
+            return get_strategy()
+        with configured.scope():  # raises inside of another's
+            return configured
+
+    @contextmanager
+    def _while_training(self) -> Iterator[None]:
+        self._training = True
+        try:
+            yield
+        finally:
+            self._training = False
+
+    def _log_share(self, batches: Batches, strategy: Strategy) -> None:
+        """Say what this worker reads, where there are several."""
+        count = strategy.input_context.num_input_pipelines
+        if count > 1:
+            task = Task(self._config.task_type, self._config.task_id)
+            _log.info("%s of %d reads %s.", task, count, batches.share)
 
     def _call_input_fn(self, input_fn: Callable[..., Any], mode: ModeKeys, strategy: Strategy) -> Any:
         return call_input_fn(input_fn, mode, self._params, self._config, strategy.input_context)

@@ -43,3 +43,7 @@ class ProgressReport(SessionRunHook):
             fields["input_wait"] = min(1.0, (session.input_wait_secs - self._waited_secs) / secs)
         self._waited_secs = session.input_wait_secs
         self._report(**fields)
+
+    def steps_until_due(self, session: Session) -> int | None:
+        """After any run: time says when."""
+        return None

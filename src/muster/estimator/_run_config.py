@@ -9,7 +9,9 @@ import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from muster.cluster import ClusterSpec, Placement, TaskType, TFConfig, placement
+from muster._errors import ClusterError
+from muster.cluster import ClusterSpec, Placement, Task, TaskType, TFConfig, placement
+from muster.distribute import Strategy
 from muster.estimator._checks import check_number, check_steps
 
 _log = logging.getLogger(__name__)
@@ -58,7 +60,8 @@ class RunConfig:
         train_distribute: The strategy to train with.
         device_fn: No effect: strategies place computations.
         protocol: No effect.
-        eval_distribute: The strategy to evaluate with.
+        eval_distribute: The strategy to evaluate with. A chief that evaluates in a pause of training does so
+            alone: then one for several workers is not used.
         experimental_distribute: Strategies for both, in place of the two above.
         experimental_max_worker_delay_secs: No effect: tasks may start in any order, so no worker waits.
         session_creation_timeout_secs: How long to wait for other tasks at the start, in seconds.
@@ -301,6 +304,22 @@ def check_train_args(config: RunConfig, steps: object, max_steps: object) -> tup
     if steps is not None and max_steps is not None:
         raise ValueError("Can not provide both steps and max_steps.")
     return check_steps("steps", steps), check_steps("max_steps", max_steps)
+
+
+def check_workers(config: RunConfig, strategy: Strategy) -> None:
+    """Check that a strategy trains with all workers of the job.
+
+    Raises:
+        ClusterError: It has more or fewer of them than ``TF_CONFIG``.
+    """
+    workers = strategy.input_context.num_input_pipelines
+    if workers != config.num_worker_replicas:
+        task = Task(config.task_type, config.task_id)
+        raise ClusterError(
+            f"{task} cannot train: TF_CONFIG has {config.num_worker_replicas} training tasks, and {strategy} "
+            f"trains with {workers}. Give RunConfig(train_distribute=MultiWorkerMirroredStrategy()) in every "
+            "task, or unset TF_CONFIG to train in one process."
+        )
 
 
 def _check_one_period(steps: object, secs: object) -> None:

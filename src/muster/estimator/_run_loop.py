@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
+import jax
+
+from muster.distribute import Several
 from muster.estimator import _clock
 from muster.estimator._hooks import (
     Fetches,
@@ -46,6 +50,7 @@ class TrainingSession:
         hooks: Sequence[SessionRunHook] = (),
         *,
         hold_signals: bool = True,
+        steps_per_execution: int = 1,
     ) -> None:
         """Tie the parts together; nothing runs yet.
 
@@ -55,6 +60,7 @@ class TrainingSession:
             batches: what the runs are given.
             hooks: called in this order.
             hold_signals: whether Ctrl-C and SIGTERM let the current run finish.
+            steps_per_execution: how many steps a run makes at most; then ``step`` takes ``Several`` batches.
         """
         self.session = session
         self._step = step
@@ -69,6 +75,8 @@ class TrainingSession:
             (index, hook.after_run) for index, hook in enumerate(self._hooks) if _overrides(hook, "after_run")
         ]
         self._context = SessionRunContext(SessionRunArgs(None), session)
+        self._steps_per_execution = steps_per_execution
+        self._called = [hook for hook in self._hooks if _is_called(hook)]
         self._hold_signals = hold_signals
         self._signals = SignalWatch()
         self._undo = ExitStack()
@@ -91,7 +99,7 @@ class TrainingSession:
         return self
 
     def run(self) -> None:
-        """Give the next batch to the step, with the hooks around it.
+        """Give the next batch to the step, or the next few, with the hooks around it.
 
         Raises:
             StopIteration: if there are no more batches.
@@ -106,11 +114,18 @@ class TrainingSession:
         wait_began = _clock.now()
         self._signals.waiting = True
         try:
-            batch = next(self._batches)
+            batches = [next(self._batches)]
+            if self._steps_per_execution > 1:
+                batches += itertools.islice(self._batches, self._steps_until_due() - 1)
         finally:
             self._signals.waiting = False
         session.input_wait_secs += _clock.now() - wait_began
-        session.advance(*self._step(session.state, batch))
+        if len(batches) == 1:
+            session.advance(*self._step(session.state, batches[0]))
+        else:
+            for _, group in itertools.groupby(batches, _shapes_of):
+                equal = list(group)
+                session.advance(*self._step(session.state, Several(equal)), steps=len(equal))
 
         if not requests:
             for _, after_run in self._after_runs:
@@ -119,6 +134,11 @@ class TrainingSession:
         values = {index: SessionRunValues(session.run(fetches)) for index, fetches in requests.items()}
         for index, after_run in self._after_runs:
             after_run(self._context, values.get(index, _NO_VALUES))
+
+    def _steps_until_due(self) -> int:
+        """How many steps the next run may make."""
+        wanted = (hook.steps_until_due(self.session) for hook in self._called)
+        return min([self._steps_per_execution, *(steps for steps in wanted if steps is not None)])
 
     def _call_before_run(self) -> dict[int, Fetches]:
         """What each hook, by its place, wants to read after this run."""
@@ -154,7 +174,12 @@ class TrainingSession:
 
 
 def run_loop(
-    session: Session, step: Step, batches: Iterator[Any], hooks: Sequence[SessionRunHook] = ()
+    session: Session,
+    step: Step,
+    batches: Iterator[Any],
+    hooks: Sequence[SessionRunHook] = (),
+    *,
+    steps_per_execution: int = 1,
 ) -> None:
     """Run a step over batches until a hook asks to stop or the batches end.
 
@@ -163,14 +188,24 @@ def run_loop(
         step: what one run does.
         batches: what the runs are given.
         hooks: called in this order.
+        steps_per_execution: how many steps to dispatch together at most.
 
     Raises:
         KeyboardInterrupt: at Ctrl-C, once the current run is finished and the last step is saved.
         SystemExit: with 143 at SIGTERM, likewise.
     """
-    with TrainingSession(session, step, batches, hooks) as training:
+    with TrainingSession(session, step, batches, hooks, steps_per_execution=steps_per_execution) as training:
         while not training.should_stop():
             training.run()
+
+
+def _is_called(hook: SessionRunHook) -> bool:
+    return _overrides(hook, "before_run") or _overrides(hook, "after_run")
+
+
+def _shapes_of(batch: Any) -> Any:
+    leaves, structure = jax.tree.flatten(batch)
+    return structure, [(leaf.shape, leaf.dtype) for leaf in leaves]
 
 
 def _overrides(hook: SessionRunHook, method: str) -> bool:

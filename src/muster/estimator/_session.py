@@ -52,6 +52,7 @@ class Session:
         state: variable path -> array, as the last step left it.
         outputs: name -> array of the last step, computed or not; empty before the first.
         global_step: the current step, known on the host.
+        steps_taken: how many steps this session has made.
         coord: takes requests to stop.
         input_wait_secs: seconds that all runs together waited for their batches.
         resources: closed when the session ends, however it ends; for files that hooks open.
@@ -81,6 +82,7 @@ class Session:
         self.state = state
         self.outputs: Outputs = {}
         self.global_step = global_step
+        self.steps_taken = 0
         self.coord = Coordinator()
         self.input_wait_secs = 0.0
         self.resources = ExitStack()
@@ -93,17 +95,19 @@ class Session:
         """Whether someone asked to stop."""
         return self.coord.should_stop()
 
-    def advance(self, state: Any, outputs: Outputs) -> None:
-        """Take over what a step returned.
+    def advance(self, state: Any, outputs: Outputs, steps: int = 1) -> None:
+        """Take over what steps returned.
 
         Args:
             state: variable path -> array.
-            outputs: output name -> array.
+            outputs: output name -> array, of the last of them.
+            steps: how many they were.
         """
         self.state = state
         self.outputs = outputs
+        self.steps_taken += steps
         if self._count_steps is None:
-            self.global_step += 1
+            self.global_step += steps
         else:
             self.global_step = self._count_steps(outputs)
 

@@ -61,8 +61,8 @@ def trace_model_fn(
     """
     if batches.first is None:
         raise DatasetError(
-            f"The input_fn for {mode} gave no batch: its dataset is empty. If it drops the remainder, its "
-            "batch size may be larger than the data."
+            f"The input_fn for {mode} gave no batch: its dataset is empty. It reads {batches.share}. If it "
+            "drops the remainder, its batch size may be larger than the data."
         )
 
     def run(batch: Batch) -> tuple[dict[str, Any], EstimatorSpec]:

@@ -120,6 +120,20 @@ class SessionRunHook:
             run_values: what ``before_run`` asked for.
         """
 
+    def steps_until_due(self, session: Session) -> int | None:
+        """After how many more steps ``after_run`` is to be called with that very step.
+
+        Only asked with ``RunConfig(steps_per_execution=...)``: then no more steps than that are made in the
+        next run. ``after_run`` is called after each run, however many steps it was.
+
+        Args:
+            session: where it stands now.
+
+        Returns:
+            At least 1, which every hook says that does not override this; None if any run will do.
+        """
+        return 1
+
     def end(self, session: Session) -> None:
         """Called at a clean stop, and not when an exception ends the session.
 

@@ -125,6 +125,10 @@ class CheckpointSaverHook(SessionRunHook):
         if self._timer.should_trigger_for_step(run_context.session.global_step):
             self._save(run_context.session)
 
+    def steps_until_due(self, session: Session) -> int | None:
+        """As the period says."""
+        return self._timer.steps_until_due(session.global_step)
+
     def end(self, session: Session) -> None:
         """Save the last step unless it is saved, and tell the listeners."""
         if not self._is_saved(session):

@@ -71,6 +71,10 @@ class StopOnPredicateHook(SessionRunHook):
             _logger.info("Requesting early stopping at global step %d", step)
             run_context.request_stop()
 
+    def steps_until_due(self, session: Session) -> int | None:
+        """As the period says."""
+        return self._timer.steps_until_due(session.global_step)
+
 
 def make_early_stopping_hook(
     estimator: Any,

@@ -23,7 +23,7 @@ _logger = logging.getLogger(__name__)
 
 
 class LoggingTensorHook(SessionRunHook):
-    """Logs values every N runs or seconds, or at the end: ``loss = 0.5, step = 100 (1.234 sec)``.
+    """Logs values every N steps or seconds, or at the end: ``loss = 0.5, step = 100 (1.234 sec)``.
 
     At the end it logs the values of the last step; TensorFlow computes them anew from the final variables.
     Nothing is read, and nothing waits for the device, in runs that do not log.
@@ -43,7 +43,7 @@ class LoggingTensorHook(SessionRunHook):
 
         Args:
             tensors: tag -> name or handle, logged in the order of the tags; or a list, logged in its order.
-            every_n_iter: period in runs.
+            every_n_iter: period in steps.
             every_n_secs: period in seconds. Not both.
             at_end: whether to log once more at a clean stop.
             formatter: makes the line from tag -> value; the line then has no time in it.
@@ -67,19 +67,25 @@ class LoggingTensorHook(SessionRunHook):
             every_secs=every_n_secs, every_steps=1 if only_at_end else every_n_iter
         )
         self._only_at_end = only_at_end
-        self._runs = 0
+        self._first_step = 0
 
     def after_create_session(self, session: Session, coord: Coordinator) -> None:
-        """Count runs from zero."""
+        """Count steps from zero."""
         session.require(self._fetches)
         self._timer.reset()
-        self._runs = 0
+        self._first_step = session.steps_taken + 1
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         """Log if it is due."""
-        if not self._only_at_end and self._timer.should_trigger_for_step(self._runs):
+        taken = run_context.session.steps_taken - self._first_step
+        if not self._only_at_end and self._timer.should_trigger_for_step(taken):
             self._log(run_context.session)
-        self._runs += 1
+
+    def steps_until_due(self, session: Session) -> int | None:
+        """As the period says."""
+        if self._only_at_end:
+            return None
+        return self._timer.steps_until_due(session.steps_taken - self._first_step)
 
     def end(self, session: Session) -> None:
         """Log the last values, if there are any."""
@@ -88,7 +94,7 @@ class LoggingTensorHook(SessionRunHook):
 
     def _log(self, session: Session) -> None:
         values = session.run(self._fetches)
-        elapsed_secs, _ = self._timer.update_last_triggered_step(self._runs)
+        elapsed_secs, _ = self._timer.update_last_triggered_step(session.steps_taken - self._first_step)
         with np.printoptions(suppress=True):
             if self._formatter is not None:
                 _logger.info("%s", self._formatter(values))

@@ -69,6 +69,10 @@ class NanTensorHook(SessionRunHook):
         if self._unchecked and isinstance(self._unchecked[0][1], np.ndarray | np.generic | float):
             self._check_all(session)
 
+    def steps_until_due(self, session: Session) -> int | None:
+        """After any run: weights that NaN has reached keep the loss NaN."""
+        return None
+
     def _queue_last(self, session: Session) -> None:
         """Queue the loss of the last step, unless it has been seen."""
         if session.outputs is not self._seen:

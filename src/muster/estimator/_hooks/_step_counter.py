@@ -78,3 +78,7 @@ class StepCounterHook(SessionRunHook):
             self._writer.add_scalars(
                 {"global_step/sec": rate, "input_wait": waited_secs / elapsed_secs}, step
             )
+
+    def steps_until_due(self, session: Session) -> int | None:
+        """As the period says."""
+        return self._timer.steps_until_due(session.global_step)

@@ -52,6 +52,10 @@ class StopAtStepHook(SessionRunHook):
         if self._last_step is not None and run_context.session.global_step >= self._last_step:
             run_context.request_stop()
 
+    def steps_until_due(self, session: Session) -> int | None:
+        """At the last step."""
+        return None if self._last_step is None else max(1, self._last_step - session.global_step)
+
 
 class StopAfterNEvalsHook(SessionRunHook):
     """Ends an evaluation after a number of batches, and logs how far it is.

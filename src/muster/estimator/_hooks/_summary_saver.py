@@ -87,6 +87,10 @@ class SummarySaverHook(SessionRunHook):
         self._writer.add_scalars(values, step)
         self._timer.update_last_triggered_step(step)
 
+    def steps_until_due(self, session: Session) -> int | None:
+        """As the period says."""
+        return self._timer.steps_until_due(session.global_step)
+
     def end(self, session: Session) -> None:
         """Let readers see what has been written."""
         if self._writer is not None:

@@ -55,6 +55,16 @@ class SecondOrStepTimer:
             return _clock.now() >= self._last_time + self._every_secs
         return False
 
+    def steps_until_due(self, step: int) -> int | None:
+        """How many steps after this one it is due; None if time says so.
+
+        Args:
+            step: the current step.
+        """
+        if self._last_step is None:
+            return 1
+        return None if self._every_steps is None else max(1, self._last_step + self._every_steps - step)
+
     def update_last_triggered_step(self, step: int) -> tuple[float | None, int | None]:
         """Note that it happened at this step, now.
 

@@ -1,0 +1,46 @@
+"""Which elements of its source a pipeline reads, in words."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from ._dataset import Dataset
+from ._elements import Batch
+from ._node import INFINITE, Node
+from ._order import Shard
+
+_SHOWN = 3
+
+
+def describe_share(dataset: Dataset) -> str:
+    """Say which elements a pipeline reads, counted from 0 where `Dataset.shard` divides them.
+
+    Returns:
+        Such as ``examples 1, 4, 7, … of 60000``, or ``batches 0, 2 of 3`` where `shard` comes after `batch`.
+        Of several datasets that are divided, what is read of each.
+    """
+    shares = dict.fromkeys(map(_share, _shards(dataset._node)))
+    return " and ".join(shares) or "all of its dataset, which is not divided by shard()"
+
+
+def _shards(node: Node) -> Iterator[Shard]:
+    """The last `shard` of each branch of a pipeline."""
+    if isinstance(node, Shard):
+        yield node
+        return
+    for source in node.inputs:
+        yield from _shards(source)
+
+
+def _share(shard: Shard) -> str:
+    count = shard.source.cardinality
+    numbers = shard.numbers
+    shown = [str(number) for number in islice(numbers, _SHOWN)]
+    if len(numbers) > _SHOWN:
+        shown.append("…")
+    unit = "batches" if _has_batch(shard) else "examples"
+    known = "an endless sequence" if count == INFINITE else "an unknown number" if count < 0 else str(count)
+    return f"{unit} {', '.join(shown)} of {known}" if shown else f"none of the {count} {unit}"
+
+
+def _has_batch(node: Node) -> bool:
+    return isinstance(node, Batch) or any(map(_has_batch, node.inputs))

@@ -1,0 +1,83 @@
+"""A program for several workers, with mistakes on request. Run by test_bad_jobs_multiprocess.py.
+
+Argument: JSON: model_dir, and any of the keys that `main` and the functions before it look for.
+"""
+
+import contextlib
+import importlib.metadata
+import json
+import logging
+import sys
+
+import numpy as np
+
+import muster
+from muster import keras
+from muster.data import Dataset
+from muster.distribute import CommunicationOptions, MirroredStrategy, MultiWorkerMirroredStrategy
+from muster.estimator import Estimator, EstimatorSpec, RunConfig, SessionRunHook
+
+
+def model_fn(features, labels, mode):
+    features = features["x"] if isinstance(features, dict) else features
+    prediction = keras.layers.Dense(1)(features)
+    loss = keras.ops.mean((prediction - labels) ** 2)
+    train_op = muster.minimize(keras.optimizers.SGD(0.01), loss, muster.get_or_create_global_step())
+    return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def input_fn_of(options):
+    def input_fn(input_context):
+        if "input_error" in options:
+            raise LookupError(options["input_error"])
+        count = options.get("examples", 64)
+        features, labels = (
+            np.ones((count, 3), options.get("dtype", "float32")),
+            np.ones((count, 1), np.float32),
+        )
+        given = {"x": features} if options.get("as_dict") else features
+        data = Dataset.from_tensor_slices((given, labels))
+        data = data.shard(input_context.num_input_pipelines, input_context.input_pipeline_id)
+        return data.batch(8).repeat()
+
+    return input_fn
+
+
+class Hook(SessionRunHook):
+    def __init__(self, options):
+        self.options = options
+
+    def begin(self):
+        if "hook_error" in self.options:
+            raise LookupError(self.options["hook_error"])
+
+    def after_run(self, run_context, run_values):
+        print("step", run_context.session.global_step, flush=True)
+
+
+def strategy_of(options):
+    if options.get("strategy") == "mirrored":
+        return MirroredStrategy()
+    return MultiWorkerMirroredStrategy(
+        communication_options=CommunicationOptions(implementation=options.get("implementation", "AUTO")),
+        session_creation_timeout_secs=options.get("timeout", 100.0),
+    )
+
+
+def main(options):
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    if "jax" in options:
+        version = importlib.metadata.version
+        importlib.metadata.version = lambda name: options["jax"] if name == "jax" else version(name)
+    strategy = strategy_of(options)
+    config = RunConfig(
+        tf_random_seed=1, train_distribute=strategy, save_checkpoints_steps=10, log_step_count_steps=None
+    )
+    estimator = Estimator(model_fn, options["model_dir"], config)
+    scope = MirroredStrategy().scope() if options.get("scope") else contextlib.nullcontext()
+    with scope:
+        estimator.train(input_fn_of(options), [Hook(options)], max_steps=options.get("steps", 3))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

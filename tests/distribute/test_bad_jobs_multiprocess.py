@@ -1,0 +1,239 @@
+"""Jobs that cannot work: each says why, at the end of its log, and ends in time with a code that says so."""
+
+import contextlib
+import http.server
+import re
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from jobs import DEADLINE, SOON, Job
+from muster.cluster import EXIT_PEER_LOST, ClusterSpec, Roster, Task
+
+CHILD = Path(__file__).with_name("bad_job_child.py")
+
+
+@pytest.fixture
+def job(tmp_path):
+    """Two workers; ``start(index, **options)`` starts one."""
+    with Pair(tmp_path / "job") as job:
+        yield job
+
+
+class Pair(Job):
+    def __init__(self, folder):
+        super().__init__(folder, [CHILD], worker=2)
+        self.addresses = self.cluster["worker"]
+
+    def start(self, index, **options):
+        return super().start("worker", index, {"model_dir": str(self.folder / "model"), **options})
+
+
+def end_one_after_the_other(*tasks):
+    """The codes of tasks that end, the others soon after the first."""
+    deadline = time.monotonic() + DEADLINE
+    while all(task.process.poll() is None for task in tasks) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return [task.code(SOON) for task in tasks]
+
+
+def takes_steps(task):
+    """Wait until a task has taken a step; returns how many it has taken."""
+    deadline = time.monotonic() + DEADLINE
+    while not (steps := re.findall(r"^step (\d+)$", task.log, re.M)):
+        assert task.process.poll() is None, task.log
+        assert time.monotonic() < deadline, task.log
+        time.sleep(0.05)
+    return int(steps[-1])
+
+
+def one_fails_with(error, *tasks):
+    """Let tasks end: one with an error of its own at least, the others with it or because it is lost."""
+    codes = end_one_after_the_other(*tasks)
+    assert 1 in codes, [task.log for task in tasks]
+    assert set(codes) <= {1, EXIT_PEER_LOST}
+    for code, task in zip(codes, tasks, strict=True):
+        assert re.search(error, task.last_line), task.log
+        if code == EXIT_PEER_LOST:
+            assert "This task ends, because it has lost worker" in task.last_line
+
+
+@contextlib.contextmanager
+def bound(address):
+    with socket.socket() as sock:
+        sock.bind(address)
+        yield
+
+
+@contextlib.contextmanager
+def silent(address):
+    with socket.create_server(address):
+        yield
+
+
+@contextlib.contextmanager
+def web(address):
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def log_message(self, *args):
+            pass
+
+    with http.server.HTTPServer(address, Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=[0.05])
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextlib.contextmanager
+def other_job(address):
+    host, port = address
+    with Roster(ClusterSpec({"worker": [f"{host}:{port}"]}), Task("worker", 0), job_id="another"):
+        yield
+
+
+def at(address):
+    host, port = address.split(":")
+    return host, int(port)
+
+
+@pytest.mark.parametrize(
+    ("occupant", "told"),
+    [
+        (bound, "it is in use, and nothing answers there (Connection refused)"),
+        (silent, "it is in use, by something that does not answer"),
+        (web, "it is in use, by something that is not muster"),
+        (other_job, "there is worker 0 of job another (process "),
+    ],
+    ids=["nothing", "silence", "http", "another job"],
+)
+def test_a_port_that_is_in_use(job, occupant, told):
+    with occupant(at(job.addresses[1])):
+        task = job.start(1)
+        assert task.code() == 1
+    assert task.last_line.startswith(
+        f"muster._errors.AddressInUseError: worker 1 cannot listen at its address {job.addresses[1]}: {told}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("occupant", "told"),
+    [
+        (web, "it is something else: it sends b'<!DOCTYPE HTML>'"),
+        (other_job, "it is worker 0 of job another"),
+    ],
+    ids=["http", "another job"],
+)
+def test_a_stray_process_where_another_worker_should_be(job, occupant, told):
+    with occupant(at(job.addresses[1])):
+        task = job.start(0)
+        assert task.code() == 1
+    assert task.last_line.startswith(
+        f"muster._errors.StrayPeerError: What answers is not worker 1 at {job.addresses[1]}: {told}"
+    ), task.log
+
+
+def test_a_worker_that_never_starts(job):
+    task = job.start(0, timeout=3.0)
+    assert task.code() == 1
+    assert task.last_line.startswith(
+        f"muster._errors.MissingPeerError: worker 0 has waited 3 s for worker 1 at {job.addresses[1]} "
+    ), task.log
+
+
+def test_a_second_job_on_the_same_ports_does_not_harm_the_first(job):
+    first = [job.start(index, steps=10**6) for index in (0, 1)]
+    before = takes_steps(first[0])
+    second = job.start(0)
+    assert second.code() == 1
+    assert re.match(
+        f"muster._errors.AddressInUseError: worker 0 cannot listen at its address {job.addresses[0]}: there "
+        rf"is worker 0 of job \w+ \(process {first[0].process.pid} on .*\) already, which is training",
+        second.last_line,
+    ), second.log
+    deadline = time.monotonic() + DEADLINE
+    while takes_steps(first[0]) <= before + 1:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert [task.process.poll() for task in first] == [None, None]
+
+
+def test_an_index_that_the_cluster_lacks(job):
+    task = job.start(2)
+    assert task.code() == 1
+    assert task.last_line.startswith("muster._errors.ClusterError: worker 2 is not a task of the cluster")
+
+
+def test_different_versions(job):
+    tasks = [job.start(0), job.start(1, jax="0.1.2")]
+    one_fails_with("has jax .*Install the same versions everywhere", *tasks)
+    assert "worker 1" in tasks[0].last_line
+    assert "jax 0.1.2" in tasks[0].last_line
+
+
+def test_nccl_without_gpus(job):
+    one_fails_with(
+        "ValueError: CommunicationImplementation.NCCL needs GPUs, and JAX has none here",
+        *[job.start(index, implementation="nccl") for index in (0, 1)],
+    )
+
+
+def test_another_strategys_scope(job):
+    one_fails_with(
+        "RuntimeError: Mixing different tf.distribute.Strategy objects: the scope of "
+        "MultiWorkerMirroredStrategy was entered inside of the scope of MirroredStrategy",
+        *[job.start(index, scope=True) for index in (0, 1)],
+    )
+
+
+def test_a_worker_with_a_strategy_for_one_process(job):
+    other = job.start(0, timeout=20.0)
+    task = job.start(1, strategy="mirrored")
+    assert task.code() == 1
+    assert task.last_line.startswith(
+        "muster._errors.ClusterError: worker 1 cannot train: TF_CONFIG has 2 training tasks, and "
+        "MirroredStrategy trains with 1"
+    )
+    assert other.code() == 1
+    assert f"for worker 1 at {job.addresses[1]}" in other.last_line
+
+
+def test_fewer_examples_than_workers(job):
+    tasks = [job.start(index, examples=1) for index in (0, 1)]
+    one_fails_with("gave no batch: its dataset is empty. It reads none of the 1 examples", *tasks)
+
+
+@pytest.mark.parametrize("different", [{"as_dict": True}, {"dtype": "int32"}])
+def test_input_of_another_structure(job, different):
+    tasks = [job.start(0), job.start(1, **different)]
+    one_fails_with("MismatchError: The batches of worker 0 and worker 1 differ", *tasks)
+
+
+@pytest.mark.parametrize("where", ["input_error", "hook_error"])
+def test_an_exception_before_the_first_step_is_told_to_the_other_worker(job, where):
+    other, task = job.start(0), job.start(1, **{where: "the shelf is empty"})
+    assert task.code() == 1
+    assert other.code(SOON) == EXIT_PEER_LOST
+    assert task.last_line == "LookupError: the shelf is empty"
+    assert re.search(
+        f"has lost worker 1: worker 1 at {job.addresses[1]} failed: LookupError: the shelf is empty",
+        other.last_line,
+    ), other.log
+    assert "Traceback" not in other.log
+
+
+def test_a_model_dir_that_is_not_shared(job):
+    for index in (0, 1):
+        job.start(index)
+    job.all_end_well()
+    elsewhere = str(job.folder / "elsewhere")
+    tasks = [job.start(0, steps=5), job.start(1, steps=5, model_dir=elsewhere)]
+    one_fails_with("CheckpointError: The workers see different checkpoints", *tasks)
+    for task in tasks:
+        assert f"{job.folder / 'model'}, another at step None in " in task.last_line
+        assert elsewhere in task.last_line
