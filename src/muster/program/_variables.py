@@ -24,6 +24,7 @@ import numpy as np
 
 from muster._errors import OutsideVariableError, TraceError, VariableMismatchError
 from muster._keras import keras
+from muster.program._initial_values import initial_value
 from muster.program._keras_internals import fresh_names, seeds_from
 from muster.program._replicas import Replicas
 
@@ -274,8 +275,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
                 return jnp.array(known, dtype=spec.dtype)  # a copy: this buffer will be donated
         if not callable(initializer):
             return initializer
-        with jax.ensure_compile_time_eval():
-            return jnp.array(initializer(spec.shape, dtype=spec.dtype), dtype=spec.dtype)
+        return initial_value(initializer, spec.shape, spec.dtype)
 
     def _bound_value(self, spec: VariableSpec) -> Array:
         value = self._state.get(spec.path) if self._state is not None else None
