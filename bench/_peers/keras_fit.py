@@ -1,20 +1,42 @@
-"""Steps a second under ``Model.fit`` of Keras 3 on JAX."""
+"""Trains a case with ``Model.fit`` of Keras 3 on JAX."""
 
 import os
-import time
-
-from model import BATCH, STEPS, WARM_UP, build, data
 
 os.environ["KERAS_BACKEND"] = "jax"
 
+import jax
 import keras
+import numpy as np
+from bench._peers._turns import CHECK_STEPS, case, ready, serve, steps
 
-images, labels = data(STEPS)
-model = build(keras)
+
+class Losses(keras.callbacks.Callback):
+    """Keeps each batch's loss; Keras tells the mean of those so far."""
+
+    def on_train_begin(self, logs=None):
+        self.means = []
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.means.append(float(logs["loss"]))
+
+    def each(self):
+        return np.diff(np.array(self.means) * np.arange(1, len(self.means) + 1), prepend=0.0)
+
+
+def fit(batches, callbacks=()):
+    examples = np.arange(batches * case.BATCH) % (CHECK_STEPS * case.BATCH)
+    features, labels = jax.tree.map(lambda array: array[examples], data)
+    return lambda: model.fit(
+        features, labels, case.BATCH, verbose=0, callbacks=list(callbacks), shuffle=False
+    )
+
+
+data = case.data(CHECK_STEPS)
+model = case.keras_model(keras)
 model.compile(
-    keras.optimizers.SGD(1e-4), keras.losses.SparseCategoricalCrossentropy(from_logits=True), jit_compile=True
+    keras.optimizers.SGD(case.LEARNING_RATE), keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 )
-model.fit(images[: BATCH * WARM_UP], labels[: BATCH * WARM_UP], batch_size=BATCH, verbose=0)
-began = time.perf_counter()
-model.fit(images, labels, batch_size=BATCH, verbose=0)
-print(STEPS / (time.perf_counter() - began))
+losses = Losses()
+fit(CHECK_STEPS, [losses])()
+ready(losses.each(), "keras", "jax")
+serve(fit(steps))

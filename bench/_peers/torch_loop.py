@@ -1,29 +1,51 @@
-"""Steps a second of a training loop in PyTorch, in the memory format that is fastest on a processor."""
+"""Trains a case in a loop in PyTorch."""
 
-import time
+import itertools
 
 import torch
-from model import BATCH, STEPS, WARM_UP, data
+from bench._peers._turns import CHECK_STEPS, case, ready, serve, steps
 
-nn = torch.nn
-model = nn.Sequential(
-    nn.Conv2d(1, 32, 3),
-    nn.ReLU(),
-    nn.MaxPool2d(2),
-    nn.Flatten(),
-    nn.Linear(5408, 64),
-    nn.ReLU(),
-    nn.Linear(64, 10),
-).to(memory_format=torch.channels_last)
-optimizer, loss_of = torch.optim.SGD(model.parameters(), 1e-4, fused=True), nn.CrossEntropyLoss()
-images, labels = (torch.tensor(array) for array in data())
-images = images.permute(0, 3, 1, 2)
-for i in range(WARM_UP + STEPS):
-    if i == WARM_UP:
-        began = time.perf_counter()
-    optimizer.zero_grad(set_to_none=True)
-    loss = loss_of(model(images[i * BATCH : (i + 1) * BATCH]), labels[i * BATCH : (i + 1) * BATCH])
-    loss.backward()
-    optimizer.step()
-loss.item()
-print(STEPS / (time.perf_counter() - began))
+
+def load(layer, kernel):
+    """Give a layer Keras' initial kernel and no bias."""
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor(kernel.transpose((3, 2, 0, 1) if kernel.ndim == 4 else (1, 0))))
+        if layer.bias is not None:
+            layer.bias.zero_()
+    return layer
+
+
+def as_tensor(array):
+    """Images keep their channels last in memory, which is faster on a processor, but not in their shape."""
+    tensor = torch.tensor(array)
+    if tensor.ndim == 4:
+        return tensor.permute(0, 3, 1, 2)
+    return tensor if tensor.is_floating_point() else tensor.long()
+
+
+def batches():
+    features, labels = case.data(CHECK_STEPS)
+    named = features if isinstance(features, dict) else {"": features}
+    columns = [as_tensor(array).split(case.BATCH) for array in (*named.values(), labels)]
+    for *inputs, wanted in zip(*columns, strict=True):
+        yield dict(zip(named, inputs, strict=True)) if isinstance(features, dict) else inputs[0], wanted
+
+
+def train(count):
+    for features, labels in itertools.islice(endless, count):
+        optimizer.zero_grad(set_to_none=True)
+        loss = loss_of(model(features), labels)
+        loss.backward()
+        optimizer.step()
+    return loss.item()
+
+
+model = case.torch_model(torch, load).to(memory_format=torch.channels_last)
+loss_of = torch.nn.CrossEntropyLoss()
+tables = [m.weight for m in model.modules() if isinstance(m, torch.nn.Embedding)]
+others = [p for p in model.parameters() if p.requires_grad and all(p is not table for table in tables)]
+groups = [{"params": others, "fused": True}, {"params": tables, "fused": False}]
+optimizer = torch.optim.SGD([group for group in groups if group["params"]], case.LEARNING_RATE)
+endless = itertools.cycle(list(batches()))
+ready([train(1) for _ in range(CHECK_STEPS)], "torch")
+serve(lambda: train(steps))

@@ -1,0 +1,49 @@
+"""Keeps what was measured: ``bench/results/NAME.json``, with the machine, the versions and the date."""
+
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def machine() -> dict[str, Any]:
+    """Describe the machine; ``load_average`` tells figures that others disturbed."""
+    names = {
+        line.partition(":")[2].strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        if line.startswith("model name")
+    }
+    return {
+        "processor": ", ".join(sorted(names)) or platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "load_average": round(os.getloadavg()[0], 2),
+    }
+
+
+def write(name: str, figures: dict[str, Any], folder: Path = RESULTS) -> Path:
+    """Write figures to ``folder/NAME.json``, over those of an earlier run; returns the path.
+
+    Args:
+        name: of the measurement.
+        figures: what JSON can hold.
+        folder: created where it does not exist.
+    """
+    packages = ("muster", "jax", "keras", "numpy")
+    record = {
+        "name": name,
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "machine": machine(),
+        "versions": {package: importlib.metadata.version(package) for package in packages},
+        **figures,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(record, indent=1) + "\n")
+    return path

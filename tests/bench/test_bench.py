@@ -1,0 +1,68 @@
+"""The bench itself, on its smallest case and with muster alone: it measures nothing here."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _bench_can_be_imported(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT)
+
+
+def test_a_run_prints_a_table_and_keeps_its_figures(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.peers", "--cases", "mlp", "--contestants", "muster"]
+        + ["--steps", "2", "--alternations", "3", "--results", tmp_path],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    figures = json.loads((tmp_path / "peers_mlp.json").read_text())
+    times = figures["ms_per_step"]
+    assert list(times) == ["muster"]
+    assert len(times["muster"]) == 3
+    assert f"| muster, Estimator | {sorted(times['muster'])[1]:.3f} | 1 |" in done.stdout
+    assert figures["losses"][0] > figures["losses"][1]
+    assert figures["steps_per_turn"] == 2
+    assert {"date", "machine", "versions", "contestants", "roofline_ms"} <= set(figures)
+
+
+def test_losses_that_differ_are_told_by_step_and_name():
+    from bench.peers import widest_gap
+
+    gap, where = widest_gap({"a": [2.0, 1.0], "b": [2.0, 1.5], "c": [2.0, 1.25]})
+
+    assert gap == 0.5
+    assert where == "step 2: a has 1.000000, b has 1.500000"
+
+
+def test_losses_that_are_no_numbers_differ_by_more_than_any_bound():
+    from bench.peers import widest_gap
+
+    assert widest_gap({"a": [1.0], "b": [math.nan]})[0] == math.inf
+
+
+@pytest.mark.parametrize("case", ["mlp", "cnn", "resnet", "lstm", "wide_and_deep"])
+def test_the_cost_of_a_step_counts_every_kernel_of_the_model(case):
+    import importlib
+
+    from muster._keras import keras
+
+    module = importlib.import_module(f"bench.cases.{case}")
+    model = module.keras_model(keras)
+    features, _ = module.data(1)
+    model(features)
+
+    kernels = [v for v in model.trainable_variables if v.path.endswith("kernel")]
+    counted = sum(layer.weights for layer in module.LAYERS if layer.multiply_adds)
+    assert counted == sum(math.prod(kernel.shape) for kernel in kernels)
