@@ -12,10 +12,12 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import safetensors.numpy
 
+from bench import _results
 from muster.checkpoint import Checkpointer, read_checkpoint, write_checkpoint
 
 SIZES = (50_000_000, 500_000_000)  # bytes
@@ -63,7 +65,8 @@ def plain_write(path: Path, variables: dict[str, np.ndarray]) -> None:
     sync(path)
 
 
-def measure(directory: Path, size: int) -> None:
+def measure(directory: Path, size: int) -> dict[str, Any]:
+    """Print and return the seconds of each call, and those that the thread that trains stands still."""
     variables = {
         f"layer_{i}": np.random.default_rng(i).random(size // ARRAYS // 4, np.float32) for i in range(ARRAYS)
     }
@@ -99,13 +102,16 @@ def measure(directory: Path, size: int) -> None:
         f"  save() returns after {returned:.2f} ms; "
         f"the longest standstill beside the write is {longest:.1f} ms"
     )
+    return {"bytes": size, "secs": secs, "save_returns_ms": returned, "longest_standstill_ms": longest}
 
 
-def main() -> None:
+def main() -> dict[str, Any]:
+    figures = []
     for size in SIZES:
         with tempfile.TemporaryDirectory() as directory:
-            measure(Path(directory), size)
+            figures.append(measure(Path(directory), size))
+    return {"sizes": figures}
 
 
 if __name__ == "__main__":
-    main()
+    _results.write("checkpoint", main())

@@ -6,6 +6,7 @@ import tempfile
 import numpy as np
 
 import muster
+from bench import _results
 from muster._keras import keras
 from muster.data import Dataset
 from muster.estimator import Estimator, EstimatorSpec, RunConfig, SessionRunHook
@@ -49,4 +50,4 @@ def main() -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main()
+    _results.write("memory", main())
