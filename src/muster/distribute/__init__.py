@@ -4,6 +4,7 @@ from muster.distribute._communication import CommunicationImplementation as Comm
 from muster.distribute._communication import CommunicationOptions as CommunicationOptions
 from muster.distribute._compilation_cache import keep_compiled as keep_compiled
 from muster.distribute._compilation_cache import use_compilation_cache as use_compilation_cache
+from muster.distribute._compiled import Several as Several
 from muster.distribute._default import get_strategy as get_strategy
 from muster.distribute._default import has_strategy as has_strategy
 from muster.distribute._input_context import InputContext as InputContext

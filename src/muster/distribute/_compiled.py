@@ -2,9 +2,11 @@
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import jax
+import jax.numpy as jnp
 
 Array = Any
 State = dict[str, Array]
@@ -14,6 +16,18 @@ Step = Callable[[State, Any], tuple[State, Outputs]]
 Executables = dict[str, Callable[..., Any]]
 """Fingerprint of a lowered function -> the compiled one. An owner of programs keeps one, so that a model
 that is built anew (for every evaluation, say) is not compiled anew."""
+
+
+@jax.tree_util.register_dataclass
+@dataclass
+class Several:
+    """Batches of one shape for steps that are dispatched together.
+
+    Attributes:
+        batches: at least one; each as a step takes it.
+    """
+
+    batches: list[Any]
 
 
 class StepMaker(Protocol):
@@ -43,7 +57,8 @@ class CompiledStep:
 
         Args:
             state: path -> array; must not be used afterwards.
-            batch: a nested structure of NumPy or JAX arrays, per worker.
+            batch: a nested structure of NumPy or JAX arrays, per worker; or ``Several`` of them, and the
+                outputs are those of the last.
         """
         leaves, structure = jax.tree.flatten(batch)
         signature = (structure, *[(leaf.shape, leaf.dtype) for leaf in leaves])
@@ -52,6 +67,15 @@ class CompiledStep:
             step = self._by_signature[signature] = self._make(state, batch, self._executables)
         result = step(state, batch)
         return result if self._run_ahead else jax.block_until_ready(result)
+
+
+def in_turn(step: Step, state: State, batch: Any) -> tuple[State, Outputs]:
+    """Take one step, or one after the other for ``Several`` batches, in one program."""
+    if not isinstance(batch, Several):
+        return step(state, batch)
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *batch.batches)
+    state, outputs = jax.lax.scan(step, state, stacked)
+    return state, jax.tree.map(lambda values: values[-1], outputs)
 
 
 def compiled(

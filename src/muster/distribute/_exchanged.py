@@ -9,7 +9,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from muster.distribute._compiled import Executables, State, Step, compiled
+from muster.distribute._compiled import Executables, Several, State, Step, compiled
 from muster.distribute._link import Link
 from muster.distribute._replicated import ReplicatedStep
 from muster.distribute._shared_batches import Whole
@@ -37,6 +37,8 @@ class ExchangedStep:
         self._make_inside = inside_of_xla
 
     def __call__(self, state: State, batch: Any, executables: Executables) -> Step:
+        if isinstance(batch, Several):
+            return self._one_by_one(self(state, batch.batches[0], executables))
         count = len(self._link.tasks)
 
         def local_step(state: State, batch: Any, rank: Array) -> tuple[State, dict[str, Any]]:
@@ -74,6 +76,17 @@ class ExchangedStep:
             return jax.tree.unflatten(structure, results)  # type: ignore[no-any-return]
 
         return step
+
+    def _one_by_one(self, step: Step) -> Step:
+        """Take a step for each of ``Several`` batches: values cannot meet inside of a loop."""
+
+        def steps(state: State, several: Several) -> tuple[State, Any]:
+            outputs: dict[str, Any] = {}
+            for batch in several.batches:
+                state, outputs = step(state, batch)
+            return state, outputs
+
+        return steps
 
     def _inside_of_xla(self, state: State, batch: Any, executables: Executables) -> Step:
         """The step with XLA's collectives, on state that lives on this worker's device."""

@@ -8,7 +8,7 @@ import jax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from muster.distribute._compiled import Executables, State, Step, compiled
+from muster.distribute._compiled import Executables, Several, State, Step, compiled, in_turn
 from muster.distribute._shared_batches import Whole
 from muster.program import Program, Replicas
 
@@ -43,15 +43,16 @@ class ReplicatedStep:
         """The step for batches like this one, and what puts such a batch onto the devices.
 
         Args:
-            batch: a nested structure of arrays, per worker; all with the same number of rows.
+            batch: a nested structure of arrays, per worker; all with the same number of rows. Or ``Several``.
         """
         count = self.mesh.size
         rows = {leaf.shape[0] for leaf in jax.tree.leaves(batch) if leaf.ndim}
-        whole = isinstance(batch, Whole) or len(rows) != 1 or rows.pop() % len(self.mesh.local_devices) != 0
+        one = batch.batches[0] if isinstance(batch, Several) else batch
+        whole = isinstance(one, Whole) or len(rows) != 1 or rows.pop() % len(self.mesh.local_devices) != 0
         spec = P() if whole else P(AXIS)
         outputs = jax.tree.map(lambda shape: spec if shape.shape else P(), self._program.outputs)
 
-        def local_step(state: State, batch: Any) -> tuple[State, dict[str, Any]]:
+        def one_step(state: State, batch: Any) -> tuple[State, dict[str, Any]]:
             replicas = Replicas(
                 index=jax.lax.axis_index(AXIS),
                 add=functools.partial(jax.lax.psum, axis_name=AXIS),
@@ -63,7 +64,7 @@ class ReplicatedStep:
             return self._program.step(state, own, replicas=replicas)
 
         step = jax.shard_map(
-            local_step,
+            functools.partial(in_turn, one_step),
             mesh=self.mesh,
             in_specs=(P(), jax.tree.map(lambda leaf: spec if leaf.ndim else P(), batch)),
             out_specs=(P(), outputs),

@@ -1,6 +1,7 @@
 """The Strategy: the one place that knows on which devices a step runs."""
 
 import contextlib
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -8,7 +9,7 @@ from typing import Any
 
 import jax
 
-from muster.distribute._compiled import CompiledStep, Executables, Step, compiled
+from muster.distribute._compiled import CompiledStep, Executables, Step, compiled, in_turn
 from muster.distribute._input_context import InputContext
 from muster.program import Program, functions_run_eagerly
 
@@ -80,13 +81,15 @@ class Strategy(ABC):
             executables: what was compiled before, to be used again and added to.
 
         Returns:
-            ``(state, batch) -> (state, outputs)``, which donates the state.
+            ``(state, batch) -> (state, outputs)``, which donates the state, and takes ``Several`` batches too
+            unless functions run eagerly.
         """
         if functions_run_eagerly():
             return program.step_eagerly
 
         def make(state: State, batch: Any, executables: Executables) -> Step:
-            return compiled(program.step, (state, batch), (0,), executables)
+            step = functools.partial(in_turn, program.step)
+            return compiled(step, (state, batch), (0,), executables)
 
         return CompiledStep(make, executables)
 

@@ -44,7 +44,7 @@ from muster.estimator._saving import TrainingSaver, mark_ended, require_same_che
 from muster.estimator._session import Session
 from muster.estimator._tracing import GLOBAL_STEP, LOSS, METRICS, PREDICTIONS, trace_model_fn
 from muster.estimator._warm_start import warm_start_settings
-from muster.program import Program
+from muster.program import Program, functions_run_eagerly
 from muster.summary import EventFileWriter
 
 _log = logging.getLogger(__name__)
@@ -221,7 +221,8 @@ class Estimator:
             if checkpoint is not None:
                 _log.info("Restoring parameters from %s", checkpoint.path)
             with strategy.share_batches(batches, batches.first) as shared, self._while_training():
-                run_loop(session, step, shared, all_hooks)
+                at_once = 1 if functions_run_eagerly() else config.steps_per_execution
+                run_loop(session, step, shared, all_hooks, steps_per_execution=at_once)
             if checkpointer is not None:
                 checkpointer.wait()
                 mark_ended(self.model_dir, session.global_step)

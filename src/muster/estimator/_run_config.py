@@ -66,6 +66,9 @@ class RunConfig:
         experimental_max_worker_delay_secs: No effect: tasks may start in any order, so no worker waits.
         session_creation_timeout_secs: How long to wait for other tasks at the start, in seconds.
         checkpoint_save_graph_def: No effect: there is no graph to save.
+        steps_per_execution: How many steps of training to dispatch together, which saves time where steps are
+            short. Hooks still fire at their steps: before a step at which one is due, fewer are taken; and a
+            hook that does not say when it is due (``SessionRunHook.steps_until_due``) is due at every step.
 
     Raises:
         ValueError: An argument is out of range, or ``TF_CONFIG`` is wrong (a ClusterError).
@@ -89,6 +92,7 @@ class RunConfig:
     experimental_max_worker_delay_secs: int | None = None
     session_creation_timeout_secs: float = 7200
     checkpoint_save_graph_def: bool = True
+    steps_per_execution: int = 1
     _place: Placement = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -203,6 +207,7 @@ class RunConfig:
             ("keep_checkpoint_every_n_hours", above_zero, False),
             ("log_step_count_steps", above_zero, True),
             ("session_creation_timeout_secs", above_zero, False),
+            ("steps_per_execution", above_zero, True),
         ):
             value = getattr(self, name)
             if value is not None:

@@ -120,12 +120,11 @@ class TrainingSession:
         finally:
             self._signals.waiting = False
         session.input_wait_secs += _clock.now() - wait_began
-        if len(batches) == 1:
-            session.advance(*self._step(session.state, batches[0]))
-        else:
-            for _, group in itertools.groupby(batches, _shapes_of):
-                equal = list(group)
-                session.advance(*self._step(session.state, Several(equal)), steps=len(equal))
+        if len(batches) > 1 and len(batches) == self._steps_per_execution and _are_alike(batches):
+            session.advance(*self._step(session.state, Several(batches)), steps=len(batches))
+        else:  # not compiled for this number of them as well
+            for batch in batches:
+                session.advance(*self._step(session.state, batch))
 
         if not requests:
             for _, after_run in self._after_runs:
@@ -203,9 +202,13 @@ def _is_called(hook: SessionRunHook) -> bool:
     return _overrides(hook, "before_run") or _overrides(hook, "after_run")
 
 
-def _shapes_of(batch: Any) -> Any:
-    leaves, structure = jax.tree.flatten(batch)
-    return structure, [(leaf.shape, leaf.dtype) for leaf in leaves]
+def _are_alike(batches: list[Any]) -> bool:
+    """Whether batches have the same structure and shapes."""
+    structures = {jax.tree.structure(batch) for batch in batches}
+    return len(structures) == 1 and all(
+        len({leaf.shape for leaf in leaves}) == 1
+        for leaves in zip(*map(jax.tree.leaves, batches), strict=True)
+    )
 
 
 def _overrides(hook: SessionRunHook, method: str) -> bool:

@@ -1,0 +1,114 @@
+"""Steps that are dispatched together: the same training, and hooks that fire at their steps."""
+
+import numpy as np
+import pytest
+
+import muster
+from muster._keras import keras
+from muster.checkpoint import list_checkpoints
+from muster.data import Dataset
+from muster.distribute import MirroredStrategy
+from muster.estimator import (
+    Estimator,
+    EstimatorSpec,
+    LoggingTensorHook,
+    RunConfig,
+    SessionRunHook,
+    StepCounterHook,
+)
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(250, 5)).astype(np.float32)
+Y = RNG.integers(0, 3, 250)
+
+
+def model_fn(features, labels, mode):
+    logits = keras.Sequential([keras.layers.Dropout(0.3), keras.layers.Dense(3)])(features, training=True)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)(labels, logits)
+    train_op = muster.minimize(keras.optimizers.Adam(0.01), loss, muster.get_or_create_global_step())
+    return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def input_fn():
+    return Dataset.from_tensor_slices((X, Y)).batch(32).repeat()  # the eighth batch has 26 rows
+
+
+class Seen(SessionRunHook):
+    """Notes each step that it is called at."""
+
+    def __init__(self, due=None):
+        self.steps, self.due = [], due
+
+    def after_run(self, run_context, run_values):
+        self.steps.append(run_context.session.global_step)
+
+    def steps_until_due(self, session):
+        return self.due(session.global_step) if self.due else super().steps_until_due(session)
+
+
+def trained(model_dir, steps_per_execution, hooks=(), strategy=None, steps=50, **config):
+    config = RunConfig(
+        tf_random_seed=1, steps_per_execution=steps_per_execution, train_distribute=strategy, **config
+    )
+    est = Estimator(model_fn, str(model_dir), config)
+    est.train(input_fn, hooks=list(hooks), max_steps=steps)
+    return {name: est.get_variable_value(name) for name in est.get_variable_names()}
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_training_is_the_same(tmp_path, replicas):
+    def strategy():
+        return MirroredStrategy([f"/cpu:{i}" for i in range(replicas)])
+
+    seen = Seen(due=lambda step: None)
+    one = trained(tmp_path / "one", 1, strategy=strategy())
+    five = trained(tmp_path / "five", 5, [seen], strategy=strategy())
+    assert one.keys() == five.keys()
+    for name, value in one.items():
+        np.testing.assert_allclose(five[name], value, rtol=1e-5, atol=1e-6, err_msg=name)
+    assert len(seen.steps) < 20
+
+
+def test_hooks_fire_at_their_steps(tmp_path):
+    seen = Seen(due=lambda step: 7 - step % 7)
+    trained(
+        tmp_path, 5, [seen], save_checkpoints_steps=12, keep_checkpoint_max=None, log_step_count_steps=None
+    )
+    assert [checkpoint.step for checkpoint in list_checkpoints(tmp_path)] == [0, *range(12, 49, 12), 50]
+    assert set(range(7, 50, 7)) <= set(seen.steps)
+    assert seen.steps[-1] == 50
+    assert len(seen.steps) < 30
+
+
+def test_a_hook_that_does_not_say_when_it_is_due_is_called_at_every_step(tmp_path):
+    seen = Seen()
+    trained(tmp_path, 5, [seen], steps=12)
+    assert seen.steps == list(range(1, 13))
+
+
+def test_values_are_logged_at_the_same_steps(tmp_path, caplog):
+    caplog.set_level("INFO")
+
+    def logged(steps_per_execution):
+        caplog.clear()
+        hooks = [LoggingTensorHook(["global_step"], every_n_iter=10), StepCounterHook(every_n_steps=20)]
+        folder = tmp_path / str(steps_per_execution)
+        trained(folder, steps_per_execution, hooks, log_step_count_steps=None)
+        return [
+            record.message.split(" (")[0] for record in caplog.records if "global_step = " in record.message
+        ]
+
+    expected = [f"global_step = {step}" for step in (1, 11, 21, 31, 41)]
+    assert [logged(1), logged(4)] == [expected, expected]
+
+
+def test_the_end_of_the_data_is_reached(tmp_path):
+    est = Estimator(model_fn, str(tmp_path), RunConfig(steps_per_execution=3))
+    est.train(lambda: Dataset.from_tensor_slices((X, Y)).batch(32))
+    assert est.get_variable_value("global_step") == 8
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, "two"])
+def test_wrong_numbers_are_refused(wrong):
+    with pytest.raises((ValueError, TypeError), match="steps_per_execution"):
+        RunConfig(steps_per_execution=wrong)
