@@ -3,10 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test soak check bench docs clean
+.PHONY: help demo test soak check bench bench-peers docs clean
 
 help:  ## say what each target does
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "muster needs Python 3.11 or newer; PYTHON=$(PYTHON) is older."; exit 1; }
@@ -39,8 +39,25 @@ check: $(VENV)/dev.stamp docs  ## ruff, mypy, import-linter, docs
 bench: $(VENV)/dev.stamp  ## measure muster against its peers, in turn, in one run
 	$(BIN)/python -m bench
 
+# TensorFlow 2.15.1 is the last with Estimator, and needs Python 3.11 or older. Of PyTorch's builds, those with
+# "+cpu" come without CUDA's packages.
+TENSORFLOW_PYTHON ?= python3.11
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+
+bench-peers: .peers/tensorflow.stamp .peers/torch.stamp  ## install TensorFlow and PyTorch for the bench
+
+.peers/tensorflow.stamp:
+	$(TENSORFLOW_PYTHON) -m venv .peers/tensorflow
+	.peers/tensorflow/bin/pip install --quiet --disable-pip-version-check tensorflow-cpu==2.15.1
+	@touch $@
+
+.peers/torch.stamp:
+	$(PYTHON) -m venv .peers/torch
+	.peers/torch/bin/pip install --quiet --disable-pip-version-check --extra-index-url $(TORCH_INDEX) torch==2.13.0+cpu numpy
+	@touch $@
+
 docs: $(VENV)/dev.stamp  ## build the documentation in site/
 	$(BIN)/mkdocs build --quiet --strict
 
 clean:  ## remove what the targets made
-	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) .peers site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
