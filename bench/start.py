@@ -1,0 +1,71 @@
+"""How long a program takes until its first step is done: cold, and with what an earlier run has compiled."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROUNDS = 3
+EXAMPLE = Path(__file__).parent.parent / "examples" / "digits.py"
+CHILD = Path(__file__).parent / "_small_job.py"
+ALONE = [sys.executable, str(CHILD)]
+TWO_WORKERS = [sys.executable, "-m", "muster", "run", "--workers", "2", str(CHILD)]
+IMPORT = [sys.executable, "-c", "import muster.estimator"]
+DEMO = [sys.executable, "-m", "muster", "run", "--workers", "2", "--evaluator", str(EXAMPLE)]
+
+
+def seconds(command: list[str], cache_home: Path) -> float:
+    """How long a command takes, with the user's cache directory in a place of its own."""
+    began = time.perf_counter()
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "XDG_CACHE_HOME": str(cache_home)},
+    )
+    if done.returncode:
+        raise RuntimeError(done.stdout.decode()[-4000:])
+    return time.perf_counter() - began
+
+
+def until_first_step(command: list[str], folder: Path) -> dict[str, float]:
+    """Seconds from the start of a job until its slowest worker had imported, and had done its first step."""
+    folder.mkdir(exist_ok=True)
+    began = time.time()
+    seconds([*command, str(folder), "2"], folder)
+    notes = []
+    for file in folder.glob("*.json"):
+        imported, step, *_ = map(json.loads, file.read_text().splitlines())
+        notes.append((imported["when"] - began, step["when"] - began))
+        file.unlink()
+    imported_at, stepped_at = map(max, zip(*notes, strict=True))
+    return {"imported": imported_at, "first step": stepped_at}
+
+
+def main() -> dict[str, float]:
+    """Print and return seconds, as medians over rounds in which all are measured in turn."""
+    found: dict[str, list[float]] = {}
+    for _ in range(ROUNDS):
+        with tempfile.TemporaryDirectory() as folder:
+            found.setdefault("import muster.estimator", []).append(seconds(IMPORT, Path(folder)))
+            demo = [*DEMO, "--model-dir", f"{folder}/demo"]
+            found.setdefault("make demo, cold", []).append(seconds(demo, Path(folder)))
+            for name, command in (("alone", ALONE), ("two workers", TWO_WORKERS)):
+                own = Path(folder, name)
+                for state in ("cold", "warm"):
+                    for what, when in until_first_step(command, own).items():
+                        found.setdefault(f"{name}, {state}: {what}", []).append(when)
+    print(f"| | seconds, the median of {ROUNDS} | from | to |\n|---|---|---|---|")
+    figures = {name: statistics.median(each) for name, each in found.items()}
+    for name, each in found.items():
+        print(f"| {name} | {figures[name]:.2f} | {min(each):.2f} | {max(each):.2f} |")
+    return figures
+
+
+if __name__ == "__main__":
+    main()

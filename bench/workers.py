@@ -1,0 +1,150 @@
+"""Global steps a second of two synchronous workers on the guide's model: muster beside its peers, in turn.
+
+``muster run`` gives each of its workers a core of its own; the peers are run that way and without, and each
+is held to the faster of the two. ``MUSTER_BENCH_TENSORFLOW`` and ``MUSTER_BENCH_TORCH`` name the Pythons of
+the peers; bench/peers.py says how to install them.
+"""
+
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+CHECK_STEPS = 50  # those of bench/_peers/two_workers.py
+STEPS = CHECK_STEPS + 300
+ALTERNATIONS = 5
+LOSSES_AGREE_WITHIN = 1e-3
+PEERS = Path(__file__).parent / "_peers"
+DEADLINE_SECS = 300
+
+
+def muster(folder: Path) -> None:
+    """Run two workers under ``muster run``, which pins them."""
+    command = [sys.executable, "-m", "muster", "run", "--workers", "2", "--log-dir", folder / "logs"]
+    script = [PEERS / "two_workers_estimator.py", str(STEPS), folder]
+    environment = {**os.environ, "MODEL_DIR": str(folder / "model")}
+    done = subprocess.run(
+        [*command, *script],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        timeout=DEADLINE_SECS,
+    )
+    if done.returncode:
+        raise RuntimeError(done.stdout.decode()[-4000:])
+
+
+def peer(python: str, script: str, *, pinned: bool) -> Callable[[Path], None]:
+    """What runs two workers of a peer; ``pinned``: each on a core of its own."""
+
+    def run(folder: Path) -> None:
+        addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
+        workers = []
+        for worker, core in enumerate(sorted(os.sched_getaffinity(0))[:2]):
+            job = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": worker}}
+            environment = {
+                **os.environ,
+                "TF_CONFIG": json.dumps(job),
+                "TF_CPP_MIN_LOG_LEVEL": "3",
+                "MEET_AT": f"tcp://{addresses[0]}",
+            }
+            command = [python, PEERS / script, str(STEPS), folder]
+            if pinned:
+                command = ["taskset", "-c", str(core), *command]
+            with (folder / f"{worker}.log").open("w") as log:
+                workers.append(
+                    subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
+                )
+        try:
+            codes = [each.wait(DEADLINE_SECS) for each in workers]
+        finally:
+            for each in workers:
+                each.kill()
+                each.wait()
+        if any(codes):
+            raise RuntimeError("\n".join(log.read_text()[-2000:] for log in folder.glob("*.log")))
+
+    return run
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def measured(run: Callable[[Path], None]) -> tuple[list[float], float]:
+    """The losses of the first steps, averaged over the workers, and steps a second of worker 0 afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        run(Path(folder))
+        told = [json.loads(Path(folder, f"{worker}.json").read_text()) for worker in (0, 1)]
+    losses = np.mean([each["losses"] for each in told], axis=0)
+    return losses.tolist(), (STEPS - CHECK_STEPS) / told[0]["seconds"]
+
+
+def require_same_losses(losses: dict[str, list[float]]) -> None:
+    """Raise ValueError unless all contestants have computed the same."""
+    (first, expected), *others = losses.items()
+    for name, found in others:
+        apart = float(np.max(np.abs(np.array(found) - expected)))
+        if apart > LOSSES_AGREE_WITHIN:
+            raise ValueError(
+                f"The losses of {first} and of {name} are up to {apart:g} apart: not the same work."
+            )
+
+
+def main() -> dict[str, float]:
+    """Print and return muster's steps a second divided by each peer's, as medians of alternations."""
+    contestants: dict[str, dict[str, Callable[[Path], None]]] = {"muster": {"a core each": muster}}
+    for name, variable, script in (
+        ("TensorFlow, MultiWorkerMirroredStrategy", "MUSTER_BENCH_TENSORFLOW", "two_workers_estimator.py"),
+        ("PyTorch, DistributedDataParallel", "MUSTER_BENCH_TORCH", "two_workers_ddp.py"),
+    ):
+        if python := os.environ.get(variable):
+            contestants[name] = {
+                "a core each": peer(python, script, pinned=True),
+                "all cores": peer(python, script, pinned=False),
+            }
+        else:
+            print(f"{name} is left out: {variable} does not name its Python; bench/peers.py says how.\n")
+    speeds: dict[str, dict[str, list[float]]] = {
+        name: {how: [] for how in ways} for name, ways in contestants.items()
+    }
+    for alternation in range(ALTERNATIONS):
+        losses = {}
+        for name, ways in contestants.items():
+            for how, run in ways.items():
+                losses[f"{name}, {how}"], speed = measured(run)
+                speeds[name][how].append(speed)
+        if alternation == 0:
+            require_same_losses(losses)
+            print(f"The losses of {CHECK_STEPS} steps agree within {LOSSES_AGREE_WITHIN:g}.\n")
+    (ours,) = speeds["muster"].values()
+    print(
+        f"| | global steps/s, the median of {ALTERNATIONS} | muster is so many times as fast |\n|---|---|---|"
+    )
+    ratios = {}
+    for name, ways in speeds.items():
+        how = max(ways, key=lambda way: statistics.median(ways[way]))
+        theirs = ways[how]
+        ratio = ""
+        if theirs is not ours:
+            each = sorted(a / b for a, b in zip(ours, theirs, strict=True))
+            ratios[name] = statistics.median(each)
+            ratio = f"{ratios[name]:.2f} ({each[0]:.2f} to {each[-1]:.2f})"
+        print(f"| {name}, {how} | {statistics.median(theirs):.1f} | {ratio} |")
+    return ratios
+
+
+if __name__ == "__main__":
+    main()
