@@ -47,6 +47,7 @@ class Link:
 
     Attributes:
         rank, tasks: as given.
+        secs: how long adding values has taken so far, with waiting for other workers.
         port: where this worker listens until all are connected.
         token: what those that connect have to show, in hexadecimal digits.
     """
@@ -55,6 +56,7 @@ class Link:
         self.rank = rank
         self.tasks = tuple(tasks)
         self._peers: dict[int, socket.socket] = {}
+        self.secs = 0.0
         self._messages = itertools.count()
         dual = socket.has_dualstack_ipv6()
         family = socket.AF_INET6 if dual else socket.AF_INET
@@ -163,6 +165,12 @@ class Link:
         Args:
             arrays: of the same lengths and dtypes everywhere.
         """
+        began = time.monotonic()
+        sums = self._sum(arrays)
+        self.secs += time.monotonic() - began
+        return sums
+
+    def _sum(self, arrays: Sequence[Array]) -> list[Array]:
         size = sum(array.nbytes for array in arrays)
         if size <= _SMALL:
             received = {peer: [np.empty_like(array) for array in arrays] for peer in self._peers}

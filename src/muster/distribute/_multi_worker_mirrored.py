@@ -151,6 +151,10 @@ class MultiWorkerMirroredStrategy(Strategy):
     def reporter(self) -> Callable[..., None] | None:
         return None if self._roster is None else self._roster.report
 
+    @property
+    def communication_secs(self) -> float:
+        return 0.0 if self._link is None else self._link.secs
+
     def tell_all(self, value: Any) -> list[Any]:
         return [value] if self._link is None else self._link.tell_all(value)
 

@@ -116,6 +116,11 @@ class Strategy(ABC):
         """Tells the other tasks and the launcher how this one is: takes fields of ``cluster.Progress``."""
         return None
 
+    @property
+    def communication_secs(self) -> float:
+        """How long this process has communicated so far, outside of compiled programs, in seconds."""
+        return 0.0
+
     def tell_all(self, value: Any) -> list[Any]:
         """Tell all workers a JSON value, and learn what they tell, in their order. All must call this."""
         return [value]

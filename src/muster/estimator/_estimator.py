@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any, Self
 
 import jax
@@ -42,6 +43,7 @@ from muster.estimator._run_config import RunConfig, check_train_args, check_work
 from muster.estimator._run_loop import TrainingSession, run_loop
 from muster.estimator._saving import TrainingSaver, mark_ended, require_same_checkpoint, saved_position
 from muster.estimator._session import Session
+from muster.estimator._step_profile import StepProfile
 from muster.estimator._tracing import GLOBAL_STEP, LOSS, METRICS, PREDICTIONS, trace_model_fn
 from muster.estimator._warm_start import warm_start_settings
 from muster.program import Program, functions_run_eagerly
@@ -218,6 +220,9 @@ class Estimator:
                 output_names=program.outputs,
             )
             all_hooks = training_hooks(program, config, [*user_hooks, *own_hooks], listeners, writer)
+            if config.profile_dir is not None:
+                folder = Path(config.profile_dir) / f"{config.task_type}-{config.task_id}"
+                all_hooks.insert(0, StepProfile(folder, lambda: strategy.communication_secs))
             if checkpoint is not None:
                 _log.info("Restoring parameters from %s", checkpoint.path)
             with strategy.share_batches(batches, batches.first) as shared, self._while_training():

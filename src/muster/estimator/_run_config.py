@@ -19,6 +19,8 @@ _log = logging.getLogger(__name__)
 # Stands for "neither was given", which None does not: None turns checkpoints off.
 _UNSET: Any = object()
 _DEFAULT_CHECKPOINT_SECS = 600
+# What TensorFlow's RunConfig has not.
+_OWN_FIELDS = ("steps_per_execution", "profile_dir")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,6 +71,9 @@ class RunConfig:
         steps_per_execution: How many steps of training to dispatch together, which saves time where steps are
             short. Hooks still fire at their steps: before a step at which one is due, fewer are taken; and a
             hook that does not say when it is due (``SessionRunHook.steps_until_due``) is due at every step.
+        profile_dir: Where to write a trace of some steps of training, which TensorBoard's profiler and
+            Perfetto show, and a table of where their time goes, in a folder for each task. None: what the
+            environment variable ``MUSTER_PROFILE`` says, which ``muster run --profile`` sets.
 
     Raises:
         ValueError: An argument is out of range, or ``TF_CONFIG`` is wrong (a ClusterError).
@@ -93,6 +98,7 @@ class RunConfig:
     session_creation_timeout_secs: float = 7200
     checkpoint_save_graph_def: bool = True
     steps_per_execution: int = 1
+    profile_dir: str | os.PathLike[str] | None = None
     _place: Placement = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -107,7 +113,10 @@ class RunConfig:
         tf_config = TFConfig.from_environ(os.environ)
         if tf_config.raw:
             _log.info("TF_CONFIG environment variable: %s", tf_config.raw)
-        self._set(model_dir=_model_dir(self.model_dir, tf_config.model_dir))
+        self._set(
+            model_dir=_model_dir(self.model_dir, tf_config.model_dir),
+            profile_dir=self.profile_dir or os.environ.get("MUSTER_PROFILE"),
+        )
         self._check_fields()
         self._take_strategies(tf_config)
         self._set(_place=placement(tf_config, chief_required=self.train_distribute is None))
@@ -125,7 +134,11 @@ class RunConfig:
         allowed = [field.name for field in dataclasses.fields(self) if field.init]
         for name in changes:
             if name not in allowed:
-                raise ValueError(f"Replacing {name} is not supported. Allowed properties are {allowed}.")
+                names = [name for name in allowed if name not in _OWN_FIELDS]
+                raise ValueError(
+                    f"Replacing {name} is not supported. Allowed properties are {names}, and of muster's own "
+                    f"{', '.join(_OWN_FIELDS)}."
+                )
         _check_one_period(changes.get("save_checkpoints_steps"), changes.get("save_checkpoints_secs"))
         if "save_checkpoints_steps" in changes:
             changes.setdefault("save_checkpoints_secs", None)

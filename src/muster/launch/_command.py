@@ -40,6 +40,7 @@ what a task finds in its environment:
   TF_CONFIG         all addresses, and which task it is; the evaluator is told of those that train only
   MUSTER_LISTEN_FD  the number of the socket that already listens at its address
   MUSTER_JOB_ID     the same in all tasks; another after each restart
+  MUSTER_PROFILE    where to write traces, with --profile
 """
 
 
@@ -87,9 +88,27 @@ def add_run_command(commands: "argparse._SubParsersAction[Any]") -> None:
         help="where to keep each task's output, as TASK.log, added to what is there "
         "(default: a temporary folder, removed if all goes well)",
     )
+    parser.add_argument(
+        "--profile",
+        type=Path,
+        metavar="DIR",
+        help="trace some steps of each task into DIR, for TensorBoard's profiler and Perfetto, and say where "
+        "the time of a step goes",
+    )
     parser.add_argument("script", type=Path, metavar="SCRIPT", help="the program, a Python file")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments")
     parser.set_defaults(handler=functools.partial(_run, parser))
+
+
+def _print_profiles(folder: Path) -> None:
+    """Print what the tasks found out about their steps."""
+    found = sorted(folder.glob("*/profile.txt"))
+    for path in found:
+        print(f"{path.parent.name}: {path.read_text()}", end="")
+    if found:
+        print(f"Traces: tensorboard --logdir {folder}, or {folder}/*/plugins/profile/* in ui.perfetto.dev")
+    else:
+        print("There is no profile: no task trained for 30 steps with muster.estimator.", file=sys.stderr)
 
 
 def _seconds(text: str) -> float:
@@ -127,8 +146,13 @@ def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
             grace_secs=given.grace_secs,
             log_dir=given.log_dir,
         )
-        machine = this_machine(os.environ)
-        return run_job(options, machine, os.environ, make_view(shape.tasks))
+        environ = dict(os.environ)
+        if given.profile is not None:
+            environ["MUSTER_PROFILE"] = str(given.profile.absolute())
+        code = run_job(options, this_machine(environ), environ, make_view(shape.tasks))
+        if given.profile is not None:
+            _print_profiles(given.profile)
+        return code
     except ClusterError as exc:
         parser.error(str(exc))
     except OSError as exc:

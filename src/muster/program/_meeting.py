@@ -5,6 +5,7 @@ wherever values meet. ``parts_of`` cuts the finished jaxpr at the markers: each 
 and in between the host adds what one part hands over and gives the sums to the next.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -89,13 +90,25 @@ def parts_of(
             Part(
                 function=function_of(eqns, takes, results, constants),
                 takes=tuple(numbers[v] for v in takes),
-                donates=tuple(i for i, v in enumerate(takes) if v in overwritable and last_use[v] == level),
+                donates=_reusable(takes, results, {v for v in overwritable if last_use.get(v) == level}),
                 sums=tuple(numbers[v] for v in sums),
                 keeps=tuple(numbers[v] for v in keeps),
             )
         )
         overwritable.update(keeps)
     return parts, jax.tree.structure(shapes)
+
+
+def _reusable(takes: Sequence[Any], results: Sequence[Any], overwritable: set[Any]) -> tuple[int, ...]:
+    """The places of the arguments whose memory a result can take over."""
+    wanted = Counter((v.aval.shape, v.aval.dtype) for v in results)
+    places = []
+    for place, v in enumerate(takes):
+        kind = v.aval.shape, v.aval.dtype
+        if v in overwritable and wanted[kind]:
+            wanted[kind] -= 1
+            places.append(place)
+    return tuple(places)
 
 
 def _levels(eqns: Sequence[Any]) -> tuple[list[list[Any]], list[list[Any]]]:
