@@ -7,15 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+from jobs import DEADLINE, free_addresses
 from muster.summary import read_events
 
 CHILD = Path(__file__).with_name("task_child.py")
-DEADLINE = 120.0
-CLUSTER = {"chief": ["localhost:2222"]}
 
 
-def start(role, model_dir, max_steps):
-    task = {"cluster": CLUSTER, "task": {"type": role, "index": 0}}
+def start(role, cluster, model_dir, max_steps):
+    task = {"cluster": cluster, "task": {"type": role, "index": 0}}
     return subprocess.Popen(
         [sys.executable, CHILD, model_dir, str(max_steps)],
         env={**os.environ, "TF_CONFIG": json.dumps(task)},
@@ -26,7 +25,11 @@ def start(role, model_dir, max_steps):
 
 
 def test_an_evaluator_started_first_evaluates_the_last_step_and_ends(tmp_path):
-    with start("evaluator", tmp_path, 500) as evaluator, start("chief", tmp_path, 500) as chief:
+    cluster = {"chief": free_addresses(1)}
+    with (
+        start("evaluator", cluster, tmp_path, 500) as evaluator,
+        start("chief", cluster, tmp_path, 500) as chief,
+    ):
         trained = chief.communicate(timeout=DEADLINE)[0]
         evaluated = evaluator.communicate(timeout=DEADLINE)[0]
     assert (chief.returncode, evaluator.returncode) == (0, 0), trained + evaluated
@@ -39,7 +42,7 @@ def test_an_evaluator_started_first_evaluates_the_last_step_and_ends(tmp_path):
 
 
 def test_an_evaluator_that_waits_ends_at_ctrl_c(tmp_path):
-    with start("evaluator", tmp_path, 500) as evaluator:
+    with start("evaluator", {"chief": free_addresses(1)}, tmp_path, 500) as evaluator:
         for line in evaluator.stdout:
             if "Estimator is not trained yet" in line:
                 break
