@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muster._errors import TraceError
 from muster.program import meet, parts_of
 
 
@@ -88,11 +89,12 @@ def test_values_that_meet_are_differentiated():
 
 
 @pytest.mark.parametrize(
-    "step",
+    ("step", "named"),
     [
-        lambda x: jax.lax.cond(x[0] > 0, meet, lambda x: x, x),
-        lambda x: jax.lax.scan(lambda carry, _: (meet(carry), None), x, length=2)[0],
+        (lambda x: jax.lax.cond(x[0] > 0, meet, lambda x: x, x), "cond"),
+        (lambda x: jax.lax.scan(lambda carry, _: (meet(carry), None), x, length=2)[0], "scan"),
     ],
 )
-def test_a_step_cannot_be_cut_inside_of_a_loop_or_a_branch(step):
-    assert parts_of(step, np.ones(2, np.float32), donated=0) is None
+def test_a_step_cannot_be_cut_inside_of_a_loop_or_a_branch(step, named):
+    with pytest.raises(TraceError, match=f"inside of a {named}"):
+        parts_of(step, np.ones(2, np.float32), donated=0)

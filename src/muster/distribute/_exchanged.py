@@ -6,12 +6,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import NamedSharding
-from jax.sharding import PartitionSpec as P
 
 from muster.distribute._compiled import Executables, Several, State, Step, compiled
 from muster.distribute._link import Link
-from muster.distribute._replicated import ReplicatedStep
 from muster.distribute._shared_batches import Whole
 from muster.program import Part, Program, Replicas, meet, parts_of
 
@@ -22,19 +19,18 @@ class ExchangedStep:
     """Makes the step of a program for workers with one CPU device each; their values meet over the link.
 
     On CPUs that is faster than XLA's own collectives, and a worker that is gone is an error, not an abort.
-    A step whose values meet inside of a loop or a branch cannot be cut, and takes XLA's.
 
     Args:
         program: what to run.
         link: connects the workers.
-        inside_of_xla: makes the same step with XLA's collectives.
+        bytes_per_pack: gradients are added in packs of about this size; 0 for a single one.
     """
 
-    def __init__(self, program: Program[Any], link: Link, inside_of_xla: ReplicatedStep) -> None:
+    def __init__(self, program: Program[Any], link: Link, bytes_per_pack: int) -> None:
         self._program = program
         self._link = link
         self._rank = jnp.uint32(link.rank)
-        self._make_inside = inside_of_xla
+        self._bytes_per_pack = bytes_per_pack
 
     def __call__(self, state: State, batch: Any, executables: Executables) -> Step:
         if isinstance(batch, Several):
@@ -48,14 +44,11 @@ class ExchangedStep:
                 add=meet,
                 count=count,
                 active=1 if whole else count,
-                bytes_per_pack=self._make_inside.bytes_per_pack,
+                bytes_per_pack=self._bytes_per_pack,
             )
             return self._program.step(state, batch.batch if whole else batch, replicas=replicas)
 
-        found = parts_of(local_step, state, batch, self._rank, donated=len(state))
-        if found is None:
-            return self._inside_of_xla(state, batch, executables)
-        parts, structure = found
+        parts, structure = parts_of(local_step, state, batch, self._rank, donated=len(state))
         return self._in_turn(parts, structure, executables)
 
     def _in_turn(self, parts: list[Part], structure: Any, executables: Executables) -> Step:
@@ -87,17 +80,3 @@ class ExchangedStep:
             return state, outputs
 
         return steps
-
-    def _inside_of_xla(self, state: State, batch: Any, executables: Executables) -> Step:
-        """The step with XLA's collectives, on state that lives on this worker's device."""
-        everywhere = NamedSharding(self._make_inside.mesh, P())
-
-        def spread(array: Array) -> Array:
-            shape = array.shape
-            return jax.make_array_from_single_device_arrays(shape, everywhere, [array])
-
-        def own(array: Array) -> Array:
-            return array.addressable_data(0)
-
-        run = self._make_inside(jax.tree.map(spread, state), batch, executables)
-        return lambda state, batch: jax.tree.map(own, run(jax.tree.map(spread, state), batch))

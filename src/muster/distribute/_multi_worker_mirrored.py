@@ -122,10 +122,10 @@ class MultiWorkerMirroredStrategy(Strategy):
             self._link.require_equal("variables", [str(variable) for variable in program.variables])
         local = self._mesh.local_devices
         run_ahead = len(local) == 1 or local[0].platform != "cpu"
-        replicated = ReplicatedStep(program, self._mesh, self._options.bytes_per_pack)
-        make: StepMaker = replicated
+        pack = self._options.bytes_per_pack
+        make: StepMaker = ReplicatedStep(program, self._mesh, pack)
         if self._exchanges and self._link is not None:
-            make = ExchangedStep(program, self._link, inside_of_xla=replicated)
+            make = ExchangedStep(program, self._link, pack)
         return CompiledStep(make, executables, run_ahead=run_ahead)
 
     @contextlib.contextmanager

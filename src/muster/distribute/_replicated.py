@@ -31,8 +31,8 @@ class ReplicatedStep:
 
     def __init__(self, program: Program[Any], mesh: Mesh, bytes_per_pack: int = 0) -> None:
         self._program = program
-        self.mesh = mesh
-        self.bytes_per_pack = bytes_per_pack
+        self._mesh = mesh
+        self._bytes_per_pack = bytes_per_pack
 
     def __call__(self, state: State, batch: Any, executables: Executables) -> Step:
         function, place = self.function_for(batch)
@@ -45,10 +45,10 @@ class ReplicatedStep:
         Args:
             batch: a nested structure of arrays, per worker; all with the same number of rows. Or ``Several``.
         """
-        count = self.mesh.size
+        count = self._mesh.size
         rows = {leaf.shape[0] for leaf in jax.tree.leaves(batch) if leaf.ndim}
         one = batch.batches[0] if isinstance(batch, Several) else batch
-        whole = isinstance(one, Whole) or len(rows) != 1 or rows.pop() % len(self.mesh.local_devices) != 0
+        whole = isinstance(one, Whole) or len(rows) != 1 or rows.pop() % len(self._mesh.local_devices) != 0
         spec = P() if whole else P(AXIS)
         outputs = jax.tree.map(lambda shape: spec if shape.shape else P(), self._program.outputs)
 
@@ -58,19 +58,19 @@ class ReplicatedStep:
                 add=functools.partial(jax.lax.psum, axis_name=AXIS),
                 count=count,
                 active=1 if whole else count,
-                bytes_per_pack=self.bytes_per_pack,
+                bytes_per_pack=self._bytes_per_pack,
             )
             own = batch.batch if isinstance(batch, Whole) else batch
             return self._program.step(state, own, replicas=replicas)
 
         step = jax.shard_map(
             functools.partial(in_turn, one_step),
-            mesh=self.mesh,
+            mesh=self._mesh,
             in_specs=(P(), jax.tree.map(lambda leaf: spec if leaf.ndim else P(), batch)),
             out_specs=(P(), outputs),
             check_vma=False,
         )
-        shardings = jax.tree.map(lambda leaf: NamedSharding(self.mesh, spec if leaf.ndim else P()), batch)
+        shardings = jax.tree.map(lambda leaf: NamedSharding(self._mesh, spec if leaf.ndim else P()), batch)
 
         def place(batch: Any) -> Any:
             return jax.tree.map(jax.make_array_from_process_local_data, shardings, batch)

@@ -14,6 +14,7 @@ import jax
 from jax.extend import core as jex
 from jax.interpreters import ad
 
+from muster._errors import TraceError
 from muster.program._jaxprs import body_contains, function_of, inputs_of, variables_of
 
 Array = Any
@@ -53,7 +54,7 @@ class Part:
 
 def parts_of(
     function: Callable[..., Any], *args: Any, donated: int
-) -> tuple[list[Part], jax.tree_util.PyTreeDef] | None:
+) -> tuple[list[Part], jax.tree_util.PyTreeDef]:
     """Cut a step where its replicas' values meet.
 
     Args:
@@ -62,13 +63,19 @@ def parts_of(
         donated: how many of the flat arguments, from the first on, may be overwritten.
 
     Returns:
-        The parts in order, and the structure of the results. None if values meet inside of a loop or a
-        branch, where a step cannot be cut.
+        The parts in order, and the structure of the results.
+
+    Raises:
+        TraceError: Values meet inside of a loop or a branch, where a step cannot be cut.
     """
     closed, shapes = jax.make_jaxpr(function, return_shape=True)(*args)
     jaxpr = closed.jaxpr
-    if any(body_contains(eqn, _meet_p) for eqn in jaxpr.eqns):
-        return None
+    inside = next((eqn.primitive.name for eqn in jaxpr.eqns if body_contains(eqn, _meet_p)), None)
+    if inside is not None:
+        raise TraceError(
+            f"Values of the replicas meet inside of a {inside}, where the step of a worker on CPU cannot be "
+            "cut. Let gradients and metrics meet outside of loops and branches."
+        )
     constants = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     computed, met = _levels(jaxpr.eqns)
     wanted = [inputs_of([*before, *markers]) for before, markers in zip(computed, met, strict=True)]
