@@ -63,6 +63,7 @@ def test_killed_while_saving(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(1800)
 def test_killed_while_saving_fifty_times(tmp_path: Path) -> None:
     kill_again_and_again(tmp_path, kills=50, seed=2)
 
