@@ -39,10 +39,14 @@ def test_programs_run(page: Path, code: str, tmp_path: Path, monkeypatch: pytest
 
 
 def commands() -> list[pytest.param]:
-    """Each shell block of the page about workers."""
-    text = (ROOT / "docs" / "guides" / "workers.md").read_text()
-    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
-    return [pytest.param(code, id=f"workers-{i}") for i, code in enumerate(blocks, 1)]
+    """The shell blocks of the pages about workers and debugging."""
+    return [
+        pytest.param(code, id=f"{page}-{i}")
+        for page in ("workers", "debugging")
+        for i, code in enumerate(
+            re.findall(r"```sh\n(.*?)```", (ROOT / "docs/guides" / f"{page}.md").read_text(), re.DOTALL), 1
+        )
+    ]
 
 
 @pytest.mark.parametrize("code", commands())
@@ -52,7 +56,7 @@ def test_commands_run(code: str, tmp_path: Path) -> None:
         for name, each in (("12345", first), ("12346", second)):
             each.bind(("localhost", 0))
             code = code.replace(name, str(each.getsockname()[1]))
-    code = code.replace("examples/digits.py", f"{ROOT}/examples/digits.py --max-steps 20")
+    code = code.replace("examples/digits.py", f"{ROOT}/examples/digits.py --max-steps 40")
     environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     done = subprocess.run(
