@@ -1,8 +1,7 @@
 """Global steps a second of two synchronous workers on the guide's model: muster beside its peers, in turn.
 
 ``muster run`` gives each of its workers a core of its own; the peers are run that way and without, and each
-is held to the faster of the two. ``MUSTER_BENCH_TENSORFLOW`` and ``MUSTER_BENCH_TORCH`` name the Pythons of
-the peers; bench/peers.py says how to install them.
+is held to the faster of the two. The peers are found as bench/peers.py says.
 """
 
 import json
@@ -16,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+
+from bench.peers import python_of
 
 CHECK_STEPS = 50  # those of bench/_peers/two_workers.py
 STEPS = CHECK_STEPS + 300
@@ -106,17 +107,17 @@ def require_same_losses(losses: dict[str, list[float]]) -> None:
 def main() -> dict[str, float]:
     """Print and return muster's steps a second divided by each peer's, as medians of alternations."""
     contestants: dict[str, dict[str, Callable[[Path], None]]] = {"muster": {"a core each": muster}}
-    for name, variable, script in (
-        ("TensorFlow, MultiWorkerMirroredStrategy", "MUSTER_BENCH_TENSORFLOW", "two_workers_estimator.py"),
-        ("PyTorch, DistributedDataParallel", "MUSTER_BENCH_TORCH", "two_workers_ddp.py"),
+    for name, library, script in (
+        ("TensorFlow, MultiWorkerMirroredStrategy", "tensorflow", "two_workers_estimator.py"),
+        ("PyTorch, DistributedDataParallel", "torch", "two_workers_ddp.py"),
     ):
-        if python := os.environ.get(variable):
+        if python := python_of(library):
             contestants[name] = {
                 "a core each": peer(python, script, pinned=True),
                 "all cores": peer(python, script, pinned=False),
             }
         else:
-            print(f"{name} is left out: {variable} does not name its Python; bench/peers.py says how.\n")
+            print(f"{name} is left out: `make bench-peers` installs it.\n")
     speeds: dict[str, dict[str, list[float]]] = {
         name: {how: [] for how in ways} for name, ways in contestants.items()
     }
