@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +59,9 @@ class Contestant:
 
     def seconds_per_turn(self) -> float:
         """Let it train one turn."""
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
+        with suppress(BrokenPipeError):  # it has ended: the answer says how
+            self._process.stdin.write("\n")
+            self._process.stdin.flush()
         return self._answer()["seconds"]
 
     def _answer(self) -> dict[str, Any]:
@@ -100,7 +101,8 @@ def started(contestant: str, case: str, steps: int) -> Iterator[Contestant]:
         try:
             yield Contestant(process, log)
         finally:
-            process.stdin.close()
+            with suppress(BrokenPipeError):
+                process.stdin.close()
             try:
                 process.wait(30)
             except subprocess.TimeoutExpired:
