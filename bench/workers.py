@@ -15,7 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-
 from bench.peers import python_of
 
 CHECK_STEPS = 50  # those of bench/_peers/two_workers.py
