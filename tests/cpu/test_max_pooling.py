@@ -103,7 +103,7 @@ def test_gradient_of_the_gradient(images):
 
 @pytest.mark.parametrize("check_vma", [True, False])
 def test_under_shard_map(images, check_vma):
-    mesh = jax.make_mesh((1,), ("replica",), axis_types=(jax.sharding.AxisType.Auto,))
+    mesh = jax.make_mesh((2,), ("replica",), axis_types=(jax.sharding.AxisType.Auto,))
     spec = jax.sharding.PartitionSpec("replica")
     for strides in (POOL, (1, 3, 3, 1)):
         sharded = jax.shard_map(

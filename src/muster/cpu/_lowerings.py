@@ -9,6 +9,7 @@ from jax import lax
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
+from muster.cpu._convolution import convolution
 from muster.cpu._jax_rules import Rule, jax_rule
 from muster.cpu._max_pooling import max_pooling_gradient
 
@@ -19,6 +20,7 @@ Chooser = Callable[..., Computation | None]
 function of the operands, or None where nothing does."""
 
 CHOOSERS: Mapping[Primitive, Chooser] = {
+    lax.conv_general_dilated_p: convolution,
     lax.select_and_scatter_add_p: max_pooling_gradient,
 }
 

@@ -1,0 +1,207 @@
+"""Convolutions, and their gradients, which are convolutions too: ``lax.conv_general_dilated_p``.
+
+XLA's CPU compiler hands them to libraries that are good at the middle of a network. At its ends they
+are not: few input features, few output features, or a window of one position, and the gradients with
+respect to such kernels. The bounds here are from measurements on one x86 core with AVX2.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+MAX_PRODUCTS = 9
+"""Up to so many products for each output element are added up in one loop, together with what follows."""
+MAX_PRODUCTS_FEW_OUTPUTS = 27
+FEW_OUTPUTS = 16
+"""The same where there are so few output features that XLA uses no library either."""
+FEW_INPUTS = 4
+"""Up to so many input features the gradient of a kernel is one product of matrices."""
+MAX_POSITIONS = 49
+"""Above so many positions in a kernel the program would be large, and its compilation slow."""
+
+Sizes = tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Convolution:
+    """``out[b, o, p] = sum over i, w of lhs[b, i, p * stride + w * spread] * rhs[o, i, w]``.
+
+    The specs say at which dimension batch, feature and each spatial dimension are: of ``lhs``; output
+    feature, input feature and window of ``rhs``; batch, feature and positions of the result.
+    """
+
+    lhs_spec: Sizes
+    rhs_spec: Sizes
+    out_spec: Sizes
+    window: Sizes
+    positions: Sizes
+    strides: Sizes
+    spread: Sizes
+    padding: Sequence[tuple[int, int]]
+    precision: Any
+
+    def padded(self, lhs: jax.Array) -> jax.Array:
+        return _pad(lhs, dict(zip(self.lhs_spec[2:], self.padding, strict=True)))
+
+    def seen(self, lhs: jax.Array, starts: Sequence[int], counts: Sizes, steps: Sizes) -> jax.Array:
+        """The elements of padded ``lhs`` at ``start, start + step, ...`` of each spatial dimension."""
+        start, stop, step = [0] * lhs.ndim, list(lhs.shape), [1] * lhs.ndim
+        for dim, a, count, by in zip(self.lhs_spec[2:], starts, counts, steps, strict=True):
+            start[dim], stop[dim], step[dim] = a, a + (count - 1) * by + 1, by
+        return lax.slice(lhs, start, stop, step)
+
+    def at_window(self, lhs: jax.Array, w: Sizes) -> jax.Array:
+        """What the window's position ``w`` meets: as many as there are outputs."""
+        starts = [i * by for i, by in zip(w, self.spread, strict=True)]
+        return self.seen(lhs, starts, self.positions, self.strides)
+
+    def at_output(self, lhs: jax.Array, p: Sizes) -> jax.Array:
+        """What the whole window meets for the output at ``p``."""
+        starts = [i * by for i, by in zip(p, self.strides, strict=True)]
+        return self.seen(lhs, starts, self.window, self.spread)
+
+    def result(self, found: jax.Array) -> jax.Array:
+        """From batch, feature and positions, in this order, to the dimensions of the result."""
+        return lax.transpose(found, [self.out_spec.index(dim) for dim in range(found.ndim)])
+
+
+def convolution(
+    lhs: Any,
+    rhs: Any,
+    *,
+    window_strides: Sizes,
+    padding: Sequence[tuple[int, int]],
+    lhs_dilation: Sizes,
+    rhs_dilation: Sizes,
+    dimension_numbers: Any,
+    feature_group_count: int,
+    batch_group_count: int,
+    precision: Any,
+    preferred_element_type: Any,
+    out_sharding: Any,
+    **_: Any,
+) -> Callable[[jax.Array, jax.Array], jax.Array] | None:
+    """Choose how to compute ``conv_general_dilated``; see ``Chooser``.
+
+    Args:
+        lhs: aval of the images, or for the gradient of a kernel with batch and feature exchanged.
+        rhs: aval of the kernel, or for its gradient the gradient of the result.
+        window_strides, padding, lhs_dilation, rhs_dilation: one entry for each spatial dimension.
+    """
+    lhs_spec, rhs_spec, out_spec = map(tuple, dimension_numbers)
+    if (
+        lhs.dtype != jnp.float32
+        or rhs.dtype != jnp.float32
+        or preferred_element_type not in (None, jnp.float32)
+        or out_sharding is not None
+        or feature_group_count != 1
+        or batch_group_count != 1
+        or any(side < 0 for sides in padding for side in sides)
+        or 0 in (*lhs.shape, *rhs.shape)
+    ):
+        return None
+    window = tuple(rhs.shape[dim] for dim in rhs_spec[2:])
+    inner = [(lhs.shape[dim] - 1) * d + 1 for dim, d in zip(lhs_spec[2:], lhs_dilation, strict=True)]
+    free = [
+        size + sum(sides) - ((w - 1) * by + 1)
+        for size, sides, w, by in zip(inner, padding, window, rhs_dilation, strict=True)
+    ]
+    if any(size < 0 for size in free):
+        return None
+    conv = _Convolution(
+        lhs_spec=lhs_spec, rhs_spec=rhs_spec, out_spec=out_spec, window=window,
+        positions=tuple(size // s + 1 for size, s in zip(free, window_strides, strict=True)),
+        strides=tuple(window_strides), spread=tuple(rhs_dilation), padding=tuple(padding),
+        precision=precision,
+    )  # fmt: skip
+    if any(d > 1 for d in lhs_dilation):
+        if math.prod(window) == 1 and all(s == 1 for s in window_strides):
+            return partial(_one_spread_out, conv, tuple(lhs_dilation))
+        return None
+    batch, inputs = (lhs.shape[dim] for dim in lhs_spec[:2])
+    products, outputs = inputs * math.prod(window), rhs.shape[rhs_spec[0]]
+    positions = math.prod(conv.positions)
+    if math.prod(window) == 1 and not any(map(any, padding)):
+        return partial(_one_window_position, conv)
+    if positions == 1 or (
+        batch <= FEW_INPUTS and positions <= MAX_POSITIONS and math.prod(window) > positions
+    ):
+        return partial(_by_output, conv)
+    if (
+        products <= (MAX_PRODUCTS_FEW_OUTPUTS if outputs <= FEW_OUTPUTS else MAX_PRODUCTS)
+        and out_spec[1] == len(out_spec) - 1
+    ):
+        return partial(_by_product, conv)
+    return None
+
+
+def _one_window_position(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
+    """A window of one position: a product of matrices."""
+    return conv.result(_dot(conv, conv.at_window(lhs, (0,) * len(conv.window)), rhs))
+
+
+def _one_spread_out(conv: _Convolution, dilation: Sizes, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
+    """The same with zeros between the inputs: there will be zeros between the results."""
+    found = _dot(conv, lhs, rhs)
+    around = zip(range(2, found.ndim), conv.padding, dilation, strict=True)
+    zero = jnp.zeros((), found.dtype)
+    config = [(0, 0, 0)] * 2 + [(low, high, d - 1) for _, (low, high), d in around]
+    return conv.result(lax.pad(found, zero, config))
+
+
+def _dot(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
+    """Batch, feature, positions; the window has one position."""
+    kernel = lax.squeeze(rhs, conv.rhs_spec[2:])
+    contracted = int(conv.rhs_spec[1] > conv.rhs_spec[0])
+    found = lax.dot_general(
+        lhs, kernel, (((conv.lhs_spec[1],), (contracted,)), ((), ())), precision=conv.precision
+    )
+    kept = [dim for dim in range(lhs.ndim) if dim != conv.lhs_spec[1]]
+    return lax.transpose(
+        found, [kept.index(conv.lhs_spec[0]), lhs.ndim - 1, *map(kept.index, conv.lhs_spec[2:])]
+    )
+
+
+def _by_output(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
+    """One product of matrices, of all that the window meets at each of its few positions."""
+    lhs = conv.padded(lhs)
+    met = [conv.at_output(lhs, p) for p in itertools.product(*map(range, conv.positions))]
+    contracted = tuple(1 + dim for dim in conv.lhs_spec[1:]), conv.rhs_spec[1:]
+    found = lax.dot_general(jnp.stack(met), rhs, (contracted, ((), ())), precision=conv.precision)
+    found = lax.transpose(found, (1, 2, 0))
+    return conv.result(found.reshape(*found.shape[:2], *conv.positions))
+
+
+def _by_product(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
+    """Elementwise, so that XLA computes it in one loop with a bias and an activation that follow."""
+    lhs = conv.padded(lhs)
+    rank = lhs.ndim
+    shape = [0] * rank
+    batch, feature, *spatial = conv.out_spec
+    shape[batch], shape[feature] = lhs.shape[conv.lhs_spec[0]], rhs.shape[conv.rhs_spec[0]]
+    for dim, size in zip(spatial, conv.positions, strict=True):
+        shape[dim] = size
+    kernel = lax.transpose(rhs, (*conv.rhs_spec[2:], conv.rhs_spec[1], conv.rhs_spec[0]))
+    inputs = range(lhs.shape[conv.lhs_spec[1]])
+    without_inputs = [dim for dim in range(rank) if dim != conv.lhs_spec[1]]
+    to = [conv.out_spec[conv.lhs_spec.index(dim)] for dim in without_inputs]
+
+    def product(w: Sizes, i: int) -> jax.Array:
+        met = lax.index_in_dim(conv.at_window(lhs, w), i, conv.lhs_spec[1], keepdims=False)
+        return lax.broadcast_in_dim(met, shape, to) * lax.broadcast_in_dim(kernel[*w, i], shape, [feature])
+
+    first, *others = itertools.product(itertools.product(*map(range, conv.window)), inputs)
+    return sum((product(w, i) for w, i in others), start=product(*first))
+
+
+def _pad(x: jax.Array, by: dict[int, tuple[int, int]]) -> jax.Array:
+    if not any(map(any, by.values())):
+        return x
+    return lax.pad(x, jnp.zeros((), x.dtype), [(*by.get(dim, (0, 0)), 0) for dim in range(x.ndim)])

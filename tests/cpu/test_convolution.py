@@ -1,0 +1,151 @@
+"""Convolutions and their gradients, against JAX's own lowering."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from both_lowerings import both_ways, lowered_text
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax import lax
+
+LAYOUTS = {
+    1: [("NWC", "WIO", "NWC"), ("NCW", "OIW", "NCW")],
+    2: [("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW"), ("NHWC", "OIHW", "NCHW")],
+}
+
+
+@st.composite
+def convolutions(draw):
+    """Whole numbers, so that sums are exact in every order, with the parameters of a convolution."""
+    rank = draw(st.integers(1, 2))
+    window = draw(st.lists(st.integers(1, 4), min_size=rank, max_size=rank))
+    spread = draw(st.lists(st.integers(1, 2), min_size=rank, max_size=rank))
+    strides = draw(st.lists(st.integers(1, 3), min_size=rank, max_size=rank))
+    dilation = draw(st.sampled_from([(1,) * rank, (2,) * rank]))
+    padding = [(draw(st.integers(0, w)), draw(st.integers(0, w))) for w in window]
+    least = [(w - 1) * s + 1 for w, s in zip(window, spread, strict=True)]
+    size = [draw(st.integers(n, n + 4)) for n in least]
+    batch, inputs, outputs = (draw(st.integers(1, 5)) for _ in range(3))
+    layout = draw(st.sampled_from(LAYOUTS[rank]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    x = np.transpose(rng.integers(-4, 5, (batch, inputs, *size)), _order(layout[0], "NC"))
+    k = np.transpose(rng.integers(-4, 5, (outputs, inputs, *window)), _order(layout[1], "OI"))
+    options = {
+        "window_strides": strides,
+        "padding": padding,
+        "lhs_dilation": dilation,
+        "rhs_dilation": spread,
+        "dimension_numbers": layout,
+    }
+    return x, k, options
+
+
+def _order(layout, first):
+    spatial = [letter for letter in layout if letter not in first]
+    return [(list(first) + spatial).index(letter) for letter in layout]
+
+
+def with_gradients(options):
+    def both(x, k):
+        y, vjp = jax.vjp(lambda x, k: lax.conv_general_dilated(x, k, **options), x, k)
+        return jnp.concatenate([v.ravel() for v in (y, *vjp(jnp.round(jnp.cos(y) * 4)))])
+
+    return both
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(convolutions())
+def test_the_result_and_both_gradients_are_the_same(convolution):
+    x, k, options = convolution
+    ours, theirs = both_ways(
+        with_gradients(options), jnp.asarray(x, jnp.float32), jnp.asarray(k, jnp.float32)
+    )
+    np.testing.assert_array_equal(ours, theirs)
+
+
+NHWC = ("NHWC", "HWIO", "NHWC")
+
+
+def conv(strides=(1, 1), padding="VALID"):
+    return lambda x, k: lax.conv_general_dilated(x, k, strides, padding, dimension_numbers=NHWC)
+
+
+def images(features, size=12, dtype=jnp.float32):
+    return jnp.asarray(np.random.default_rng(0).integers(-4, 5, (6, size, size, features)), dtype)
+
+
+def kernel(*shape, dtype=jnp.float32):
+    return jnp.asarray(np.random.default_rng(1).integers(-4, 5, shape), dtype)
+
+
+def kernel_gradient(x, k):
+    return jax.grad(lambda k: jnp.sum(conv()(x, k) ** 2))(k)
+
+
+def input_gradient(x, k):
+    return jax.grad(lambda x: jnp.sum(conv((2, 2))(x, k) ** 2))(x)
+
+
+@pytest.mark.parametrize(
+    ("function", "features", "shape", "left"),
+    [
+        (conv(), 1, (3, 3, 1, 32), 0),
+        (conv(), 3, (3, 3, 3, 16), 0),
+        (conv(), 16, (1, 1, 16, 8), 0),
+        (conv((2, 2)), 16, (1, 1, 16, 8), 0),
+        (kernel_gradient, 16, (1, 1, 16, 8), 0),
+        (input_gradient, 16, (1, 1, 16, 8), 0),
+        (kernel_gradient, 3, (3, 3, 3, 64), 1),
+    ],
+    ids=["one input", "few", "1x1", "1x1, strided", "its kernel", "its input", "kernel of few inputs"],
+)
+def test_what_is_replaced(function, features, shape, left):
+    ours, theirs = lowered_text(function, images(features), kernel(*shape))
+    assert ours.count("stablehlo.convolution") == left
+    assert theirs.count("stablehlo.convolution") > left
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16, jnp.int32])
+def test_other_types_are_left_alone(dtype):
+    ours, theirs = lowered_text(conv(), images(1, dtype=dtype), kernel(3, 3, 1, 8, dtype=dtype))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("features", [2, 32])
+def test_groups_are_left_alone(features):
+    grouped = lambda x, k: lax.conv_general_dilated(  # noqa: E731
+        x, k, (1, 1), "SAME", dimension_numbers=NHWC, feature_group_count=features
+    )
+    ours, theirs = lowered_text(grouped, images(features), kernel(1, 1, 1, features))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("shape", [(3, 3, 1, 8), (1, 1, 1, 8)], ids=str)
+def test_what_is_not_a_number_reaches_the_same_results(bad, shape):
+    x = images(1).at[2, 5, 6, 0].set(bad)
+    k = jnp.abs(kernel(*shape)) + 1
+    for function in (conv(), kernel_gradient):
+        ours, theirs = both_ways(function, x, k)
+        np.testing.assert_array_equal(ours, theirs)
+        assert not np.all(np.isfinite(ours))
+
+
+def test_under_vmap():
+    ours, theirs = both_ways(jax.vmap(kernel_gradient), images(1)[:, None], kernel(6, 3, 3, 1, 4))
+    np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_under_shard_map(check_vma):
+    mesh = jax.make_mesh((2,), ("replica",), axis_types=(jax.sharding.AxisType.Auto,))
+    spec = jax.sharding.PartitionSpec("replica")
+    whole = jax.sharding.PartitionSpec()
+
+    def step(x, k):
+        return conv((1, 1), "SAME")(x, k) * jnp.sum(kernel_gradient(x, k))
+
+    sharded = jax.shard_map(step, mesh=mesh, in_specs=(spec, whole), out_specs=spec, check_vma=check_vma)
+    ours, theirs = both_ways(sharded, images(1), kernel(3, 3, 1, 4))
+    np.testing.assert_array_equal(ours, theirs)
