@@ -37,9 +37,12 @@ class Batches:
         mode: what it was called for. In the mode PREDICT labels are left out.
         position: where to go on, from ``position`` of an equal pipeline; None starts at the first batch.
         seed: seeds shuffles that have no seed of their own; None leaves them random.
+        among_several: whether other workers may have had more batches, so that the position may be beyond
+            the end of this one's.
 
     Attributes:
         first: the first batch, which the iteration returns too; None if there is none.
+        example: a batch like those of this input: the first; where none is left, that of the very start.
         taken: how many batches the iteration has returned.
         share: which examples these are of, in words.
 
@@ -49,7 +52,13 @@ class Batches:
     """
 
     def __init__(
-        self, returned: Any, mode: ModeKeys, position: Any = None, *, seed: int | None = None
+        self,
+        returned: Any,
+        mode: ModeKeys,
+        position: Any = None,
+        *,
+        seed: int | None = None,
+        among_several: bool = False,
     ) -> None:
         self._mode = mode
         dataset = _as_dataset(returned, mode)
@@ -60,10 +69,19 @@ class Batches:
             self._start = self._iterator.position
             self._first_pending = True
             self.taken = 0
-            element = next(self._iterator, None)
+            try:
+                element = next(self._iterator, None)
+            except PositionError:
+                if not among_several:
+                    raise
+                element = None
             self.first = None if element is None else self._batch(element)
-            if self.first is not None:
-                _check_batch(self.first)
+            if element is None and position is not None:
+                with dataset.iterator(seed=seed) as again:
+                    element = next(again, None)
+            self.example = None if element is None else self._batch(element)
+            if self.example is not None:
+                _check_batch(self.example)
             self._undo = undo.pop_all()
 
     def __enter__(self) -> Self:
@@ -109,10 +127,12 @@ class Batches:
         return batch
 
 
-def open_batches(returned: Any, mode: ModeKeys, position: Any, seed: int | None) -> Batches:
+def open_batches(
+    returned: Any, mode: ModeKeys, position: Any, seed: int | None, among_several: bool
+) -> Batches:
     """The batches from a saved position on; from the start, with a warning, if it is another pipeline's."""
     try:
-        return Batches(returned, mode, position, seed=seed)
+        return Batches(returned, mode, position, seed=seed, among_several=among_several)
     except PositionError as exc:
         _log.warning("The input starts again at its first example: %s", exc)
         return Batches(returned, mode, seed=seed)

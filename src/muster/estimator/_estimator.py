@@ -188,13 +188,16 @@ class Estimator:
             if max_steps is not None and checkpoint is not None and checkpoint.step >= max_steps:
                 _log.info("Skipping training since max_steps has already saved.")
                 return self
-            position = saved_position(checkpoint, strategy.input_context)
+            context = strategy.input_context
+            position = saved_position(checkpoint, context)
             returned = self._call_input_fn(input_fn, ModeKeys.TRAIN, strategy)
             batches = resources.enter_context(
-                open_batches(returned, ModeKeys.TRAIN, position, config.tf_random_seed)
+                open_batches(
+                    returned, ModeKeys.TRAIN, position, config.tf_random_seed, context.num_input_pipelines > 1
+                )
             )
             self._log_share(batches, strategy)
-            if batches.first is None and position is not None:
+            if all(strategy.tell_all(batches.first is None)) and position is not None:
                 _log.info("Skipping training since the input was read to its end before the interruption.")
                 if checkpointer is not None and checkpoint is not None:
                     mark_ended(self.model_dir, checkpoint.step)
@@ -205,6 +208,9 @@ class Estimator:
             positions = strategy.tell_all(batches.position)
             writer = resources.enter_context(EventFileWriter(self.model_dir)) if config.is_chief else None
             step = strategy.compile(program, self._executables)
+            saver = None
+            if checkpointer is not None:
+                saver = TrainingSaver(checkpointer, batches, positions, context, writer)
             own_hooks: list[SessionRunHook] = []
             if strategy.reporter is not None:
                 own_hooks.append(ProgressReport(strategy.reporter))
@@ -214,9 +220,7 @@ class Estimator:
                 strategy.place(state),
                 global_step=checkpoint.step if checkpoint is not None else 0,
                 count_steps=None if program.adds_one(GLOBAL_STEP) else lambda o: int(o[GLOBAL_STEP]),
-                save=None
-                if checkpointer is None
-                else TrainingSaver(checkpointer, batches, positions, writer),
+                save=saver,
                 output_names=program.outputs,
             )
             all_hooks = training_hooks(program, config, [*user_hooks, *own_hooks], listeners, writer)
@@ -225,9 +229,10 @@ class Estimator:
                 all_hooks.insert(0, StepProfile(folder, lambda: strategy.communication_secs))
             if checkpoint is not None:
                 _log.info("Restoring parameters from %s", checkpoint.path)
-            with strategy.share_batches(batches, batches.first) as shared, self._while_training():
+            with strategy.share_batches(batches, batches.example) as shared, self._while_training():
+                given = shared if saver is None else saver.count(shared)
                 at_once = 1 if functions_run_eagerly() else config.steps_per_execution
-                run_loop(session, step, shared, all_hooks, steps_per_execution=at_once)
+                run_loop(session, step, given, all_hooks, steps_per_execution=at_once)
             if checkpointer is not None:
                 checkpointer.wait()
                 mark_ended(self.model_dir, session.global_step)

@@ -3,7 +3,7 @@
 import logging
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,9 @@ class TrainingSaver:
     Args:
         checkpointer: writes.
         batches: the input of this worker.
-        positions: where each worker's input stands now; all of them take the same number of batches.
+        positions: where each worker's input stands now. In each step they take as many batches, until the
+            input of one has ended: then the position that is saved for it lies beyond its end.
+        context: which of the workers this is, and how many replicas take a batch in each step.
         writer: notes checkpoints among the summaries; None for no note.
     """
 
@@ -33,19 +35,33 @@ class TrainingSaver:
         checkpointer: Checkpointer,
         batches: Batches,
         positions: Sequence[Mapping[str, Any]],
+        context: InputContext,
         writer: EventFileWriter | None,
     ) -> None:
         self._checkpointer = checkpointer
         self._batches = batches
         self._positions = positions
         self._began = batches.taken
+        self._context = context
+        self._steps = 0
         self._writer = writer
+
+    def count(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Hand on what each step is given, and count the steps."""
+        for batch in batches:
+            self._steps += 1
+            yield batch
 
     def __call__(self, state: Mapping[str, Any], step: int, wait: bool) -> None:
         # Copies: NumPy would see the very buffers that the next step writes into.
         arrays = {path: np.array(value) for path, value in state.items()}
-        taken = self._batches.taken - self._began
-        metadata = {"input": [moved_position(each, taken) for each in self._positions], "ended": False}
+        context = self._context
+        taken = [
+            self._steps * context.num_replicas_in_sync // context.num_input_pipelines
+        ] * context.num_input_pipelines
+        taken[context.input_pipeline_id] = self._batches.taken - self._began
+        positions = [moved_position(*each) for each in zip(self._positions, taken, strict=True)]
+        metadata = {"input": positions, "ended": False}
         self._checkpointer.save(step, arrays, metadata, wait=wait)
         if self._writer is not None:
             self._writer.add_session_log(SessionLog.CHECKPOINT, step, self._checkpointer.directory)

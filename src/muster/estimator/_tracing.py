@@ -59,7 +59,7 @@ def trace_model_fn(
         ValueError: If the model_fn returns something else than an EstimatorSpec of the mode, or a metric
             called ``loss`` or ``global_step``.
     """
-    if batches.first is None:
+    if batches.example is None:
         raise DatasetError(
             f"The input_fn for {mode} gave no batch: its dataset is empty. It reads {batches.share}. If it "
             "drops the remainder, its batch size may be larger than the data."
@@ -91,7 +91,7 @@ def trace_model_fn(
     _log.info("Calling model_fn.")
     program = Program(
         run,
-        batches.first,
+        batches.example,
         known=known,
         known_local=mode == ModeKeys.TRAIN,
         local_updates_only=mode != ModeKeys.TRAIN,
