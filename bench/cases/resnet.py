@@ -5,7 +5,7 @@ from bench.cases._shared import Layer, conv, dense, start
 
 BATCH = 32
 STEPS = 15
-LEARNING_RATE = 0.002
+LEARNING_RATE = 0.001
 WIDTHS = (16, 16, 16, 32, 32, 32, 64, 64)  # of the blocks; one that widens halves the image
 _MOMENTUM = 0.99
 _EPSILON = 1e-3
