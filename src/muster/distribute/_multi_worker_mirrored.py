@@ -170,6 +170,7 @@ class MultiWorkerMirroredStrategy(Strategy):
             num_processes=len(self._tasks),
             process_id=self._tasks.index(self._task),
             cluster_detection_method="deactivate",
+            shutdown_timeout_seconds=7 * 24 * 3600,  # one may work on alone when the others are done
         )
         link = Link(self._tasks.index(self._task), [str(task) for task in self._tasks])
         roster.announce("link", [link.port, link.token])
@@ -207,6 +208,8 @@ def _end_with(roster: Roster) -> None:
         os._exit(130 if issubclass(kind, KeyboardInterrupt) else 1)
 
     def leave() -> None:
+        if jax.distributed.is_initialized():
+            jax.distributed.shutdown()  # waits for the others, and the roster watches them meanwhile
         roster.done()
         roster.close()
 

@@ -1,0 +1,30 @@
+"""A worker that fails after training, when the other has come to its end, and waits for it."""
+
+from pathlib import Path
+
+import pytest
+
+from jobs import SOON, Job
+from muster.cluster import EXIT_PEER_LOST
+
+CHILD = Path(__file__).with_name("late_child.py")
+
+
+@pytest.mark.parametrize(
+    ("index", "later", "told"),
+    [
+        (0, "raise", "failed: LookupError: the export failed"),
+        (1, "raise", "failed: LookupError: the export failed"),
+        (0, "kill", "has ended without a word"),
+    ],
+)
+def test_a_worker_that_waits_for_the_others_names_the_one_that_fails(tmp_path, index, later, told):
+    with Job(tmp_path, [CHILD], worker=2) as job:
+        for each in (0, 1):
+            options = {"model_dir": str(tmp_path / "model")} | ({"later": later} if each == index else {})
+            job.start("worker", each, options)
+        assert job.tasks[index].code() != 0
+        other = job.tasks[1 - index]
+        assert other.code(SOON) == EXIT_PEER_LOST, other.log
+    assert f"This task ends, because it has lost worker {index}" in other.last_line
+    assert told in other.last_line
