@@ -19,7 +19,7 @@ from bench.peers import python_of
 
 CHECK_STEPS = 50  # those of bench/_peers/two_workers.py
 STEPS = CHECK_STEPS + 300
-ALTERNATIONS = 5
+ALTERNATIONS = 3
 LOSSES_AGREE_WITHIN = 1e-3
 PEERS = Path(__file__).parent / "_peers"
 DEADLINE_SECS = 300
@@ -69,7 +69,8 @@ def peer(python: str, script: str, *, pinned: bool) -> Callable[[Path], None]:
             for each in workers:
                 each.kill()
                 each.wait()
-        if any(codes):
+        reports = [folder / f"{worker}.json" for worker in (0, 1)]
+        if any(codes) and not all(report.exists() for report in reports):  # a peer may crash at its exit
             raise RuntimeError("\n".join(log.read_text()[-2000:] for log in folder.glob("*.log")))
 
     return run
@@ -126,6 +127,7 @@ def main() -> dict[str, float]:
             for how, run in ways.items():
                 losses[f"{name}, {how}"], speed = measured(run)
                 speeds[name][how].append(speed)
+                print(f"round {alternation + 1}: {name}, {how}: {speed:.1f} steps/s", file=sys.stderr)
         if alternation == 0:
             require_same_losses(losses)
             print(f"The losses of {CHECK_STEPS} steps agree within {LOSSES_AGREE_WITHIN:g}.\n")
