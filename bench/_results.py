@@ -21,7 +21,7 @@ def machine() -> dict[str, Any]:
     return {
         "processor": ", ".join(sorted(names)) or platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
-        "system": platform.platform(),
+        "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "load_average": round(os.getloadavg()[0], 2),
     }

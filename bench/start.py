@@ -9,6 +9,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench import _results
+
 ROUNDS = 3
 EXAMPLE = Path(__file__).parent.parent / "examples" / "digits.py"
 CHILD = Path(__file__).parent / "_small_job.py"
@@ -68,4 +70,4 @@ def main() -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main()
+    _results.write("start", main())

@@ -17,6 +17,8 @@ from pathlib import Path
 import numpy as np
 from bench.peers import python_of
 
+from bench import _results
+
 CHECK_STEPS = 50  # those of bench/_peers/two_workers.py
 STEPS = CHECK_STEPS + 300
 ALTERNATIONS = 3
@@ -149,4 +151,4 @@ def main() -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main()
+    _results.write("workers", main())
