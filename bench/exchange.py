@@ -1,4 +1,4 @@
-"""Seconds that two processes, with a core each, take to add arrays: muster's link, XLA's Gloo, PyTorch's Gloo."""
+"""How long two processes with a core each take to add arrays: muster's link, XLA's Gloo, PyTorch's Gloo."""
 
 import json
 import statistics

@@ -1,4 +1,7 @@
-"""One of two processes that add arrays: ``exchange.py muster|xla|torch FOLDER RANK PORT``; prints seconds a sum by size."""
+"""One of two processes that add arrays: ``exchange.py muster|xla|torch FOLDER RANK PORT``.
+
+Writes the seconds that a sum takes, by the number of values, to FOLDER/RANK.json.
+"""
 
 import json
 import os
@@ -37,10 +40,9 @@ def xla(folder, rank, port):
     jax.distributed.initialize(f"localhost:{port}", 2, rank)
     mesh = Mesh(np.array(jax.devices()), ("worker",))
     sharding = NamedSharding(mesh, P("worker"))
+    spec = P("worker")
     add = jax.jit(
-        jax.shard_map(
-            lambda x: jax.lax.psum(x, "worker"), mesh=mesh, in_specs=P("worker"), out_specs=P("worker")
-        )
+        jax.shard_map(lambda x: jax.lax.psum(x, "worker"), mesh=mesh, in_specs=spec, out_specs=spec)
     )
 
     def make(size, dtype):
@@ -53,9 +55,8 @@ def torch(folder, rank, port):
     import torch
 
     torch.set_num_threads(1)
-    torch.distributed.init_process_group(
-        "gloo", init_method=f"tcp://localhost:{port}", rank=rank, world_size=2
-    )
+    meet_at = f"tcp://localhost:{port}"
+    torch.distributed.init_process_group("gloo", init_method=meet_at, rank=rank, world_size=2)
     return lambda size, dtype: torch.ones(size), torch.distributed.all_reduce
 
 
