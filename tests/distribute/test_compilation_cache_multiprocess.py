@@ -56,7 +56,7 @@ def test_a_second_run_compiles_nothing_and_a_damaged_entry_is_replaced(tmp_path:
     assert "XLA" not in again.output
     assert "Warning" not in again.output
 
-    entry, *_ = tmp_path.glob("muster/compilation_cache/*/jit_local_step-*-cache")
+    entry, *_ = tmp_path.glob("muster/compilation_cache/*/jit_step-*-cache")
     whole = entry.read_bytes()
     entry.write_bytes(whole[: len(whole) // 2])
     damaged = alone(tmp_path / "third", cache_home=tmp_path)
