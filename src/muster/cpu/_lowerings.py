@@ -31,16 +31,16 @@ class _Registration:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._replaced: dict[Primitive, Rule] = {}
-        self._wanted = True
+        self.wanted = True
 
     def prepare(self) -> None:
         with self._lock:
-            if self._wanted and not self._replaced:
+            if self.wanted and not self._replaced:
                 self._register()
 
     def use(self, use: bool) -> None:
         with self._lock:
-            self._wanted = use
+            self.wanted = use
             if use == bool(self._replaced):
                 return
             if use:
@@ -72,11 +72,17 @@ def use_cpu_lowerings(use: bool) -> None:
     JAX has one table of lowerings, so functions that the program compiles itself follow it too. It may
     change at any time, and what is compiled from then on follows. To that end a change
     empties JAX's caches of compiled functions; a step that an Estimator is running is not compiled again.
+    The compiler's options that muster gives with its own programs follow the choice as well.
 
     Args:
         use: whether to use muster's lowerings.
     """
     _REGISTRATION.use(use)
+
+
+def lowerings_wanted() -> bool:
+    """Whether ``use_cpu_lowerings`` was called with True last, or not at all."""
+    return _REGISTRATION.wanted
 
 
 def _rule(chooser: Chooser, otherwise: Rule) -> Rule:

@@ -8,14 +8,16 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 
+from muster import cpu
+
 Array = Any
 State = dict[str, Array]
 Outputs = dict[str, Any]
 Step = Callable[[State, Any], tuple[State, Outputs]]
 
 Executables = dict[str, Callable[..., Any]]
-"""Fingerprint of a lowered function -> the compiled one. An owner of programs keeps one, so that a model
-that is built anew (for every evaluation, say) is not compiled anew."""
+"""Fingerprint of a lowered function and the compiler's options -> the compiled one. An owner of programs
+keeps one, so that a model that is built anew (for every evaluation, say) is not compiled anew."""
 
 
 @jax.tree_util.register_dataclass
@@ -97,7 +99,9 @@ def compiled(
         return function(*args)
 
     lowered = jax.jit(step, donate_argnums=donates).lower(*args)
-    fingerprint = hashlib.sha256(lowered.as_text().encode()).hexdigest()
+    text = lowered.as_text()
+    options = cpu.compiler_options(text)
+    fingerprint = hashlib.sha256(f"{options}\n{text}".encode()).hexdigest()
     if fingerprint not in executables:
-        executables[fingerprint] = lowered.compile()
+        executables[fingerprint] = lowered.compile(compiler_options=options)
     return executables[fingerprint]
