@@ -12,6 +12,7 @@ from muster import cpu
 from muster._errors import GradientError, TraceError, VariableMismatchError
 from muster.program._gradients import needed_equations, resolve, run_equations
 from muster.program._replicas import Replicas
+from muster.program._row_updates import with_row_updates
 from muster.program._variables import VariableScope, VariableSpec
 
 Array = Any
@@ -103,7 +104,8 @@ class Program(Generic[Static]):
             return scope.run(self._finished_run, scope, state, *args)  # type: ignore[no-any-return]
 
         closed, shapes = jax.make_jaxpr(replay, return_shape=True)(state, *args)
-        flat = resolve(closed)(*jax.tree.leaves((state, args)))
+        leaves = jax.tree.leaves((state, args))
+        flat = with_row_updates(jax.make_jaxpr(resolve(closed))(*leaves))(*leaves)
         result: tuple[State, Outputs] = jax.tree.unflatten(jax.tree.structure(shapes), flat)
         return result
 
