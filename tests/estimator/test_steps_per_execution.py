@@ -1,12 +1,15 @@
 """Steps that are dispatched together: the same training, and hooks that fire at their steps."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 
 import muster
 from muster._keras import keras
-from muster.checkpoint import list_checkpoints
-from muster.data import Dataset
+from muster.checkpoint import latest_checkpoint, list_checkpoints, read_checkpoint
+from muster.data import Dataset, TensorSpec
 from muster.distribute import MirroredStrategy
 from muster.estimator import (
     Estimator,
@@ -106,6 +109,22 @@ def test_the_end_of_the_data_is_reached(tmp_path):
     est = Estimator(model_fn, str(tmp_path), RunConfig(steps_per_execution=3))
     est.train(lambda: Dataset.from_tensor_slices((X, Y)).batch(32))
     assert est.get_variable_value("global_step") == 8
+
+
+def test_an_interruption_while_drawing_saves_where_the_steps_are(tmp_path):
+    def batches():
+        for i in range(20):
+            if i == 8:
+                os.kill(os.getpid(), signal.SIGINT)
+            yield X[:4], Y[:4]
+
+    kind = (TensorSpec((4, 5), np.float32), TensorSpec((4,), Y.dtype))
+    config = RunConfig(steps_per_execution=5, save_summary_steps=None, log_step_count_steps=None)
+    est = Estimator(model_fn, str(tmp_path), config)
+    with pytest.raises(KeyboardInterrupt):
+        est.train(lambda: Dataset.from_generator(batches, output_signature=kind))
+    last = read_checkpoint(latest_checkpoint(tmp_path))
+    assert (last.step, last.metadata["input"][0]["elements"]) == (5, 5)
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "two"])

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster.distribute._compiled import Executables, Several, State, Step, compiled
+from muster.distribute._compiled import Executables, State, Step, compiled
 from muster.distribute._link import Link
 from muster.distribute._shared_batches import Whole
 from muster.program import Part, Program, Replicas, meet, parts_of
@@ -33,8 +33,6 @@ class ExchangedStep:
         self._bytes_per_pack = bytes_per_pack
 
     def __call__(self, state: State, batch: Any, executables: Executables) -> Step:
-        if isinstance(batch, Several):
-            return self._one_by_one(self(state, batch.batches[0], executables))
         count = len(self._link.tasks)
 
         def local_step(state: State, batch: Any, rank: Array) -> tuple[State, dict[str, Any]]:
@@ -69,14 +67,3 @@ class ExchangedStep:
             return jax.tree.unflatten(structure, results)  # type: ignore[no-any-return]
 
         return step
-
-    def _one_by_one(self, step: Step) -> Step:
-        """Take a step for each of ``Several`` batches: values cannot meet inside of a loop."""
-
-        def steps(state: State, several: Several) -> tuple[State, Any]:
-            outputs: dict[str, Any] = {}
-            for batch in several.batches:
-                state, outputs = step(state, batch)
-            return state, outputs
-
-        return steps

@@ -13,7 +13,7 @@ from muster.distribute._compiled import CompiledStep, Executables, Step
 from muster.distribute._input_context import InputContext
 from muster.distribute._one_device import device_of
 from muster.distribute._replicated import AXIS, ReplicatedStep
-from muster.distribute._shared_batches import batches_for_replicas
+from muster.distribute._shared_batches import Signals, batches_for_replicas
 from muster.distribute._strategy import Strategy
 from muster.program import Program, functions_run_eagerly
 
@@ -46,7 +46,9 @@ class MirroredStrategy(Strategy):
         return NamedSharding(self._mesh, P())
 
     @contextlib.contextmanager
-    def share_batches(self, batches: Iterator[Any], first: Any) -> Iterator[Iterator[Any]]:
+    def share_batches(
+        self, batches: Iterator[Any], first: Any, signals: Signals | None = None
+    ) -> Iterator[Iterator[Any]]:
         yield batches_for_replicas(batches, self._mesh.size)
 
     def compile(self, program: Program, executables: Executables) -> Step:  # type: ignore[type-arg]

@@ -23,7 +23,7 @@ from muster.distribute._input_context import InputContext
 from muster.distribute._link import Link
 from muster.distribute._mirrored import local_devices
 from muster.distribute._replicated import AXIS, ReplicatedStep
-from muster.distribute._shared_batches import SharedBatches, batches_for_replicas
+from muster.distribute._shared_batches import SharedBatches, Signals, batches_for_replicas
 from muster.distribute._strategy import State, Strategy
 from muster.program import Program, functions_run_eagerly
 
@@ -75,12 +75,13 @@ class MultiWorkerMirroredStrategy(Strategy):
         self._cluster = cluster
         self._roster: Roster | None = None
         self._link: Link | None = None
+        self._ending: _Ending | None = None
         if not alone:
             silence = self._options.timeout_seconds or SILENCE_SECS
             roster = Roster.from_environ(os.environ, cluster, self._task, heartbeat_secs=silence)
-            _end_with(roster)
+            self._ending = _Ending(roster)
             self._roster = roster
-            self._link = self._meet(roster)
+            self._link = self._ending.link = self._meet(roster)
         devices = jax.devices() if cluster else local_devices()
         if devices[0].platform == "cpu" and self._options.implementation is CommunicationImplementation.NCCL:
             raise ValueError("CommunicationImplementation.NCCL needs GPUs, and JAX has none here: use AUTO.")
@@ -129,13 +130,22 @@ class MultiWorkerMirroredStrategy(Strategy):
         return CompiledStep(make, executables, run_ahead=run_ahead)
 
     @contextlib.contextmanager
-    def share_batches(self, batches: Iterator[Any], first: Any) -> Iterator[Iterator[Any]]:
+    def share_batches(
+        self, batches: Iterator[Any], first: Any, signals: Signals | None = None
+    ) -> Iterator[Iterator[Any]]:
         batches = batches_for_replicas(batches, len(self._mesh.local_devices))
         if self._link is None:
             yield batches
             return
-        shared = SharedBatches(batches, first, self._link)
-        yield shared
+        shared = SharedBatches(batches, first, self._link, signals)
+        try:
+            yield shared
+        except BaseException:
+            if shared.interrupted:
+                self._link.tell_all("interrupted")  # the chief has saved: none is missed from here on
+                if self._ending is not None:
+                    self._ending.agreed = True
+            raise
         shared.stop()
 
     @contextlib.contextmanager
@@ -143,8 +153,8 @@ class MultiWorkerMirroredStrategy(Strategy):
         try:
             yield
         except BaseException as exc:
-            if self._roster is not None:
-                self._roster.fail(exc)
+            if self._ending is not None:
+                self._ending.fail(exc)
             raise
 
     @property
@@ -165,6 +175,8 @@ class MultiWorkerMirroredStrategy(Strategy):
         if self._task == first:
             host = self._cluster.task_address(first.type, first.index).rpartition(":")[0]
             roster.announce("coordinator", f"{host}:{_free_port()}")
+        # It would take SIGTERM away from Python, to tell of it where nobody asks.
+        jax.config.update("jax_enable_preemption_service", False)
         jax.distributed.initialize(
             coordinator_address=roster.lookup(first, "coordinator", self._timeout),
             num_processes=len(self._tasks),
@@ -192,26 +204,53 @@ def _free_port() -> int:
         return port
 
 
-def _end_with(roster: Roster) -> None:
-    """Let this process and the others end together: an error here is told to them, as is a clean end.
+class _Ending:
+    """Lets this process and the others end together: an error here is told to them, as is a clean end.
 
-    After an error the process ends without JAX's own shutdown, which would wait for workers that are gone.
+    After an error the process ends without JAX's own shutdown, which would wait for workers that are gone,
+    and abort.
+
+    Attributes:
+        link: closed at the end; None until there is one.
+        agreed: whether all workers have agreed to end early, so that to end is no failure.
     """
-    report = sys.excepthook
 
-    def fail(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        report(kind, error, trace)
-        roster.fail(error)
-        roster.close()
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        os._exit(130 if issubclass(kind, KeyboardInterrupt) else 1)
+    def __init__(self, roster: Roster) -> None:
+        self.link: Link | None = None
+        self.agreed = False
+        self._roster = roster
+        self._code: int | None = None
+        self._report = sys.excepthook
+        sys.excepthook = self._uncaught
+        atexit.register(self._leave)
 
-    def leave() -> None:
+    def fail(self, error: BaseException) -> None:
+        """Tell the others of an error that passes here, unless it is what they have agreed on."""
+        if self.agreed:
+            return
+        code = error.code if isinstance(error, SystemExit) else 1
+        self._code = code if isinstance(code, int) else 0 if code is None else 1
+        self._roster.fail(error)
+
+    def _uncaught(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        self._report(kind, error, trace)
+        if self.agreed and issubclass(kind, KeyboardInterrupt):
+            return
+        self._roster.fail(error)
+        self._exit(130 if issubclass(kind, KeyboardInterrupt) else 1)
+
+    def _leave(self) -> None:
+        if self._code is not None:
+            self._exit(self._code)
+        if self.link is not None:
+            self.link.close()  # a worker that still waits for this one learns that it need not
         if jax.distributed.is_initialized():
             jax.distributed.shutdown()  # waits for the others, and the roster watches them meanwhile
-        roster.done()
-        roster.close()
+        self._roster.done()
+        self._roster.close()
 
-    sys.excepthook = fail
-    atexit.register(leave)
+    def _exit(self, code: int) -> None:
+        self._roster.close()
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code)

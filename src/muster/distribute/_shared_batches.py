@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
@@ -11,6 +11,25 @@ import numpy as np
 from muster.distribute._link import Link
 
 Array = Any
+
+
+class Signals(Protocol):
+    """Ctrl-C and SIGTERM, noted until the workers have agreed on them.
+
+    Attributes:
+        received: the number of the signal that was noted, or None.
+        waiting: whether one is raised as soon as it comes.
+        shared: whether several workers have to agree on it before it is raised.
+        aborted: whether a second one was raised.
+    """
+
+    received: int | None
+    waiting: bool
+    shared: bool
+    aborted: bool
+
+    def raise_received(self) -> None:
+        """Raise what was noted, if anything."""
 
 
 @jax.tree_util.register_dataclass
@@ -50,23 +69,32 @@ class SharedBatches:
 
     Before each step they tell each other how many rows they have, and whether they go on. Where all have as
     many, each takes its own batch. Else, as at the end of the data, all of them take the rows of all.
+    Where one was interrupted, all of them are, after the same step.
 
     Args:
         batches: of this worker: nested structures of arrays with the same first axis.
         first: one of them, for its structure.
         link: connects the workers; each iterates over its own batches.
+        signals: what interrupts this worker; None leaves that to others.
+
+    Attributes:
+        interrupted: whether the workers have agreed to end early.
 
     Raises:
         MismatchError: on every worker, if their batches differ in structure, type or shape of a row.
     """
 
-    def __init__(self, batches: Iterator[Any], first: Any, link: Link) -> None:
+    def __init__(self, batches: Iterator[Any], first: Any, link: Link, signals: Signals | None) -> None:
         self._batches = batches
         self._link = link
         link.require_equal("batches", _rows_of(first))
         leaves, self._structure = jax.tree.flatten(first)
-        self._row_shapes = [(np.shape(leaf)[1:], np.asarray(leaf).dtype) for leaf in leaves]
+        self._like = [np.asarray(leaf)[:1] if np.ndim(leaf) else np.asarray(leaf) for leaf in leaves]
         self._ended = False
+        self.interrupted = False
+        self._signals = signals
+        if signals is not None:
+            signals.shared = True
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -79,10 +107,17 @@ class SharedBatches:
         """
         if self._ended:
             raise StopIteration
-        batch = next(self._batches, None)
+        batch = self._draw()
         leaves = jax.tree.leaves(batch)
-        rows = np.shape(leaves[0])[0] if leaves else 0
-        counts = self._link.tell_all(rows)
+        rows = next((len(leaf) for leaf in leaves if np.ndim(leaf)), 0)
+        signals = self._signals
+        told = self._link.tell_all([rows, signals.received if signals is not None else None])
+        numbers = [number for _, number in told if number is not None]
+        if signals is not None and numbers:
+            self._ended = self.interrupted = True
+            signals.received = signals.received or numbers[0]
+            signals.raise_received()
+        counts = [count for count, _ in told]
         if not any(counts) or min(counts) < 0:
             self._ended = True
             raise StopIteration
@@ -90,16 +125,38 @@ class SharedBatches:
             return batch
         return Whole(self._gather(leaves))
 
+    def _draw(self) -> Any:
+        """This worker's next batch; None where there is none, or where it was interrupted."""
+        signals = self._signals
+        if signals is None:
+            return next(self._batches, None)
+        if signals.received is not None:
+            return None
+        signals.waiting = True
+        try:
+            return next(self._batches, None)
+        except (KeyboardInterrupt, SystemExit):
+            if signals.received is None or signals.aborted:
+                raise
+            return None  # the others are to hear of it first
+        finally:
+            signals.waiting = False
+
     def stop(self) -> None:
         """Tell the others that this worker takes no further step, unless all have ended."""
         if not self._ended:
             self._ended = True
-            self._link.tell_all(-1)
+            self._link.tell_all([-1, None])
 
     def _gather(self, leaves: list[Array]) -> Any:
         """The rows of all workers, one worker's after the other's, on each of them."""
-        own = leaves or [np.empty((0, *shape), dtype) for shape, dtype in self._row_shapes]
-        gathered = [np.concatenate(self._link.gather(np.asarray(leaf))) for leaf in own]
+        own = leaves or [
+            np.empty((0, *like.shape[1:]), like.dtype) if like.ndim else like for like in self._like
+        ]
+        gathered = [
+            np.concatenate(self._link.gather(np.asarray(leaf))) if like.ndim else leaf
+            for leaf, like in zip(own, self._like, strict=True)
+        ]
         return jax.tree.unflatten(self._structure, gathered)
 
 

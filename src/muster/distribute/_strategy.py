@@ -11,6 +11,7 @@ import jax
 
 from muster.distribute._compiled import CompiledStep, Executables, Step, compiled, in_turn
 from muster.distribute._input_context import InputContext
+from muster.distribute._shared_batches import Signals
 from muster.program import Program, functions_run_eagerly
 
 Array = Any
@@ -94,12 +95,15 @@ class Strategy(ABC):
         return CompiledStep(make, executables)
 
     @contextlib.contextmanager
-    def share_batches(self, batches: Iterator[Any], first: Any) -> Iterator[Iterator[Any]]:
+    def share_batches(
+        self, batches: Iterator[Any], first: Any, signals: Signals | None = None
+    ) -> Iterator[Iterator[Any]]:
         """Make the batches of this worker those of its steps, of which all workers take as many.
 
         Args:
             batches: of this worker, each for one replica.
             first: the first of them.
+            signals: what interrupts this worker; then workers that are interrupted end after the same step.
 
         Yields:
             The batches to step on. If a worker leaves the block without an error, all of them run out.

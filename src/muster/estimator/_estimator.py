@@ -34,6 +34,7 @@ from muster.estimator._hooks import (
     StopAfterNEvalsHook,
     StopAtStepHook,
 )
+from muster.estimator._interrupts import SignalWatch
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import call_input_fn, check_model_fn_args
 from muster.estimator._prediction import checked_keys, single_examples
@@ -229,10 +230,16 @@ class Estimator:
                 all_hooks.insert(0, StepProfile(folder, lambda: strategy.communication_secs))
             if checkpoint is not None:
                 _log.info("Restoring parameters from %s", checkpoint.path)
-            with strategy.share_batches(batches, batches.example) as shared, self._while_training():
-                given = shared if saver is None else saver.count(shared)
-                at_once = 1 if functions_run_eagerly() else config.steps_per_execution
-                run_loop(session, step, given, all_hooks, steps_per_execution=at_once)
+            signals = SignalWatch()
+            with (
+                strategy.share_batches(batches, batches.example, signals) as shared,
+                self._while_training(),
+            ):
+                given = shared if saver is None else saver.count(shared, session)
+                # Workers that draw several batches each would have to agree on how many.
+                single = functions_run_eagerly() or context.num_input_pipelines > 1
+                at_once = 1 if single else config.steps_per_execution
+                run_loop(session, step, given, all_hooks, signals=signals, steps_per_execution=at_once)
             if checkpointer is not None:
                 checkpointer.wait()
                 mark_ended(self.model_dir, session.global_step)

@@ -28,6 +28,8 @@ class SignalWatch:
         """The signal that was noted."""
         self.waiting = False
         """Whether nothing is under way that has to finish: then the first one is raised at once, too."""
+        self.shared = False
+        """Whether several workers have to agree on it, so that it is theirs to raise."""
         self.aborted = False
         """Whether a further one was raised, possibly in the middle of a step."""
         self._handlers: dict[int, Any] = {}

@@ -72,6 +72,7 @@ class RunConfig:
         steps_per_execution: How many steps of training to dispatch together, which saves time where steps are
             short. Hooks still fire at their steps: before a step at which one is due, fewer are taken; and a
             hook that does not say when it is due (``SessionRunHook.steps_until_due``) is due at every step.
+            No effect with several workers.
         profile_dir: Where to write a trace of some steps of training, which TensorBoard's profiler and
             Perfetto show, and a table of where their time goes, in a folder for each task. None: what the
             environment variable ``MUSTER_PROFILE`` says, which ``muster run --profile`` sets.

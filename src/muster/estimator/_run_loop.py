@@ -49,6 +49,7 @@ class TrainingSession:
         batches: Iterator[Any],
         hooks: Sequence[SessionRunHook] = (),
         *,
+        signals: SignalWatch | None = None,
         hold_signals: bool = True,
         steps_per_execution: int = 1,
     ) -> None:
@@ -59,6 +60,7 @@ class TrainingSession:
             step: what one run does.
             batches: what the runs are given.
             hooks: called in this order.
+            signals: notes Ctrl-C and SIGTERM; None for a watch of this session's own.
             hold_signals: whether Ctrl-C and SIGTERM let the current run finish.
             steps_per_execution: how many steps a run makes at most; then ``step`` takes ``Several`` batches.
         """
@@ -78,7 +80,7 @@ class TrainingSession:
         self._steps_per_execution = steps_per_execution
         self._called = [hook for hook in self._hooks if _is_called(hook)]
         self._hold_signals = hold_signals
-        self._signals = SignalWatch()
+        self._signals = SignalWatch() if signals is None else signals
         self._undo = ExitStack()
 
     def should_stop(self) -> bool:
@@ -107,12 +109,12 @@ class TrainingSession:
             KeyError: if a hook asks for an output that there is not.
         """
         session = self.session
-        if self._signals.received is not None:
+        if not self._signals.shared:
             self._signals.raise_received()
         requests = self._call_before_run() if self._before_runs else None
 
         wait_began = _clock.now()
-        self._signals.waiting = True
+        self._signals.waiting = not self._signals.shared
         try:
             batches = [next(self._batches)]
             if self._steps_per_execution > 1:
@@ -137,7 +139,7 @@ class TrainingSession:
     def _steps_until_due(self) -> int:
         """How many steps the next run may make."""
         wanted = (hook.steps_until_due(self.session) for hook in self._called)
-        return min([self._steps_per_execution, *(steps for steps in wanted if steps is not None)])
+        return max(1, min([self._steps_per_execution, *(steps for steps in wanted if steps is not None)]))
 
     def _call_before_run(self) -> dict[int, Fetches]:
         """What each hook, by its place, wants to read after this run."""
@@ -178,6 +180,7 @@ def run_loop(
     batches: Iterator[Any],
     hooks: Sequence[SessionRunHook] = (),
     *,
+    signals: SignalWatch | None = None,
     steps_per_execution: int = 1,
 ) -> None:
     """Run a step over batches until a hook asks to stop or the batches end.
@@ -187,13 +190,16 @@ def run_loop(
         step: what one run does.
         batches: what the runs are given.
         hooks: called in this order.
+        signals: notes Ctrl-C and SIGTERM; None for a watch of this session's own.
         steps_per_execution: how many steps to dispatch together at most.
 
     Raises:
         KeyboardInterrupt: at Ctrl-C, once the current run is finished and the last step is saved.
         SystemExit: with 143 at SIGTERM, likewise.
     """
-    with TrainingSession(session, step, batches, hooks, steps_per_execution=steps_per_execution) as training:
+    with TrainingSession(
+        session, step, batches, hooks, signals=signals, steps_per_execution=steps_per_execution
+    ) as training:
         while not training.should_stop():
             training.run()
 
@@ -206,7 +212,7 @@ def _are_alike(batches: list[Any]) -> bool:
     """Whether batches have the same structure and shapes."""
     structures = {jax.tree.structure(batch) for batch in batches}
     return len(structures) == 1 and all(
-        len({leaf.shape for leaf in leaves}) == 1
+        len({(leaf.shape, leaf.dtype) for leaf in leaves}) == 1
         for leaves in zip(*map(jax.tree.leaves, batches), strict=True)
     )
 

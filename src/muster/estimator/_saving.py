@@ -1,5 +1,6 @@
 """Saving a training: its state and the place where its input stands."""
 
+import collections
 import logging
 import os
 import socket
@@ -13,6 +14,7 @@ from muster.checkpoint import Checkpoint, Checkpointer, amend_metadata, latest_c
 from muster.data import moved_position
 from muster.distribute import InputContext, Strategy
 from muster.estimator._batches import Batches
+from muster.estimator._session import Session
 from muster.summary import EventFileWriter, SessionLog
 
 _log = logging.getLogger(__name__)
@@ -43,23 +45,35 @@ class TrainingSaver:
         self._positions = positions
         self._began = batches.taken
         self._context = context
-        self._steps = 0
+        self._session: Session | None = None
+        self._given = 0
+        self._taken: collections.deque[tuple[int, int]] = collections.deque()
         self._writer = writer
 
-    def count(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Hand on what each step is given, and count the steps."""
+    def count(self, batches: Iterator[Any], session: Session) -> Iterator[Any]:
+        """Hand on what each step is given, and note how much of the input it was.
+
+        Args:
+            batches: one a step.
+            session: knows how many of those steps have been made.
+        """
+        self._session = session
         for batch in batches:
-            self._steps += 1
+            self._given += 1
+            while self._taken and self._taken[0][0] < session.steps_taken:
+                self._taken.popleft()
+            self._taken.append((self._given, self._batches.taken - self._began))
             yield batch
 
     def __call__(self, state: Mapping[str, Any], step: int, wait: bool) -> None:
         # Copies: NumPy would see the very buffers that the next step writes into.
         arrays = {path: np.array(value) for path, value in state.items()}
         context = self._context
+        steps = 0 if self._session is None else self._session.steps_taken
         taken = [
-            self._steps * context.num_replicas_in_sync // context.num_input_pipelines
+            steps * context.num_replicas_in_sync // context.num_input_pipelines
         ] * context.num_input_pipelines
-        taken[context.input_pipeline_id] = self._batches.taken - self._began
+        taken[context.input_pipeline_id] = dict(self._taken).get(steps, 0)
         positions = [moved_position(*each) for each in zip(self._positions, taken, strict=True)]
         metadata = {"input": positions, "ended": False}
         self._checkpointer.save(step, arrays, metadata, wait=wait)

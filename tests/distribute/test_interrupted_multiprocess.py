@@ -1,0 +1,71 @@
+"""Workers that are told to end, or that leave by themselves: saved, together, and nobody waits for ever."""
+
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from jobs import DEADLINE, SOON, Job
+from muster.checkpoint import latest_checkpoint, list_checkpoints, read_checkpoint
+from muster.cluster import EXIT_PEER_LOST
+
+CHILD = Path(__file__).with_name("interrupted_child.py")
+
+
+def started(job, tmp_path, **options):
+    """Two workers that train, once each has made some steps."""
+    options = {"model_dir": str(tmp_path / "model"), **options}
+    tasks = [job.start("worker", index, options) for index in (0, 1)]
+    deadline = time.monotonic() + DEADLINE
+    while not all("step 20\n" in task.log or "step 21\n" in task.log for task in tasks):
+        assert all(task.process.poll() is None for task in tasks), [task.log[-3000:] for task in tasks]
+        assert time.monotonic() < deadline, [task.log[-3000:] for task in tasks]
+        time.sleep(0.02)
+    return tasks
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("told", [(0, 1), (0,), (1,)])
+def test_workers_that_are_told_to_end_save_and_end_together(tmp_path, number, told):
+    with Job(tmp_path, [CHILD], worker=2) as job:
+        tasks = started(job, tmp_path, save_secs=1.5)
+        for index in told:
+            tasks[index].process.send_signal(number)
+        for task in tasks:
+            # Python ends itself by the signal after Ctrl-C, which a shell shows as 130.
+            expected = 143 if number == signal.SIGTERM else -signal.SIGINT
+            assert task.code(SOON) == expected, task.log[-3000:]
+            assert "has lost worker" not in task.log
+    last = read_checkpoint(latest_checkpoint(tmp_path / "model"))
+    steps = [int(re.findall(r"^step (\d+)$", task.log, re.MULTILINE)[-1]) for task in tasks]
+    assert steps == [last.step, last.step]
+    assert [position["elements"] for position in last.metadata["input"]] == steps
+
+
+@pytest.mark.parametrize("leave", ["exit", "input"])
+def test_a_worker_that_leaves_by_itself_ends_the_job(tmp_path, leave):
+    with Job(tmp_path, [CHILD], worker=2) as job:
+        options = {"model_dir": str(tmp_path / "model")}
+        stays, leaves = job.start("worker", 0, options), job.start("worker", 1, {**options, "leave": leave})
+        assert leaves.code() in (1, EXIT_PEER_LOST), leaves.log
+        assert stays.code(SOON) in (1, EXIT_PEER_LOST), stays.log
+    assert "there is nothing to do" in leaves.log
+    assert "worker 1" in stays.log
+    assert "Fatal Python error" not in stays.log + leaves.log
+    assert "*** Check failure stack trace" not in stays.log + leaves.log
+
+
+def test_several_steps_at_once_are_single_ones_with_several_workers(tmp_path):
+    with Job(tmp_path, [CHILD], worker=2) as job:
+        options = {
+            "model_dir": str(tmp_path / "model"),
+            "steps_per_execution": 5,
+            "save_checkpoints_steps": 7,
+            "max_steps": 23,
+        }
+        for index in (0, 1):
+            job.start("worker", index, {**options, "examples": 32 - 3 * index})
+        job.all_end_well()
+    assert list_checkpoints(tmp_path / "model")[-1].step == 4
