@@ -12,6 +12,9 @@ import pytest
 # A shell's background jobs ignore Ctrl-C, and so would the processes that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# So would they SIGHUP under nohup.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Several CPU devices for tests of strategies; JAX reads this when it first looks for devices.
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")

@@ -145,7 +145,7 @@ def test_what_is_reported_is_heard(pair):
     zero, one = pair
     one.report(state=TaskState.TRAINING, step=3, loss=0.5)
     one.report(steps_per_sec=10, input_wait=0.25, waits_for="x" * 1000)
-    heard = until(lambda: (p := zero.statuses()[ONE].progress).waits_for and p)
+    heard = until(lambda: (p := zero.statuses()[ONE].progress).waits_for == "x" * 500 and p)
     assert heard == Progress(
         state=TaskState.TRAINING, step=3, loss=0.5, steps_per_sec=10.0, input_wait=0.25, waits_for="x" * 500
     )
