@@ -24,7 +24,7 @@ from muster.cluster._roster_identity import (
     installed_versions,
     training_tasks,
 )
-from muster.cluster._roster_messages import MAX_ERROR, MAX_LINE, Status, TaskState
+from muster.cluster._roster_messages import MAX_ERROR, MAX_LINE, Progress, Status, TaskState
 from muster.cluster._roster_watch import LINGER_SECS, Watch
 from muster.cluster._roster_wire import Wire
 from muster.cluster._task import Task, TaskType
@@ -274,6 +274,11 @@ class Roster:
         }
         given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
         self._wire.progress = dataclasses.replace(self._wire.progress, **given)
+
+    @property
+    def progress(self) -> Progress:
+        """How far this task is, as it has last reported."""
+        return self._wire.progress
 
     def statuses(self) -> dict[Task, Status]:
         """Return the last that is known of each training task that was met, and of this one."""
