@@ -8,8 +8,6 @@ import sys
 
 from muster.cluster import Roster, Task, TFConfig
 
-DEADLINE = 60.0
-
 
 def do(roster, command, *args):
     match command:
@@ -20,10 +18,6 @@ def do(roster, command, *args):
         case "lookup":
             kind, index, *rest = args
             return roster.lookup(Task(kind, index), *rest)
-        case "agree":
-            return {str(task): value for task, value in roster.agree(*args, DEADLINE).items()}
-        case "agree_equal":
-            return roster.agree_equal(*args)
         case "report":
             return roster.report(**args[0])
         case "raise":

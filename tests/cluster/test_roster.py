@@ -106,39 +106,25 @@ def until(look):
     return found
 
 
-def test_what_is_announced_is_looked_up_and_agreed_upon(pair):
+def test_what_is_announced_is_looked_up(pair):
     zero, one = pair
     results = together(
         lambda: one.lookup(ZERO, "coordinator", DEADLINE), lambda: zero.announce("coordinator", ("h", 1))
     )
     assert results == [["h", 1], None]
     assert zero.lookup(ZERO, "coordinator", 0.0) == ["h", 1]  # as the others see it
-    results = together(
-        *(lambda r=r, v=v: r.agree("x", v, DEADLINE) for r, v in ((zero, {"a": 1}), (one, None)))
-    )
-    assert results == [{ZERO: {"a": 1}, ONE: None}] * 2
-    assert together(*(lambda r=r: r.agree_equal("y", [1], DEADLINE) for r in pair)) == [None, None]
+    # Each has its own value under one key, and "nothing" is a value.
+    zero.announce("x", {"a": 1})
+    one.announce("x", None)
+    for roster in pair:
+        assert [roster.lookup(task, "x", DEADLINE) for task in (ZERO, ONE)] == [{"a": 1}, None]
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs", "says"),
-    [
-        (
-            {"a": 1, "b": [1, 2]},
-            {"a": 1, "b": [1, 3]},
-            "'program'['b'][1]: worker 0 has 2, and worker 1 has 3",
-        ),
-        ({"a": 1}, {}, "'program'['a']: worker 0 has 1, and worker 1 has none"),
-        ([1], [1, 2], "'program': worker 0 has [1], and worker 1 has [1, 2]"),
-        ("x" * 600, 0, "x… (602 characters), and worker 1 has 0"),
-    ],
-)
-def test_differing_values_are_an_error_that_says_where(pair, ours, theirs, says):
-    values = zip(pair, (ours, theirs), strict=True)
-    first, second = together(*(lambda r=r, v=v: r.agree_equal("program", v, DEADLINE) for r, v in values))
-    assert isinstance(first, errors.MismatchError)
-    assert isinstance(second, errors.MismatchError)
-    assert says in str(first)
+def test_what_is_not_announced_in_time_is_named(pair):
+    zero, one = pair
+    one.announce("something", 1)
+    with pytest.raises(errors.MissingPeerError, match=r"s for worker 1 at .*; it has not announced 'else'\)"):
+        zero.lookup(ONE, "else", 0.0)
 
 
 def test_what_is_reported_is_heard(pair):
@@ -158,8 +144,8 @@ def test_what_is_reported_is_heard(pair):
 def test_a_job_of_one_process_needs_nobody(join):
     alone = join(ClusterSpec({}), ZERO)
     alone.wait_for_all(0.0)
-    assert alone.agree("program", 1, 0.0) == {ZERO: 1}
-    alone.agree_equal("other", 2, 0.0)
+    alone.announce("program", 1)
+    assert alone.lookup(ZERO, "program", 0.0) == 1
     assert list(alone.statuses()) == [ZERO]
 
 
@@ -187,7 +173,7 @@ def test_wrong_arguments_are_errors(pair):
         with pytest.raises(error, match="JSON|take 6000|serializable"):
             zero.announce("key", value)
     with pytest.raises(ValueError, match="'taken' was announced already"):
-        zero.agree("taken", 2, DEADLINE)
+        zero.announce("taken", 2)
     with pytest.raises(ValueError, match="worker 2 is not another training task"):
         zero.lookup(TWO, "key", DEADLINE)
     with pytest.raises(ValueError, match="heartbeat_secs must be more than 0"):
@@ -225,7 +211,7 @@ def test_a_task_that_waits_is_not_kept_by_a_peer_that_leaves(pair):
     zero, one = pair
     one.done()
     with pytest.raises(errors.PeerLostError, match="worker 1 at .* has ended already"):
-        zero.agree("program", 1, DEADLINE)
+        zero.lookup(ONE, "program", DEADLINE)
 
 
 def test_a_peer_that_leaves_without_a_word_is_lost_once(pair, losses):
@@ -233,7 +219,7 @@ def test_a_peer_that_leaves_without_a_word_is_lost_once(pair, losses):
     one.close()
     assert losses.come.wait(DEADLINE)
     with pytest.raises(errors.PeerLostError, match="worker 1 at .* has ended without a word"):
-        zero.agree("program", 1, DEADLINE)
+        zero.lookup(ONE, "program", DEADLINE)
     zero.fail(ValueError("x"))
     assert [task for task, _ in losses] == [ONE]
     assert zero.statuses()[ZERO].blamed == ONE
@@ -332,8 +318,10 @@ def test_a_task_that_was_started_twice_learns_it_and_harms_nobody(join, cluster,
         twin.wait_for_all(DEADLINE)
     text = f"but worker 1 at {one_address} answers as another process"
     assert any(text in record.getMessage() for record in caplog.records)
-    agreed = together(*(lambda r=r: r.agree("still", 1, DEADLINE) for r in pair))
-    assert agreed == [{ZERO: 1, ONE: 1}] * 2
+    for roster, name in zip(pair, "ab", strict=True):
+        roster.announce("still", name)
+    for roster in pair:
+        assert [roster.lookup(task, "still", DEADLINE) for task in (ZERO, ONE)] == ["a", "b"]
 
 
 def test_a_socket_that_listens_already_is_used(join, held):

@@ -29,6 +29,7 @@ class Child:
     """One task, as a process."""
 
     def __init__(self, cluster, kind, index, log, environ, options, pass_fds=()):
+        self.task = kind, index
         self.name = f"{kind} {index}"
         self.address = cluster.task_address(kind, index)
         config = TFConfig(cluster=cluster, task_type=kind, task_index=index)
@@ -130,6 +131,16 @@ def three(start):
     return start_three
 
 
+def hear_each_other(tasks):
+    """Let every task announce its name, and look up what every task has announced."""
+    for task in tasks:
+        task.tell("announce", "name", task.name)
+        for other in tasks:
+            task.tell("lookup", *other.task, "name", DEADLINE)
+    for task in tasks:
+        assert [task.reply() for _ in (None, *tasks)] == [None, *(other.name for other in tasks)]
+
+
 def test_tasks_meet_in_any_order_tell_each_other_things_and_end(start):
     ports = workers(3).job_tasks("worker")
     cluster = ClusterSpec({"chief": ports[:1], "worker": ports[1:]})
@@ -143,10 +154,7 @@ def test_tasks_meet_in_any_order_tell_each_other_things_and_end(start):
     chief.tell("announce", "coordinator", "127.0.0.1:9999")
     assert tasks[0].ask("lookup", "chief", 0, "coordinator", DEADLINE) == "127.0.0.1:9999"
     assert chief.reply() is None
-    for task in tasks:
-        task.tell("agree", "program", task.name)
-    for task in tasks:
-        assert task.reply() == {other.name: other.name for other in tasks}
+    hear_each_other(tasks)
     # Those that leave early are not missed.
     assert [task.end() for task in tasks] == [0, 0, 0], [task.log for task in tasks]
     assert not any("lost" in task.log for task in tasks)
@@ -197,10 +205,7 @@ def test_a_short_stop_is_forgiven(three):
     zero, one, two = three(heartbeat_secs=8.0)
     one.process.send_signal(signal.SIGSTOP)
     one.process.send_signal(signal.SIGCONT)
-    for task in (zero, one, two):
-        task.tell("agree", "after", 1)
-    for task in (zero, one, two):
-        assert task.reply() == {"worker 0": 1, "worker 1": 1, "worker 2": 1}
+    hear_each_other([zero, one, two])
 
 
 def test_an_exception_is_told_to_the_others(three):
@@ -256,21 +261,8 @@ def test_strangers_do_no_harm(three):
                 caller = opened.enter_context(socket.create_connection((host, int(port)), timeout=DEADLINE))
                 with contextlib.suppress(OSError):
                     caller.sendall(data)
-        for task in tasks:
-            task.tell("agree", "while they are connected", 1)
-        assert [task.reply() for task in tasks] == [{"worker 0": 1, "worker 1": 1, "worker 2": 1}] * 3
+        hear_each_other(tasks)
     assert [task.end() for task in tasks] == [0, 0, 0]
-
-
-def test_different_programs_are_named_by_all(three):
-    tasks = three()
-    for index, task in enumerate(tasks):
-        kernel = [784, 10 if index == 1 else 11]
-        task.tell("agree_equal", "program", {"variables": {"dense/kernel": kernel}}, DEADLINE)
-    for task in tasks:
-        assert task.code() in (1, EXIT_PEER_LOST)
-        assert "differ in 'program'['variables']['dense/kernel'][1]: worker" in task.log
-        assert "worker 1 has 10" in task.log
 
 
 def test_different_versions_are_named_by_all(start):

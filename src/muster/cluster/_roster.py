@@ -14,16 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from muster._errors import ClusterError, MismatchError, MissingPeerError
+from muster._errors import ClusterError, MissingPeerError
 from muster.cluster._cluster_spec import ClusterSpec
 from muster.cluster._roster_address import adopt_listener, listen, split_address
 from muster.cluster._roster_events import Announced, Ended
-from muster.cluster._roster_identity import (
-    derive_job_id,
-    first_difference,
-    installed_versions,
-    training_tasks,
-)
+from muster.cluster._roster_identity import derive_job_id, installed_versions, training_tasks
 from muster.cluster._roster_messages import MAX_ERROR, MAX_LINE, Progress, Status, TaskState
 from muster.cluster._roster_watch import LINGER_SECS, Watch
 from muster.cluster._roster_wire import Wire
@@ -214,36 +209,6 @@ class Roster:
             raise ValueError(f"{task} is not another training task, and has not announced {key!r} here.")
         self._wait(lambda: self._watch.missing_values(key, [task]), timeout_secs)
         return self.statuses()[task].announcements[key]
-
-    def agree(self, key: str, value: Any, timeout_secs: float) -> dict[Task, Any]:
-        """Announce a value, and return those that all training tasks have announced, after waiting for them.
-
-        Raises:
-            ValueError: As `announce` does.
-            RosterError: As `wait_for_all` does.
-        """
-        self.announce(key, value)
-        self._wait(lambda: self._watch.missing_values(key, self._peers), timeout_secs)
-        statuses = self.statuses()
-        values = {task: statuses[task].announcements[key] for task in self._peers}
-        return {self._task: self._announced[key], **values}
-
-    def agree_equal(self, key: str, value: Any, timeout_secs: float) -> None:
-        """Announce a value, and wait until all training tasks have announced the same.
-
-        Raises:
-            MismatchError: They have not; says which task has what.
-            RosterError: As `agree` does.
-        """
-        values = self.agree(key, value, timeout_secs)
-        for task in self._peers:
-            difference = first_difference(values[self._task], values[task])
-            if difference is not None:
-                where, ours, theirs = difference
-                raise MismatchError(
-                    f"The tasks of this job differ in {key!r}{where}: {self._task} has {ours}, and {task} "
-                    f"has {theirs}. Start the same program, with the same arguments, everywhere."
-                )
 
     def report(
         self,
