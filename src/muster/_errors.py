@@ -5,7 +5,7 @@ MusterError
 │   └── ClusterTypeError (TypeError)     a part of it has the wrong type
 ├── RosterError (RuntimeError)           the tasks of a job cannot work together
 │   ├── AddressInUseError (OSError)      another process listens at this task's address
-│   ├── MissingPeerError (TimeoutError)  a task did not come, or did not say something, in time
+│   ├── MissingPeerError (TimeoutError)  a task did not come, or did not take part, in time
 │   ├── StrayPeerError                   another process answers where a task of the job should
 │   ├── MismatchError                    tasks differ in versions, cluster or program
 │   └── PeerLostError                    a task has ended, failed or stands still
@@ -49,7 +49,7 @@ class AddressInUseError(RosterError, OSError):
 
 
 class MissingPeerError(RosterError, TimeoutError):
-    """A task of the job did not come, or did not announce something, in time."""
+    """A task of the job did not come, or did not take part in what all do together, in time."""
 
 
 class StrayPeerError(RosterError):

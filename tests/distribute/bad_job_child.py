@@ -8,14 +8,20 @@ import importlib.metadata
 import json
 import logging
 import sys
+import time
 
 import numpy as np
 
 import muster
 from muster import keras
 from muster.data import Dataset
-from muster.distribute import CommunicationOptions, MirroredStrategy, MultiWorkerMirroredStrategy
-from muster.estimator import Estimator, EstimatorSpec, RunConfig, SessionRunHook
+from muster.distribute import (
+    CommunicationOptions,
+    InputContext,
+    MirroredStrategy,
+    MultiWorkerMirroredStrategy,
+)
+from muster.estimator import CheckpointSaverListener, Estimator, EstimatorSpec, RunConfig, SessionRunHook
 
 
 def model_fn(features, labels, mode):
@@ -30,6 +36,8 @@ def input_fn_of(options):
     def input_fn(input_context):
         if "input_error" in options:
             raise LookupError(options["input_error"])
+        if "slow_input" in options:
+            time.sleep(options["slow_input"])
         count = options.get("examples", 64)
         features, labels = (
             np.ones((count, 3), options.get("dtype", "float32")),
@@ -53,13 +61,26 @@ class Hook(SessionRunHook):
 
     def after_run(self, run_context, run_values):
         print("step", run_context.session.global_step, flush=True)
+        time.sleep(self.options.get("slow_hook", 0.0))
+
+
+class Evaluation(CheckpointSaverListener):
+    """Evaluates each checkpoint for as long as options say."""
+
+    def __init__(self, estimator, options):
+        self.estimator, self.options = estimator, {"slow_hook": options["slow_evaluation"]}
+
+    def after_save(self, session, global_step_value):
+        self.estimator.evaluate(lambda: input_fn_of({})(InputContext()), 1, [Hook(self.options)])
 
 
 def strategy_of(options):
     if options.get("strategy") == "mirrored":
         return MirroredStrategy()
     return MultiWorkerMirroredStrategy(
-        communication_options=CommunicationOptions(implementation=options.get("implementation", "AUTO")),
+        communication_options=CommunicationOptions(
+            implementation=options.get("implementation", "AUTO"), timeout_seconds=options.get("step_timeout")
+        ),
         session_creation_timeout_secs=options.get("timeout", 100.0),
     )
 
@@ -71,12 +92,21 @@ def main(options):
         importlib.metadata.version = lambda name: options["jax"] if name == "jax" else version(name)
     strategy = strategy_of(options)
     config = RunConfig(
-        tf_random_seed=1, train_distribute=strategy, save_checkpoints_steps=10, log_step_count_steps=None
+        tf_random_seed=1,
+        train_distribute=strategy,
+        save_checkpoints_steps=10,
+        log_step_count_steps=None,
+        session_creation_timeout_secs=options.get("start_timeout", 100.0),
     )
     estimator = Estimator(model_fn, options["model_dir"], config)
     scope = MirroredStrategy().scope() if options.get("scope") else contextlib.nullcontext()
     with scope:
-        estimator.train(input_fn_of(options), [Hook(options)], max_steps=options.get("steps", 3))
+        estimator.train(
+            input_fn_of(options),
+            [Hook(options)],
+            max_steps=options.get("steps", 3),
+            saving_listeners=[Evaluation(estimator, options)] if "slow_evaluation" in options else [],
+        )
 
 
 if __name__ == "__main__":

@@ -227,6 +227,25 @@ def test_an_exception_before_the_first_step_is_told_to_the_other_worker(job, whe
     assert "Traceback" not in other.log
 
 
+@pytest.mark.parametrize(
+    ("stuck", "timeout"), [("slow_input", {"start_timeout": 4.0}), ("slow_hook", {"step_timeout": 4.0})]
+)
+def test_a_worker_that_lives_and_keeps_the_other_waiting(job, stuck, timeout):
+    other, task = job.start(0, **timeout), job.start(1, **{stuck: 1000.0})
+    assert other.code() == 1
+    assert task.code(SOON) == EXIT_PEER_LOST
+    error = "MissingPeerError: worker 0 has waited [45] s for worker 1, to whom it is connected"
+    assert re.search(error, other.last_line), other.log
+    assert re.search(f"has lost worker 0: .* failed: .*{error}", task.last_line), task.log
+
+
+def test_a_chief_that_evaluates_may_take_its_time(job):
+    options = {"step_timeout": 4.0, "slow_evaluation": 6.0}
+    for index in (0, 1):
+        job.start(index, **options)
+    job.all_end_well()
+
+
 def test_a_model_dir_that_is_not_shared(job):
     for index in (0, 1):
         job.start(index)

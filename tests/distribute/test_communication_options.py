@@ -40,3 +40,21 @@ def test_options(case: dict[str, Any]) -> None:
         check_error(expect["error"], raised.value)
     else:
         assert described(CommunicationOptions(**asked["kwargs"])) == expect
+
+
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+@pytest.mark.parametrize("implementation", ["auto", "ring", "nccl"])
+def test_what_cannot_carry_the_collectives_is_said(
+    platform: str, implementation: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = CommunicationOptions(implementation=implementation)
+    if (platform, implementation) == ("cpu", "nccl"):
+        with pytest.raises(ValueError, match="NCCL needs GPUs, and JAX has none here: use AUTO"):
+            options.check_platform(platform)
+    else:
+        options.check_platform(platform)
+    warned = (platform, implementation) == ("gpu", "ring")
+    assert (
+        caplog.messages
+        == ["CommunicationImplementation.RING is for CPUs: XLA adds its own way on gpu."] * warned
+    )

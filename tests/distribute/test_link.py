@@ -2,6 +2,7 @@
 
 import socket
 import threading
+import time
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,9 +14,9 @@ from muster.distribute._link import Link
 SECS = 20.0
 
 
-def together(count, work):
+def together(count, work, patience=lambda rank: None):
     """What each of several linked workers makes of ``work(link)``, in threads; or the error of each."""
-    links = [Link(rank, [f"worker {i}" for i in range(count)]) for rank in range(count)]
+    links = [Link(rank, [f"worker {i}" for i in range(count)], patience) for rank in range(count)]
     results = [None] * count
 
     def run(rank):
@@ -109,6 +110,40 @@ def test_a_worker_that_leaves_is_named():
     assert isinstance(first, PeerLostError)
     assert "worker 1 has broken off" in str(first)
     assert second is True
+
+
+def test_a_worker_that_lives_and_does_not_come_is_given_up():
+    given_up = threading.Barrier(3, timeout=SECS)
+
+    def work(link):
+        try:
+            return None if link.rank == 2 else link.tell_all(link.rank)
+        finally:
+            given_up.wait()
+
+    first, second, third = together(3, work, patience=lambda rank: 0.5)
+    for rank, error in enumerate((first, second)):
+        assert isinstance(error, MissingPeerError)
+        assert f"worker {rank} has waited 1 s for worker 2, to whom it is connected" in str(error)
+    assert third is None
+
+
+def test_a_worker_with_an_excuse_is_waited_for_and_counted_from_its_end():
+    excuses = iter([None, None, None])  # one is looked for each second
+    given_up = threading.Barrier(2, timeout=SECS)
+
+    def work(link):
+        began = time.monotonic()
+        try:
+            return None if link.rank == 1 else link.tell_all(0)
+        except MissingPeerError as exc:
+            return exc, time.monotonic() - began
+        finally:
+            given_up.wait()
+
+    (error, secs), _ = together(2, work, patience=lambda rank: next(excuses, 0.5))
+    assert "has waited 1 s for worker 1" in str(error)
+    assert secs > 3.9
 
 
 def test_a_stranger_is_not_taken_for_a_worker():

@@ -2,7 +2,10 @@
 
 import dataclasses
 import enum
+import logging
 from typing import Self
+
+_log = logging.getLogger(__name__)
 
 
 class CommunicationImplementation(enum.Enum):
@@ -22,7 +25,9 @@ class CommunicationOptions:
 
     Args:
         bytes_per_pack: gradients are added in packs that are closed once they exceed this; 0 makes one pack.
-        timeout_seconds: how long a worker may be silent before the others give it up; None: 30.
+        timeout_seconds: how long a worker may be silent before the others give it up; None or 0: 30. If
+            given, also how long one that is there may keep the others waiting, once it trains: choose more
+            than what hooks may take at one step. Evaluating and saving does not count.
         implementation: an enum value or its name in any case.
 
     Raises:
@@ -49,6 +54,19 @@ class CommunicationOptions:
                 "Argument `implementation` must be instance of "
                 f"`tf.distribute.experimental.CommunicationImplementation`. Received {given!r}; there are "
                 f"{', '.join(CommunicationImplementation.__members__)}."
+            )
+
+    def check_platform(self, platform: str) -> None:
+        """Check that what was asked for carries the collectives between devices of a platform, JAX's name.
+
+        Raises:
+            ValueError: NCCL is asked for, and these are CPUs.
+        """
+        if self.implementation is CommunicationImplementation.NCCL and platform == "cpu":
+            raise ValueError("CommunicationImplementation.NCCL needs GPUs, and JAX has none here: use AUTO.")
+        if self.implementation is CommunicationImplementation.RING and platform != "cpu":
+            _log.warning(
+                "CommunicationImplementation.RING is for CPUs: XLA adds its own way on %s.", platform
             )
 
     def merge(self, options: Self | None) -> Self:

@@ -19,6 +19,8 @@ from muster._errors import MismatchError, MissingPeerError, PeerLostError
 
 Array = Any
 Buffers = Mapping[int, Sequence[Array]]
+Patience = Callable[[int], float | None]
+"""How long, in seconds, a worker may keep this one waiting, by its number; None: as long as it likes."""
 
 _log = logging.getLogger(__name__)
 
@@ -31,6 +33,8 @@ _SHORT = 56
 _TOKEN = 16
 _GREET_SECS = 10.0
 _SAY_SECS = 10.0
+# How often a worker that waits looks for how long it may.
+_LOOK_SECS = 1.0
 # How many buffers one system call is given.
 _AT_ONCE = 64
 
@@ -38,12 +42,14 @@ _AT_ONCE = 64
 class Link:
     """Connects the workers of a job in pairs. All of them call the same methods in the same order.
 
-    A worker that goes away is noticed at once; one that stands still is the roster's to notice. What is told
-    is neither hidden nor signed: the token, which the roster hands on, keeps mistakes apart, not attackers.
+    A worker that goes away is noticed at once: PeerLostError. One that stands still is the roster's to notice;
+    one that lives and does not come is given up after a while: MissingPeerError. What is told is neither
+    hidden nor signed: the token, which the roster hands on, keeps mistakes apart, not attackers.
 
     Args:
         rank: the number of this worker.
         tasks: the names of all workers, in the order of their numbers.
+        patience: asked about the workers that this one waits for, again and again.
 
     Attributes:
         rank, tasks: as given.
@@ -52,9 +58,10 @@ class Link:
         token: what those that connect have to show, in hexadecimal digits.
     """
 
-    def __init__(self, rank: int, tasks: Sequence[str]) -> None:
+    def __init__(self, rank: int, tasks: Sequence[str], patience: Patience = lambda rank: None) -> None:
         self.rank = rank
         self.tasks = tuple(tasks)
+        self._patience = patience
         self._peers: dict[int, socket.socket] = {}
         self.secs = 0.0
         self._messages = itertools.count()
@@ -245,7 +252,7 @@ class Link:
         heads = {peer: bytearray(_HEAD.size) for peer in self._peers}
         sending = {peer: _pending(memoryview(head), out.get(peer, ())) for peer in self._peers}
         filling = {peer: _pending(memoryview(heads[peer]), into.get(peer, ())) for peer in self._peers}
-        began = said = time.monotonic()
+        began = said = idle = time.monotonic()
         while sending or filling:
             moved = False
             for peer, sock in self._peers.items():
@@ -256,16 +263,25 @@ class Link:
                         moved |= self._fill(peer, sock, filling)
                 except OSError as exc:
                     raise PeerLostError(f"{self.tasks[peer]} has broken off: {exc.strerror}.") from exc
-            if moved or not (sending or filling):
+            awaited = {*sending, *filling}
+            if not awaited:
+                break
+            if moved:
+                idle = time.monotonic()
                 continue
             poll = select.poll()
-            for peer in {*sending, *filling}:
+            for peer in awaited:
                 wanted = (peer in sending) * select.POLLOUT | (peer in filling) * select.POLLIN
                 poll.register(self._peers[peer], wanted)
-            if not poll.poll(1000 * _SAY_SECS) and time.monotonic() - said >= _SAY_SECS:
-                said = time.monotonic()
-                names = ", ".join(self.tasks[peer] for peer in sorted({*sending, *filling}))
-                _log.info("%s waits for %s, %.0f s.", self.tasks[self.rank], names, said - began)
+            if poll.poll(1000 * _LOOK_SECS):
+                continue
+            now = time.monotonic()
+            idle = self._be_patient(awaited, idle, now)
+            if now - said >= _SAY_SECS:
+                said = now
+                _log.info(
+                    "%s waits for %s, %.0f s.", self.tasks[self.rank], self._names(awaited), now - began
+                )
         for peer, received in heads.items():
             if received != head:
                 raise MismatchError(
@@ -273,6 +289,24 @@ class Link:
                     f"messages are {_HEAD.unpack(head)} and {_HEAD.unpack(received)} (number, bytes). All "
                     "workers must run the same program."
                 )
+
+    def _be_patient(self, awaited: set[int], idle: float, now: float) -> float:
+        """Since when workers that were awaited since ``idle`` have no excuse; raises if that is too long."""
+        limits = [self._patience(peer) for peer in awaited]
+        secs = min((limit for limit in limits if limit is not None), default=0.0)
+        if None in limits:
+            return now
+        if now - idle >= secs:
+            raise MissingPeerError(
+                f"{self.tasks[self.rank]} has waited {now - idle:.0f} s for {self._names(awaited)}, to whom "
+                "it is connected: look there for what takes so long. How long workers wait for each other's "
+                "first step is said by RunConfig(session_creation_timeout_secs=...), for later ones by "
+                "CommunicationOptions(timeout_seconds=...)."
+            )
+        return idle
+
+    def _names(self, peers: set[int]) -> str:
+        return ", ".join(self.tasks[peer] for peer in sorted(peers))
 
     def _send(self, peer: int, sock: socket.socket, sending: dict[int, list[memoryview]]) -> bool:
         try:

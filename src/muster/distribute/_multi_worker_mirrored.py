@@ -15,8 +15,16 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
-from muster.cluster import ClusterResolver, Roster, Task, TaskType, TFConfigClusterResolver, training_tasks
-from muster.distribute._communication import CommunicationImplementation, CommunicationOptions
+from muster.cluster import (
+    ClusterResolver,
+    Roster,
+    Task,
+    TaskState,
+    TaskType,
+    TFConfigClusterResolver,
+    training_tasks,
+)
+from muster.distribute._communication import CommunicationOptions
 from muster.distribute._compiled import CompiledStep, Executables, Step, StepMaker
 from muster.distribute._exchanged import ExchangedStep
 from muster.distribute._input_context import InputContext
@@ -24,13 +32,11 @@ from muster.distribute._link import Link
 from muster.distribute._mirrored import local_devices
 from muster.distribute._replicated import AXIS, ReplicatedStep
 from muster.distribute._shared_batches import SharedBatches, Signals, batches_for_replicas
-from muster.distribute._strategy import State, Strategy
+from muster.distribute._strategy import MEET_SECS, State, Strategy
 from muster.program import Program, functions_run_eagerly
 
 _log = logging.getLogger(__name__)
 
-# How long, in seconds, tasks may take to come up: two hours, as in TensorFlow.
-MEET_SECS = 7200.0
 # How long, in seconds, another worker may be silent before it is given up.
 SILENCE_SECS = 30.0
 
@@ -46,8 +52,9 @@ class MultiWorkerMirroredStrategy(Strategy):
         cluster_resolver: says who is in the job; None reads ``TF_CONFIG``. Where there is but one training
             task, and for an evaluator, the devices are those of this process; without a cluster, those that
             MirroredStrategy takes.
-        communication_options: how gradients are added, and how long to wait for a silent worker.
-        session_creation_timeout_secs: how long to wait for the other tasks, in seconds.
+        communication_options: how gradients are added, and how long to wait for another worker.
+        session_creation_timeout_secs: how long to wait for the other tasks to come up, in seconds.
+            RunConfig's argument of this name says how long they may then take until their first step.
 
     Raises:
         ClusterError: This task is not one of the cluster.
@@ -65,7 +72,7 @@ class MultiWorkerMirroredStrategy(Strategy):
         session_creation_timeout_secs: float = MEET_SECS,
     ) -> None:
         self._options = communication_options or CommunicationOptions()
-        self._timeout = session_creation_timeout_secs
+        self._timeout = self._start_secs = session_creation_timeout_secs
         resolver = cluster_resolver or TFConfigClusterResolver()
         cluster = resolver.cluster_spec()
         self._task = Task(resolver.task_type or "worker", resolver.task_id or 0)
@@ -83,8 +90,7 @@ class MultiWorkerMirroredStrategy(Strategy):
             self._roster = roster
             self._link = self._ending.link = self._meet(roster)
         devices = jax.devices() if cluster else local_devices()
-        if devices[0].platform == "cpu" and self._options.implementation is CommunicationImplementation.NCCL:
-            raise ValueError("CommunicationImplementation.NCCL needs GPUs, and JAX has none here: use AUTO.")
+        self._options.check_platform(devices[0].platform)
         self._mesh = Mesh(np.array(devices), (AXIS,))
         local = self._mesh.local_devices
         # Values of workers with one CPU device each meet outside of XLA, see ExchangedStep.
@@ -149,13 +155,27 @@ class MultiWorkerMirroredStrategy(Strategy):
         shared.stop()
 
     @contextlib.contextmanager
-    def together(self) -> Iterator[None]:
+    def together(self, start_secs: float = MEET_SECS) -> Iterator[None]:
+        self._start_secs = start_secs
         try:
-            yield
+            with self.doing(TaskState.STARTING):
+                yield
         except BaseException as exc:
             if self._ending is not None:
                 self._ending.fail(exc)
             raise
+
+    @contextlib.contextmanager
+    def doing(self, state: TaskState) -> Iterator[None]:
+        if self._roster is None:
+            yield
+            return
+        before = self._roster.progress.state
+        self._roster.report(state=state)
+        try:
+            yield
+        finally:
+            self._roster.report(state=before)
 
     @property
     def reporter(self) -> Callable[..., None] | None:
@@ -167,6 +187,19 @@ class MultiWorkerMirroredStrategy(Strategy):
 
     def tell_all(self, value: Any) -> list[Any]:
         return [value] if self._link is None else self._link.tell_all(value)
+
+    def _patience(self, rank: int) -> float | None:
+        """How long a worker may keep this one waiting, in seconds, by what it says that it is doing."""
+        if self._roster is None:
+            return None
+        state = self._roster.statuses()[self._tasks[rank]].progress.state
+        match state:
+            case TaskState.STARTING | TaskState.WAITING:
+                return self._start_secs
+            case TaskState.EVALUATING | TaskState.SAVING if self._roster.progress.state != state:
+                return None  # that is the chief's to do, and may take long
+            case _:
+                return self._options.timeout_seconds or None
 
     def _meet(self, roster: Roster) -> Link:
         """Wait for the other tasks, and let their JAX runtimes find each other."""
@@ -184,7 +217,8 @@ class MultiWorkerMirroredStrategy(Strategy):
             cluster_detection_method="deactivate",
             shutdown_timeout_seconds=7 * 24 * 3600,  # one may work on alone when the others are done
         )
-        link = Link(self._tasks.index(self._task), [str(task) for task in self._tasks])
+        names = [str(task) for task in self._tasks]
+        link = Link(self._tasks.index(self._task), names, self._patience)
         roster.announce("link", [link.port, link.token])
 
         def look_up(rank: int) -> tuple[str, int, str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 
+from muster.cluster import TaskState
 from muster.distribute._compiled import CompiledStep, Executables, Step, compiled, in_turn
 from muster.distribute._input_context import InputContext
 from muster.distribute._shared_batches import Signals
@@ -16,6 +17,9 @@ from muster.program import Program, functions_run_eagerly
 
 Array = Any
 State = dict[str, Array]
+
+# How long, in seconds, tasks may take to come up: two hours, as in TensorFlow.
+MEET_SECS = 7200.0
 
 _SCOPE: ContextVar["Strategy | None"] = ContextVar("muster_strategy", default=None)
 
@@ -111,8 +115,22 @@ class Strategy(ABC):
         yield batches
 
     @contextlib.contextmanager
-    def together(self) -> Iterator[None]:
-        """While the workers of a job depend on each other: an error in one ends all."""
+    def together(self, start_secs: float = MEET_SECS) -> Iterator[None]:
+        """While the workers of a job depend on each other: an error in one ends all.
+
+        Args:
+            start_secs: how long a worker may keep the others waiting before it reports that it trains, in
+                seconds.
+        """
+        yield
+
+    @contextlib.contextmanager
+    def doing(self, state: TaskState) -> Iterator[None]:
+        """While this task does what the others are told of: for one that evaluates or saves they wait.
+
+        Args:
+            state: what it does.
+        """
         yield
 
     @property

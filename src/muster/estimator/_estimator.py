@@ -20,7 +20,7 @@ from muster.checkpoint import (
     read_checkpoint,
     restore_latest,
 )
-from muster.cluster import Task, TaskType
+from muster.cluster import Task, TaskState, TaskType
 from muster.distribute import Strategy, get_strategy, keep_compiled
 from muster.estimator import _clock
 from muster.estimator._batches import Batches, open_batches
@@ -182,7 +182,7 @@ class Estimator:
         strategy = self._strategy(config.train_distribute)
         check_workers(config, strategy)
         with ExitStack() as resources:
-            resources.enter_context(strategy.together())
+            resources.enter_context(strategy.together(config.session_creation_timeout_secs))
             checkpointer = resources.enter_context(self._checkpointer()) if config.is_chief else None
             checkpoint = restore_latest(self.model_dir, set_aside=config.is_chief)
             require_same_checkpoint(strategy, self.model_dir, checkpoint)
@@ -211,12 +211,12 @@ class Estimator:
             step = strategy.compile(program, self._executables)
             saver = None
             if checkpointer is not None:
-                saver = TrainingSaver(checkpointer, batches, positions, context, writer)
-            own_hooks: list[SessionRunHook] = []
+                saver = TrainingSaver(checkpointer, batches, positions, strategy, writer)
+            hooks_here: list[SessionRunHook] = [*user_hooks]
             if strategy.reporter is not None:
-                own_hooks.append(ProgressReport(strategy.reporter))
+                hooks_here.insert(0, ProgressReport(strategy.reporter))
             if steps is not None or max_steps is not None:
-                own_hooks.append(StopAtStepHook(steps, max_steps))
+                hooks_here.append(StopAtStepHook(steps, max_steps))
             session = Session(
                 strategy.place(state),
                 global_step=checkpoint.step if checkpoint is not None else 0,
@@ -224,7 +224,7 @@ class Estimator:
                 save=saver,
                 output_names=program.outputs,
             )
-            all_hooks = training_hooks(program, config, [*user_hooks, *own_hooks], listeners, writer)
+            all_hooks = training_hooks(program, config, hooks_here, listeners, writer)
             if config.profile_dir is not None:
                 folder = Path(config.profile_dir) / f"{config.task_type}-{config.task_id}"
                 all_hooks.insert(0, StepProfile(folder, lambda: strategy.communication_secs))
@@ -241,8 +241,9 @@ class Estimator:
                 at_once = 1 if single else config.steps_per_execution
                 run_loop(session, step, given, all_hooks, signals=signals, steps_per_execution=at_once)
             if checkpointer is not None:
-                checkpointer.wait()
-                mark_ended(self.model_dir, session.global_step)
+                with strategy.doing(TaskState.SAVING):
+                    checkpointer.wait()
+                    mark_ended(self.model_dir, session.global_step)
             strategy.tell_all("trained")  # from here on, all workers find the last checkpoint
             loss = np.asarray(session.outputs[LOSS])[()] if session.outputs else None
         _log.info("Loss for final step: %s.", loss)
@@ -277,11 +278,15 @@ class Estimator:
         user_hooks = check_instances("All hooks must be SessionRunHook", SessionRunHook, hooks)
         checkpoint = self._checkpoint(checkpoint_path, "evaluate")
         strategy = self._strategy(self._config.eval_distribute)
-        if self._training and strategy.input_context.num_input_pipelines > 1:
-            strategy = get_strategy()  # this is a pause of training: the other workers wait, and cannot help
+        informed = strategy
+        if self._training:  # this is a pause of it: other workers wait, and cannot help
+            informed = self._strategy(self._config.train_distribute)
+            if strategy.input_context.num_input_pipelines > 1:
+                strategy = get_strategy()
         returned = self._call_input_fn(input_fn, ModeKeys.EVAL, strategy)
         with (
-            strategy.together(),
+            strategy.together(self._config.session_creation_timeout_secs),
+            informed.doing(TaskState.EVALUATING),
             Batches(returned, ModeKeys.EVAL, seed=self._config.tf_random_seed) as batches,
         ):
             self._log_share(batches, strategy)

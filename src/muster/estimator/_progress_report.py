@@ -24,16 +24,21 @@ class ProgressReport(SessionRunHook):
         self._report = report
         self._timer = SecondOrStepTimer(every_secs=1.0)
         self._waited_secs = 0.0
+        self._training = False
 
     def after_create_session(self, session: Session, coord: Coordinator) -> None:
-        """Say that training begins."""
+        """Say where training begins."""
         self._timer.reset()
         self._waited_secs = session.input_wait_secs
-        self._report(state=TaskState.TRAINING, step=session.global_step)
+        self._training = False
+        self._report(step=session.global_step)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        """Report if it is due."""
+        """Report if it is due; after the first step, which compiles, that this task trains."""
         session = run_context.session
+        if not self._training:
+            self._training = True
+            self._report(state=TaskState.TRAINING)
         if not self._timer.should_trigger_for_step(session.global_step):
             return
         secs, steps = self._timer.update_last_triggered_step(session.global_step)

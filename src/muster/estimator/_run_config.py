@@ -66,8 +66,9 @@ class RunConfig:
             alone: then one for several workers is not used.
         experimental_distribute: Strategies for both, in place of the two above.
         experimental_max_worker_delay_secs: No effect: tasks may start in any order, so no worker waits.
-        session_creation_timeout_secs: No effect: the tasks of a job meet when MultiWorkerMirroredStrategy is
-            built, which takes an argument of this name.
+        session_creation_timeout_secs: How long, in seconds, a worker may keep the others waiting from the
+            beginning of training to its first step. They meet before, when MultiWorkerMirroredStrategy is
+            built, which takes an argument of this name, too.
         checkpoint_save_graph_def: No effect: there is no graph to save.
         steps_per_execution: How many steps of training to dispatch together, which saves time where steps are
             short. Hooks still fire at their steps: before a step at which one is due, fewer are taken; and a

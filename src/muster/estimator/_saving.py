@@ -11,6 +11,7 @@ import numpy as np
 
 from muster._errors import CheckpointError
 from muster.checkpoint import Checkpoint, Checkpointer, amend_metadata, latest_checkpoint
+from muster.cluster import TaskState
 from muster.data import moved_position
 from muster.distribute import InputContext, Strategy
 from muster.estimator._batches import Batches
@@ -28,7 +29,8 @@ class TrainingSaver:
         batches: the input of this worker.
         positions: where each worker's input stands now. In each step they take as many batches, until the
             input of one has ended: then the position that is saved for it lies beyond its end.
-        context: which of the workers this is, and how many replicas take a batch in each step.
+        strategy: which of the workers this is, and how many replicas take a batch in each step; the others
+            are told when it writes while they wait.
         writer: notes checkpoints among the summaries; None for no note.
     """
 
@@ -37,14 +39,14 @@ class TrainingSaver:
         checkpointer: Checkpointer,
         batches: Batches,
         positions: Sequence[Mapping[str, Any]],
-        context: InputContext,
+        strategy: Strategy,
         writer: EventFileWriter | None,
     ) -> None:
         self._checkpointer = checkpointer
         self._batches = batches
         self._positions = positions
         self._began = batches.taken
-        self._context = context
+        self._strategy = strategy
         self._session: Session | None = None
         self._given = 0
         self._taken: collections.deque[tuple[int, int]] = collections.deque()
@@ -68,7 +70,7 @@ class TrainingSaver:
     def __call__(self, state: Mapping[str, Any], step: int, wait: bool) -> None:
         # Copies: NumPy would see the very buffers that the next step writes into.
         arrays = {path: np.array(value) for path, value in state.items()}
-        context = self._context
+        context = self._strategy.input_context
         steps = 0 if self._session is None else self._session.steps_taken
         taken = [
             steps * context.num_replicas_in_sync // context.num_input_pipelines
@@ -76,7 +78,8 @@ class TrainingSaver:
         taken[context.input_pipeline_id] = dict(self._taken).get(steps, 0)
         positions = [moved_position(*each) for each in zip(self._positions, taken, strict=True)]
         metadata = {"input": positions, "ended": False}
-        self._checkpointer.save(step, arrays, metadata, wait=wait)
+        with self._strategy.doing(TaskState.SAVING):
+            self._checkpointer.save(step, arrays, metadata, wait=wait)
         if self._writer is not None:
             self._writer.add_session_log(SessionLog.CHECKPOINT, step, self._checkpointer.directory)
             self._writer.flush()
