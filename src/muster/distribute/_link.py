@@ -42,7 +42,7 @@ _AT_ONCE = 64
 class Link:
     """Connects the workers of a job in pairs. All of them call the same methods in the same order.
 
-    A worker that goes away is noticed at once: PeerLostError. One that stands still is the roster's to notice;
+    One that goes away is noticed at once: PeerLostError. One that stands still is the roster's to notice;
     one that lives and does not come is given up after a while: MissingPeerError. What is told is neither
     hidden nor signed: the token, which the roster hands on, keeps mistakes apart, not attackers.
 
