@@ -24,7 +24,7 @@ import numpy as np
 
 from muster._errors import OutsideVariableError, TraceError, VariableMismatchError
 from muster._keras import keras
-from muster.program._initial_values import initial_value
+from muster.program._initial_values import initial_value, own_array
 from muster.program._keras_internals import fresh_names, seeds_from
 from muster.program._replicas import Replicas
 
@@ -271,8 +271,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
     def _initial_value(self, spec: VariableSpec, initializer: Any) -> Array:
         known = self._known.get(spec.path) if self._known_local or not spec.local else None
         if known is not None and tuple(known.shape) == spec.shape:
-            with jax.ensure_compile_time_eval():
-                return jnp.array(known, dtype=spec.dtype)  # a copy: this buffer will be donated
+            return own_array(known, spec.dtype)
         if not callable(initializer):
             return initializer
         return initial_value(initializer, spec.shape, spec.dtype)
@@ -412,10 +411,12 @@ def _as_array(value: Any, dtype: Any) -> Array:
     """A constant initial value as an array; a traced one stays traced, to be evaluated after the trace."""
     if isinstance(value, keras.Variable):
         value = value.value
-    if isinstance(value, jax.core.Tracer):
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value)):
         return keras.ops.convert_to_tensor(value, dtype=dtype)
-    with jax.ensure_compile_time_eval():
-        return jnp.array(keras.ops.convert_to_tensor(value, dtype=dtype))
+    if not isinstance(value, jax.Array):
+        value = np.asarray(value)
+    dtype = value.dtype if dtype is None else keras.backend.standardize_dtype(dtype)
+    return own_array(value, str(jax.dtypes.canonicalize_dtype(dtype)))
 
 
 def _checked_assign(original: Callable[..., Any]) -> Callable[..., Any]:
