@@ -12,6 +12,7 @@ from jax.interpreters import mlir
 from muster.cpu._convolution import convolution
 from muster.cpu._jax_rules import Rule, jax_rule
 from muster.cpu._max_pooling import max_pooling_gradient
+from muster.cpu._sum_pooling import sum_pooling
 
 Computation = Callable[..., jax.Array]
 
@@ -21,6 +22,7 @@ function of the operands, or None where nothing does."""
 
 CHOOSERS: Mapping[Primitive, Chooser] = {
     lax.conv_general_dilated_p: convolution,
+    lax.reduce_window_sum_p: sum_pooling,
     lax.select_and_scatter_add_p: max_pooling_gradient,
 }
 
