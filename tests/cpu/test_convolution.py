@@ -112,6 +112,44 @@ def test_other_types_are_left_alone(dtype):
     assert ours == theirs
 
 
+@pytest.mark.parametrize("shape", [(3, 3, 1, 8), (1, 1, 3, 8)], ids=str)
+@pytest.mark.parametrize("function", [conv(), kernel_gradient, input_gradient])
+def test_float64_is_left_alone_and_gives_exactly_what_jax_gives(function, shape):
+    rng = np.random.default_rng(0)
+    with jax.enable_x64(True):
+        x, k = (jnp.asarray(rng.standard_normal(s)) for s in ((2, 7, 7, shape[2]), shape))
+        assert x.dtype == k.dtype == jnp.float64
+        ours_text, theirs_text = lowered_text(function, x, k)
+        ours, theirs = both_ways(function, x, k)
+    assert ours_text == theirs_text
+    assert ours.dtype == np.float64
+    np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("strides", [(1, 1), (2, 2)], ids=str)
+@pytest.mark.parametrize("shape", [(1, 1, 5, 3), (3, 3, 1, 8), (2, 3, 3, 4)], ids=str)
+def test_gradients_of_the_gradients(shape, strides):
+    rng = np.random.default_rng(0)
+    # Small whole numbers, so that sums are exact in every order.
+    x, k, along_x, along_k = (
+        jnp.asarray(rng.integers(-2, 3, s), jnp.float32) for s in ((3, 7, 6, shape[2]), shape) * 2
+    )
+
+    def slope(x, k):
+        gradients = jax.grad(lambda x, k: jnp.sum(conv(strides)(x, k) ** 2), argnums=(0, 1))(x, k)
+        return sum(map(jnp.vdot, gradients, (along_x, along_k)))
+
+    def twice(x, k):
+        return jnp.concatenate([g.ravel() for g in jax.grad(slope, argnums=(0, 1))(x, k)])
+
+    ours_text, theirs_text = lowered_text(twice, x, k)
+    assert ours_text.count("stablehlo.convolution") < theirs_text.count("stablehlo.convolution")
+    ours, theirs = both_ways(twice, x, k)
+    np.testing.assert_array_equal(ours, theirs)
+    assert np.any(ours[: x.size])
+    assert np.any(ours[x.size :])
+
+
 @pytest.mark.parametrize("features", [2, 32])
 def test_groups_are_left_alone(features):
     grouped = lambda x, k: lax.conv_general_dilated(  # noqa: E731
