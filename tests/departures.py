@@ -361,26 +361,20 @@ FAMILIES = {
     "racy_by_one_run": "The reading one run later is allowed, as the case says.",
 }
 
-# Families of cluster_resolvers.json whose subject is not there yet.
-NOT_YET = (
-    "UnionClusterResolver",
-    "SlurmClusterResolver",
-    "slurm.expand_hostlist",
-    "slurm.expand_tasks_per_node",
-    "SageMakerClusterResolver",
-    "KubernetesClusterResolver",
-    "validate_cluster_spec",
-    "is_chief",
-    "id_in_cluster",
-    "collective_leader",
-    "worker_count",
-    "task_count",
-    "coordination_leader",
-    "normalize_cluster_spec",
-    "should_save_checkpoint",
-    "should_load_checkpoint",
-    "worker_context",
-)
+# Families of cluster_resolvers.json about functions that TensorFlow keeps to itself: what muster has in their
+# place, or why it needs nothing.
+NO_API_OF_OURS = {
+    "is_chief": "Placement.is_chief, see run_config.json: an evaluator is no chief.",
+    "id_in_cluster": "Placement.global_id_in_cluster, see run_config.json: parameter servers have one, too.",
+    "worker_count": "Placement.num_worker_replicas, see run_config.json.",
+    "task_count": "ClusterSpec.num_tasks, an error for a job that does not exist.",
+    "normalize_cluster_spec": "ClusterSpec takes another one, and has no protocol buffer to convert.",
+    "collective_leader": "The name of a device of TensorFlow's runtime.",
+    "coordination_leader": "The name of a device of TensorFlow's runtime.",
+    "should_save_checkpoint": FAMILIES["distribute_coordinator_mode"],
+    "should_load_checkpoint": FAMILIES["distribute_coordinator_mode"],
+    "worker_context": FAMILIES["distribute_coordinator_mode"],
+}
 
 
 def log_line(message: str) -> str | None:
@@ -407,3 +401,190 @@ def one_run_later(message: str) -> str:
     """Return a line about early stopping as it is one run later."""
     found = re.fullmatch(r"(Requesting early stopping at global step )(\d+)", message)
     return f"{found[1]}{int(found[2]) + 1}" if found else message
+
+
+_AT_ONCE = "Which task this is, is known as soon as the resolver is built, as it is for TF_CONFIG."
+_NO_GPUS = "A job may run on hosts without GPUs."
+_HOST_ORDER = "Hosts keep the order that they are given in: sorted as text, n10 would come before n2."
+_SM_ONCE = "The resolver reads the environment once, when it is built: a wrong one is an error there."
+_SAME_TASK = "An address that is given again for the same job is the same task: two tasks cannot share one."
+_UNION_LAYER = "The protocol is that of rpc_layer, also in the address of a task that is asked for."
+
+
+def _with(results: dict[int, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Return what replaces some results of a case, given by their places; errors as ``_Refused``."""
+
+    def ours(expect: dict[str, Any]) -> dict[str, Any]:
+        changed = list(expect["results"])
+        for place, value in results.items():
+            changed[place] = {"error": dict(value)} if isinstance(value, _Refused) else {"value": value}
+        return {"results": changed}
+
+    return ours
+
+
+class _Refused(dict[str, str]):
+    """What an error is expected to be: its built-in class, and the message."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(type=kind, message=message)
+
+
+def _at_once(expect: dict[str, Any]) -> dict[str, Any]:
+    """Return the expectation with the first two results, task and master, as they are after cluster_spec."""
+    results = expect["results"]
+    return {"results": [results[3], results[7], *results[2:]]}
+
+
+def _slurm(addresses: list[str], gpus: int, visible: str | None) -> dict[str, Any]:
+    """Return what a resolver of one job answers at rank 0 to the usual calls."""
+    master = f"grpc://{addresses[0]}"
+    task = {"$tuple": ["worker", 0]}
+    spec = {"$cluster_spec": {"worker": addresses}}
+    other = f"verbs://{addresses[1]}"
+    answers = [task, master, spec, task, "worker", 0, "grpc", master, master, other, {"GPU": gpus}, visible]
+    return {"results": [{"value": answer} for answer in answers]}
+
+
+_SLURM_HOSTS = [f"t{number}:8888" for number in range(4)]
+
+_UNION = {
+    "one": Departure(_UNION_LAYER, _with({7: "grpc://a0:1"})),
+    "first_wins": Departure(_UNION_LAYER, _with({7: "grpc://a0:1"})),
+    "nested": Departure(_UNION_LAYER, _with({7: "grpc://a0:1"})),
+    "setters": Departure(
+        "A number of 0 is one like any other, and what is set holds for every address.",
+        _with({7: 0, 8: "x://"}),
+    ),
+    "override_task_id_zero": Departure("A number of 0 is one like any other.", _with({2: 0})),
+    "same_address_twice": Departure(
+        _SAME_TASK,
+        _with(
+            {
+                0: {"$cluster_spec": {"worker": ["a0:1", "a1:1"]}},
+                9: _Refused("ValueError", "No task with index 2 in job 'worker'"),
+            }
+        ),
+    ),
+    "accelerators_override": Departure(
+        _SAME_TASK,
+        _with(
+            {
+                0: {"$cluster_spec": _CLUSTER | {"worker": ["w0:2222", "w1:2222"]}},
+                9: _Refused("ValueError", "No task with index 2 in job 'worker'"),
+            }
+        ),
+    ),
+    "dicts_clash_same_address": Departure(
+        _SAME_TASK,
+        _with(
+            {
+                0: {"$cluster_spec": {"worker": {"1": "a:1"}}},
+                7: _Refused("ValueError", "No task with index 0 in job 'worker'"),
+                8: _Refused("ValueError", "No task with index 0 in job 'worker'"),
+                9: _Refused("ValueError", "No task with index 2 in job 'worker'"),
+                12: _Refused("ValueError", "No such job in cluster: 'nope'"),
+            }
+        ),
+    ),
+    "dict_then_two_lists_clash": Departure(
+        _SAME_TASK,
+        _with(
+            {
+                0: {"$cluster_spec": {"worker": {"0": "a0:1", "1": "a1:1", "3": "b3:1"}}},
+                7: "a0:1",
+                8: "verbs://a0:1",
+                9: _Refused("ValueError", "No task with index 2 in job 'worker'"),
+                12: _Refused("ValueError", "No such job in cluster: 'nope'"),
+            }
+        ),
+    ),
+    **{
+        name: Departure(
+            "The message is no key, and needs no quotes around it.",
+            _with(
+                {
+                    place: _Refused("KeyError", "Duplicate keys detected when merging two ClusterSpecs: {1}")
+                    for place in (0, 7, 8, 9, 12)
+                }
+            ),
+        )
+        for name in ("dicts_clash", "list_then_dict_clash")
+    },
+    **{
+        name: _error(
+            "TypeError", "unexpected keyword argument 'foo'", "Python itself refuses unknown keywords."
+        )
+        for name in ("unknown_keyword", "unknown_keyword_before_no_arguments")
+    },
+}
+
+_SLURM = {
+    **{
+        name: Departure(_AT_ONCE, _at_once)
+        for name in (
+            "defaults_rank_0",
+            "defaults_rank_3",
+            "no_num_tasks_but_jobs",
+            "no_tasks_per_node_given",
+            "jobs_ps_worker_rank_1",
+            "jobs_ps_worker_rank_2",
+            "jobs_ps_worker_rank_3",
+            "jobs_sorted_by_name",
+            "jobs_zero_tasks",
+            "port_base",
+            "rpc_layer_other",
+            "rpc_layer_none",
+            "two_per_node",
+            "auto_set_gpu_off",
+            "nodelist_longer_than_tasks",
+            "tasks_per_node_number",
+        )
+    },
+    "rank_out_of_range": _error("ValueError", "SLURM_PROCID is 4, which is none of the step's 4", _SM_ONCE),
+    "rank_negative": _error("ValueError", "SLURM_PROCID is -1, which is none of the step's 4", _SM_ONCE),
+    "cuda_visible_devices_empty": Departure(_NO_GPUS, _slurm(_SLURM_HOSTS, 0, "")),
+    "no_cuda_visible_devices_no_nvidia_smi": Departure(_NO_GPUS, _slurm(_SLURM_HOSTS, 0, None)),
+    "zero_gpus_per_task": Departure(_NO_GPUS, _slurm(_SLURM_HOSTS, 0, "")),
+    "tasks_per_node_dict": Departure(_HOST_ORDER, _slurm(["y:8888", "x:8888", "x:8889", "x:8890"], 1, "0")),
+}
+
+_SAGEMAKER = {
+    "not_sagemaker": _error("RuntimeError", "Not a SageMaker Environment", _SM_ONCE),
+    "current_only": _error("RuntimeError", "Not a SageMaker Environment", _SM_ONCE),
+    "current_not_in_hosts": _error(
+        "ValueError", "SM_CURRENT_HOST is 'z', which is none of SM_HOSTS", _SM_ONCE
+    ),
+    "hosts_empty_text": _error("ValueError", "SM_HOSTS is not JSON", _SM_ONCE),
+    "hosts_empty_list": _error("ValueError", "SM_CURRENT_HOST is 'a', which is none of SM_HOSTS", _SM_ONCE),
+    "hosts_duplicate": _error("ValueError", "SM_HOSTS names a host twice", _SAME_TASK),
+}
+
+_KUBERNETES = {
+    "pending_pod": Departure(_NUMBERS, _with({13: {}})),
+    "no_pods": Departure(_NUMBERS, _with({13: {}})),
+}
+
+_VALIDATED = {
+    "chief_cluster/worker_-1": _error("ValueError", "is not an id of worker", "Tasks count from 0."),
+    **{
+        name: _error(
+            "ValueError",
+            "must be a dictionary mapping one or more job names",
+            "ClusterSpec says what is wrong.",
+        )
+        for name in ("none/None_None", "text/worker_0")
+    },
+}
+
+DEPARTURES |= {
+    f"cluster_resolvers/{family}/{name}": departure
+    for family, cases in (
+        ("UnionClusterResolver", _UNION),
+        ("SlurmClusterResolver", _SLURM),
+        ("SageMakerClusterResolver", _SAGEMAKER),
+        ("KubernetesClusterResolver", _KUBERNETES),
+        ("validate_cluster_spec", _VALIDATED),
+    )
+    for name, departure in cases.items()
+}

@@ -1,6 +1,7 @@
 """What every cluster resolver offers."""
 
 import abc
+import re
 from collections.abc import Mapping
 
 from muster.cluster._cluster_spec import ClusterSpec
@@ -54,3 +55,26 @@ class ClusterResolver(abc.ABC):
 def with_layer(address: str, rpc_layer: str | None) -> str:
     """Return an address with its protocol in front, if there is one."""
     return f"{rpc_layer}://{address}" if rpc_layer else address
+
+
+def master_of(
+    resolver: ClusterResolver, task_type: str | None, task_id: int | None, rpc_layer: str | None
+) -> str:
+    """Return the address of a task with its protocol; what is not asked for is what the resolver has.
+
+    Empty if it is not known which task this process is.
+
+    Raises:
+        ClusterError: There is no such task.
+    """
+    task_type = resolver.task_type if task_type is None else task_type
+    task_id = resolver.task_id if task_id is None else task_id
+    if task_type is None or task_id is None:
+        return ""
+    address = resolver.cluster_spec().task_address(task_type, task_id)
+    return with_layer(address, rpc_layer or resolver.rpc_layer)
+
+
+def by_number(name: str) -> list[str | int]:
+    """Return what sorts names as people count: ``algo-2`` before ``algo-10``."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", name)]

@@ -8,6 +8,7 @@ from typing import Any
 
 from muster._errors import ClusterError, ClusterTypeError
 from muster.cluster._cluster_spec import ClusterSpec
+from muster.cluster._resolver import ClusterResolver
 from muster.cluster._task import Task, check_index
 
 _NAME = "TF_CONFIG"
@@ -90,6 +91,20 @@ class TFConfig:
     def from_environ(cls, environ: Mapping[str, str]) -> "TFConfig":
         """Read ``TF_CONFIG`` from an environment; absent is the same as ``{}``. Raises as `parse` does."""
         return cls.parse(environ.get(_NAME, "{}"))
+
+    @classmethod
+    def from_resolver(cls, resolver: ClusterResolver) -> "TFConfig":
+        """Return what a resolver knows, for programs that read ``TF_CONFIG``, such as RunConfig does.
+
+        Args:
+            resolver: Asked for its cluster first, and then for the task of this process.
+        """
+        return cls(
+            cluster=resolver.cluster_spec(),
+            task_type=resolver.task_type,
+            task_index=resolver.task_id,
+            rpc_layer=resolver.rpc_layer,
+        )
 
     @property
     def task(self) -> Task:
