@@ -98,6 +98,7 @@ def compiled(
     def step(*args: Any) -> Any:  # the name that profiles and the compilation cache show
         return function(*args)
 
+    cpu.keep_memory()
     lowered = jax.jit(step, donate_argnums=donates).lower(*args)
     text = lowered.as_text()
     options = cpu.compiler_options(text)

@@ -1,0 +1,50 @@
+"""Memory that one step gives back is kept for the next one.
+
+XLA allocates what a step computes on the way, often tens of megabytes in one piece, and frees it when the
+step is done. glibc hands pieces that large back to the system at once, which must clear every page of them
+before the next step may write to it.
+"""
+
+import ctypes
+import functools
+import logging
+import os
+
+import jax
+
+from muster.cpu._lowerings import lowerings_wanted
+
+_log = logging.getLogger(__name__)
+
+# By their numbers in glibc's malloc.h; in bytes.
+_SETTINGS = {
+    -3: 64 * 2**20,  # M_MMAP_THRESHOLD: pieces up to here; for all but the main thread there is no more
+    -2: 64 * 2**20,  # M_TOP_PAD: or a piece that is alone in its 64 MiB would still go back
+    -1: 256 * 2**20,  # M_TRIM_THRESHOLD: what may be free at the end of the main thread's memory
+}
+
+
+def keep_memory() -> None:
+    """Have the process keep memory that it has freed, in pieces of less than 64 MiB.
+
+    Does so once, and for good. Does nothing where the default platform is not the CPU, after
+    ``use_cpu_lowerings(False)``, without glibc, and where the environment has settings for malloc.
+    """
+    if jax.default_backend() == "cpu" and lowerings_wanted() and not _set_by_user():
+        _keep()
+
+
+@functools.cache
+def _keep() -> None:
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return
+    refused = [number for number, size in _SETTINGS.items() if not mallopt(number, size)]
+    if refused:
+        _log.debug("malloc refused its settings %s", refused)
+
+
+def _set_by_user() -> bool:
+    return "glibc.malloc." in os.environ.get("GLIBC_TUNABLES", "") or any(
+        name.startswith("MALLOC_") and name.endswith("_") for name in os.environ
+    )

@@ -1,0 +1,61 @@
+"""Temporaries of a step stay with the process, unless the user has settings of their own."""
+
+import ctypes
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(ctypes.CDLL(None), "gnu_get_libc_version"), reason="only glibc has these settings"
+)
+
+# XLA keeps 56 MiB between the products, more than malloc adapts to. Prints the page faults of a step.
+PROGRAM = """
+import resource, statistics, sys
+import jax, jax.numpy as jnp
+import muster
+from muster.distribute._compiled import compiled
+
+if "off" in sys.argv:
+    muster.config.use_cpu_lowerings(False)
+
+def function(x):
+    return jnp.sum((x @ x.T) @ x)
+
+x = jnp.ones((3840, 4))
+step = compiled(function, (x,), (), {})
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    jax.block_until_ready(step(x))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+print(statistics.median(faults() for _ in range(15)))  # a thread's first step has to get its memory
+"""
+TEMPORARY_PAGES = 3840 * 3840 * 4 / os.sysconf("SC_PAGE_SIZE")
+
+
+def faults_per_step(*args: str, **settings: str) -> float:
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
+    command = [sys.executable, "-c", PROGRAM, *args]
+    env |= {"JAX_PLATFORMS": "cpu", **settings}
+    ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    return float(ended.stdout)
+
+
+def test_pages_of_temporaries_are_used_again():
+    assert faults_per_step() < 0.1 * TEMPORARY_PAGES
+
+
+@pytest.mark.parametrize(
+    ("args", "settings"),
+    [
+        (("off",), {}),
+        ((), {"MALLOC_TRIM_THRESHOLD_": "1000000"}),
+        ((), {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=1000000"}),
+    ],
+)
+def test_settings_of_the_user_stay(args, settings):
+    assert faults_per_step(*args, **settings) > 0.9 * TEMPORARY_PAGES
