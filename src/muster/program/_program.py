@@ -11,6 +11,7 @@ from jax.extend import core as jex
 from muster import cpu
 from muster._errors import GradientError, TraceError, VariableMismatchError
 from muster.program._gradients import needed_equations, resolve, run_equations
+from muster.program._loops import with_wide_products
 from muster.program._replicas import Replicas
 from muster.program._row_updates import with_row_updates
 from muster.program._variables import VariableScope, VariableSpec
@@ -105,7 +106,9 @@ class Program(Generic[Static]):
 
         closed, shapes = jax.make_jaxpr(replay, return_shape=True)(state, *args)
         leaves = jax.tree.leaves((state, args))
-        flat = with_row_updates(jax.make_jaxpr(resolve(closed))(*leaves))(*leaves)
+        for rewritten in (resolve, with_wide_products):
+            closed = jax.make_jaxpr(rewritten(closed))(*leaves)
+        flat = with_row_updates(closed)(*leaves)
         result: tuple[State, Outputs] = jax.tree.unflatten(jax.tree.structure(shapes), flat)
         return result
 

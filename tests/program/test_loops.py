@@ -1,0 +1,170 @@
+"""Loops compute the same with their products taken out, and the products are out."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from muster._keras import keras
+from muster.program._jaxprs import contains
+from muster.program._loops import with_wide_products
+
+ROUNDS, BATCH, UNITS = 5, 3, 4
+RNG = np.random.default_rng(0)
+W, U = RNG.standard_normal((2, UNITS, UNITS)).astype(np.float32)
+XS = RNG.standard_normal((ROUNDS, BATCH, UNITS)).astype(np.float32)
+H = np.ones((BATCH, UNITS), np.float32)
+
+
+def recurrent(w, u, xs, h, **options):
+    def a_round(h, x):
+        h = jnp.tanh(x @ w + h @ u)
+        return h, h
+
+    return lax.scan(a_round, h, xs, **options)
+
+
+def gradients(w, u, xs, h, **options):
+    def loss(*args):
+        last, every = recurrent(*args, **options)
+        return jnp.sum(last) + jnp.sum(jnp.sin(every))
+
+    return jax.grad(loss, argnums=(0, 1, 2, 3))(w, u, xs, h)
+
+
+def reversed_gradients(*args):
+    return gradients(*args, reverse=True)
+
+
+def unrolled_gradients(*args):
+    return gradients(*args, unroll=2)
+
+
+def in_a_jit(*args):
+    return jax.jit(gradients)(*args)
+
+
+def output_products(w, u, xs, h):
+    """A product that only what is stacked needs, a part of which stacks need once more."""
+
+    def a_round(h, x):
+        h = jnp.tanh(x + h)
+        out = h @ w
+        return h, (out, -out * 2, h @ u + x)
+
+    return lax.scan(a_round, h, xs)
+
+
+def sums(w, u, xs, h):
+    """Products, their transposes, and what is no product, summed; one sum is read in each round."""
+
+    def a_round(carry, x):
+        h, total, turned, bias, read = carry
+        h = jnp.tanh(h @ u + x)
+        product = h.T @ x
+        carry = (h, total + product, (x.T @ h).T + turned, bias + jnp.sum(x, 0), read + product)
+        return carry, (jnp.sum(read), h, jnp.sin(h), jnp.cos(h))
+
+    return lax.scan(a_round, (h, w, w, w[0], w), xs)
+
+
+def batched_sums(w, u, xs, h):
+    def a_round(carry, x):
+        h, total = carry
+        h = jnp.sin(h + x)
+        return (h, total + jnp.einsum("bi,bj->bij", h, x)), h
+
+    return lax.scan(a_round, (h, jnp.zeros((BATCH, UNITS, UNITS))), xs)
+
+
+def stacks_of_stacks(w, u, xs, h):
+    def a_round(h, x):
+        h = jnp.tanh(h @ u + x)
+        return h, (h, 1 - h, h * (1 - h) * x, h)
+
+    return lax.scan(a_round, h, xs)
+
+
+def counted(w, u, xs, h):
+    """No inputs, an integer carry, and a carry and a stack that are numbers."""
+
+    def a_round(carry, _):
+        i, h, _ = carry
+        return (i + 1, jnp.tanh(h @ w) + i, 2.0), (h @ u, 3.0)
+
+    return lax.scan(a_round, (0, h, 1.0), None, length=ROUNDS)
+
+
+def out_and_in(f):
+    """Flat results of a function as it is, and with wide products; and what the latter computes."""
+    args = (W, U, XS, H)
+    closed = jax.make_jaxpr(f)(*args)
+    wide = jax.make_jaxpr(with_wide_products(closed))(*args)
+    return jax.tree.leaves(jax.jit(f)(*args)), jax.jit(jax.extend.core.jaxpr_as_fun(wide))(*args), wide.jaxpr
+
+
+def products_in_loops(jaxpr):
+    """The number of products in the bodies of loops."""
+    bodies = [eqn.params["jaxpr"].jaxpr for eqn in jaxpr.eqns if eqn.primitive is lax.scan_p]
+    return sum(eqn.primitive is lax.dot_general_p for body in bodies for eqn in body.eqns)
+
+
+@pytest.mark.parametrize(
+    ("function", "left"),
+    [
+        (recurrent, 1),
+        (gradients, 2),
+        (reversed_gradients, 2),
+        (unrolled_gradients, 2),
+        (in_a_jit, 2),
+        (output_products, 0),
+        (sums, 2),
+        (batched_sums, 0),
+        (stacks_of_stacks, 1),
+        (counted, 2),
+    ],
+)
+def test_results_stay_and_products_leave_the_loop(function, left):
+    expected, got, jaxpr = out_and_in(function)
+    for one, other in zip(expected, got, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+        assert one.dtype == other.dtype
+    assert products_in_loops(jaxpr) == left
+
+
+def test_the_loop_stacks_no_more_than_it_has_to():
+    *_, jaxpr = out_and_in(stacks_of_stacks)
+    (loop,) = [eqn for eqn in jaxpr.eqns if eqn.primitive is lax.scan_p]
+    assert len(loop.outvars) == 2  # the last h, and all of them
+
+
+def test_products_stay_where_their_results_are_much_larger():
+    wide = np.ones((UNITS, 100), np.float32)
+
+    def f(w, u, xs, h):
+        return lax.scan(lambda h, x: (jnp.sum(x @ wide * h[0, 0]) + h, None), h, xs)
+
+    *_, jaxpr = out_and_in(f)
+    assert products_in_loops(jaxpr) == 1
+
+
+@pytest.mark.parametrize("layer", [keras.layers.LSTM, keras.layers.GRU, keras.layers.SimpleRNN])
+@pytest.mark.parametrize("options", [{}, {"return_sequences": True, "go_backwards": True}])
+def test_recurrent_layers_of_keras(layer, options):
+    model = keras.Sequential([keras.Input((ROUNDS, UNITS)), layer(UNITS, **options)])
+    weights = [v.value for v in model.trainable_variables]
+    rest = [v.value for v in model.non_trainable_variables]
+
+    def loss(weights, x):
+        return jnp.sum(jnp.sin(model.stateless_call(weights, rest, x)[0]))
+
+    closed = jax.make_jaxpr(jax.grad(loss))(weights, XS.transpose(1, 0, 2))
+    args = [*weights, XS.transpose(1, 0, 2)]
+    wide = jax.make_jaxpr(with_wide_products(closed))(*args)
+    for one, other in zip(
+        jax.extend.core.jaxpr_as_fun(closed)(*args), with_wide_products(closed)(*args), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+    assert products_in_loops(wide.jaxpr) < products_in_loops(closed.jaxpr)
+    assert contains(wide.jaxpr, lax.scan_p)
