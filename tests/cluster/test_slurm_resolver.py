@@ -105,6 +105,7 @@ def test_the_environment_is_left_alone_until_the_cluster_is_asked_for(step: pyte
         # Slurm has shared them out.
         ({"CUDA_VISIBLE_DEVICES": "0"}, None, None, 1, None),
         ({"CUDA_VISIBLE_DEVICES": "0,1", "SLURM_STEP_GPUS": "0,1,2,3"}, None, None, 2, None),
+        ({"CUDA_VISIBLE_DEVICES": "0,1", "SLURM_STEP_GPUS": "0,1,2,3"}, 4, None, 2, None),
         ({"CUDA_VISIBLE_DEVICES": "0,1", "SLURM_STEP_GPUS": "0,1,2,3"}, 4, 2, 2, None),
         ({"CUDA_VISIBLE_DEVICES": "0,1", "SLURM_STEP_GPUS": "2,3"}, None, None, 1, "1"),
     ],
