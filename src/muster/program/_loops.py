@@ -110,27 +110,30 @@ class _Sum:
 
     def over_rounds(self, start: Array, rounds: Mapping[Any, Array]) -> Array:
         """The carry after the last round, from values of all rounds, stacked."""
-        layouts = self.layouts
+        total, layouts = self._total(rounds)
+        given = layouts[0].invars if layouts else [v for v in self.addition.invars if v is not self.carry]
+        result = self.addition.outvars
+        (total,) = function_of([*layouts, self.addition], [*given, self.carry], result)(total, start)
+        return total
+
+    def _total(self, rounds: Mapping[Any, Array]) -> tuple[Array, tuple[Any, ...]]:
+        """The sum over all rounds, and the layouts that are still to come."""
         if self.product is None:
-            total = jnp.sum(rounds[self.summed], axis=0)
+            return jnp.sum(rounds[self.summed], axis=0), self.layouts
+        left, right = (rounds[v] for v in self.product.invars)
+        contracted, batched = self.product.params["dimension_numbers"]
+        layouts = self.layouts
+        if layouts and layouts[0].params.get("permutation") == (1, 0):
+            # The other product, which need not be transposed.
+            left, right, contracted, layouts = right, left, contracted[::-1], layouts[1:]
+        if contracted == ((0,), (0,)) and batched == ((), ()):
+            # One axis to sum over, for which XLA need not transpose what it multiplies.
+            left, right = (array.reshape(-1, *array.shape[2:]) for array in (left, right))
         else:
-            left, right = (rounds[v] for v in self.product.invars)
-            contracted, batched = self.product.params["dimension_numbers"]
             contracted = tuple((0, *(axis + 1 for axis in axes)) for axes in contracted)
             batched = tuple(tuple(axis + 1 for axis in axes) for axes in batched)
-            if layouts and layouts[0].params.get("permutation") == (
-                1,
-                0,
-            ):  # the other product, which needs none
-                left, right, contracted, layouts = right, left, contracted[::-1], layouts[1:]
-            params = self.product.params | {"dimension_numbers": (contracted, batched)}
-            total = lax.dot_general_p.bind(left, right, **params)
-        given = (
-            layouts[0].invars[0] if layouts else next(v for v in self.addition.invars if v is not self.carry)
-        )
-        result = self.addition.outvars
-        (total,) = function_of([*layouts, self.addition], [given, self.carry], result)(total, start)
-        return total
+        params = self.product.params | {"dimension_numbers": (contracted, batched)}
+        return lax.dot_general_p.bind(left, right, **params), layouts
 
 
 class _Loop:
@@ -300,7 +303,7 @@ class _Loop:
             layouts.insert(0, makers[summed])
             summed = makers[summed].invars[0]
         product = makers.get(summed)
-        if product is not None and not (
+        if product and not (
             product.primitive is lax.dot_general_p
             and self._uses[summed] == 1
             and self._varying.issuperset(product.invars)
