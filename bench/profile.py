@@ -1,0 +1,86 @@
+"""Where muster's training step spends its time: milliseconds of each of XLA's operations.
+
+``python -m bench.profile lstm``. A loop contains its operations, and those that run at the same time are each
+counted in full, so that they do not add up to the step.
+"""
+
+import argparse
+import collections
+import gzip
+import importlib
+import json
+import tempfile
+from pathlib import Path
+
+import jax
+from bench.peers import CASES
+
+import muster
+from muster._keras import keras
+from muster.data import Dataset
+from muster.estimator import Estimator, EstimatorSpec, SessionRunHook
+
+WARM_UP, STEPS = 20, 20
+
+
+class Trace(SessionRunHook):
+    """Traces the steps after the warm-up."""
+
+    def __init__(self, folder):
+        self.folder, self.left = folder, WARM_UP + STEPS
+
+    def before_run(self, run_context):
+        if self.left == STEPS:
+            run_context.session.run("loss")  # all steps so far are done
+            options = jax.profiler.ProfileOptions()
+            options.host_tracer_level, options.python_tracer_level = 3, 0
+            jax.profiler.start_trace(self.folder, profiler_options=options)
+        self.left -= 1
+
+    def end(self, session):
+        session.run("loss")
+        jax.profiler.stop_trace()
+
+
+def operations(name):
+    """Return operation -> (milliseconds, calls), both of a step."""
+    case = importlib.import_module(f"bench.cases.{name}")
+
+    def model_fn(features, labels, mode):
+        logits = case.keras_model(keras)(features, training=True)
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)(labels, logits)
+        optimizer = keras.optimizers.SGD(case.LEARNING_RATE)
+        train_op = muster.minimize(optimizer, loss, muster.get_or_create_global_step())
+        return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    def input_fn():
+        return (
+            Dataset.from_tensor_slices(case.data(5)).batch(case.BATCH, drop_remainder=True).cache().repeat()
+        )
+
+    with tempfile.TemporaryDirectory() as folder:
+        estimator = Estimator(model_fn, f"{folder}/model")
+        estimator.train(input_fn, hooks=[Trace(folder)], steps=WARM_UP + STEPS)
+        (path,) = Path(folder).glob("**/*.trace.json.gz")
+        events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    found = collections.defaultdict(list)
+    for event in events:
+        if event.get("ph") == "X" and "hlo_op" in event.get("args", {}):
+            found[event["name"]].append(event["dur"])
+    return {name: (sum(each) / 1e3 / STEPS, len(each) / STEPS) for name, each in found.items()}
+
+
+def main():
+    """Print the operations that take longest."""
+    parser = argparse.ArgumentParser(prog="python -m bench.profile", description=__doc__)
+    parser.add_argument("case", choices=CASES)
+    parser.add_argument("--shown", type=int, default=25, help="how many (default: %(default)s)")
+    args = parser.parse_args()
+    print("| operation | ms a step | calls |\n|---|---|---|")
+    ranked = sorted(operations(args.case).items(), key=lambda item: -item[1][0])
+    for name, (spent, calls) in ranked[: args.shown]:
+        print(f"| `{name}` | {spent:.2f} | {calls:.0f} |")
+
+
+if __name__ == "__main__":
+    main()
