@@ -7,10 +7,15 @@ from muster.distribute._compilation_cache import use_compilation_cache as use_co
 from muster.distribute._compiled import Several as Several
 from muster.distribute._default import get_strategy as get_strategy
 from muster.distribute._default import has_strategy as has_strategy
+from muster.distribute._function import Function as Function
+from muster.distribute._function import function as function
 from muster.distribute._input_context import InputContext as InputContext
 from muster.distribute._mirrored import MirroredStrategy as MirroredStrategy
 from muster.distribute._multi_worker_mirrored import (
     MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
 )
 from muster.distribute._one_device import OneDeviceStrategy as OneDeviceStrategy
+from muster.distribute._replica_context import ReduceOp as ReduceOp
+from muster.distribute._replica_context import ReplicaContext as ReplicaContext
 from muster.distribute._strategy import Strategy as Strategy
+from muster.distribute._values import PerReplica as PerReplica

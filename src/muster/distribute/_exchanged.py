@@ -1,5 +1,6 @@
 """A worker's step on one CPU device: compiled in parts, between which the workers' values are added."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -15,19 +16,26 @@ from muster.program import Part, Program, Replicas, meet, parts_of
 Array = Any
 
 
+def program_run(program: Program[Any], state: State, batch: Any, replicas: Replicas) -> tuple[State, Any]:
+    """Run a program on a worker's batch; a ``Whole`` one counts once."""
+    if isinstance(batch, Whole):
+        return program.step(state, batch.batch, replicas=dataclasses.replace(replicas, active=1))
+    return program.step(state, batch, replicas=replicas)
+
+
 class ExchangedStep:
-    """Makes the step of a program for workers with one CPU device each; their values meet over the link.
+    """Makes the step of a program or function for workers with one CPU device each; their values meet over the link.
 
     On CPUs that is faster than XLA's own collectives, and a worker that is gone is an error, not an abort.
 
     Args:
-        program: what to run.
+        run: what to run: ``(state, batch, replicas) -> (state, outputs)``, on this worker's part.
         link: connects the workers.
         bytes_per_pack: gradients are added in packs of about this size; 0 for a single one.
     """
 
-    def __init__(self, program: Program[Any], link: Link, bytes_per_pack: int) -> None:
-        self._program = program
+    def __init__(self, run: Callable[..., tuple[State, Any]], link: Link, bytes_per_pack: int) -> None:
+        self._run = run
         self._link = link
         self._rank = jnp.uint32(link.rank)
         self._bytes_per_pack = bytes_per_pack
@@ -36,15 +44,10 @@ class ExchangedStep:
         count = len(self._link.tasks)
 
         def local_step(state: State, batch: Any, rank: Array) -> tuple[State, dict[str, Any]]:
-            whole = isinstance(batch, Whole)
             replicas = Replicas(
-                index=rank,
-                add=meet,
-                count=count,
-                active=1 if whole else count,
-                bytes_per_pack=self._bytes_per_pack,
+                index=rank, add=meet, count=count, active=count, bytes_per_pack=self._bytes_per_pack
             )
-            return self._program.step(state, batch.batch if whole else batch, replicas=replicas)
+            return self._run(state, batch, replicas)
 
         parts, structure = parts_of(local_step, state, batch, self._rank, donated=len(state))
         return self._in_turn(parts, structure, executables)

@@ -9,10 +9,11 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from muster.distribute._compiled import CompiledStep, Executables, Step
+from muster.distribute._compiled import CompiledStep, Executables, Step, StepMaker
+from muster.distribute._function import Traced
 from muster.distribute._input_context import InputContext
 from muster.distribute._one_device import device_of
-from muster.distribute._replicated import AXIS, ReplicatedStep
+from muster.distribute._replicated import AXIS, ReplicatedFunction, ReplicatedStep
 from muster.distribute._shared_batches import Signals, batches_for_replicas
 from muster.distribute._strategy import Strategy
 from muster.program import Program, functions_run_eagerly
@@ -57,9 +58,15 @@ class MirroredStrategy(Strategy):
                 f"run_functions_eagerly(True) debugs one replica; {self} has "
                 f"{self.num_replicas_in_sync}. Leave the strategy out to debug."
             )
+        return self._on_mesh(ReplicatedStep(program, self._mesh), executables)
+
+    def compile_function(self, traced: Traced, executables: Executables) -> Step:
+        return self._on_mesh(ReplicatedFunction(traced, self._mesh), executables)
+
+    def _on_mesh(self, make: StepMaker, executables: Executables) -> Step:
         # Several CPU devices in one process deadlock when Python runs ahead.
         run_ahead = self._mesh.size == 1 or self._mesh.devices.flat[0].platform != "cpu"
-        return CompiledStep(ReplicatedStep(program, self._mesh), executables, run_ahead=run_ahead)
+        return CompiledStep(make, executables, run_ahead=run_ahead)
 
 
 def local_devices(names: Sequence[str | jax.Device] | None = None) -> list[jax.Device]:

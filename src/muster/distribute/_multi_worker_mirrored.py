@@ -2,11 +2,12 @@
 
 import atexit
 import contextlib
+import functools
 import logging
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -26,14 +27,15 @@ from muster.cluster import (
 )
 from muster.distribute._communication import CommunicationOptions
 from muster.distribute._compiled import CompiledStep, Executables, Step, StepMaker
-from muster.distribute._exchanged import ExchangedStep
+from muster.distribute._exchanged import ExchangedStep, program_run
+from muster.distribute._function import Traced, run_traced
 from muster.distribute._input_context import InputContext
 from muster.distribute._link import Link
 from muster.distribute._mirrored import local_devices
-from muster.distribute._replicated import AXIS, ReplicatedStep
+from muster.distribute._replicated import AXIS, ReplicatedFunction, ReplicatedStep
 from muster.distribute._shared_batches import SharedBatches, Signals, batches_for_replicas
 from muster.distribute._strategy import MEET_SECS, State, Strategy
-from muster.program import Program, functions_run_eagerly
+from muster.program import Program, VariableSpec, functions_run_eagerly
 
 _log = logging.getLogger(__name__)
 
@@ -125,14 +127,29 @@ class MultiWorkerMirroredStrategy(Strategy):
                 f"run_functions_eagerly(True) debugs one replica; {self} has {self.num_replicas_in_sync}. "
                 "Leave the strategy out to debug."
             )
-        if self._link is not None:
-            self._link.require_equal("variables", [str(variable) for variable in program.variables])
-        local = self._mesh.local_devices
-        run_ahead = len(local) == 1 or local[0].platform != "cpu"
+        self._require_same(program.variables)
         pack = self._options.bytes_per_pack
-        make: StepMaker = ReplicatedStep(program, self._mesh, pack)
         if self._exchanges and self._link is not None:
-            make = ExchangedStep(program, self._link, pack)
+            run = functools.partial(program_run, program)
+            return CompiledStep(ExchangedStep(run, self._link, pack), executables)
+        return self._on_mesh(ReplicatedStep(program, self._mesh, pack), executables)
+
+    def compile_function(self, traced: Traced, executables: Executables) -> Step:
+        self._require_same(traced.program.variables)
+        pack = self._options.bytes_per_pack
+        if self._exchanges and self._link is not None:
+            run = functools.partial(run_traced, traced)
+            return CompiledStep(ExchangedStep(run, self._link, pack), executables)
+        return self._on_mesh(ReplicatedFunction(traced, self._mesh, pack), executables)
+
+    def _require_same(self, variables: Sequence[VariableSpec]) -> None:
+        if self._link is not None:
+            self._link.require_equal("variables", [str(variable) for variable in variables])
+
+    def _on_mesh(self, make: StepMaker, executables: Executables) -> Step:
+        local = self._mesh.local_devices
+        # Several CPU devices in one process deadlock when Python runs ahead.
+        run_ahead = len(local) == 1 or local[0].platform != "cpu"
         return CompiledStep(make, executables, run_ahead=run_ahead)
 
     @contextlib.contextmanager

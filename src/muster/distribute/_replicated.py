@@ -5,10 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from muster.distribute._compiled import Executables, Several, State, Step, compiled, in_turn
+from muster.distribute._function import Traced, run_traced
 from muster.distribute._shared_batches import Whole
 from muster.program import Program, Replicas
 
@@ -76,3 +78,59 @@ class ReplicatedStep:
             return jax.tree.map(jax.make_array_from_process_local_data, shardings, batch)
 
         return step, place
+
+
+class ReplicatedFunction:
+    """Makes the step of a function for a mesh of replicas: its code runs on all of them.
+
+    Args:
+        traced: what to run.
+        mesh: the devices along one axis, ``AXIS``, over all processes.
+        bytes_per_pack: values are added in packs of about this size; 0 for a single one.
+    """
+
+    def __init__(self, traced: Traced, mesh: Mesh, bytes_per_pack: int = 0) -> None:
+        self._traced = traced
+        self._mesh = mesh
+        self._bytes_per_pack = bytes_per_pack
+
+    def __call__(self, state: State, arrays: list[Array], executables: Executables) -> Step:
+        traced = self._traced
+        specs = [P(AXIS) if own else P() for own in traced.takes]
+
+        def on_replica(state: State, arrays: list[Array]) -> tuple[State, list[Array]]:
+            replicas = replicas_of_mesh(self._mesh.size, self._bytes_per_pack)
+            return run_traced(traced, state, arrays, replicas)
+
+        step = jax.shard_map(
+            on_replica,
+            mesh=self._mesh,
+            in_specs=(P(), specs),
+            out_specs=(P(), [P(AXIS) if own else P() for own in traced.gives]),
+            check_vma=False,
+        )
+        shardings = [NamedSharding(self._mesh, spec) for spec in specs]
+
+        def place(arrays: list[Array]) -> list[Array]:
+            return [on_devices(array, each) for array, each in zip(arrays, shardings, strict=True)]
+
+        run = compiled(step, (state, place(arrays)), (0,), executables)
+        return lambda state, arrays: run(state, place(arrays))
+
+
+def replicas_of_mesh(count: int, bytes_per_pack: int) -> Replicas:
+    """The replicas, as code inside of ``shard_map`` sees them."""
+    return Replicas(
+        index=jax.lax.axis_index(AXIS),
+        add=functools.partial(jax.lax.psum, axis_name=AXIS),
+        count=count,
+        active=count,
+        bytes_per_pack=bytes_per_pack,
+    )
+
+
+def on_devices(array: Array, sharding: NamedSharding) -> Array:
+    """This process' part of an array where a step wants it; one that is there stays."""
+    if isinstance(array, jax.Array) and array.sharding == sharding:
+        return array
+    return jax.make_array_from_process_local_data(sharding, np.asarray(array))

@@ -3,17 +3,30 @@
 import contextlib
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from muster.cluster import TaskState
 from muster.distribute._compiled import CompiledStep, Executables, Step, compiled, in_turn
+from muster.distribute._function import Function, Traced, alone
 from muster.distribute._input_context import InputContext
+from muster.distribute._replica_context import (
+    CROSS_REPLICA,
+    ReduceOp,
+    ReplicaContext,
+    current_context,
+    entered,
+    gathered,
+    reduced,
+    traced_scope,
+)
 from muster.distribute._shared_batches import Signals
-from muster.program import Program, functions_run_eagerly
+from muster.distribute._values import PerReplica, is_array, is_leaf, map_values
+from muster.program import ByIdentity, Program, Replicas, current_scope, functions_run_eagerly, owning
 
 Array = Any
 State = dict[str, Array]
@@ -31,6 +44,11 @@ class Strategy(ABC):
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``Strategy``; there is no ``extended`` here.
     """
+
+    @functools.cached_property
+    def _seen(self) -> ByIdentity[bool]:
+        """The variables that were placed."""
+        return ByIdentity()
 
     @property
     @abstractmethod
@@ -62,7 +80,8 @@ class Strategy(ABC):
             )
         token = _SCOPE.set(self)
         try:
-            yield self
+            with owning(self), entered(CROSS_REPLICA):
+                yield self
         finally:
             _SCOPE.reset(token)
 
@@ -133,6 +152,171 @@ class Strategy(ABC):
         """
         yield
 
+    def run(
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        options: Any = None,
+    ) -> Any:
+        """Call a function on each replica.
+
+        Args:
+            fn: the function; it is traced, as the code of a ``muster.function`` is.
+            args: a list or tuple; of values that each replica has its own of, it gets its own.
+            kwargs: likewise.
+            options: accepted for TensorFlow's programs.
+
+        Returns:
+            What it returns, arrays as ``PerReplica`` where there are several replicas.
+
+        Raises:
+            RuntimeError: This is inside of ``run`` already.
+            TypeError: ``args`` is no list or tuple.
+
+        Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.run``.
+        """
+        if not isinstance(args, list | tuple):
+            raise TypeError(f"positional args must be a list or tuple, got {type(args)}: {args!r}.")
+        return self._on_replicas(fn, tuple(args), dict(kwargs or {}))
+
+    def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | None = None) -> Any:
+        """Reduce values over the replicas, and along one of their axes if one is given.
+
+        Args:
+            reduce_op: ``SUM`` or ``MEAN``.
+            value: ``PerReplica`` values, or plain ones, in a nested structure.
+            axis: along which to reduce each replica's value as well; the mean is by the count of elements.
+
+        Returns:
+            Arrays in the same structure, equal everywhere.
+
+        Raises:
+            RuntimeError: This is inside of ``run``: see ``ReplicaContext.all_reduce``.
+            ValueError: The sum is asked of a value that replicas do not have their own of.
+
+        Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.reduce``.
+        """
+        self._require_cross_replica()
+        op = ReduceOp.of(reduce_op)
+        if axis is not None and not isinstance(axis, int):
+            raise TypeError(f"`axis` must be None or an integer, got {axis!r}.")
+        if current_scope() is None:
+            return _REDUCE(self, op, value, axis)
+        return map_values(lambda leaf: self._reduced(op, leaf, axis), value)
+
+    def gather(self, value: Any, axis: int) -> Any:
+        """The values of all replicas, one after the other along an axis.
+
+        Args:
+            value: ``PerReplica`` values of rank one at least, or plain ones, in a nested structure.
+            axis: along which to concatenate them.
+
+        Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.gather``.
+        """
+        self._require_cross_replica()
+        if current_scope() is None:
+            return _GATHER(self, value, axis)
+        return map_values(lambda leaf: self._gathered(leaf, axis), value)
+
+    def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
+        """The values of this process' replicas.
+
+        Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.experimental_local_results``.
+        """
+        if not isinstance(value, PerReplica):
+            return (value,)
+        if current_scope() is None:
+            return value.values
+        return self._local_values(value)
+
+    @property
+    def local_replicas(self) -> int:
+        """How many of the replicas this process has."""
+        return self.num_replicas_in_sync // self.input_context.num_input_pipelines
+
+    def compile_function(self, traced: Traced, executables: Executables) -> Step:
+        """Make a traced function run on this strategy's devices.
+
+        Args:
+            traced: what to run.
+            executables: as for ``compile``.
+
+        Returns:
+            ``(state, arrays) -> (state, results)``, which donates the state.
+        """
+        make = functools.partial(alone, traced.program)
+        return CompiledStep(make, executables)
+
+    def placed(self, variables: Sequence[tuple[Any, Any]], state: State) -> State:
+        """Values of variables where they live under this strategy; those that it has not seen are placed anew.
+
+        Args:
+            variables: what is known of each, and the variable.
+            state: path -> value of each.
+        """
+        fresh = [(spec.path, variable) for spec, variable in variables if variable not in self._seen]
+        if fresh:
+            state = state | self.place({path: state[path] for path, _ in fresh})
+            for _, variable in fresh:
+                self._seen[variable] = True
+        sharding = self.sharding
+        if sharding is None:
+            return state
+        moved = {path: value for path, value in state.items() if value.sharding != sharding}
+        return state | jax.device_put(moved, sharding) if moved else state
+
+    def _on_replicas(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self._require_cross_replica()
+        if current_scope() is None:
+            return _run_of(self, fn)(args, kwargs)
+        leaves = jax.tree.leaves((args, kwargs), is_leaf=is_leaf)
+        whole = any(isinstance(leaf, PerReplica) and leaf.whole for leaf in leaves)
+        args, kwargs = map_values(lambda v: v.data if isinstance(v, PerReplica) else v, (args, kwargs))
+        replicas = self._replicas(whole)
+        with self.scope(), entered(ReplicaContext(self, replicas)):
+            if replicas is None:
+                return fn(*args, **kwargs)
+            with traced_scope().replica_view(replicas):
+                result = fn(*args, **kwargs)
+        return map_values(lambda v: PerReplica(jnp.asarray(v), whole) if is_array(v) else v, result)
+
+    def _replicas(self, whole: bool) -> Replicas | None:
+        """The replicas in the function that is being traced; None if there is but one."""
+        count = self.num_replicas_in_sync
+        return traced_scope().replicas_of(self, count, active=1 if whole else count)
+
+    def _reduced(self, op: ReduceOp, value: Any, axis: int | None) -> Any:
+        if isinstance(value, PerReplica):
+            return reduced(self._replicas(value.whole), op, value.data, axis)
+        self._replicas(whole=False)
+        several = self.num_replicas_in_sync > 1
+        if several and op is ReduceOp.SUM and not _is_zero(value):
+            raise ValueError(
+                f"A non-DistributedValues value {value} cannot be reduced with the given reduce op {op}: it is "
+                "the same on all replicas. Give a value that comes from strategy.run, or reduce it by MEAN."
+            )
+        return reduced(None, op, traced_scope().read(value), axis)
+
+    def _gathered(self, value: Any, axis: int) -> Any:
+        if isinstance(value, PerReplica):
+            return gathered(self._replicas(value.whole), value.data, axis)
+        self._replicas(whole=False)
+        return gathered(None, traced_scope().read(value), axis)
+
+    def _local_values(self, value: PerReplica) -> tuple[Any, ...]:
+        replicas = self._replicas(whole=False)
+        if replicas is None:
+            return (value.data,)
+        first = replicas.index // self.local_replicas * self.local_replicas
+        return tuple(jax.lax.dynamic_slice_in_dim(replicas.gather(value.data), first, self.local_replicas))
+
+    def _require_cross_replica(self) -> None:
+        if isinstance(current_context(), ReplicaContext):
+            raise RuntimeError(
+                "Method requires being in cross-replica context, use get_replica_context().merge_call()"
+            )
+
     @property
     def reporter(self) -> Callable[..., None] | None:
         """Tells the other tasks and the launcher how this one is: takes fields of ``cluster.Progress``."""
@@ -149,6 +333,20 @@ class Strategy(ABC):
 
     def __str__(self) -> str:
         return type(self).__name__
+
+
+def _is_zero(value: Any) -> bool:
+    return isinstance(value, int | float) and value == 0
+
+
+@functools.lru_cache(maxsize=256)
+def _run_of(strategy: Strategy, fn: Callable[..., Any]) -> Function:
+    """``run`` outside of a function: as quick, from its second call on, as long as ``fn`` is the same object."""
+    return Function(lambda args, kwargs: strategy.run(fn, args, kwargs))
+
+
+_REDUCE = Function(lambda strategy, op, value, axis: strategy.reduce(op, value, axis))
+_GATHER = Function(lambda strategy, value, axis: strategy.gather(value, axis))
 
 
 def current_strategy() -> Strategy | None:

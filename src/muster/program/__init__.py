@@ -1,7 +1,10 @@
 """Tracing: user code, with the Keras variables that it creates, becomes a pure step over state."""
 
+from muster.program._by_identity import ByIdentity as ByIdentity
 from muster.program._eager import functions_run_eagerly as functions_run_eagerly
 from muster.program._eager import run_functions_eagerly as run_functions_eagerly
+from muster.program._function_program import FunctionProgram as FunctionProgram
+from muster.program._function_program import FunctionScope as FunctionScope
 from muster.program._gradients import gradients as gradients
 from muster.program._meeting import Part as Part
 from muster.program._meeting import meet as meet
@@ -26,3 +29,5 @@ from muster.program._replicas import Replicas as Replicas
 from muster.program._replicas import packs as packs
 from muster.program._tape import GradientTape as GradientTape
 from muster.program._variables import VariableSpec as VariableSpec
+from muster.program._variables import current_scope as current_scope
+from muster.program._variables import owning as owning

@@ -8,6 +8,9 @@ elsewhere, and nothing to save and restore the counters.
 
 The seeds of initializers and seed generators that were given none: Keras draws them from Python's
 process-wide random numbers, which belong to the user and to all threads, and offers nothing else.
+
+A variable's value: a step's results are given to its variables, hundreds of them, at every call. Keras' own
+``assign`` converts and checks each, which takes longer than a small step.
 """
 
 import collections
@@ -15,6 +18,7 @@ import contextlib
 import random
 from collections.abc import Iterator
 from contextvars import ContextVar
+from typing import Any
 
 from keras.src.backend.common import global_state
 from keras.src.random import seed_generator
@@ -45,6 +49,16 @@ def seeds_from(generator: random.Random | None) -> Iterator[None]:
         yield
     finally:
         _SEEDS.reset(token)
+
+
+def value_of(variable: Any) -> Any:
+    """The array that a variable has outside of any scope."""
+    return variable._value
+
+
+def set_value(variable: Any, value: Any) -> None:
+    """Give a variable an array of its shape and dtype."""
+    variable._value = value
 
 
 class _Seeds:

@@ -1,13 +1,13 @@
 """Training inside a step: gradients applied by a Keras optimizer."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from muster._errors import GradientError
 from muster._keras import keras
 from muster.program._gradients import gradients
-from muster.program._variables import VariableScope, active_scope
+from muster.program._variables import VariableScope, active_scope, current_scope, wrap_in_scopes
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,9 @@ def minimize(
     if replicas is not None:
         *grads, total = replicas.sum([*grads, scope.read(loss) * share])  # the loss travels with them
         scope.note_reduced(loss, total)
-    return _apply(scope, optimizer, grads, variables, global_step)
+    with scope.in_sync():
+        optimizer.apply(grads, variables)
+    return _applied(scope, optimizer, global_step)
 
 
 def apply_gradients(
@@ -141,22 +143,14 @@ def apply_gradients(
     scope = active_scope("apply_gradients")
     _require_optimizer(optimizer)
     pairs = list(grads_and_vars)
-    grads, variables = [g for g, _ in pairs], [v for _, v in pairs]
-    if scope.replicas is not None:
-        grads = scope.replicas.sum(grads)
-    return _apply(scope, optimizer, grads, variables, global_step)
+    optimizer.apply([g for g, _ in pairs], [v for _, v in pairs])
+    return _applied(scope, optimizer, global_step)
 
 
-def _apply(
-    scope: VariableScope, optimizer: Any, grads: list[Any], variables: list[Any], global_step: Any
-) -> TrainOp:
-    """Let an optimizer take a step on gradients that are the same on all replicas."""
-    with scope.in_sync():
-        if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
-            _apply_scaled(scope, optimizer, grads, variables)
-        else:
-            optimizer.apply(grads, variables)
-        if global_step is not None:
+def _applied(scope: VariableScope, optimizer: Any, global_step: Any) -> TrainOp:
+    """Count a step that an optimizer has taken on all replicas."""
+    if global_step is not None:
+        with scope.in_sync():
             scope.increment(global_step)
     return TrainOp(optimizer.name)
 
@@ -182,3 +176,26 @@ def _require_optimizer(optimizer: Any) -> None:
             "The optimizer must be a keras.optimizers.Optimizer, got "
             f"{type(optimizer).__name__}: {optimizer!r}."
         )
+
+
+def _in_steps(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``Optimizer.apply`` as it is inside of a step: replicas call it together, on the sums of their gradients."""
+
+    def apply(self: Any, grads: Any, trainable_variables: Any = None) -> Any:
+        scope = current_scope()
+        if scope is None:
+            return original(self, grads, trainable_variables)
+        if scope.replicas is not None and not scope.is_in_sync:
+            given = [i for i, grad in enumerate(grads) if grad is not None]
+            sums = dict(zip(given, scope.replicas.sum([grads[i] for i in given]), strict=True))
+            grads = [sums.get(i) for i in range(len(grads))]
+        with scope.in_sync():
+            if isinstance(self, keras.optimizers.LossScaleOptimizer) and trainable_variables is not None:
+                return _apply_scaled(scope, self, list(grads), list(trainable_variables))
+            return original(self, grads, trainable_variables)
+
+    return apply
+
+
+wrap_in_scopes(keras.optimizers.Optimizer, "apply", _in_steps)
+wrap_in_scopes(keras.optimizers.LossScaleOptimizer, "apply", _in_steps)

@@ -63,7 +63,7 @@ class Program(Generic[Static]):
         def record(*args: Any) -> list[Array]:
             returned, self.static = scope.run(function, *args)
             named = {name: value for name, value in scope.outputs.items() if value is not None}
-            self.outputs = jax.tree.map(_shape_of, {**named, **returned})
+            self.outputs = jax.tree.map(shape_of, {**named, **returned})
             return [value for value in scope.initial if isinstance(value, jax.core.Tracer)]
 
         closed = jax.make_jaxpr(record)(*args)
@@ -104,13 +104,7 @@ class Program(Generic[Static]):
             scope = VariableScope(state, replicas=replicas)
             return scope.run(self._finished_run, scope, state, *args)  # type: ignore[no-any-return]
 
-        closed, shapes = jax.make_jaxpr(replay, return_shape=True)(state, *args)
-        leaves = jax.tree.leaves((state, args))
-        for rewritten in (resolve, with_wide_products):
-            closed = jax.make_jaxpr(rewritten(closed))(*leaves)
-        flat = with_row_updates(closed)(*leaves)
-        result: tuple[State, Outputs] = jax.tree.unflatten(jax.tree.structure(shapes), flat)
-        return result
+        return finished(replay, state, *args)
 
     def step_eagerly(self, state: State, *args: Any) -> tuple[State, Outputs]:
         """The same step, untraced, for debugging: ``print`` and breakpoints see numbers.
@@ -171,7 +165,18 @@ class Program(Generic[Static]):
         return after, {**named, **outputs}
 
 
-def _shape_of(value: Array) -> jax.ShapeDtypeStruct:
+def finished(replay: Callable[..., tuple[State, Any]], state: State, *args: Any) -> tuple[State, Any]:
+    """Trace a function of state, resolve what muster has marked in it, and compute it."""
+    closed, shapes = jax.make_jaxpr(replay, return_shape=True)(state, *args)
+    leaves = jax.tree.leaves((state, args))
+    for rewritten in (resolve, with_wide_products):
+        closed = jax.make_jaxpr(rewritten(closed))(*leaves)
+    flat = with_row_updates(closed)(*leaves)
+    result: tuple[State, Any] = jax.tree.unflatten(jax.tree.structure(shapes), flat)
+    return result
+
+
+def shape_of(value: Array) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(jnp.shape(value), jnp.result_type(value))
 
 

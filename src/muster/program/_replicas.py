@@ -67,6 +67,18 @@ class Replicas:
         """The means over the replicas that count; floating-point arrays, otherwise as ``sum``."""
         return [total / self.active for total in self.sum(arrays)]
 
+    def first(self, arrays: Sequence[Array]) -> list[Array]:
+        """The first replica's values, on all of them."""
+        return self.sum([jnp.where(self.index == 0, array, jnp.zeros_like(array)) for array in arrays])
+
+    def gather(self, array: Array) -> Array:
+        """The values of all replicas, one after the other along a new first axis; of one that counts, its own."""
+        if self.active < self.count:
+            return self.sum([array])[0][None]
+        wide = array.astype(jnp.int32) if array.dtype == jnp.bool_ else array
+        placed = jnp.zeros((self.count, *array.shape), wide.dtype).at[self.index].set(wide)
+        return self.sum([placed])[0].astype(array.dtype)
+
     def own_seed(self, seed: Array) -> Array:
         """A seed generator's state, uint32[2], turned into this replica's own."""
         return seed.at[0].add(self._seed_offset(seed))

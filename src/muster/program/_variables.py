@@ -10,6 +10,7 @@ Keras initialises variables again that are created while it infers shapes; there
 
 import contextlib
 import enum
+import functools
 import random
 import threading
 from collections import Counter
@@ -24,6 +25,7 @@ import numpy as np
 
 from muster._errors import OutsideVariableError, TraceError, VariableMismatchError
 from muster._keras import keras
+from muster.program._by_identity import ByIdentity
 from muster.program._initial_values import initial_value, own_array
 from muster.program._keras_internals import fresh_names, seeds_from
 from muster.program._replicas import Replicas
@@ -70,6 +72,16 @@ class VariableSpec:
 
 
 _ACTIVE: ContextVar["VariableScope | None"] = ContextVar("muster_variable_scope", default=None)
+# What the variables that this thread creates belong to: of which kind they are, and to whom.
+_KIND: ContextVar[VariableKind] = ContextVar("muster_variable_kind", default=VariableKind.OTHER)
+# Whether what this thread assigns adds to what was there.
+_ADDING: ContextVar[bool] = ContextVar("muster_adding", default=False)
+_OWNER: ContextVar[Any] = ContextVar("muster_variable_owner", default=None)
+
+
+def current_scope() -> "VariableScope | None":
+    """The scope of the step that is being traced in this thread, if one is."""
+    return _ACTIVE.get()
 
 
 def active_scope(caller: str) -> "VariableScope":
@@ -125,7 +137,6 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         self._seed = seed
         self._variables: list[Any] = []  # holds the variables, so that their ids stay theirs
         self._paths: set[str] = set()
-        self._kind = VariableKind.OTHER
         self._before: dict[int, Array] = {}
         self._in_sync = False
         self._reduced: list[tuple[Array, Array]] = []
@@ -135,12 +146,13 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         # Without a seed, keras.utils.set_random_seed decides on initial values; on given state, none counts.
         recording = self._state is None
         seeds = None if recording and self._seed is None else random.Random(self._seed or 0)
-        token = _ACTIVE.set(self)
-        try:
-            with _watched_creation(), fresh_names(), seeds_from(seeds), self:
-                return function(*args)
-        finally:
-            _ACTIVE.reset(token)
+        with fresh_names(), seeds_from(seeds), entered(self):
+            return function(*args)
+
+    @property
+    def pairs(self) -> list[tuple[VariableSpec, Any]]:
+        """What is known of each variable so far, and the variable."""
+        return list(zip(self.specs, self._variables, strict=True))
 
     @property
     def variables(self) -> list[Any]:
@@ -242,22 +254,8 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
             variable: the variable, without a value.
             initializer: a callable (shape, dtype) -> array, or an array.
         """
-        path, count = variable.path, 0
-        while path in self._paths:
-            count += 1
-            path = f"{variable.path}_{count}"
-        self._paths.add(path)
-        spec = VariableSpec(
-            path=path,
-            shape=tuple(variable.shape),
-            dtype=str(jax.dtypes.canonicalize_dtype(keras.backend.standardize_dtype(variable.dtype))),
-            trainable=bool(variable.trainable),
-            kind=VariableKind.SEED if variable.name == "seed_generator_state" else self._kind,
-            aggregation=variable.aggregation,
-        )
-        self._places[id(variable)] = len(self.specs)
-        self.specs.append(spec)
-        self._variables.append(variable)
+        spec = self.spec_of(variable, _KIND.get())
+        self.register(spec, variable)
         if self._state is None:
             value = self._initial_value(spec, initializer)
             self.initial.append(value)
@@ -267,6 +265,29 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
                 value = self.replicas.own_seed(value)
                 self._before[id(variable)] = value
         self.state_mapping[id(variable)] = value
+
+    def spec_of(self, variable: Any, kind: VariableKind, dtype: Any = None) -> VariableSpec:
+        """What is known of a variable, under a path that no other one in this scope has."""
+        dtype = keras.backend.standardize_dtype(variable.dtype) if dtype is None else dtype
+        path, count = variable.path, 0
+        while path in self._paths:
+            count += 1
+            path = f"{variable.path}_{count}"
+        return VariableSpec(
+            path=path,
+            shape=tuple(variable.shape),
+            dtype=str(jax.dtypes.canonicalize_dtype(dtype)),
+            trainable=bool(variable.trainable),
+            kind=VariableKind.SEED if variable.name == "seed_generator_state" else kind,
+            aggregation=variable.aggregation,
+        )
+
+    def register(self, spec: VariableSpec, variable: Any) -> None:
+        """Take in a variable, whose value is bound elsewhere."""
+        self._paths.add(spec.path)
+        self._places[id(variable)] = len(self.specs)
+        self.specs.append(spec)
+        self._variables.append(variable)
 
     def _initial_value(self, spec: VariableSpec, initializer: Any) -> Array:
         known = self._known.get(spec.path) if self._known_local or not spec.local else None
@@ -287,14 +308,10 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
             )
         return value
 
-    @contextlib.contextmanager
-    def creating(self, kind: VariableKind) -> Iterator[None]:
-        """Mark what is created meanwhile."""
-        before, self._kind = self._kind, kind
-        try:
-            yield
-        finally:
-            self._kind = before
+    @property
+    def is_in_sync(self) -> bool:
+        """Whether updates that are made now are the same on all replicas."""
+        return self._in_sync
 
     @contextlib.contextmanager
     def in_sync(self) -> Iterator[None]:
@@ -316,7 +333,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         """
         if self.replicas is None:
             return
-        means, sums = [], []
+        means, sums, firsts = [], [], []
         for spec, variable in zip(self.specs, self._variables, strict=True):
             key = id(variable)
             if key not in self._before or (kinds and spec.kind not in kinds):
@@ -328,7 +345,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
                 case VariableSpec(kind=VariableKind.METRIC) | VariableSpec(aggregation="sum"):
                     sums.append(key)
                 case VariableSpec(aggregation="only_first_replica"):
-                    del self._before[key]
+                    firsts.append(key)
                 case VariableSpec(kind=VariableKind.WEIGHT) | VariableSpec(aggregation="mean"):
                     means.append(key)
                 case _:
@@ -340,47 +357,92 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         averaged = self.replicas.mean([self.state_mapping[k] for k in means])
         self.state_mapping.update({k: self._before[k] + a for k, a in zip(sums, added, strict=True)})
         self.state_mapping.update(zip(means, averaged, strict=True))
-        for key in (*sums, *means):
+        self.state_mapping.update(
+            zip(firsts, self.replicas.first([self.state_mapping[k] for k in firsts]), strict=True)
+        )
+        for key in (*sums, *means, *firsts):
             del self._before[key]
 
 
-_watch_lock = threading.Lock()
-_watchers = 0
-_originals: tuple[Any, Any, Any, Any] | None = None
+@dataclass(frozen=True)
+class Origin:
+    """Where a variable comes from.
+
+    Attributes:
+        kind: what it belongs to.
+        owner: in whose ``owning`` it was created; None if in nobody's.
+    """
+
+    kind: VariableKind = VariableKind.OTHER
+    owner: Any = None
+
+
+_ORIGINS: ByIdentity[Origin] = ByIdentity()
+
+
+def origin_of(variable: Any) -> Origin:
+    """Where a variable comes from, if it was created inside of a scope or of ``owning``."""
+    return _ORIGINS.get(variable, Origin())
+
+
+def _note_origin(variable: Any) -> None:
+    _ORIGINS[variable] = Origin(_KIND.get(), _OWNER.get())
 
 
 @contextlib.contextmanager
-def _watched_creation() -> Iterator[None]:
-    """While any scope is active, creation of Keras variables passes through it.
+def owning(owner: Any) -> Iterator[None]:
+    """Note an owner of the variables that are created meanwhile in this thread."""
+    token = _OWNER.set(owner)
+    try:
+        with watched_creation():
+            yield
+    finally:
+        _OWNER.reset(token)
 
-    ``keras.Variable.__init__`` and ``assign``, ``keras.Layer.add_weight`` and
-    ``keras.metrics.Metric.add_variable`` are wrapped for that time; in threads that trace nothing they do
-    what they always do.
-    """
+
+@contextlib.contextmanager
+def entered(scope: VariableScope) -> Iterator[None]:
+    """Let a scope be the active one of this thread."""
+    token = _ACTIVE.set(scope)
+    try:
+        with watched_creation(), scope:
+            yield
+    finally:
+        _ACTIVE.reset(token)
+
+
+_Wrapper = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+# What is wrapped while any scope is active: of which class, and with what.
+_WRAPPED: list[tuple[type, str, _Wrapper]] = []
+_watch_lock = threading.Lock()
+_watchers = 0
+_originals: list[Callable[..., Any]] = []
+
+
+def wrap_in_scopes(owner: type, name: str, wrapper: _Wrapper) -> None:
+    """Have a method wrapped while any scope is active; in threads that trace nothing it does what it always does."""
+    _WRAPPED.append((owner, name, wrapper))
+
+
+@contextlib.contextmanager
+def watched_creation() -> Iterator[None]:
+    """While any scope is active, what Keras does to variables passes through it."""
     global _watchers, _originals
     with _watch_lock:
         if _watchers == 0:
-            _originals = (
-                keras.Variable.__init__,
-                keras.Layer.add_weight,
-                keras.metrics.Metric.add_variable,
-                keras.Variable.assign,
-            )
-            keras.Variable.__init__ = _variable_init(_originals[0])
-            keras.Layer.add_weight = _creating(VariableKind.WEIGHT, _originals[1])
-            keras.metrics.Metric.add_variable = _creating(VariableKind.METRIC, _originals[2])
-            keras.Variable.assign = _checked_assign(_originals[3])
+            _originals = [getattr(owner, name) for owner, name, _ in _WRAPPED]
+            for (owner, name, wrapper), original in zip(_WRAPPED, _originals, strict=True):
+                setattr(owner, name, wrapper(original))
         _watchers += 1
     try:
         yield
     finally:
         with _watch_lock:
             _watchers -= 1
-            if _watchers == 0 and _originals is not None:
-                keras.Variable.__init__ = _originals[0]
-                keras.Layer.add_weight = _originals[1]
-                keras.metrics.Metric.add_variable = _originals[2]
-                keras.Variable.assign = _originals[3]
+            if _watchers == 0:
+                for (owner, name, _), original in zip(_WRAPPED, _originals, strict=True):
+                    setattr(owner, name, original)
 
 
 def _variable_init(original: Callable[..., None]) -> Callable[..., None]:
@@ -388,6 +450,7 @@ def _variable_init(original: Callable[..., None]) -> Callable[..., None]:
         self: Any, initializer: Any, shape: Any = None, dtype: Any = None, *args: Any, **kw: Any
     ) -> None:
         scope = _ACTIVE.get()
+        _note_origin(self)
         if scope is None:
             return original(self, initializer, shape, dtype, *args, **kw)
         if isinstance(initializer, str):
@@ -429,12 +492,36 @@ def _checked_assign(original: Callable[..., Any]) -> Callable[..., Any]:
     return assign
 
 
-def _creating(kind: VariableKind, original: Callable[..., Any]) -> Callable[..., Any]:
-    def add(self: Any, *args: Any, **kwargs: Any) -> Any:
-        scope = _ACTIVE.get()
-        if scope is None:
-            return original(self, *args, **kwargs)
-        with scope.creating(kind):
-            return original(self, *args, **kwargs)
+def _adding(original: Callable[..., Any]) -> Callable[..., Any]:
+    def add(self: Any, value: Any) -> Any:
+        token = _ADDING.set(True)
+        try:
+            return original(self, value)
+        finally:
+            _ADDING.reset(token)
 
     return add
+
+
+def is_adding() -> bool:
+    """Whether the value that is being assigned was made by adding to the one before."""
+    return _ADDING.get()
+
+
+def _creating(kind: VariableKind, original: Callable[..., Any]) -> Callable[..., Any]:
+    def add(self: Any, *args: Any, **kwargs: Any) -> Any:
+        token = _KIND.set(kind)
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            _KIND.reset(token)
+
+    return add
+
+
+wrap_in_scopes(keras.Variable, "__init__", _variable_init)
+wrap_in_scopes(keras.Variable, "assign", _checked_assign)
+wrap_in_scopes(keras.Variable, "assign_add", _adding)
+wrap_in_scopes(keras.Variable, "assign_sub", _adding)
+wrap_in_scopes(keras.Layer, "add_weight", functools.partial(_creating, VariableKind.WEIGHT))
+wrap_in_scopes(keras.metrics.Metric, "add_variable", functools.partial(_creating, VariableKind.METRIC))

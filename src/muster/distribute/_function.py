@@ -1,0 +1,213 @@
+"""`function`: user code that is called again and again, compiled for each kind of arguments."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from muster._keras import keras
+from muster.distribute._compiled import CompiledStep, Executables, State, Step, compiled
+from muster.distribute._replica_context import current_context
+from muster.distribute._values import PerReplica, is_array, is_leaf
+from muster.program import FunctionProgram, Replicas, current_scope, functions_run_eagerly
+
+Array = Any
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A function, traced for one kind of arguments.
+
+    Attributes:
+        program: takes and returns flat lists of arrays, per replica.
+        takes: which of the arguments each replica has its own of; the others are the same everywhere.
+        gives: likewise of the results.
+    """
+
+    program: FunctionProgram[Any]
+    takes: tuple[bool, ...]
+    gives: tuple[bool, ...]
+
+
+def run_traced(traced: Traced, state: State, arrays: list[Array], replicas: Replicas) -> tuple[State, Any]:
+    """Run a function as one replica, on arguments and to results that have a first axis of one replica."""
+    given = [array[0] if own else array for array, own in zip(arrays, traced.takes, strict=True)]
+    state, results = traced.program.step(state, given, replicas=replicas)
+    return state, [a[None] if own else a for a, own in zip(results, traced.gives, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Results:
+    """What a function returned, without its arrays.
+
+    Attributes:
+        structure: of all values.
+        constants: the values that are no arrays; None stands for an array.
+        per_replica: of each array, whether replicas have their own, and whether only the first one counts.
+    """
+
+    structure: Any
+    constants: tuple[Any, ...]
+    per_replica: tuple[tuple[bool, bool], ...]
+
+
+_ARRAY = object()
+
+
+class Function:
+    """Calls a Python function as one compiled program.
+
+    It is traced when it is first called with arguments of some structure, shapes and types, and for each new
+    value of an argument that is no array. It may use Keras' variables, layers, metrics and optimizers that
+    exist, ``GradientTape``, and ``run``, ``reduce`` and ``gather`` of a strategy.
+
+    Args:
+        python_function: what to call.
+
+    Source: tensorflow/python/eager/polymorphic_function/polymorphic_function.py, ``Function``.
+    """
+
+    def __init__(self, python_function: Callable[..., Any]) -> None:
+        self.python_function = python_function
+        self._calls: dict[Any, _Call] = {}
+        functools.update_wrapper(self, python_function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it, or run its code if this is inside of a step already."""
+        if current_scope() is not None or functions_run_eagerly():
+            return self.python_function(*args, **kwargs)
+        leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=is_leaf)
+        kinds = tuple(map(_kind_of, leaves))
+        key = (structure, kinds, current_context())
+        call = self._calls.get(key)
+        if call is None:
+            call = self._calls[key] = _Call(self.python_function, leaves, structure)
+        return call(leaves)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """A method: the instance is one more argument."""
+        return self if instance is None else functools.partial(self, instance)
+
+
+def function(func: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Compile a function that is called again and again.
+
+    Args:
+        func: the function; None to decorate with options.
+        options: those of TensorFlow (``jit_compile``, ``reduce_retracing``, ``input_signature``, …) are
+            accepted; everything is compiled, once for each kind of arguments.
+
+    Source: ``tf.function``.
+    """
+    return Function if func is None else Function(func)
+
+
+class _Call:
+    """A function for arguments of one kind.
+
+    Args:
+        python_function: what to call.
+        leaves: the arguments of the first call.
+        structure: of the arguments.
+    """
+
+    def __init__(self, python_function: Callable[..., Any], leaves: list[Any], structure: Any) -> None:
+        self._leaves = [_ARRAY if _is_dynamic(leaf) else leaf for leaf in leaves]
+        self._per_replica = [
+            (isinstance(leaf, PerReplica), isinstance(leaf, PerReplica) and leaf.whole)
+            for leaf in leaves
+            if _is_dynamic(leaf)
+        ]
+
+        def body(arrays: list[Array]) -> tuple[list[Array], _Results]:
+            wrapped = iter(
+                [PerReplica(a, whole) if own else a for a, (own, whole) in zip(arrays, self._per_replica)]
+            )
+            args, kwargs = jax.tree.unflatten(
+                structure, [next(wrapped) if leaf is _ARRAY else leaf for leaf in self._leaves]
+            )
+            return _flattened(python_function(*args, **kwargs))
+
+        example = [_shape_per_replica(leaf) for leaf in leaves if _is_dynamic(leaf)]
+        program: FunctionProgram[_Results] = FunctionProgram(body, example)
+        self._program, self._results = program, program.static
+        self._strategy = program.strategy
+        traced = Traced(
+            program,
+            tuple(own for own, _ in self._per_replica),
+            tuple(own for own, _ in self._results.per_replica),
+        )
+        executables: Executables = {}
+        if self._strategy is None:
+            self._step: Step = CompiledStep(functools.partial(alone, program), executables)
+        else:
+            self._step = self._strategy.compile_function(traced, executables)
+
+    def __call__(self, leaves: list[Any]) -> Any:
+        arrays = [_data_of(leaf) for leaf in leaves if _is_dynamic(leaf)]
+        state: State = self._program.state()
+        if self._strategy is not None:
+            state = self._strategy.placed(self._program.used, state)
+        state, given = self._step(state, arrays)
+        self._program.take(state)
+        results = self._results
+        values = iter(
+            PerReplica(a, whole) if own else a for a, (own, whole) in zip(given, results.per_replica)
+        )
+        return jax.tree.unflatten(
+            results.structure, [next(values) if each is _ARRAY else each for each in results.constants]
+        )
+
+
+def alone(program: FunctionProgram[Any], state: State, arrays: Any, executables: Executables) -> Step:
+    """Make the step of a function on one device, or of one that no strategy has a part in."""
+    return compiled(program.step, (state, arrays), (0,), executables)
+
+
+def _flattened(returned: Any) -> tuple[list[Array], _Results]:
+    scope = current_scope()
+    leaves, structure = jax.tree.flatten(returned, is_leaf=is_leaf)
+    arrays, constants, per_replica = [], [], []
+    for leaf in leaves:
+        if isinstance(leaf, keras.Variable) and scope is not None:
+            leaf = scope.read(leaf)
+        if isinstance(leaf, bool | int | float | complex) or is_array(leaf):
+            leaf = jnp.asarray(leaf)
+        if _is_dynamic(leaf):
+            arrays.append(_data_of(leaf))
+            own = isinstance(leaf, PerReplica)
+            per_replica.append((own, own and leaf.whole))
+            leaf = _ARRAY
+        constants.append(leaf)
+    return arrays, _Results(structure, tuple(constants), tuple(per_replica))
+
+
+def _is_dynamic(leaf: Any) -> bool:
+    return isinstance(leaf, PerReplica) or is_array(leaf)
+
+
+def _data_of(leaf: Any) -> Array:
+    return leaf.data if isinstance(leaf, PerReplica) else leaf
+
+
+def _shape_per_replica(leaf: Any) -> jax.ShapeDtypeStruct:
+    array = _data_of(leaf)
+    shape = array.shape[1:] if isinstance(leaf, PerReplica) else array.shape
+    return jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(array.dtype))
+
+
+def _kind_of(leaf: Any) -> Any:
+    """What tells arguments apart for which a function is traced anew."""
+    if isinstance(leaf, PerReplica):
+        return PerReplica, leaf.data.shape, leaf.data.dtype, leaf.whole
+    if is_array(leaf):
+        return leaf.shape, leaf.dtype
+    try:
+        hash(leaf)
+    except TypeError:
+        return type(leaf), id(leaf)
+    return type(leaf), leaf

@@ -1,0 +1,195 @@
+"""The replica context: what code that runs once for each replica asks and tells."""
+
+import contextlib
+import enum
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+
+from muster._errors import TraceError
+from muster.distribute._values import PerReplica, map_values
+from muster.program import FunctionScope, Replicas, current_scope
+
+if TYPE_CHECKING:
+    from muster.distribute._strategy import Strategy
+
+Array = Any
+
+
+class ReduceOp(enum.Enum):
+    """How the values of replicas become one.
+
+    Source: tensorflow/python/distribute/reduce_util.py, ``ReduceOp``.
+    """
+
+    SUM = "SUM"
+    MEAN = "MEAN"
+
+    @classmethod
+    def of(cls, given: "ReduceOp | str") -> "ReduceOp":
+        """The member, or the member of that name in any case.
+
+        Raises:
+            ValueError: There is none.
+        """
+        if isinstance(given, cls):
+            return given
+        if isinstance(given, str) and given.upper() in cls.__members__:
+            return cls[given.upper()]
+        raise ValueError(f"A reduce op must be one of SUM and MEAN, got {given!r}.")
+
+
+class ReplicaContext:
+    """What one of several replicas knows of the others, in ``strategy.run``.
+
+    Source: tensorflow/python/distribute/distribute_lib.py, ``ReplicaContext``.
+    """
+
+    def __init__(self, strategy: "Strategy", replicas: Replicas | None) -> None:
+        self.strategy = strategy
+        self._replicas = replicas
+
+    @property
+    def replica_id_in_sync_group(self) -> Array:
+        """Which replica this is, from 0: int32, shape (); a number where there is but one."""
+        return 0 if self._replicas is None else self._replicas.index.astype(jnp.int32)
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """How many replicas there are, over all workers."""
+        return self.strategy.num_replicas_in_sync
+
+    def all_reduce(self, reduce_op: ReduceOp | str, value: Any, options: Any = None) -> Any:
+        """Add, or average, the values of all replicas; differentiable.
+
+        Args:
+            reduce_op: SUM or MEAN.
+            value: arrays in a nested structure, per replica.
+            options: accepted for TensorFlow's programs.
+
+        Returns:
+            The same structure, equal on all replicas.
+        """
+        op = ReduceOp.of(reduce_op)
+        leaves, structure = jax.tree.flatten(value)
+        arrays = [jnp.asarray(_read(leaf)) for leaf in leaves]
+        replicas = self._replicas
+        if replicas is not None:
+            arrays = replicas.sum(arrays)
+            if op is ReduceOp.MEAN:
+                arrays = [_divided(total, replicas.active) for total in arrays]
+        return jax.tree.unflatten(structure, arrays)
+
+    def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
+        """The values of all replicas, one after the other along an axis.
+
+        Args:
+            value: arrays of rank one at least in a nested structure, per replica.
+            axis: along which to concatenate.
+            options: accepted for TensorFlow's programs.
+        """
+        return jax.tree.map(lambda leaf: gathered(self._replicas, jnp.asarray(_read(leaf)), axis), value)
+
+    def merge_call(
+        self, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Call a function once for all replicas, in the cross-replica context.
+
+        Args:
+            merge_fn: called with the strategy and the arguments, as values of all replicas.
+            args: per replica.
+            kwargs: likewise.
+
+        Returns:
+            What it returns, as this replica has it.
+        """
+        replicas = self._replicas
+        if replicas is None:
+            with entered(CROSS_REPLICA):
+                return merge_fn(self.strategy, *args, **(kwargs or {}))
+        scope = current_scope()
+        wrapped = map_values(lambda v: _wrapped(v, replicas), (tuple(args), kwargs or {}))
+        with entered(CROSS_REPLICA), scope.cross_replica_view():
+            result = merge_fn(self.strategy, *wrapped[0], **wrapped[1])
+        return map_values(lambda v: v.data if isinstance(v, PerReplica) else v, result)
+
+
+CROSS_REPLICA: Any = object()
+_CONTEXT: ContextVar[Any] = ContextVar("muster_replica_context", default=None)
+
+
+@contextlib.contextmanager
+def entered(context: Any) -> Iterator[None]:
+    """Let code run in a replica context, or in the cross-replica one."""
+    token = _CONTEXT.set(context)
+    try:
+        yield
+    finally:
+        _CONTEXT.reset(token)
+
+
+def current_context() -> Any:
+    """The innermost context that was entered: a ReplicaContext, CROSS_REPLICA, or None."""
+    return _CONTEXT.get()
+
+
+def _read(value: Any) -> Any:
+    scope = current_scope()
+    return value if scope is None else scope.read(value)
+
+
+def _wrapped(value: Any, replicas: Replicas) -> Any:
+    return PerReplica(value, replicas.active < replicas.count) if isinstance(value, jax.Array) else value
+
+
+def _divided(total: Array, count: int) -> Array:
+    """A mean in the dtype of its values; of integers it is rounded towards zero, as TensorFlow's is."""
+    if jnp.issubdtype(total.dtype, jnp.inexact):
+        return total / count
+    return jnp.trunc(total / count).astype(total.dtype)
+
+
+def reduced(replicas: Replicas | None, op: ReduceOp, value: Array, axis: int | None) -> Array:
+    """A value reduced over the replicas, and along one of its axes if one is given."""
+    elements = 1
+    if axis is not None:
+        if not -value.ndim <= axis < value.ndim:
+            raise ValueError(
+                f"`axis` = {axis} is out of range for values of rank {value.ndim}: "
+                f"shape {tuple(value.shape)}."
+            )
+        elements = value.shape[axis]
+        value = jnp.sum(value, axis)
+    count = 1
+    if replicas is not None:
+        value, count = replicas.sum([value])[0], replicas.active
+    return _divided(value, elements * count) if op is ReduceOp.MEAN else value
+
+
+def gathered(replicas: Replicas | None, value: Array, axis: int) -> Array:
+    """The values of all replicas, one after the other along an axis."""
+    if value.ndim == 0:
+        raise ValueError("Values of rank 0 cannot be gathered along an axis: expand their dimensions.")
+    if not 0 <= axis < value.ndim:
+        raise ValueError(f"`axis` = {axis} is out of range for values of rank {value.ndim}.")
+    if replicas is None:
+        return value
+    return jnp.concatenate(list(replicas.gather(value)), axis)
+
+
+def traced_scope() -> FunctionScope:
+    """The scope of the function that is being traced.
+
+    Raises:
+        TraceError: It is a model_fn, whose replicas are the Estimator's to run.
+    """
+    scope = current_scope()
+    if not isinstance(scope, FunctionScope):
+        raise TraceError(
+            "run, reduce and gather of a strategy are for functions and custom loops. A model_fn is run on each "
+            "replica by the Estimator, with the strategy that its RunConfig names."
+        )
+    return scope
