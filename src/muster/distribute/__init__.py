@@ -6,7 +6,11 @@ from muster.distribute._compilation_cache import keep_compiled as keep_compiled
 from muster.distribute._compilation_cache import use_compilation_cache as use_compilation_cache
 from muster.distribute._compiled import Several as Several
 from muster.distribute._default import get_strategy as get_strategy
+from muster.distribute._default import get_replica_context as get_replica_context
 from muster.distribute._default import has_strategy as has_strategy
+from muster.distribute._default import in_cross_replica_context as in_cross_replica_context
+from muster.distribute._distributed_dataset import DistributedDataset as DistributedDataset
+from muster.distribute._distributed_dataset import DistributedIterator as DistributedIterator
 from muster.distribute._function import Function as Function
 from muster.distribute._function import function as function
 from muster.distribute._input_context import InputContext as InputContext
@@ -19,3 +23,4 @@ from muster.distribute._replica_context import ReduceOp as ReduceOp
 from muster.distribute._replica_context import ReplicaContext as ReplicaContext
 from muster.distribute._strategy import Strategy as Strategy
 from muster.distribute._values import PerReplica as PerReplica
+from muster.distribute._values import ValueContext as ValueContext

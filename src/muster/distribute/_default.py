@@ -6,6 +6,7 @@ from typing import Any
 import jax
 
 from muster.distribute._input_context import InputContext
+from muster.distribute._replica_context import CROSS_REPLICA, ReplicaContext, current_context
 from muster.distribute._strategy import Strategy, current_strategy
 
 
@@ -42,3 +43,19 @@ def has_strategy() -> bool:
     """Whether this is the scope of a strategy other than the default one."""
     current: Any = current_strategy()
     return current is not None and not isinstance(current, DefaultStrategy)
+
+
+def in_cross_replica_context() -> bool:
+    """Whether this is code for all replicas, as in a strategy's scope, rather than one replica's."""
+    return current_context() is CROSS_REPLICA
+
+
+def get_replica_context() -> ReplicaContext | None:
+    """The replica whose code this is; None in the cross-replica context.
+
+    Source: tensorflow/python/distribute/distribute_lib.py, ``get_replica_context``.
+    """
+    context = current_context()
+    if context is CROSS_REPLICA:
+        return None
+    return context if isinstance(context, ReplicaContext) else ReplicaContext(_default(), None)

@@ -156,11 +156,12 @@ class MultiWorkerMirroredStrategy(Strategy):
     def share_batches(
         self, batches: Iterator[Any], first: Any, signals: Signals | None = None
     ) -> Iterator[Iterator[Any]]:
-        batches = batches_for_replicas(batches, len(self._mesh.local_devices))
+        replicas = len(self._mesh.local_devices)
+        batches = batches_for_replicas(batches, replicas)
         if self._link is None:
             yield batches
             return
-        shared = SharedBatches(batches, first, self._link, signals)
+        shared = SharedBatches(batches, first, self._link, signals, replicas)
         try:
             yield shared
         except BaseException:

@@ -68,7 +68,8 @@ class SharedBatches:
     """Lets workers take their steps together until all of them have run out of batches.
 
     Before each step they tell each other how many rows they have, and whether they go on. Where all have as
-    many, each takes its own batch. Else, as at the end of the data, all of them take the rows of all.
+    many, which their replicas can share, each takes its own batch. Else, as at the end of the data, all of
+    them take the rows of all.
     Where one was interrupted, all of them are, after the same step.
 
     Args:
@@ -76,6 +77,7 @@ class SharedBatches:
         first: one of them, for its structure.
         link: connects the workers; each iterates over its own batches.
         signals: what interrupts this worker; None leaves that to others.
+        replicas: how many of them share the batch of a worker.
 
     Attributes:
         interrupted: whether the workers have agreed to end early.
@@ -84,8 +86,11 @@ class SharedBatches:
         MismatchError: on every worker, if their batches differ in structure, type or shape of a row.
     """
 
-    def __init__(self, batches: Iterator[Any], first: Any, link: Link, signals: Signals | None) -> None:
+    def __init__(
+        self, batches: Iterator[Any], first: Any, link: Link, signals: Signals | None, replicas: int = 1
+    ) -> None:
         self._batches = batches
+        self._replicas = replicas
         self._link = link
         link.require_equal("batches", _rows_of(first))
         leaves, self._structure = jax.tree.flatten(first)
@@ -121,7 +126,7 @@ class SharedBatches:
         if not any(counts) or min(counts) < 0:
             self._ended = True
             raise StopIteration
-        if all(count == rows for count in counts):
+        if all(count == rows for count in counts) and rows % self._replicas == 0:
             return batch
         return Whole(self._gather(leaves))
 

@@ -11,7 +11,13 @@ import jax
 import jax.numpy as jnp
 
 from muster.cluster import TaskState
+from muster.data import Dataset
 from muster.distribute._compiled import CompiledStep, Executables, Step, compiled, in_turn
+from muster.distribute._distributed_dataset import (
+    DistributedDataset,
+    steps_of_global_batches,
+    steps_of_replica_batches,
+)
 from muster.distribute._function import Function, Traced, alone
 from muster.distribute._input_context import InputContext
 from muster.distribute._replica_context import (
@@ -25,7 +31,14 @@ from muster.distribute._replica_context import (
     traced_scope,
 )
 from muster.distribute._shared_batches import Signals
-from muster.distribute._values import PerReplica, is_array, is_leaf, map_values
+from muster.distribute._values import (
+    PerReplica,
+    ValueContext,
+    is_array,
+    is_leaf,
+    map_values,
+    stacked,
+)
 from muster.program import ByIdentity, Program, Replicas, current_scope, functions_run_eagerly, owning
 
 Array = Any
@@ -229,6 +242,55 @@ class Strategy(ABC):
         if current_scope() is None:
             return value.values
         return self._local_values(value)
+
+    def experimental_distribute_dataset(self, dataset: Dataset, options: Any = None) -> DistributedDataset:
+        """Divide the batches of a dataset among the replicas.
+
+        Args:
+            dataset: of global batches; the same on all workers, which read the same batches of it.
+            options: accepted for TensorFlow's programs.
+
+        Raises:
+            ValueError: when it is iterated over: its elements are no batches.
+
+        Source: tensorflow/python/distribute/distribute_lib.py,
+            ``StrategyBase.experimental_distribute_dataset``.
+        """
+        if not isinstance(dataset, Dataset):
+            raise TypeError(f"A Dataset is to be distributed, got {type(dataset).__name__}: {dataset!r}.")
+        return DistributedDataset(functools.partial(steps_of_global_batches, self, dataset))
+
+    def distribute_datasets_from_function(
+        self, dataset_fn: Callable[[InputContext], Dataset], options: Any = None
+    ) -> DistributedDataset:
+        """Let each replica take batches of what a function returns for its worker.
+
+        Args:
+            dataset_fn: called with this worker's InputContext; returns a dataset of batches for one replica.
+            options: accepted for TensorFlow's programs.
+
+        Source: tensorflow/python/distribute/distribute_lib.py,
+            ``StrategyBase.distribute_datasets_from_function``.
+        """
+        dataset = dataset_fn(self.input_context)
+        if not isinstance(dataset, Dataset):
+            raise TypeError(f"The function must return a Dataset, got {type(dataset).__name__}: {dataset!r}.")
+        return DistributedDataset(functools.partial(steps_of_replica_batches, self, dataset))
+
+    def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
+        """Values that each replica has its own of.
+
+        Args:
+            value_fn: called with the ValueContext of each replica of this process; returns arrays or numbers
+                of the same shapes in a nested structure.
+
+        Source: tensorflow/python/distribute/distribute_lib.py,
+            ``StrategyBase.experimental_distribute_values_from_function``.
+        """
+        local, count = self.local_replicas, self.num_replicas_in_sync
+        first = self.input_context.input_pipeline_id * local
+        values = [value_fn(ValueContext(first + i, count)) for i in range(local)]
+        return values[0] if count == 1 else jax.tree.map(lambda *each: stacked(list(each)), *values)
 
     @property
     def local_replicas(self) -> int:

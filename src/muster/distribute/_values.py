@@ -74,3 +74,18 @@ def repeated(value: Any, replicas: int) -> PerReplica:
     """The same for each of this process' replicas, to be counted once."""
     array = np.asarray(value)
     return PerReplica(np.broadcast_to(array[None], (replicas, *array.shape)), whole=True)
+
+
+@dataclass(frozen=True)
+class ValueContext:
+    """For which replica a value is made.
+
+    Attributes:
+        replica_id_in_sync_group: its number, from 0.
+        num_replicas_in_sync: how many there are.
+
+    Source: tensorflow/python/distribute/distribute_lib.py, ``ValueContext``.
+    """
+
+    replica_id_in_sync_group: int = 0
+    num_replicas_in_sync: int = 1
