@@ -5,8 +5,8 @@ from muster.distribute._communication import CommunicationOptions as Communicati
 from muster.distribute._compilation_cache import keep_compiled as keep_compiled
 from muster.distribute._compilation_cache import use_compilation_cache as use_compilation_cache
 from muster.distribute._compiled import Several as Several
-from muster.distribute._default import get_strategy as get_strategy
 from muster.distribute._default import get_replica_context as get_replica_context
+from muster.distribute._default import get_strategy as get_strategy
 from muster.distribute._default import has_strategy as has_strategy
 from muster.distribute._default import in_cross_replica_context as in_cross_replica_context
 from muster.distribute._distributed_dataset import DistributedDataset as DistributedDataset

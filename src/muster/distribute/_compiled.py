@@ -13,7 +13,8 @@ from muster import cpu
 Array = Any
 State = dict[str, Array]
 Outputs = dict[str, Any]
-Step = Callable[[State, Any], tuple[State, Outputs]]
+Step = Callable[[State, Any], tuple[State, Any]]
+"""``(state, batch) -> (state, outputs)``."""
 
 Executables = dict[str, Callable[..., Any]]
 """Fingerprint of a lowered function and the compiler's options -> the compiled one. An owner of programs

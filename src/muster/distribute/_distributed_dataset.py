@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import operator
 import secrets
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -98,8 +99,8 @@ def steps_of_global_batches(strategy: "Strategy", dataset: Dataset) -> Iterator[
                 if not warned and rows > parts:
                     warned = True
                     _log.warning(
-                        "%d replicas cannot share a batch of %d rows equally: each computes all of it, and it "
-                        "counts once. Batches of %d or %d rows would be shared.",
+                        "%d replicas cannot share a batch of %d rows equally: each computes all of it, "
+                        "and it counts once. Batches of %d or %d rows would be shared.",
                         parts,
                         rows,
                         rows - rows % parts,
@@ -158,7 +159,8 @@ def _divided(batch: Any, size: int, places: range) -> Any:
 def _pieces(batch: Any, count: int) -> list[Any]:
     rows = _rows(batch)
     size = -(-rows // count)
-    return [jax.tree.map(lambda leaf: leaf[start : start + size], batch) for start in range(0, rows, size)]
+    slices = [slice(start, start + size) for start in range(0, rows, size)]
+    return [jax.tree.map(operator.itemgetter(each), batch) for each in slices]
 
 
 def _rows(batch: Any) -> int:

@@ -24,7 +24,7 @@ def program_run(program: Program[Any], state: State, batch: Any, replicas: Repli
 
 
 class ExchangedStep:
-    """Makes the step of a program or function for workers with one CPU device each; their values meet over the link.
+    """Makes the step of workers with one CPU device each; their values meet over the link.
 
     On CPUs that is faster than XLA's own collectives, and a worker that is gone is an error, not an abort.
 

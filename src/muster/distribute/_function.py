@@ -1,19 +1,18 @@
 """`function`: user code that is called again and again, compiled for each kind of arguments."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from muster._keras import keras
 from muster.distribute._compiled import CompiledStep, Executables, State, Step, compiled
 from muster.distribute._replica_context import current_context
 from muster.distribute._values import PerReplica, is_array, is_leaf
-from muster.program import FunctionProgram, Replicas, current_scope, functions_run_eagerly
+from muster.program import FunctionProgram, Replicas, current_scope
 
 Array = Any
 
@@ -78,7 +77,7 @@ class Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call it, or run its code if this is inside of a step already."""
-        if current_scope() is not None or functions_run_eagerly():
+        if current_scope() is not None:
             return self.python_function(*args, **kwargs)
         leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=is_leaf)
         kinds = tuple(map(_kind_of, leaves))
@@ -125,7 +124,10 @@ class _Call:
 
         def body(arrays: list[Array]) -> tuple[list[Array], _Results]:
             wrapped = iter(
-                [PerReplica(a, whole) if own else a for a, (own, whole) in zip(arrays, self._per_replica)]
+                [
+                    PerReplica(a, whole) if own else a
+                    for a, (own, whole) in zip(arrays, self._per_replica, strict=True)
+                ]
             )
             args, kwargs = jax.tree.unflatten(
                 structure, [next(wrapped) if leaf is _ARRAY else leaf for leaf in self._leaves]
@@ -155,12 +157,16 @@ class _Call:
         state, given = self._step(state, arrays)
         self._program.take(state)
         results = self._results
-        values = iter(
-            PerReplica(a, whole) if own else a for a, (own, whole) in zip(given, results.per_replica)
-        )
-        return jax.tree.unflatten(
-            results.structure, [next(values) if each is _ARRAY else each for each in results.constants]
-        )
+        return jax.tree.unflatten(results.structure, _filled(results.constants, given, results.per_replica))
+
+
+def _filled(
+    constants: Sequence[Any], arrays: Sequence[Array], per_replica: Sequence[tuple[bool, bool]]
+) -> list[Any]:
+    """Values with arrays in the places that were left for them."""
+    pairs = zip(arrays, per_replica, strict=True)
+    values = iter([PerReplica(array, whole) if own else array for array, (own, whole) in pairs])
+    return [next(values) if each is _ARRAY else each for each in constants]
 
 
 def alone(program: FunctionProgram[Any], state: State, arrays: Any, executables: Executables) -> Step:

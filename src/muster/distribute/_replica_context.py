@@ -110,7 +110,7 @@ class ReplicaContext:
         if replicas is None:
             with entered(CROSS_REPLICA):
                 return merge_fn(self.strategy, *args, **(kwargs or {}))
-        scope = current_scope()
+        scope = traced_scope()
         wrapped = map_values(lambda v: _wrapped(v, replicas), (tuple(args), kwargs or {}))
         with entered(CROSS_REPLICA), scope.cross_replica_view():
             result = merge_fn(self.strategy, *wrapped[0], **wrapped[1])
@@ -189,7 +189,7 @@ def traced_scope() -> FunctionScope:
     scope = current_scope()
     if not isinstance(scope, FunctionScope):
         raise TraceError(
-            "run, reduce and gather of a strategy are for functions and custom loops. A model_fn is run on each "
-            "replica by the Estimator, with the strategy that its RunConfig names."
+            "run, reduce and gather of a strategy are for functions and custom loops. A model_fn is run on "
+            "each replica by the Estimator, with the strategy that its RunConfig names."
         )
     return scope

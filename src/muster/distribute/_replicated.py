@@ -94,7 +94,7 @@ class ReplicatedFunction:
         self._mesh = mesh
         self._bytes_per_pack = bytes_per_pack
 
-    def __call__(self, state: State, arrays: list[Array], executables: Executables) -> Step:
+    def __call__(self, state: State, batch: Any, executables: Executables) -> Step:
         traced = self._traced
         specs = [P(AXIS) if own else P() for own in traced.takes]
 
@@ -114,7 +114,7 @@ class ReplicatedFunction:
         def place(arrays: list[Array]) -> list[Array]:
             return [on_devices(array, each) for array, each in zip(arrays, shardings, strict=True)]
 
-        run = compiled(step, (state, place(arrays)), (0,), executables)
+        run = compiled(step, (state, place(batch)), (0,), executables)
         return lambda state, arrays: run(state, place(arrays))
 
 

@@ -311,7 +311,7 @@ class Strategy(ABC):
         return CompiledStep(make, executables)
 
     def placed(self, variables: Sequence[tuple[Any, Any]], state: State) -> State:
-        """Values of variables where they live under this strategy; those that it has not seen are placed anew.
+        """Values of variables where they live under this strategy; of new ones, the chief's.
 
         Args:
             variables: what is known of each, and the variable.
@@ -355,8 +355,8 @@ class Strategy(ABC):
         several = self.num_replicas_in_sync > 1
         if several and op is ReduceOp.SUM and not _is_zero(value):
             raise ValueError(
-                f"A non-DistributedValues value {value} cannot be reduced with the given reduce op {op}: it is "
-                "the same on all replicas. Give a value that comes from strategy.run, or reduce it by MEAN."
+                f"A non-DistributedValues value {value} cannot be reduced with the given reduce op {op}: it "
+                "is the same on all replicas. Give a value that comes from strategy.run, or reduce it by MEAN."
             )
         return reduced(None, op, traced_scope().read(value), axis)
 
@@ -403,7 +403,7 @@ def _is_zero(value: Any) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _run_of(strategy: Strategy, fn: Callable[..., Any]) -> Function:
-    """``run`` outside of a function: as quick, from its second call on, as long as ``fn`` is the same object."""
+    """``run`` outside of a function: compiled once for each object ``fn``."""
     return Function(lambda args, kwargs: strategy.run(fn, args, kwargs))
 
 

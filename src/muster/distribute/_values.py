@@ -17,7 +17,8 @@ class PerReplica:
     """A value that each replica has its own of: of one shape and dtype everywhere.
 
     Attributes:
-        data: in a step, this replica's array; outside, those of this process' replicas along a new first axis.
+        data: in a step, this replica's array; outside, those of this process' replicas along a new first
+            axis.
         whole: whether every replica was given the same, so that only the first one counts.
 
     Source: tensorflow/python/distribute/values.py, ``PerReplica``.

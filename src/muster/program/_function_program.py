@@ -1,4 +1,4 @@
-"""A program over variables that live outside of it: a function that is called again and again, as a pure step."""
+"""A program over variables that live outside of it: a function as a pure step."""
 
 import contextlib
 import dataclasses
@@ -77,8 +77,8 @@ class FunctionScope(VariableScope):
         """
         if self.strategy not in (None, strategy):
             raise RuntimeError(
-                f"Mixing different tf.distribute.Strategy objects: {strategy} is used in a function that uses "
-                f"{self.strategy} as well."
+                f"Mixing different tf.distribute.Strategy objects: {strategy} is used in a function that "
+                f"uses {self.strategy} as well."
             )
         self.strategy = strategy
         if count == 1:
@@ -133,12 +133,12 @@ class FunctionScope(VariableScope):
         variable, value = update
         before = self.get_current_value(variable)
         self.state_mapping.setdefault(id(variable), before)
+        if self.replicas is not None and variable.trainable:
+            self._require_owner(variable)
         if self.replicas is not None and not self._in_sync:
-            if variable.trainable:
-                self._require_owner(variable)
             spec = self.specs[self._places[id(variable)]]
             if spec.kind is VariableKind.OTHER and variable.synchronization != "on_read":
-                value = self._agreed(spec, before, value)
+                value = self._agreed(self.replicas, spec, before, value)
                 with self.in_sync():
                     return super().add_update((variable, value))
         return super().add_update((variable, value))
@@ -149,15 +149,14 @@ class FunctionScope(VariableScope):
     def created(self, variable: Any, initializer: Any) -> None:
         if self._state is not None:
             raise TraceError(
-                f"The function creates the variable {variable.path!r} at every call. Create variables, layers "
-                "and models outside of it, or only at its first call."
+                f"The function creates the variable {variable.path!r} at every call. Create variables, "
+                "layers and models outside of it, or only at its first call."
             )
         super().created(variable, initializer)
         self.created_here.append((variable, self.initial[-1]))
 
-    def _agreed(self, spec: VariableSpec, before: Array, value: Array) -> Array:
+    def _agreed(self, replicas: Replicas, spec: VariableSpec, before: Array, value: Array) -> Array:
         """What a variable becomes to which each replica assigns a value of its own."""
-        replicas = self.replicas
         match spec.aggregation:
             case "mean":
                 return replicas.mean([value])[0]

@@ -179,7 +179,7 @@ def _require_optimizer(optimizer: Any) -> None:
 
 
 def _in_steps(original: Callable[..., Any]) -> Callable[..., Any]:
-    """``Optimizer.apply`` as it is inside of a step: replicas call it together, on the sums of their gradients."""
+    """``Optimizer.apply`` as it is inside of a step: on the sums of the gradients of all replicas."""
 
     def apply(self: Any, grads: Any, trainable_variables: Any = None) -> Any:
         scope = current_scope()

@@ -72,7 +72,7 @@ class Replicas:
         return self.sum([jnp.where(self.index == 0, array, jnp.zeros_like(array)) for array in arrays])
 
     def gather(self, array: Array) -> Array:
-        """The values of all replicas, one after the other along a new first axis; of one that counts, its own."""
+        """The values of all replicas that count, one after the other along a new first axis."""
         if self.active < self.count:
             return self.sum([array])[0][None]
         wide = array.astype(jnp.int32) if array.dtype == jnp.bool_ else array

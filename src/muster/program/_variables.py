@@ -421,7 +421,7 @@ _originals: list[Callable[..., Any]] = []
 
 
 def wrap_in_scopes(owner: type, name: str, wrapper: _Wrapper) -> None:
-    """Have a method wrapped while any scope is active; in threads that trace nothing it does what it always does."""
+    """Have a method wrapped while any scope is active; it has to do as ever in threads that trace nothing."""
     _WRAPPED.append((owner, name, wrapper))
 
 

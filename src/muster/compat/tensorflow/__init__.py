@@ -108,6 +108,7 @@ from muster.compat.tensorflow import saved_model as saved_model
 from muster.compat.tensorflow import summary as summary
 from muster.compat.tensorflow import train as train
 from muster.data import TensorSpec as TensorSpec
+from muster.distribute import function as function
 from muster.program import GradientTape as GradientTape
 from muster.program import gradients as gradients
 

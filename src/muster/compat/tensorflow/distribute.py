@@ -1,12 +1,18 @@
 """``tf.distribute``: the strategies, and the resolvers that say who is in the job."""
 
 from muster.compat import _cluster_resolver
+from muster.distribute import DistributedDataset as DistributedDataset
+from muster.distribute import DistributedIterator as DistributedIterator
 from muster.distribute import InputContext as InputContext
 from muster.distribute import MirroredStrategy as MirroredStrategy
 from muster.distribute import MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy
 from muster.distribute import OneDeviceStrategy as OneDeviceStrategy
+from muster.distribute import ReduceOp as ReduceOp
+from muster.distribute import ReplicaContext as ReplicaContext
 from muster.distribute import Strategy as Strategy
+from muster.distribute import get_replica_context as get_replica_context
 from muster.distribute import get_strategy as get_strategy
 from muster.distribute import has_strategy as has_strategy
+from muster.distribute import in_cross_replica_context as in_cross_replica_context
 
 cluster_resolver = _cluster_resolver

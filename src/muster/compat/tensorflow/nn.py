@@ -1,5 +1,7 @@
 """``tf.nn``."""
 
+from muster.compat._average_loss import compute_average_loss as compute_average_loss
+from muster.compat._average_loss import scale_regularization_loss as scale_regularization_loss
 from muster.compat._elementwise import sigmoid as sigmoid
 from muster.compat._elementwise import tanh as tanh
 from muster.compat._nn import elu as elu
