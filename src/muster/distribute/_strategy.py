@@ -355,8 +355,9 @@ class Strategy(ABC):
         several = self.num_replicas_in_sync > 1
         if several and op is ReduceOp.SUM and not _is_zero(value):
             raise ValueError(
-                f"A non-DistributedValues value {value} cannot be reduced with the given reduce op {op}: it "
-                "is the same on all replicas. Give a value that comes from strategy.run, or reduce it by MEAN."
+                f"A non-DistributedValues value {value} cannot be reduced with the given reduce op {op}: "
+                "it is the same on all replicas. Give a value that comes from strategy.run, or reduce it "
+                "by MEAN."
             )
         return reduced(None, op, traced_scope().read(value), axis)
 

@@ -30,4 +30,4 @@ from muster.program._replicas import packs as packs
 from muster.program._tape import GradientTape as GradientTape
 from muster.program._variables import VariableSpec as VariableSpec
 from muster.program._variables import current_scope as current_scope
-from muster.program._variables import owning as owning
+from muster.program._watching import owning as owning

@@ -14,14 +14,8 @@ from muster._errors import TraceError, VariableMismatchError
 from muster.program._keras_internals import set_value, value_of
 from muster.program._program import finished, shape_of
 from muster.program._replicas import Replicas
-from muster.program._variables import (
-    VariableKind,
-    VariableScope,
-    VariableSpec,
-    entered,
-    is_adding,
-    origin_of,
-)
+from muster.program._variables import VariableScope, VariableSpec, entered
+from muster.program._watching import VariableKind, is_adding, origin_of
 
 Array = Any
 State = dict[str, Array]

@@ -20,8 +20,10 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
-from keras.src.backend.common import global_state
-from keras.src.random import seed_generator
+from muster._keras import keras  # which chooses the backend
+
+global_state = keras.src.backend.common.global_state
+seed_generator = keras.src.random.seed_generator
 
 _COUNTERS = "object_name_uids"
 

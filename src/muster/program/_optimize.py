@@ -7,7 +7,8 @@ from typing import Any, Literal
 from muster._errors import GradientError
 from muster._keras import keras
 from muster.program._gradients import gradients
-from muster.program._variables import VariableScope, active_scope, current_scope, wrap_in_scopes
+from muster.program._variables import VariableScope, active_scope, current_scope
+from muster.program._watching import wrap_in_scopes
 
 
 @dataclass(frozen=True)

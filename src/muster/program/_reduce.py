@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from muster.program._variables import VariableKind, active_scope
+from muster.program._variables import active_scope
+from muster.program._watching import VariableKind
 
 Array = Any
 

@@ -9,10 +9,7 @@ Keras initialises variables again that are created while it infers shapes; there
 """
 
 import contextlib
-import enum
-import functools
 import random
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
@@ -25,21 +22,12 @@ import numpy as np
 
 from muster._errors import OutsideVariableError, TraceError, VariableMismatchError
 from muster._keras import keras
-from muster.program._by_identity import ByIdentity
 from muster.program._initial_values import initial_value, own_array
 from muster.program._keras_internals import fresh_names, seeds_from
 from muster.program._replicas import Replicas
+from muster.program._watching import VariableKind, kind_of_new, note_origin, watched_creation, wrap_in_scopes
 
 Array = Any  # a jax.Array, or a tracer of one
-
-
-class VariableKind(enum.Enum):
-    """What a variable belongs to."""
-
-    WEIGHT = "weight"  # a layer's
-    METRIC = "metric"
-    SEED = "seed"  # a seed generator's
-    OTHER = "other"  # an optimizer's, or the user's own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,11 +60,6 @@ class VariableSpec:
 
 
 _ACTIVE: ContextVar["VariableScope | None"] = ContextVar("muster_variable_scope", default=None)
-# What the variables that this thread creates belong to: of which kind they are, and to whom.
-_KIND: ContextVar[VariableKind] = ContextVar("muster_variable_kind", default=VariableKind.OTHER)
-# Whether what this thread assigns adds to what was there.
-_ADDING: ContextVar[bool] = ContextVar("muster_adding", default=False)
-_OWNER: ContextVar[Any] = ContextVar("muster_variable_owner", default=None)
 
 
 def current_scope() -> "VariableScope | None":
@@ -254,7 +237,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
             variable: the variable, without a value.
             initializer: a callable (shape, dtype) -> array, or an array.
         """
-        spec = self.spec_of(variable, _KIND.get())
+        spec = self.spec_of(variable, kind_of_new())
         self.register(spec, variable)
         if self._state is None:
             value = self._initial_value(spec, initializer)
@@ -364,42 +347,6 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
             del self._before[key]
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Where a variable comes from.
-
-    Attributes:
-        kind: what it belongs to.
-        owner: in whose ``owning`` it was created; None if in nobody's.
-    """
-
-    kind: VariableKind = VariableKind.OTHER
-    owner: Any = None
-
-
-_ORIGINS: ByIdentity[Origin] = ByIdentity()
-
-
-def origin_of(variable: Any) -> Origin:
-    """Where a variable comes from, if it was created inside of a scope or of ``owning``."""
-    return _ORIGINS.get(variable, Origin())
-
-
-def _note_origin(variable: Any) -> None:
-    _ORIGINS[variable] = Origin(_KIND.get(), _OWNER.get())
-
-
-@contextlib.contextmanager
-def owning(owner: Any) -> Iterator[None]:
-    """Note an owner of the variables that are created meanwhile in this thread."""
-    token = _OWNER.set(owner)
-    try:
-        with watched_creation():
-            yield
-    finally:
-        _OWNER.reset(token)
-
-
 @contextlib.contextmanager
 def entered(scope: VariableScope) -> Iterator[None]:
     """Let a scope be the active one of this thread."""
@@ -411,46 +358,12 @@ def entered(scope: VariableScope) -> Iterator[None]:
         _ACTIVE.reset(token)
 
 
-_Wrapper = Callable[[Callable[..., Any]], Callable[..., Any]]
-
-# What is wrapped while any scope is active: of which class, and with what.
-_WRAPPED: list[tuple[type, str, _Wrapper]] = []
-_watch_lock = threading.Lock()
-_watchers = 0
-_originals: list[Callable[..., Any]] = []
-
-
-def wrap_in_scopes(owner: type, name: str, wrapper: _Wrapper) -> None:
-    """Have a method wrapped while any scope is active; it has to do as ever in threads that trace nothing."""
-    _WRAPPED.append((owner, name, wrapper))
-
-
-@contextlib.contextmanager
-def watched_creation() -> Iterator[None]:
-    """While any scope is active, what Keras does to variables passes through it."""
-    global _watchers, _originals
-    with _watch_lock:
-        if _watchers == 0:
-            _originals = [getattr(owner, name) for owner, name, _ in _WRAPPED]
-            for (owner, name, wrapper), original in zip(_WRAPPED, _originals, strict=True):
-                setattr(owner, name, wrapper(original))
-        _watchers += 1
-    try:
-        yield
-    finally:
-        with _watch_lock:
-            _watchers -= 1
-            if _watchers == 0:
-                for (owner, name, _), original in zip(_WRAPPED, _originals, strict=True):
-                    setattr(owner, name, original)
-
-
 def _variable_init(original: Callable[..., None]) -> Callable[..., None]:
     def init(
         self: Any, initializer: Any, shape: Any = None, dtype: Any = None, *args: Any, **kw: Any
     ) -> None:
         scope = _ACTIVE.get()
-        _note_origin(self)
+        note_origin(self)
         if scope is None:
             return original(self, initializer, shape, dtype, *args, **kw)
         if isinstance(initializer, str):
@@ -492,36 +405,5 @@ def _checked_assign(original: Callable[..., Any]) -> Callable[..., Any]:
     return assign
 
 
-def _adding(original: Callable[..., Any]) -> Callable[..., Any]:
-    def add(self: Any, value: Any) -> Any:
-        token = _ADDING.set(True)
-        try:
-            return original(self, value)
-        finally:
-            _ADDING.reset(token)
-
-    return add
-
-
-def is_adding() -> bool:
-    """Whether the value that is being assigned was made by adding to the one before."""
-    return _ADDING.get()
-
-
-def _creating(kind: VariableKind, original: Callable[..., Any]) -> Callable[..., Any]:
-    def add(self: Any, *args: Any, **kwargs: Any) -> Any:
-        token = _KIND.set(kind)
-        try:
-            return original(self, *args, **kwargs)
-        finally:
-            _KIND.reset(token)
-
-    return add
-
-
 wrap_in_scopes(keras.Variable, "__init__", _variable_init)
 wrap_in_scopes(keras.Variable, "assign", _checked_assign)
-wrap_in_scopes(keras.Variable, "assign_add", _adding)
-wrap_in_scopes(keras.Variable, "assign_sub", _adding)
-wrap_in_scopes(keras.Layer, "add_weight", functools.partial(_creating, VariableKind.WEIGHT))
-wrap_in_scopes(keras.metrics.Metric, "add_variable", functools.partial(_creating, VariableKind.METRIC))
