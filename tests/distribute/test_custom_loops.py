@@ -319,7 +319,11 @@ def test_dropout_differs_between_replicas_and_goes_on_from_step_to_step():
         (lambda s: s.run(len, "text"), TypeError, "must be a list or tuple"),
         (lambda s: s.reduce("MAX", 1.0), ValueError, "one of SUM and MEAN, got 'MAX'"),
         (lambda s: s.reduce("SUM", 1.0), ValueError, "cannot be reduced with the given reduce op"),
-        (lambda s: s.reduce("SUM", PerReplica(np.ones((2, 3))), axis=1), ValueError, "out of range"),
+        (
+            lambda s: s.reduce("SUM", PerReplica(np.ones((2, 3))), axis=1),
+            ValueError,
+            "Invalid reduction dimension 1",
+        ),
         (lambda s: s.gather(PerReplica(np.ones(2)), 0), ValueError, "rank 0"),
         (lambda s: s.experimental_distribute_dataset([1]), TypeError, "A Dataset is to be distributed"),
         (lambda s: s.distribute_datasets_from_function(lambda c: 1), TypeError, "must return a Dataset"),
@@ -352,3 +356,19 @@ def test_two_strategies_in_one_function_are_refused():
 
     with pytest.raises(RuntimeError, match="Mixing different"):
         both()
+
+
+def test_an_error_names_the_users_line_and_leaves_variables_as_they_were():
+    strategy = mirrored(2)
+    with strategy.scope():
+        variable = keras.Variable(1.0, aggregation="mean", trainable=False)
+
+    def on_replica(x):
+        variable.assign_add(1.0)
+        return x @ np.ones((3, 3), np.float32)  # does not fit
+
+    step = function(lambda x: strategy.run(on_replica, (x,)))
+    with pytest.raises(TypeError, match="dot_general") as raised:
+        step(PerReplica(np.ones((2, 5, 2), np.float32)))
+    assert (__file__, "on_replica") in [(str(entry.path), entry.name) for entry in raised.traceback]
+    assert float(variable) == 1

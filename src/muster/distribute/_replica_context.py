@@ -80,7 +80,7 @@ class ReplicaContext:
         if replicas is not None:
             arrays = replicas.sum(arrays)
             if op is ReduceOp.MEAN:
-                arrays = [_divided(total, replicas.active) for total in arrays]
+                arrays = [total / replicas.active for total in arrays]
         return jax.tree.unflatten(structure, arrays)
 
     def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
@@ -145,38 +145,37 @@ def _wrapped(value: Any, replicas: Replicas) -> Any:
     return PerReplica(value, replicas.active < replicas.count) if isinstance(value, jax.Array) else value
 
 
-def _divided(total: Array, count: int) -> Array:
-    """A mean in the dtype of its values; of integers it is rounded towards zero, as TensorFlow's is."""
-    if jnp.issubdtype(total.dtype, jnp.inexact):
-        return total / count
-    return jnp.trunc(total / count).astype(total.dtype)
-
-
-def reduced(replicas: Replicas | None, op: ReduceOp, value: Array, axis: int | None) -> Array:
-    """A value reduced over the replicas, and along one of its axes if one is given."""
+def reduced(
+    replicas: Replicas | None, op: ReduceOp, value: Array, axis: int | tuple[int, ...] | None
+) -> Array:
+    """A value reduced over the replicas, and along axes of its own if any are given."""
+    if replicas is None and axis is None:
+        return value
+    if jnp.issubdtype(value.dtype, jnp.bool_):
+        raise TypeError("Values of dtype bool cannot be reduced. Cast them to numbers first.")
+    axes = () if axis is None else axis if isinstance(axis, tuple) else (axis,)
     elements = 1
-    if axis is not None:
-        if not -value.ndim <= axis < value.ndim:
+    for each in axes:
+        if not -value.ndim <= each < value.ndim:
             raise ValueError(
-                f"`axis` = {axis} is out of range for values of rank {value.ndim}: "
+                f"Invalid reduction dimension {each} for input with {value.ndim} dimensions: "
                 f"shape {tuple(value.shape)}."
             )
-        elements = value.shape[axis]
-        value = jnp.sum(value, axis)
-    count = 1
+        elements *= value.shape[each]
+    total, count = jnp.sum(value, axes) if axes else value, 1
     if replicas is not None:
-        value, count = replicas.sum([value])[0], replicas.active
-    return _divided(value, elements * count) if op is ReduceOp.MEAN else value
+        total, count = replicas.sum([total])[0], replicas.active
+    return total / (elements * count) if op is ReduceOp.MEAN else total
 
 
 def gathered(replicas: Replicas | None, value: Array, axis: int) -> Array:
-    """The values of all replicas, one after the other along an axis."""
+    """The values of all replicas, one after the other along an axis; that of a single one as it is."""
+    if replicas is None:
+        return value
     if value.ndim == 0:
         raise ValueError("Values of rank 0 cannot be gathered along an axis: expand their dimensions.")
     if not 0 <= axis < value.ndim:
         raise ValueError(f"`axis` = {axis} is out of range for values of rank {value.ndim}.")
-    if replicas is None:
-        return value
     return jnp.concatenate(list(replicas.gather(value)), axis)
 
 

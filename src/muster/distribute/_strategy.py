@@ -193,8 +193,8 @@ class Strategy(ABC):
             raise TypeError(f"positional args must be a list or tuple, got {type(args)}: {args!r}.")
         return self._on_replicas(fn, tuple(args), dict(kwargs or {}))
 
-    def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | None = None) -> Any:
-        """Reduce values over the replicas, and along one of their axes if one is given.
+    def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | tuple[int, ...] | None = None) -> Any:
+        """Reduce values over the replicas, and along axes of their own if any are given.
 
         Args:
             reduce_op: ``SUM`` or ``MEAN``.
@@ -212,8 +212,8 @@ class Strategy(ABC):
         """
         self._require_cross_replica()
         op = ReduceOp.of(reduce_op)
-        if axis is not None and not isinstance(axis, int):
-            raise TypeError(f"`axis` must be None or an integer, got {axis!r}.")
+        if axis is not None and not isinstance(axis, int | tuple):
+            raise TypeError(f"`axis` must be None, an integer or a tuple of them, got {axis!r}.")
         if current_scope() is None:
             return _REDUCE(self, op, value, axis)
         return map_values(lambda leaf: self._reduced(op, leaf, axis), value)
@@ -225,9 +225,16 @@ class Strategy(ABC):
             value: ``PerReplica`` values of rank one at least, or plain ones, in a nested structure.
             axis: along which to concatenate them.
 
+        Raises:
+            RuntimeError: This is inside of ``run``: see ``ReplicaContext.all_gather``.
+
         Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.gather``.
         """
-        self._require_cross_replica()
+        if isinstance(current_context(), ReplicaContext):
+            raise RuntimeError(
+                "tf.distribute.Strategy.gather method requires cross-replica context, use "
+                "get_replica_context().all_gather() instead."
+            )
         if current_scope() is None:
             return _GATHER(self, value, axis)
         return map_values(lambda leaf: self._gathered(leaf, axis), value)
@@ -348,7 +355,7 @@ class Strategy(ABC):
         count = self.num_replicas_in_sync
         return traced_scope().replicas_of(self, count, active=1 if whole else count)
 
-    def _reduced(self, op: ReduceOp, value: Any, axis: int | None) -> Any:
+    def _reduced(self, op: ReduceOp, value: Any, axis: int | tuple[int, ...] | None) -> Any:
         if isinstance(value, PerReplica):
             return reduced(self._replicas(value.whole), op, value.data, axis)
         self._replicas(whole=False)
@@ -359,6 +366,8 @@ class Strategy(ABC):
                 "it is the same on all replicas. Give a value that comes from strategy.run, or reduce it "
                 "by MEAN."
             )
+        if value is None:
+            return None
         return reduced(None, op, traced_scope().read(value), axis)
 
     def _gathered(self, value: Any, axis: int) -> Any:
