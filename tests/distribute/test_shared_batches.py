@@ -1,9 +1,9 @@
 """Batches of several workers, divided among the replicas of each."""
 
 import numpy as np
+from test_link import together
 
 from muster.distribute._shared_batches import SharedBatches, Whole
-from test_link import together
 
 
 def test_equal_batches_that_a_workers_replicas_cannot_share_are_everybodys():
