@@ -8,10 +8,12 @@ from muster import keras
 from muster._errors import TraceError
 from muster.data import Dataset
 from muster.distribute import (
+    CentralStorageStrategy,
     MirroredStrategy,
     OneDeviceStrategy,
     PerReplica,
     ReduceOp,
+    TPUStrategy,
     function,
     get_replica_context,
     get_strategy,
@@ -32,6 +34,8 @@ STRATEGIES = {
     "mirrored 2": lambda: mirrored(2),
     "mirrored 3": lambda: mirrored(3),
     "mirrored 4": lambda: mirrored(4),
+    "central storage 2": lambda: CentralStorageStrategy(["/cpu:1", "/cpu:2"]),
+    "tpu 4": lambda: TPUStrategy(),
 }
 OPTIMIZERS = {
     "sgd": lambda: keras.optimizers.SGD(0.1, momentum=0.9),
@@ -98,6 +102,8 @@ PAIRS = [
     ("mirrored 3", "adagrad"),
     ("mirrored 4", "sgd"),
     ("mirrored 2", "scaled"),
+    ("central storage 2", "adam"),
+    ("tpu 4", "adagrad"),
 ]
 
 
@@ -112,7 +118,7 @@ def test_replicas_together_are_one_device(strategy, optimizer, alone):
         np.testing.assert_allclose(weight, same, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("strategy", ["mirrored 2", "mirrored 4"])
+@pytest.mark.parametrize("strategy", ["mirrored 2", "mirrored 4", "central storage 2"])
 def test_a_last_batch_that_cannot_be_shared_counts_once(strategy, alone):
     losses, accuracy, weights = train(STRATEGIES[strategy](), "sgd", 2 * BATCH + 7)
     expected, expected_accuracy, expected_weights = alone("sgd", 2 * BATCH + 7)
@@ -372,3 +378,12 @@ def test_an_error_names_the_users_line_and_leaves_variables_as_they_were():
         step(PerReplica(np.ones((2, 5, 2), np.float32)))
     assert (__file__, "on_replica") in [(str(entry.path), entry.name) for entry in raised.traceback]
     assert float(variable) == 1
+
+
+def test_central_storage_keeps_variables_on_its_device():
+    strategy = CentralStorageStrategy(["/cpu:1", "/cpu:2"], parameter_device="/cpu:3")
+    with strategy.scope():
+        variable = keras.Variable(1.0, aggregation="sum", trainable=False)
+    strategy.run(lambda: variable.assign_add(1.0))
+    assert float(variable) == 3
+    assert [device.id for device in variable.value.devices()] == [3]

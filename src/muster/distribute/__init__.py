@@ -1,5 +1,6 @@
 """Strategies: where state lives, how gradients meet and how input is split."""
 
+from muster.distribute._central_storage import CentralStorageStrategy as CentralStorageStrategy
 from muster.distribute._communication import CommunicationImplementation as CommunicationImplementation
 from muster.distribute._communication import CommunicationOptions as CommunicationOptions
 from muster.distribute._compilation_cache import keep_compiled as keep_compiled
@@ -22,5 +23,6 @@ from muster.distribute._one_device import OneDeviceStrategy as OneDeviceStrategy
 from muster.distribute._replica_context import ReduceOp as ReduceOp
 from muster.distribute._replica_context import ReplicaContext as ReplicaContext
 from muster.distribute._strategy import Strategy as Strategy
+from muster.distribute._tpu import TPUStrategy as TPUStrategy
 from muster.distribute._values import PerReplica as PerReplica
 from muster.distribute._values import ValueContext as ValueContext
