@@ -1,6 +1,7 @@
 """What the compiler is told about CPUs, and that a compiler which does not know it compiles all the same."""
 
 import logging
+import re
 
 import jax
 import jax.numpy as jnp
@@ -52,6 +53,16 @@ def test_the_result_is_the_same():
     ours, theirs, _ = compiled_both_ways()
     expected = np.asarray(theirs(X, KERNEL))
     np.testing.assert_allclose(ours(X, KERNEL), expected, atol=1e-5 * np.abs(expected).max())
+
+
+def test_what_comes_before_a_kernel_s_gradient_is_not_computed_in_its_order():
+    def both(x, kernel):
+        return kernel_gradient(jnp.maximum(2 * x, 1), kernel)
+
+    program = compiled(both, (X, KERNEL), (), {}).as_text()
+    loops = re.findall(r"^%\S+ \(.*?^}", program, re.DOTALL | re.MULTILINE)
+    assert any("maximum(" in loop for loop in loops)
+    assert not [loop for loop in loops if "maximum(" in loop and "f32[16,32,32,32]" in loop]
 
 
 def test_the_compiler_knows_the_options():

@@ -150,6 +150,22 @@ def test_gradients_of_the_gradients(shape, strides):
     assert np.any(ours[x.size :])
 
 
+@pytest.mark.parametrize(("strides", "padding"), [((1, 1), "SAME"), ((2, 2), "SAME"), ((2, 1), "VALID")])
+def test_the_gradient_of_a_kernel_of_many_features(strides, padding):
+    x, k = images(8, size=20), kernel(3, 2, 8, 5)
+
+    def gradient(x, k):
+        return jax.grad(lambda k: jnp.sum(conv(strides, padding)(jnp.cos(x), k) ** 2))(k)
+
+    for function in (gradient, jax.grad(lambda x, k: jnp.sum(gradient(x, k)), argnums=(0, 1))):
+        ours, theirs = both_ways(lambda x, k, f=function: _flat(f(x, k)), x, k)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5 * np.abs(theirs).max())
+
+
+def _flat(tree):
+    return jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(tree)])
+
+
 @pytest.mark.parametrize("features", [2, 32])
 def test_groups_are_left_alone(features):
     grouped = lambda x, k: lax.conv_general_dilated(  # noqa: E731

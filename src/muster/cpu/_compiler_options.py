@@ -15,7 +15,9 @@ _log = logging.getLogger(__name__)
 # What YNNPACK computes: not the convolutions, which jaxlib 0.10.2 gives it too. It gets gradients of kernels,
 # where XLA's other library, Eigen, is faster.
 OPTIONS: Mapping[str, str] = {
-    "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT,LIBRARY_FUSION_TYPE_REDUCE"
+    "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT,LIBRARY_FUSION_TYPE_REDUCE",
+    # Else the barriers before gradients of kernels are gone when loops are fused: see _convolution.py.
+    "xla_disable_hlo_passes": "cse_barrier_expander",
 }
 # With groups it is the other way round: YNNPACK is faster.
 _GROUPS = re.compile(r"(?:feature|batch)_group_count = (?!1\b)\d")

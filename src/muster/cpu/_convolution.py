@@ -139,6 +139,8 @@ def convolution(
         and out_spec[1] == len(out_spec) - 1
     ):
         return partial(_by_product, conv)
+    if lhs_spec[0] == len(lhs_spec) - 1 and math.prod(window) > MAX_POSITIONS:
+        return partial(_kernel_gradient, conv)
     return None
 
 
@@ -199,6 +201,28 @@ def _by_product(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array
 
     first, *others = itertools.product(itertools.product(*map(range, conv.window)), inputs)
     return sum((product(w, i) for w, i in others), start=product(*first))
+
+
+def _kernel_gradient(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
+    """JAX's way, of images that have been computed before.
+
+    It moves their batch to the other end. XLA does so fast by itself, but computes slowly in that order what
+    comes before it, so that is kept apart; the compiler's options see to it that it stays so.
+    """
+    lhs = lax.optimization_barrier(lhs)
+    channels_last = (0, lhs.ndim - 1, *range(1, lhs.ndim - 1))
+    numbers = lax.ConvDimensionNumbers(
+        channels_last, (lhs.ndim - 1, lhs.ndim - 2, *range(lhs.ndim - 2)), channels_last
+    )
+    batch, feature, *spatial = conv.lhs_spec
+    outputs, inputs, *window = conv.rhs_spec
+    found = lax.conv_general_dilated(
+        lax.transpose(lhs, (batch, *spatial, feature)),
+        lax.transpose(rhs, (*window, inputs, outputs)),
+        window_strides=conv.strides, padding=conv.padding, rhs_dilation=conv.spread,
+        dimension_numbers=numbers, precision=conv.precision,
+    )  # fmt: skip
+    return conv.result(jnp.moveaxis(found, -1, 1))
 
 
 def _pad(x: jax.Array, by: dict[int, tuple[int, int]]) -> jax.Array:
