@@ -16,7 +16,8 @@ from muster.cpu._lowerings import lowerings_wanted
 
 _log = logging.getLogger(__name__)
 
-# By their numbers in glibc's malloc.h; in bytes.
+# By their numbers in glibc's malloc.h; in bytes. The first is refused before glibc 2.35; without it the others
+# would do harm.
 _SETTINGS = {
     -3: 64 * 2**20,  # M_MMAP_THRESHOLD: pieces up to here; for all but the main thread there is no more
     -2: 64 * 2**20,  # M_TOP_PAD: or a piece that is alone in its 64 MiB would still go back
@@ -39,9 +40,10 @@ def _keep() -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return
-    refused = [number for number, size in _SETTINGS.items() if not mallopt(number, size)]
-    if refused:
-        _log.debug("malloc refused its settings %s", refused)
+    for number, size in _SETTINGS.items():
+        if not mallopt(number, size):
+            _log.debug("malloc refused %d for its setting %d.", size, number)
+            return
 
 
 def _set_by_user() -> bool:
