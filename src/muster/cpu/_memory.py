@@ -16,8 +16,8 @@ from muster.cpu._lowerings import lowerings_wanted
 
 _log = logging.getLogger(__name__)
 
-# By their numbers in glibc's malloc.h; in bytes. The first is refused before glibc 2.35; without it the others
-# would do harm.
+# By their numbers in glibc's malloc.h; in bytes. The first is refused before glibc 2.35; without it the
+# others would do harm.
 _SETTINGS = {
     -3: 64 * 2**20,  # M_MMAP_THRESHOLD: pieces up to here; for all but the main thread there is no more
     -2: 64 * 2**20,  # M_TOP_PAD: or a piece that is alone in its 64 MiB would still go back
