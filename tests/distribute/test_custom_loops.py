@@ -387,3 +387,15 @@ def test_central_storage_keeps_variables_on_its_device():
     strategy.run(lambda: variable.assign_add(1.0))
     assert float(variable) == 3
     assert [device.id for device in variable.value.devices()] == [3]
+
+
+def test_a_function_without_a_strategy_uses_what_a_strategy_trains():
+    strategy = mirrored(2)
+    with strategy.scope():
+        variable = keras.Variable(1.0, aggregation="sum", trainable=False)
+    scaled = function(lambda x: variable * x)
+    assert float(scaled(np.float32(2))) == 2
+    strategy.run(lambda: variable.assign_add(1.0))
+    assert float(scaled(np.float32(2))) == 6
+    total = strategy.reduce("SUM", PerReplica(np.array([1.0, 3.0], np.float32)))
+    assert float(scaled(total)) == 12

@@ -8,8 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from muster import cpu
 from muster._keras import keras
-from muster.distribute._compiled import CompiledStep, Executables, State, Step, compiled
+from muster.distribute._compiled import CompiledStep, Executables, State, Step
 from muster.distribute._replica_context import current_context
 from muster.distribute._values import PerReplica, is_array, is_leaf
 from muster.program import FunctionProgram, Replicas, current_scope
@@ -123,15 +124,7 @@ class _Call:
         ]
 
         def body(arrays: list[Array]) -> tuple[list[Array], _Results]:
-            wrapped = iter(
-                [
-                    PerReplica(a, whole) if own else a
-                    for a, (own, whole) in zip(arrays, self._per_replica, strict=True)
-                ]
-            )
-            args, kwargs = jax.tree.unflatten(
-                structure, [next(wrapped) if leaf is _ARRAY else leaf for leaf in self._leaves]
-            )
+            args, kwargs = jax.tree.unflatten(structure, _filled(self._leaves, arrays, self._per_replica))
             return _flattened(python_function(*args, **kwargs))
 
         example = [_shape_per_replica(leaf) for leaf in leaves if _is_dynamic(leaf)]
@@ -170,8 +163,14 @@ def _filled(
 
 
 def alone(program: FunctionProgram[Any], state: State, arrays: Any, executables: Executables) -> Step:
-    """Make the step of a function on one device, or of one that no strategy has a part in."""
-    return compiled(program.step, (state, arrays), (0,), executables)
+    """Make the step of a function on one device, or of one that no strategy has a part in.
+
+    Its variables and arguments may come to live elsewhere, as when a strategy trains a model that a function
+    without a strategy uses as well; so JAX chooses what it compiled by where they are.
+    """
+    cpu.keep_memory()
+    options = cpu.compiler_options(jax.jit(program.step).lower(state, arrays).as_text())
+    return jax.jit(program.step, donate_argnums=0, compiler_options=options)
 
 
 def _flattened(returned: Any) -> tuple[list[Array], _Results]:
