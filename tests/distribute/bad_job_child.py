@@ -60,7 +60,8 @@ class Hook(SessionRunHook):
             raise LookupError(self.options["hook_error"])
 
     def after_run(self, run_context, run_values):
-        print("step", run_context.session.global_step, flush=True)
+        # One write, also where Python does not buffer: other threads write into the same log.
+        print(f"step {run_context.session.global_step}\n", end="", flush=True)
         time.sleep(self.options.get("slow_hook", 0.0))
 
 

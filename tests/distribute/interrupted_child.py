@@ -27,7 +27,8 @@ def model_fn(features, labels, mode):
 
 class Print(SessionRunHook):
     def after_run(self, run_context, run_values):
-        print("step", run_context.session.global_step, flush=True)
+        # One write, also where Python does not buffer: other threads write into the same log.
+        print(f"step {run_context.session.global_step}\n", end="", flush=True)
 
     def steps_until_due(self, session):
         return None
