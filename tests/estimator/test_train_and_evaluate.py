@@ -1,10 +1,12 @@
 """Whole runs of train_and_evaluate, train, evaluate and predict go as TensorFlow's did."""
 
+import gc
 import itertools
 import json
 import logging
 import pathlib
 import re
+import signal
 from typing import Any
 
 import pytest
@@ -307,6 +309,33 @@ def test_an_evaluator_that_is_interrupted_ends_cleanly(
     caplog.set_level(logging.INFO, "muster")
     assert executor.run() is None
     assert caplog.messages[-1] == "Exiting evaluation, as it was interrupted."
+
+
+def test_ctrl_c_in_a_garbage_collection_ends_an_evaluator_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Python drops what a signal's handler raises there."""
+    asked = {"checkpoints_at": {"0": 10}, "max_steps": None, "eval_spec": {"start_delay_secs": 0}}
+    events: list[Any] = []
+    executor = start_evaluator(asked, monkeypatch, events)
+
+    def interrupt(phase: str, info: dict[str, int]) -> None:
+        gc.callbacks.remove(interrupt)
+        signal.raise_signal(signal.SIGINT)
+
+    evaluate = FollowedTraining.evaluate
+
+    def interrupted(self: FollowedTraining, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        gc.callbacks.append(interrupt)
+        gc.collect()
+        return evaluate(self, *args, **kwargs)
+
+    monkeypatch.setattr(FollowedTraining, "evaluate", interrupted)
+    caplog.set_level(logging.INFO, "muster")
+    assert executor.run() is None
+    assert caplog.messages[-1] == "Exiting evaluation, as it was interrupted."
+    assert [event["event"] for event in events].count("eval") == 1
+    assert "sleep" not in [event["event"] for event in events]
 
 
 def test_an_evaluator_without_a_throttle_does_not_spin(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from muster.estimator._continuous_eval import (
     is_final,
 )
 from muster.estimator._hooks import CheckpointSaverListener
+from muster.estimator._interrupts import SignalWatch
 from muster.estimator._run_config import RunConfig
 from muster.estimator._specs import EvalSpec, TrainSpec
 
@@ -203,10 +204,11 @@ class TrainingExecutor:
                 "For distributed training, there can only be one `evaluator` task (with task id 0). "
                 f"Given task id {task_id}"
             )
-        try:
-            self._follow_training()
-        except KeyboardInterrupt:
-            _log.info("Exiting evaluation, as it was interrupted.")
+        with SignalWatch() as signals:
+            try:
+                self._follow_training(signals)
+            except KeyboardInterrupt:
+                _log.info("Exiting evaluation, as it was interrupted.")
 
     def _train(self, saving_listeners: tuple[CheckpointSaverListener, ...]) -> None:
         self._estimator.train(
@@ -237,12 +239,12 @@ class TrainingExecutor:
         server.start()
         return server
 
-    def _follow_training(self) -> None:
+    def _follow_training(self, signals: SignalWatch) -> None:
         """Evaluate checkpoints as they appear."""
         spec, max_steps = self._eval_spec, self._train_spec.max_steps
         if spec.start_delay_secs > 0:
             _log.info("Waiting %f secs before starting eval.", spec.start_delay_secs)
-            _clock.sleep(spec.start_delay_secs)
+            _pause(spec.start_delay_secs, signals)
         evaluator = Evaluator(self._estimator, spec, max_steps)
         while True:
             start = _clock.now()
@@ -262,4 +264,19 @@ class TrainingExecutor:
                 pause = max(pause, _LOOK_SECS)
             if pause > 0:
                 _log.info("Waiting %f secs before starting next eval run.", pause)
-                _clock.sleep(pause)
+            _pause(pause, signals)
+
+
+def _pause(secs: float, signals: SignalWatch) -> None:
+    """Sleep, unless interrupted.
+
+    Ctrl-C is raised at once here, and only noted elsewhere: Python drops what is raised in the middle of a
+    garbage collection.
+    """
+    signals.waiting = True
+    try:
+        signals.raise_received()
+        if secs > 0:
+            _clock.sleep(secs)
+    finally:
+        signals.waiting = False
