@@ -6,6 +6,10 @@ from muster.distribute._communication import CommunicationOptions as Communicati
 from muster.distribute._compilation_cache import keep_compiled as keep_compiled
 from muster.distribute._compilation_cache import use_compilation_cache as use_compilation_cache
 from muster.distribute._compiled import Several as Several
+from muster.distribute._cross_device_ops import CrossDeviceOps as CrossDeviceOps
+from muster.distribute._cross_device_ops import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce
+from muster.distribute._cross_device_ops import NcclAllReduce as NcclAllReduce
+from muster.distribute._cross_device_ops import ReductionToOneDevice as ReductionToOneDevice
 from muster.distribute._default import get_replica_context as get_replica_context
 from muster.distribute._default import get_strategy as get_strategy
 from muster.distribute._default import has_strategy as has_strategy

@@ -10,6 +10,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from muster.distribute._compiled import CompiledStep, Executables, Step, StepMaker
+from muster.distribute._cross_device_ops import CrossDeviceOps
 from muster.distribute._function import Traced
 from muster.distribute._input_context import InputContext
 from muster.distribute._one_device import device_of
@@ -24,14 +25,26 @@ class MirroredStrategy(Strategy):
 
     Args:
         devices: TensorFlow device strings or ``jax.Device`` s; None takes all accelerators, else one CPU.
+        cross_device_ops: in how many collectives gradients travel; None for one.
 
     Raises:
         ValueError: if a device does not exist or is given twice, or they are of several kinds.
+        TypeError: if ``cross_device_ops`` is something else.
 
     Source: tensorflow/python/distribute/mirrored_strategy.py, ``MirroredStrategy``.
     """
 
-    def __init__(self, devices: Sequence[str | jax.Device] | None = None) -> None:
+    def __init__(
+        self,
+        devices: Sequence[str | jax.Device] | None = None,
+        cross_device_ops: CrossDeviceOps | None = None,
+    ) -> None:
+        if cross_device_ops is not None and not isinstance(cross_device_ops, CrossDeviceOps):
+            raise TypeError(
+                "`cross_device_ops` must be one of NcclAllReduce, HierarchicalCopyAllReduce and "
+                f"ReductionToOneDevice, got {cross_device_ops!r}."
+            )
+        self._packing = (cross_device_ops or CrossDeviceOps()).packing
         self._mesh = Mesh(np.array(local_devices(devices)), (AXIS,))
 
     @property
@@ -58,10 +71,10 @@ class MirroredStrategy(Strategy):
                 f"run_functions_eagerly(True) debugs one replica; {self} has "
                 f"{self.num_replicas_in_sync}. Leave the strategy out to debug."
             )
-        return self._on_mesh(ReplicatedStep(program, self._mesh), executables)
+        return self._on_mesh(ReplicatedStep(program, self._mesh, self._packing), executables)
 
     def compile_function(self, traced: Traced, executables: Executables) -> Step:
-        return self._on_mesh(ReplicatedFunction(traced, self._mesh), executables)
+        return self._on_mesh(ReplicatedFunction(traced, self._mesh, self._packing), executables)
 
     def _on_mesh(self, make: StepMaker, executables: Executables) -> Step:
         # Several CPU devices in one process deadlock when Python runs ahead.
@@ -74,6 +87,8 @@ def local_devices(names: Sequence[str | jax.Device] | None = None) -> list[jax.D
     if names is None:
         devices = jax.local_devices()
         return list(devices[:1] if devices[0].platform == "cpu" else devices)
+    if isinstance(names, str):
+        raise ValueError(f"`devices` must be a list of devices, got the text {names!r}: write [{names!r}].")
     devices = [device_of(name) for name in names]
     if not devices:
         raise ValueError("There must be at least one device, got an empty list.")

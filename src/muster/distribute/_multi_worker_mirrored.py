@@ -32,6 +32,7 @@ from muster.distribute._function import Traced, run_traced
 from muster.distribute._input_context import InputContext
 from muster.distribute._link import Link
 from muster.distribute._mirrored import local_devices
+from muster.distribute._packing import Packing
 from muster.distribute._replicated import AXIS, ReplicatedFunction, ReplicatedStep
 from muster.distribute._shared_batches import SharedBatches, Signals, batches_for_replicas
 from muster.distribute._strategy import MEET_SECS, State, Strategy
@@ -132,7 +133,8 @@ class MultiWorkerMirroredStrategy(Strategy):
         if self._exchanges and self._link is not None:
             run = functools.partial(program_run, program)
             return CompiledStep(ExchangedStep(run, self._link, pack), executables)
-        return self._on_mesh(ReplicatedStep(program, self._mesh, pack), executables)
+        packing = Packing(bytes_per_pack=pack)
+        return self._on_mesh(ReplicatedStep(program, self._mesh, packing), executables)
 
     def compile_function(self, traced: Traced, executables: Executables) -> Step:
         self._require_same(traced.program.variables)
@@ -140,7 +142,8 @@ class MultiWorkerMirroredStrategy(Strategy):
         if self._exchanges and self._link is not None:
             run = functools.partial(run_traced, traced)
             return CompiledStep(ExchangedStep(run, self._link, pack), executables)
-        return self._on_mesh(ReplicatedFunction(traced, self._mesh, pack), executables)
+        packing = Packing(bytes_per_pack=pack)
+        return self._on_mesh(ReplicatedFunction(traced, self._mesh, packing), executables)
 
     def _require_same(self, variables: Sequence[VariableSpec]) -> None:
         if self._link is not None:

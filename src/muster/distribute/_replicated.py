@@ -11,6 +11,7 @@ from jax.sharding import PartitionSpec as P
 
 from muster.distribute._compiled import Executables, Several, State, Step, compiled, in_turn
 from muster.distribute._function import Traced, run_traced
+from muster.distribute._packing import ONE_PACK, Packing
 from muster.distribute._shared_batches import Whole
 from muster.program import Program, Replicas
 
@@ -28,13 +29,13 @@ class ReplicatedStep:
     Args:
         program: what to run.
         mesh: the devices along one axis, ``AXIS``, over all processes.
-        bytes_per_pack: gradients are added in packs of about this size; 0 for a single one.
+        packing: which values are added together.
     """
 
-    def __init__(self, program: Program[Any], mesh: Mesh, bytes_per_pack: int = 0) -> None:
+    def __init__(self, program: Program[Any], mesh: Mesh, packing: Packing = ONE_PACK) -> None:
         self._program = program
         self._mesh = mesh
-        self._bytes_per_pack = bytes_per_pack
+        self._packing = packing
 
     def __call__(self, state: State, batch: Any, executables: Executables) -> Step:
         function, place = self.function_for(batch)
@@ -55,13 +56,7 @@ class ReplicatedStep:
         outputs = jax.tree.map(lambda shape: spec if shape.shape else P(), self._program.outputs)
 
         def one_step(state: State, batch: Any) -> tuple[State, dict[str, Any]]:
-            replicas = Replicas(
-                index=jax.lax.axis_index(AXIS),
-                add=functools.partial(jax.lax.psum, axis_name=AXIS),
-                count=count,
-                active=1 if whole else count,
-                bytes_per_pack=self._bytes_per_pack,
-            )
+            replicas = replicas_of_mesh(count, self._packing, active=1 if whole else count)
             own = batch.batch if isinstance(batch, Whole) else batch
             return self._program.step(state, own, replicas=replicas)
 
@@ -86,20 +81,20 @@ class ReplicatedFunction:
     Args:
         traced: what to run.
         mesh: the devices along one axis, ``AXIS``, over all processes.
-        bytes_per_pack: values are added in packs of about this size; 0 for a single one.
+        packing: which values are added together.
     """
 
-    def __init__(self, traced: Traced, mesh: Mesh, bytes_per_pack: int = 0) -> None:
+    def __init__(self, traced: Traced, mesh: Mesh, packing: Packing = ONE_PACK) -> None:
         self._traced = traced
         self._mesh = mesh
-        self._bytes_per_pack = bytes_per_pack
+        self._packing = packing
 
     def __call__(self, state: State, batch: Any, executables: Executables) -> Step:
         traced = self._traced
         specs = [P(AXIS) if own else P() for own in traced.takes]
 
         def on_replica(state: State, arrays: list[Array]) -> tuple[State, list[Array]]:
-            replicas = replicas_of_mesh(self._mesh.size, self._bytes_per_pack)
+            replicas = replicas_of_mesh(self._mesh.size, self._packing, active=self._mesh.size)
             return run_traced(traced, state, arrays, replicas)
 
         step = jax.shard_map(
@@ -118,14 +113,14 @@ class ReplicatedFunction:
         return lambda state, arrays: run(state, place(arrays))
 
 
-def replicas_of_mesh(count: int, bytes_per_pack: int) -> Replicas:
+def replicas_of_mesh(count: int, packing: Packing, *, active: int) -> Replicas:
     """The replicas, as code inside of ``shard_map`` sees them."""
     return Replicas(
         index=jax.lax.axis_index(AXIS),
-        add=functools.partial(jax.lax.psum, axis_name=AXIS),
+        add=packing.adding(functools.partial(jax.lax.psum, axis_name=AXIS)),
         count=count,
-        active=count,
-        bytes_per_pack=bytes_per_pack,
+        active=active,
+        bytes_per_pack=packing.limit,
     )
 
 
