@@ -2,7 +2,9 @@
 
 MusterError
 ├── ClusterError (ValueError)            TF_CONFIG or a cluster description is wrong
-│   └── ClusterTypeError (TypeError)     a part of it has the wrong type
+│   ├── ClusterTypeError (TypeError)     a part of it has the wrong type
+│   ├── ClusterEnvironmentError (RuntimeError)   the environment does not say who is in the job
+│   └── DuplicateTaskError (KeyError)    two resolvers give one task different addresses
 ├── RosterError (RuntimeError)           the tasks of a job cannot work together
 │   ├── AddressInUseError (OSError)      another process listens at this task's address
 │   ├── MissingPeerError (TimeoutError)  a task did not come, or did not take part, in time
@@ -38,6 +40,17 @@ class ClusterError(MusterError, ValueError):
 
 class ClusterTypeError(ClusterError, TypeError):
     """A part of ``TF_CONFIG`` or of a cluster description has the wrong type."""
+
+
+class ClusterEnvironmentError(ClusterError, RuntimeError):
+    """The environment does not say who is in the job, or what it says does not fit what was asked for."""
+
+
+class DuplicateTaskError(ClusterError, KeyError):
+    """Two resolvers give one task different addresses."""
+
+    def __str__(self) -> str:
+        return Exception.__str__(self)  # KeyError's is in quotes, as a key is
 
 
 class RosterError(MusterError, RuntimeError):

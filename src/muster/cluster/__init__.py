@@ -1,12 +1,13 @@
 """Who is in the job: the cluster, ``TF_CONFIG``, and the resolvers that find out. Standard library only."""
 
+from muster._errors import ClusterEnvironmentError as ClusterEnvironmentError
+from muster._errors import DuplicateTaskError as DuplicateTaskError
+
 from ._cluster_spec import ClusterSpec as ClusterSpec
 from ._kubernetes_resolver import KubernetesClusterResolver as KubernetesClusterResolver
 from ._placement import Placement as Placement
 from ._placement import placement as placement
 from ._resolver import ClusterResolver as ClusterResolver
-from ._resolver_errors import ClusterEnvironmentError as ClusterEnvironmentError
-from ._resolver_errors import DuplicateTaskError as DuplicateTaskError
 from ._roster import EXIT_PEER_LOST as EXIT_PEER_LOST
 from ._roster import Roster as Roster
 from ._roster import exit_because_lost as exit_because_lost

@@ -5,12 +5,12 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from muster._errors import ClusterEnvironmentError
 from muster.cluster._cluster_spec import ClusterSpec
-from muster.cluster._resolver import ClusterResolver, by_number, master_of
-from muster.cluster._resolver_errors import ClusterEnvironmentError
+from muster.cluster._resolver import TaskResolver, by_number
 
 
-class KubernetesClusterResolver(ClusterResolver):
+class KubernetesClusterResolver(TaskResolver):
     """The pods that carry given labels, which must all be running.
 
     Follows ``tf.distribute.cluster_resolver.KubernetesClusterResolver``
@@ -47,7 +47,7 @@ class KubernetesClusterResolver(ClusterResolver):
         self._client = _connect() if override_client is None else override_client
         self._namespace = namespace
         self._own_name = os.environ.get("HOSTNAME")  # Kubernetes gives a pod's name to its containers
-        self.rpc_layer = rpc_layer
+        super().__init__(ClusterSpec({}), None, None, rpc_layer)  # until the pods are asked for
 
     def cluster_spec(self) -> ClusterSpec:
         """Ask Kubernetes for the pods, and return their addresses.
@@ -61,17 +61,6 @@ class KubernetesClusterResolver(ClusterResolver):
                 if self._own_name in names:
                     self.task_type, self.task_id = job, list(names).index(self._own_name)
         return ClusterSpec({job: list(names.values()) for job, names in pods.items()})
-
-    def master(
-        self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
-    ) -> str:
-        """Return the address of a task, by default of this one; empty if it is not known which that is.
-
-        Raises:
-            ClusterError: There is no such task.
-            ClusterEnvironmentError: A pod is not running.
-        """
-        return master_of(self, task_type, task_id, rpc_layer)
 
     def _pods(self, selectors: Sequence[str]) -> dict[str, str]:
         """Return the addresses of the pods of a job by their names, in the order of tasks."""

@@ -52,27 +52,46 @@ class ClusterResolver(abc.ABC):
         return {}
 
 
+class TaskResolver(ClusterResolver):
+    """A resolver that found out which task this process is: what is not said otherwise is about that one.
+
+    Args:
+        cluster_spec: All tasks.
+        task_type: The job of this process, None if unknown.
+        task_id: Its number in that job.
+        rpc_layer: The protocol in the address of a master.
+    """
+
+    def __init__(
+        self, cluster_spec: ClusterSpec, task_type: str | None, task_id: int | None, rpc_layer: str | None
+    ) -> None:
+        self._cluster = cluster_spec
+        self.task_type = task_type
+        self.task_id = task_id
+        self.rpc_layer = rpc_layer
+
+    def cluster_spec(self) -> ClusterSpec:
+        return self._cluster
+
+    def master(
+        self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
+    ) -> str:
+        """Return the address of a task, by default of this one; empty if it is not known which that is.
+
+        Raises:
+            ClusterError: There is no such task.
+        """
+        task_type = self.task_type if task_type is None else task_type
+        task_id = self.task_id if task_id is None else task_id
+        if task_type is None or task_id is None:
+            return ""
+        address = self.cluster_spec().task_address(task_type, task_id)
+        return with_layer(address, rpc_layer or self.rpc_layer)
+
+
 def with_layer(address: str, rpc_layer: str | None) -> str:
     """Return an address with its protocol in front, if there is one."""
     return f"{rpc_layer}://{address}" if rpc_layer else address
-
-
-def master_of(
-    resolver: ClusterResolver, task_type: str | None, task_id: int | None, rpc_layer: str | None
-) -> str:
-    """Return the address of a task with its protocol; what is not asked for is what the resolver has.
-
-    Empty if it is not known which task this process is.
-
-    Raises:
-        ClusterError: There is no such task.
-    """
-    task_type = resolver.task_type if task_type is None else task_type
-    task_id = resolver.task_id if task_id is None else task_id
-    if task_type is None or task_id is None:
-        return ""
-    address = resolver.cluster_spec().task_address(task_type, task_id)
-    return with_layer(address, rpc_layer or resolver.rpc_layer)
 
 
 def by_number(name: str) -> list[str | int]:

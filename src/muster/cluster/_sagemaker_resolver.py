@@ -3,13 +3,12 @@
 import json
 import os
 
-from muster._errors import ClusterError
+from muster._errors import ClusterEnvironmentError, ClusterError
 from muster.cluster._cluster_spec import ClusterSpec
-from muster.cluster._resolver import ClusterResolver, by_number, master_of
-from muster.cluster._resolver_errors import ClusterEnvironmentError
+from muster.cluster._resolver import TaskResolver, by_number
 
 
-class SageMakerClusterResolver(ClusterResolver):
+class SageMakerClusterResolver(TaskResolver):
     """The hosts of a training job of Amazon SageMaker, all of them workers.
 
     Follows ``tf.distribute.cluster_resolver.SageMakerClusterResolver``
@@ -37,14 +36,9 @@ class SageMakerClusterResolver(ClusterResolver):
         current = os.environ["SM_CURRENT_HOST"]
         if current not in hosts:
             raise ClusterError(f"SM_CURRENT_HOST is {current!r}, which is none of SM_HOSTS: {hosts}.")
-        self._cluster = ClusterSpec({"worker": [f"{host}:{port}" for host in hosts]})
+        cluster = ClusterSpec({"worker": [f"{host}:{port}" for host in hosts]})
+        super().__init__(cluster, "worker", hosts.index(current), rpc_layer)
         self._environment = environment
-        self.task_type = "worker"
-        self.task_id = hosts.index(current)
-        self.rpc_layer = rpc_layer
-
-    def cluster_spec(self) -> ClusterSpec:
-        return self._cluster
 
     def master(
         self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
@@ -56,7 +50,7 @@ class SageMakerClusterResolver(ClusterResolver):
         """
         if self._cluster.num_tasks("worker") == 1:
             return ""
-        return master_of(self, task_type, task_id, rpc_layer)
+        return super().master(task_type, task_id, rpc_layer)
 
     @property
     def environment(self) -> str | None:

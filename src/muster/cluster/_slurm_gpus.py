@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 
-from muster.cluster._resolver_errors import ClusterEnvironmentError
+from muster._errors import ClusterEnvironmentError
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 # What stands there instead of a device where there is none: Slurm's word, and CUDA's.

@@ -3,16 +3,15 @@
 import os
 from collections.abc import Mapping
 
-from muster._errors import ClusterError
+from muster._errors import ClusterEnvironmentError, ClusterError
 from muster.cluster._cluster_spec import ClusterSpec
-from muster.cluster._resolver import ClusterResolver, master_of
-from muster.cluster._resolver_errors import ClusterEnvironmentError
+from muster.cluster._resolver import TaskResolver
 from muster.cluster._slurm_gpus import VISIBLE, find_gpus
 from muster.cluster._slurm_lists import expand_hostlist, expand_tasks_per_node
 from muster.cluster._task import check_index
 
 
-class SlurmClusterResolver(ClusterResolver):
+class SlurmClusterResolver(TaskResolver):
     """The tasks that ``srun`` started together, each at its host and a port of its own.
 
     Ranks are given to jobs in the order of their names, and to hosts in blocks, in the order in which Slurm
@@ -68,10 +67,8 @@ class SlurmClusterResolver(ClusterResolver):
 
         addresses = iter(f"{host}:{port_base + local}" for host, local in places)
         cluster = {job: [next(addresses) for _ in range(jobs[job])] for job in sorted(jobs)}
-        self._cluster = ClusterSpec(cluster)
         ranked = [(job, index) for job, tasks in cluster.items() for index in range(len(tasks))]
-        self.task_type, self.task_id = ranked[rank]
-        self.rpc_layer = rpc_layer
+        super().__init__(ClusterSpec(cluster), *ranked[rank], rpc_layer)
         gpus = find_gpus(environ, max(hosts.values()), gpus_per_node, gpus_per_task)
         self._gpus = gpus.per_task
         self._visible = gpus.of_task(local) if auto_set_gpu else None
@@ -87,16 +84,6 @@ class SlurmClusterResolver(ClusterResolver):
     def get_task_info(self) -> tuple[str | None, int | None]:
         """Return the job of this process and its number in that job."""
         return self.task_type, self.task_id
-
-    def master(
-        self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
-    ) -> str:
-        """Return the address of a task, by default of this one.
-
-        Raises:
-            ClusterError: There is no such task.
-        """
-        return master_of(self, task_type, task_id, rpc_layer)
 
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None

@@ -5,10 +5,9 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
-from muster._errors import ClusterError
+from muster._errors import ClusterEnvironmentError, ClusterError
 from muster.cluster._cluster_spec import ClusterSpec
-from muster.cluster._resolver import ClusterResolver, master_of
-from muster.cluster._resolver_errors import ClusterEnvironmentError
+from muster.cluster._resolver import TaskResolver
 from muster.cluster._task import check_index
 
 _PCI = Path("/sys/bus/pci/devices")
@@ -16,7 +15,7 @@ _GOOGLE = "0x1ae0"
 _METADATA_SECS = 5.0
 
 
-class TPUClusterResolver(ClusterResolver):
+class TPUClusterResolver(TaskResolver):
     """The hosts of the Cloud TPU that this process runs on, one task each.
 
     A program runs on every host of a TPU; nothing is reached over the network, and JAX initialises the TPU
@@ -51,10 +50,8 @@ class TPUClusterResolver(ClusterResolver):
             raise ClusterError(
                 f"This is host {number} of a TPU that has {len(hosts)}: {hosts}. Count from 0."
             )
-        self._cluster = ClusterSpec({job_name: [f"{host}:{port}" for host in hosts]})
-        self.task_type = job_name
-        self.task_id = number
-        self.rpc_layer = "grpc"
+        cluster = ClusterSpec({job_name: [f"{host}:{port}" for host in hosts]})
+        super().__init__(cluster, job_name, number, "grpc")
 
     @classmethod
     def connect(cls, tpu: str | None = None) -> "TPUClusterResolver":
@@ -67,19 +64,6 @@ class TPUClusterResolver(ClusterResolver):
             ClusterEnvironmentError: This is no host of that TPU.
         """
         return cls(tpu)
-
-    def cluster_spec(self) -> ClusterSpec:
-        return self._cluster
-
-    def master(
-        self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
-    ) -> str:
-        """Return the address of a task, by default of this one.
-
-        Raises:
-            ClusterError: There is no such task.
-        """
-        return master_of(self, task_type, task_id, rpc_layer)
 
 
 def _from_environ(environ: Mapping[str, str]) -> tuple[list[str], int] | None:

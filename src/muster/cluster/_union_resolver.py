@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 
-from muster._errors import ClusterError, ClusterTypeError
+from muster._errors import ClusterError, ClusterTypeError, DuplicateTaskError
 from muster.cluster._cluster_spec import ClusterSpec
 from muster.cluster._resolver import ClusterResolver, with_layer
-from muster.cluster._resolver_errors import DuplicateTaskError
 
 
 class UnionResolver(ClusterResolver):
