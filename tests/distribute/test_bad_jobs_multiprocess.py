@@ -196,7 +196,7 @@ def test_a_worker_with_a_strategy_for_one_process(job):
     task = job.start(1, strategy="mirrored")
     assert task.code() == 1
     assert task.last_line.startswith(
-        "muster._errors.ClusterError: worker 1 cannot train: TF_CONFIG has 2 training tasks, and "
+        "muster._errors.ClusterError: worker 1 cannot train: the cluster has 2 training tasks, and "
         "MirroredStrategy trains with 1"
     )
     assert other.code() == 1

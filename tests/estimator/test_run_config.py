@@ -10,7 +10,9 @@ import pytest
 
 import oracles
 from muster import MusterError
-from muster.cluster import ClusterSpec
+from muster._errors import ClusterError
+from muster.cluster import ClusterResolver, ClusterSpec, SimpleClusterResolver
+from muster.distribute import MirroredStrategy, MultiWorkerMirroredStrategy
 from muster.estimator._model_fn import argument_names, call_input_fn, call_model_fn, check_model_fn_args
 from muster.estimator._run_config import DistributeConfig, RunConfig, check_train_args, resolve_config
 from muster.estimator._specs import EvalSpec, TrainSpec
@@ -409,3 +411,38 @@ def test_what_a_model_fn_takes_and_returns_is_checked() -> None:
         call_model_fn(lambda features: None, 1, 2, "train", {}, config)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="should return an EstimatorSpec"):
         call_model_fn(lambda features, labels: 0, 1, 2, "train", {}, config)  # type: ignore[arg-type]
+
+
+CLUSTER = ClusterSpec({"worker": ["w0:1", "w1:1"]})
+
+
+class Resolved(MirroredStrategy):
+    """A strategy that was built with a resolver."""
+
+    def __init__(self, **task: Any) -> None:
+        super().__init__(["/cpu:0"])
+        self._resolver = SimpleClusterResolver(CLUSTER, **task)
+
+    @property
+    def cluster_resolver(self) -> ClusterResolver:
+        return self._resolver
+
+
+def test_the_cluster_is_the_one_that_the_strategy_was_built_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_CONFIG", '{"service": {"k": 1}, "model_dir": "there"}')
+    config = RunConfig(train_distribute=Resolved(task_type="worker", task_id=1))
+    assert config.cluster_spec == CLUSTER
+    assert (config.task_type, config.task_id, config.is_chief) == ("worker", 1, False)
+    assert (config.num_worker_replicas, config.global_id_in_cluster) == (2, 1)
+    assert (config.service, config.model_dir) == ({"k": 1}, "there")
+    assert RunConfig(train_distribute=Resolved(task_type="worker", task_id=0)).is_chief
+    with pytest.raises(ClusterError, match="5 is not a valid task_id for task_type worker"):
+        RunConfig(train_distribute=Resolved(task_type="worker", task_id=5))
+
+
+def test_an_evaluator_may_be_one_by_its_resolver() -> None:
+    resolver = SimpleClusterResolver(CLUSTER, task_type="evaluator", task_id=0)
+    strategy = MultiWorkerMirroredStrategy(resolver)
+    assert strategy.cluster_resolver is resolver
+    config = RunConfig(train_distribute=strategy)
+    assert (config.task_type, config.is_chief, config.num_worker_replicas) == ("evaluator", False, 0)

@@ -76,7 +76,7 @@ class MultiWorkerMirroredStrategy(Strategy):
     ) -> None:
         self._options = communication_options or CommunicationOptions()
         self._timeout = self._start_secs = session_creation_timeout_secs
-        resolver = cluster_resolver or TFConfigClusterResolver()
+        self._resolver = resolver = cluster_resolver or TFConfigClusterResolver()
         cluster = resolver.cluster_spec()
         self._task = Task(resolver.task_type or "worker", resolver.task_id or 0)
         tasks = training_tasks(cluster)
@@ -98,6 +98,10 @@ class MultiWorkerMirroredStrategy(Strategy):
         local = self._mesh.local_devices
         # Values of workers with one CPU device each meet outside of XLA, see ExchangedStep.
         self._exchanges = not alone and len(devices) == len(self._tasks) and local[0].platform == "cpu"
+
+    @property
+    def cluster_resolver(self) -> ClusterResolver:
+        return self._resolver
 
     @property
     def num_replicas_in_sync(self) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from muster.cluster import TaskState
+from muster.cluster import ClusterResolver, TaskState
 from muster.data import Dataset
 from muster.distribute._compiled import CompiledStep, Executables, Step, compiled, in_turn
 from muster.distribute._distributed_dataset import (
@@ -77,6 +77,11 @@ class Strategy(ABC):
     @abstractmethod
     def sharding(self) -> jax.sharding.Sharding | None:
         """Where the state lives; None leaves it to JAX, which takes its default device."""
+
+    @property
+    def cluster_resolver(self) -> ClusterResolver | None:
+        """Says who is in the job; None where this process is all of it."""
+        return None
 
     @contextlib.contextmanager
     def scope(self) -> Iterator["Strategy"]:

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 
 from muster._errors import ClusterError
+from muster.cluster import ClusterResolver
 from muster.distribute._mirrored import MirroredStrategy
 
 
@@ -13,8 +14,8 @@ class TPUStrategy(MirroredStrategy):
     """Trains on the TPU cores of one host: variables on each, a batch for each, gradients added.
 
     Args:
-        tpu_cluster_resolver: accepted for TensorFlow's programs: JAX finds the TPUs of this host.
-        experimental_device_assignment: likewise.
+        tpu_cluster_resolver: kept for who asks for it: JAX finds the TPUs of this host.
+        experimental_device_assignment: accepted for TensorFlow's programs.
         devices: TensorFlow device strings or ``jax.Device`` s, of any kind; None takes all that JAX has here.
 
     Raises:
@@ -26,7 +27,7 @@ class TPUStrategy(MirroredStrategy):
 
     def __init__(
         self,
-        tpu_cluster_resolver: Any = None,
+        tpu_cluster_resolver: ClusterResolver | None = None,
         experimental_device_assignment: Any = None,
         *,
         devices: Sequence[str | jax.Device] | None = None,
@@ -37,4 +38,9 @@ class TPUStrategy(MirroredStrategy):
                 f"{jax.process_count()}. Use MultiWorkerMirroredStrategy(TPUClusterResolver()) instead, "
                 "before jax.distributed is initialized."
             )
+        self._resolver = tpu_cluster_resolver
         super().__init__(jax.local_devices() if devices is None else devices)
+
+    @property
+    def cluster_resolver(self) -> ClusterResolver | None:
+        return self._resolver

@@ -44,9 +44,10 @@ class DistributeConfig:
 class RunConfig:
     """Where and how an Estimator runs.
 
-    The place of this process in its job is read from ``TF_CONFIG`` when the RunConfig is built, and offered
-    as properties. Follows ``tf.estimator.RunConfig`` (tensorflow_estimator/python/estimator/run_config.py);
-    its arguments that have no meaning under JAX are accepted and checked, and have no effect.
+    The place of this process in its job is read when the RunConfig is built, and offered as properties: from
+    ``TF_CONFIG``, or from the resolver that the strategy to train with was built with. Follows
+    ``tf.estimator.RunConfig`` (tensorflow_estimator/python/estimator/run_config.py); its arguments that have
+    no meaning under JAX are accepted and checked, and have no effect.
 
     Args:
         model_dir: Where to keep checkpoints and summaries. None: the Estimator's, or a temporary directory.
@@ -122,7 +123,8 @@ class RunConfig:
         )
         self._check_fields()
         self._take_strategies(tf_config)
-        self._set(_place=placement(tf_config, chief_required=self.train_distribute is None))
+        described = _as_resolved(tf_config, self.train_distribute)
+        self._set(_place=placement(described, chief_required=self.train_distribute is None))
 
     def replace(self, **changes: Any) -> "RunConfig":
         """Return a copy with other values; its place in the job stays.
@@ -273,6 +275,17 @@ class RunConfig:
             _log.info("Initializing RunConfig with distribution strategies.")
 
 
+def _as_resolved(tf_config: TFConfig, strategy: Any) -> TFConfig:
+    """Return what ``TF_CONFIG`` says, with the cluster and task that a strategy was built with."""
+    resolver = strategy.cluster_resolver if isinstance(strategy, Strategy) else None
+    if resolver is None:
+        return tf_config
+    known = TFConfig.from_resolver(resolver)
+    return dataclasses.replace(
+        tf_config, cluster=known.cluster, task_type=known.task_type, task_index=known.task_index
+    )
+
+
 def resolve_config(config: RunConfig | None, model_dir: str | os.PathLike[str] | None) -> RunConfig:
     """Return the config that an Estimator runs with: one that has a model_dir.
 
@@ -331,15 +344,15 @@ def check_workers(config: RunConfig, strategy: Strategy) -> None:
     """Check that a strategy trains with all workers of the job.
 
     Raises:
-        ClusterError: It has more or fewer of them than ``TF_CONFIG``.
+        ClusterError: It has more or fewer of them than the cluster.
     """
     workers = strategy.input_context.num_input_pipelines
     if workers != config.num_worker_replicas:
         task = Task(config.task_type, config.task_id)
         raise ClusterError(
-            f"{task} cannot train: TF_CONFIG has {config.num_worker_replicas} training tasks, and {strategy} "
-            f"trains with {workers}. Give RunConfig(train_distribute=MultiWorkerMirroredStrategy()) in every "
-            "task, or unset TF_CONFIG to train in one process."
+            f"{task} cannot train: the cluster has {config.num_worker_replicas} training tasks, and "
+            f"{strategy} trains with {workers}. Give every task "
+            "RunConfig(train_distribute=MultiWorkerMirroredStrategy()), or unset TF_CONFIG to train in one process."
         )
 
 
