@@ -352,7 +352,8 @@ def check_workers(config: RunConfig, strategy: Strategy) -> None:
         raise ClusterError(
             f"{task} cannot train: the cluster has {config.num_worker_replicas} training tasks, and "
             f"{strategy} trains with {workers}. Give every task "
-            "RunConfig(train_distribute=MultiWorkerMirroredStrategy()), or unset TF_CONFIG to train in one process."
+            "RunConfig(train_distribute=MultiWorkerMirroredStrategy()), or unset TF_CONFIG to train "
+            "in one process."
         )
 
 
