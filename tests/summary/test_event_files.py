@@ -3,6 +3,7 @@
 import logging
 import math
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from muster._errors import SummaryError
 from muster.summary import Event, EventFileWriter, SessionLog, read_events
 from muster.summary import _messages as messages
-from muster.summary._records import crc32c, frame
+from muster._records import crc32c, frame
 
 DEADLINE = 60.0
 
@@ -46,6 +47,21 @@ def accumulated(logdir: Path) -> Any:
 )
 def test_crc32c_is_that_of_rfc_3720(data: bytes, expected: int) -> None:
     assert crc32c(data) == expected
+
+
+@pytest.mark.parametrize("size", [127, 128, 1023, 1024, 1027, 1151, 1152, 33_000])
+def test_crc32c_of_much_is_that_of_byte_after_byte(size: int) -> None:
+    table = [0] * 256
+    for byte in range(256):
+        crc = byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+        table[byte] = crc
+    data = random.Random(size).randbytes(size)
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ table[(crc ^ byte) & 0xFF]
+    assert crc32c(data) == crc ^ 0xFFFFFFFF
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -213,7 +229,7 @@ def test_a_damaged_file_is_read_up_to_there(tmp_path: Path, caplog: pytest.LogCa
             file.write_bytes(whole[:position] + bytes([whole[position] ^ 4]) + whole[position + 1 :])
             steps = [event.step for event in read_events(tmp_path)]
             assert steps in ([3], [0, 3], [0, 1, 3])
-            assert f"{file} is damaged before byte" in caplog.text
+            assert f"{file}: The record at byte" in caplog.text
 
 
 def test_a_killed_writer_leaves_what_it_flushed(tmp_path: Path) -> None:

@@ -4,10 +4,11 @@ import logging
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import BinaryIO
 
 from .._errors import SummaryError
+from .._records import RecordError, read_record
 from ._messages import SessionLog, parse_event
-from ._records import read_records
 
 _logger = logging.getLogger(__name__)
 
@@ -46,18 +47,18 @@ def read_events(logdir: str | os.PathLike[str]) -> Iterator[Event]:
         path = os.path.join(logdir, name)
         try:
             with open(path, "rb") as file:
-                records = read_records(file)
-                while (record := _next(records)) is not None:
+                while (record := _next(file)) is not None:
                     yield from _events(record)
         except OSError as exc:
             raise SummaryError(f"{path} cannot be read: {exc.strerror}.") from exc
 
 
-def _next(records: Iterator[bytes]) -> bytes | None:
+def _next(file: BinaryIO) -> bytes | None:
     try:
-        return next(records, None)
-    except SummaryError as exc:
-        _logger.warning("%s The rest of the file is left out.", exc)
+        return read_record(file)
+    except RecordError as exc:
+        if not exc.cut_off:
+            _logger.warning("%s: %s The rest of the file is left out.", file.name, exc)
         return None
 
 

@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import Self
 
 from .._errors import SummaryError
+from .._records import frame
 from . import _messages as messages
 from ._messages import SessionLog as SessionLog
-from ._records import frame
 
 _MAX_PENDING = 1 << 16  # bytes
 
