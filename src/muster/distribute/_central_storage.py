@@ -44,16 +44,21 @@ class CentralStorageStrategy(MirroredStrategy):
         return self._storage
 
     def compile(self, program: Program[Any], executables: Executables) -> Step:
-        return self._with_storage(super().compile(program, executables))
+        return self._with_storage(super().compile(program, executables), frozenset())
 
     def compile_function(self, traced: Traced, executables: Executables) -> Step:
-        return self._with_storage(super().compile_function(traced, executables))
+        return self._with_storage(super().compile_function(traced, executables), traced.program.own)
 
-    def _with_storage(self, step: Step) -> Step:
+    def _with_storage(self, step: Step, own: frozenset[str]) -> Step:
+        """Take a step's state from storage, and put it back; values that are a replica's own stay with it."""
         everywhere = NamedSharding(self._mesh, P())
 
+        def moved(state: State, to: jax.sharding.Sharding) -> State:
+            put: State = jax.device_put({k: v for k, v in state.items() if k not in own}, to)
+            return state | put
+
         def stored(state: State, batch: Any) -> tuple[State, Any]:
-            state, results = step(jax.device_put(state, everywhere), batch)
-            return jax.device_put(state, self._storage), results
+            state, results = step(moved(state, everywhere), batch)
+            return moved(state, self._storage), results
 
         return stored

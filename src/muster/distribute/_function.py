@@ -36,7 +36,10 @@ class Traced:
 def run_traced(traced: Traced, state: State, arrays: list[Array], replicas: Replicas) -> tuple[State, Any]:
     """Run a function as one replica, on arguments and to results that have a first axis of one replica."""
     given = [array[0] if own else array for array, own in zip(arrays, traced.takes, strict=True)]
+    own_paths = traced.program.own
+    state = {path: value[0] if path in own_paths else value for path, value in state.items()}
     state, results = traced.program.step(state, given, replicas=replicas)
+    state = {path: value[None] if path in own_paths else value for path, value in state.items()}
     return state, [a[None] if own else a for a, own in zip(results, traced.gives, strict=True)]
 
 
@@ -144,11 +147,14 @@ class _Call:
 
     def __call__(self, leaves: list[Any]) -> Any:
         arrays = [_data_of(leaf) for leaf in leaves if _is_dynamic(leaf)]
-        state: State = self._program.state()
+        before: State = self._program.state()
+        state = before
         if self._strategy is not None:
-            state = self._strategy.placed(self._program.used, state)
+            state = self._strategy.placed(self._program.used, before)
         state, given = self._step(state, arrays)
         self._program.take(state)
+        if self._strategy is not None and self._program.own:
+            self._strategy.own_values.keep(self._program.used, before, state)
         results = self._results
         return jax.tree.unflatten(results.structure, _filled(results.constants, given, results.per_replica))
 

@@ -59,6 +59,10 @@ class MirroredStrategy(Strategy):
     def sharding(self) -> jax.sharding.Sharding | None:
         return NamedSharding(self._mesh, P())
 
+    @property
+    def own_sharding(self) -> jax.sharding.Sharding:
+        return NamedSharding(self._mesh, P(AXIS))
+
     @contextlib.contextmanager
     def share_batches(
         self, batches: Iterator[Any], first: Any, signals: Signals | None = None

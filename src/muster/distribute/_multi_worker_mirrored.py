@@ -117,6 +117,10 @@ class MultiWorkerMirroredStrategy(Strategy):
             return SingleDeviceSharding(self._mesh.local_devices[0])
         return NamedSharding(self._mesh, P())
 
+    @property
+    def own_sharding(self) -> jax.sharding.Sharding:
+        return self.sharding if self._exchanges else NamedSharding(self._mesh, P(AXIS))
+
     def place(self, state: State) -> State:
         values = [np.asarray(value) for value in state.values()]
         if self._link is not None:

@@ -13,7 +13,7 @@ from muster.distribute._compiled import Executables, Several, State, Step, compi
 from muster.distribute._function import Traced, run_traced
 from muster.distribute._packing import ONE_PACK, Packing
 from muster.distribute._shared_batches import Whole
-from muster.program import Program, Replicas
+from muster.program import Program, Replicas, combined_path
 
 Array = Any
 
@@ -92,6 +92,8 @@ class ReplicatedFunction:
     def __call__(self, state: State, batch: Any, executables: Executables) -> Step:
         traced = self._traced
         specs = [P(AXIS) if own else P() for own in traced.takes]
+        of_state = {path: P(AXIS) if path in traced.program.own else P() for path in state}
+        combined = {combined_path(path): P() for path in traced.program.combined}
 
         def on_replica(state: State, arrays: list[Array]) -> tuple[State, list[Array]]:
             replicas = replicas_of_mesh(self._mesh.size, self._packing, active=self._mesh.size)
@@ -100,8 +102,8 @@ class ReplicatedFunction:
         step = jax.shard_map(
             on_replica,
             mesh=self._mesh,
-            in_specs=(P(), specs),
-            out_specs=(P(), [P(AXIS) if own else P() for own in traced.gives]),
+            in_specs=(of_state, specs),
+            out_specs=(of_state | combined, [P(AXIS) if own else P() for own in traced.gives]),
             check_vma=False,
         )
         shardings = [NamedSharding(self._mesh, spec) for spec in specs]

@@ -8,8 +8,8 @@ from contextvars import ContextVar
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
+from muster._keras import keras
 from muster.cluster import ClusterResolver, TaskState
 from muster.data import Dataset
 from muster.distribute._compiled import CompiledStep, Executables, Step, compiled, in_turn
@@ -20,26 +20,25 @@ from muster.distribute._distributed_dataset import (
 )
 from muster.distribute._function import Function, Traced, alone
 from muster.distribute._input_context import InputContext
+from muster.distribute._own_values import OwnValues
 from muster.distribute._replica_context import (
     CROSS_REPLICA,
     ReduceOp,
     ReplicaContext,
     current_context,
     entered,
-    gathered,
-    reduced,
-    traced_scope,
 )
 from muster.distribute._shared_batches import Signals
-from muster.distribute._values import (
-    PerReplica,
-    ValueContext,
-    is_array,
-    is_leaf,
-    map_values,
-    stacked,
+from muster.distribute._traced_calls import (
+    check_agreement,
+    gather_traced,
+    local_traced,
+    reduce_traced,
+    require_cross_replica,
+    run_traced_code,
 )
-from muster.program import ByIdentity, Program, Replicas, current_scope, functions_run_eagerly, owning
+from muster.distribute._values import PerReplica, ValueContext, map_values, stacked
+from muster.program import ByIdentity, Program, current_scope, functions_run_eagerly, owning
 
 Array = Any
 State = dict[str, Array]
@@ -63,6 +62,11 @@ class Strategy(ABC):
         """The variables that were placed."""
         return ByIdentity()
 
+    @functools.cached_property
+    def own_values(self) -> OwnValues:
+        """What the replicas have of the variables that each has its own of."""
+        return OwnValues(self)
+
     @property
     @abstractmethod
     def num_replicas_in_sync(self) -> int:
@@ -82,6 +86,11 @@ class Strategy(ABC):
     def cluster_resolver(self) -> ClusterResolver | None:
         """Says who is in the job; None where this process is all of it."""
         return None
+
+    @property
+    def own_sharding(self) -> jax.sharding.Sharding | None:
+        """Where values live that each replica has its own of, along their first axis."""
+        return self.sharding
 
     @contextlib.contextmanager
     def scope(self) -> Iterator["Strategy"]:
@@ -196,7 +205,10 @@ class Strategy(ABC):
         """
         if not isinstance(args, list | tuple):
             raise TypeError(f"positional args must be a list or tuple, got {type(args)}: {args!r}.")
-        return self._on_replicas(fn, tuple(args), dict(kwargs or {}))
+        require_cross_replica()
+        if current_scope() is None:
+            return _run_of(self, fn)(tuple(args), dict(kwargs or {}))
+        return run_traced_code(self, fn, tuple(args), dict(kwargs or {}))
 
     def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | tuple[int, ...] | None = None) -> Any:
         """Reduce values over the replicas, and along axes of their own if any are given.
@@ -215,13 +227,13 @@ class Strategy(ABC):
 
         Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.reduce``.
         """
-        self._require_cross_replica()
+        require_cross_replica()
         op = ReduceOp.of(reduce_op)
         if axis is not None and not isinstance(axis, int | tuple):
             raise TypeError(f"`axis` must be None, an integer or a tuple of them, got {axis!r}.")
         if current_scope() is None:
             return _REDUCE(self, op, value, axis)
-        return map_values(lambda leaf: self._reduced(op, leaf, axis), value)
+        return map_values(lambda leaf: reduce_traced(self, op, leaf, axis), value)
 
     def gather(self, value: Any, axis: int) -> Any:
         """The values of all replicas, one after the other along an axis.
@@ -242,18 +254,18 @@ class Strategy(ABC):
             )
         if current_scope() is None:
             return _GATHER(self, value, axis)
-        return map_values(lambda leaf: self._gathered(leaf, axis), value)
+        return map_values(lambda leaf: gather_traced(self, leaf, axis), value)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """The values of this process' replicas.
 
         Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.experimental_local_results``.
         """
+        if isinstance(value, keras.Variable):
+            value = _VALUES(self, value)
         if not isinstance(value, PerReplica):
             return (value,)
-        if current_scope() is None:
-            return value.values
-        return self._local_values(value)
+        return value.values if current_scope() is None else local_traced(self, value)
 
     def experimental_distribute_dataset(self, dataset: Dataset, options: Any = None) -> DistributedDataset:
         """Divide the batches of a dataset among the replicas.
@@ -337,62 +349,20 @@ class Strategy(ABC):
         sharding = self.sharding
         if sharding is None:
             return state
-        moved = {path: value for path, value in state.items() if value.sharding != sharding}
-        return state | jax.device_put(moved, sharding) if moved else state
+        own = self.own_values.of(variables, state)
+        moved = {
+            path: value for path, value in state.items() if path not in own and value.sharding != sharding
+        }
+        return state | jax.device_put(moved, sharding) | own if moved or own else state
 
-    def _on_replicas(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        self._require_cross_replica()
-        if current_scope() is None:
-            return _run_of(self, fn)(args, kwargs)
-        leaves = jax.tree.leaves((args, kwargs), is_leaf=is_leaf)
-        whole = any(isinstance(leaf, PerReplica) and leaf.whole for leaf in leaves)
-        args, kwargs = map_values(lambda v: v.data if isinstance(v, PerReplica) else v, (args, kwargs))
-        replicas = self._replicas(whole)
-        with self.scope(), entered(ReplicaContext(self, replicas)):
-            if replicas is None:
-                return fn(*args, **kwargs)
-            with traced_scope().replica_view(replicas):
-                result = fn(*args, **kwargs)
-        return map_values(lambda v: PerReplica(jnp.asarray(v), whole) if is_array(v) else v, result)
+    def check_variable(self, variable: Any) -> None:
+        """Check a variable that was created in this strategy's scope.
 
-    def _replicas(self, whole: bool) -> Replicas | None:
-        """The replicas in the function that is being traced; None if there is but one."""
-        count = self.num_replicas_in_sync
-        return traced_scope().replicas_of(self, count, active=1 if whole else count)
-
-    def _reduced(self, op: ReduceOp, value: Any, axis: int | tuple[int, ...] | None) -> Any:
-        if isinstance(value, PerReplica):
-            return reduced(self._replicas(value.whole), op, value.data, axis)
-        self._replicas(whole=False)
-        several = self.num_replicas_in_sync > 1
-        if several and op is ReduceOp.SUM and not _is_zero(value):
-            raise ValueError(
-                f"A non-DistributedValues value {value} cannot be reduced with the given reduce op {op}: "
-                "it is the same on all replicas. Give a value that comes from strategy.run, or reduce it "
-                "by MEAN."
-            )
-        if value is None:
-            return None
-        return reduced(None, op, traced_scope().read(value), axis)
-
-    def _gathered(self, value: Any, axis: int) -> Any:
-        if isinstance(value, PerReplica):
-            return gathered(self._replicas(value.whole), value.data, axis)
-        self._replicas(whole=False)
-        return gathered(None, traced_scope().read(value), axis)
-
-    def _local_values(self, value: PerReplica) -> tuple[Any, ...]:
-        replicas = self._replicas(whole=False)
-        if replicas is None:
-            return (value.data,)
-        first = replicas.index // self.local_replicas * self.local_replicas
-        return tuple(jax.lax.dynamic_slice_in_dim(replicas.gather(value.data), first, self.local_replicas))
-
-    def _require_cross_replica(self) -> None:
-        if isinstance(current_context(), ReplicaContext):
-            raise RuntimeError(
-                "Method requires being in cross-replica context, use get_replica_context().merge_call()"
-            )
+        Raises:
+            ValueError: Its replicas could not agree on its values.
+        """
+        if self.num_replicas_in_sync > 1:
+            check_agreement(variable)
 
     @property
     def reporter(self) -> Callable[..., None] | None:
@@ -412,16 +382,13 @@ class Strategy(ABC):
         return type(self).__name__
 
 
-def _is_zero(value: Any) -> bool:
-    return isinstance(value, int | float) and value == 0
-
-
 @functools.lru_cache(maxsize=256)
 def _run_of(strategy: Strategy, fn: Callable[..., Any]) -> Function:
     """``run`` outside of a function: compiled once for each object ``fn``."""
     return Function(lambda args, kwargs: strategy.run(fn, args, kwargs))
 
 
+_VALUES = Function(lambda strategy, variable: strategy.run(lambda: variable.value))
 _REDUCE = Function(lambda strategy, op, value, axis: strategy.reduce(op, value, axis))
 _GATHER = Function(lambda strategy, value, axis: strategy.gather(value, axis))
 

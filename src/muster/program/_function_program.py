@@ -15,7 +15,7 @@ from muster.program._keras_internals import set_value, value_of
 from muster.program._program import finished, shape_of
 from muster.program._replicas import Replicas
 from muster.program._variables import VariableScope, VariableSpec, entered
-from muster.program._watching import VariableKind, is_adding, origin_of
+from muster.program._watching import VariableKind, is_adding, keeps_own_values, origin_of, refuse_to_add
 
 Array = Any
 State = dict[str, Array]
@@ -69,14 +69,18 @@ class FunctionScope(VariableScope):
         Raises:
             RuntimeError: another part of the code runs on those of another strategy.
         """
+        self._use(strategy)
+        return None if count == 1 else self._some_of(count, active)
+
+    def _use(self, strategy: Any) -> None:
         if self.strategy not in (None, strategy):
             raise RuntimeError(
                 f"Mixing different tf.distribute.Strategy objects: {strategy} is used in a function that "
                 f"uses {self.strategy} as well."
             )
         self.strategy = strategy
-        if count == 1:
-            return None
+
+    def _some_of(self, count: int, active: int) -> Replicas:
         # To learn of which shape everything is, what is added does not matter.
         given = self.given or Replicas(index=jnp.uint32(0), add=lambda a: a, count=count, active=count)
         return dataclasses.replace(given, active=active)
@@ -107,6 +111,39 @@ class FunctionScope(VariableScope):
             self._make_own(spec, variable)
 
     def get_current_value(self, variable: Any) -> Array:
+        value = self._held(variable)
+        spec = self.specs[self._places[id(variable)]]
+        if spec.own and self.replicas is None:
+            return self._all_replicas(variable).combined(spec.aggregation, value)
+        return value
+
+    def own_value(self, variable: Any) -> Array | None:
+        """What this replica has of a variable that each has its own of; None for any other."""
+        value = self._held(variable)
+        return value if self.specs[self._places[id(variable)]].own else None
+
+    def state(self) -> State:
+        """path -> current value of every variable; by `combined_path`, what own ones come to as well."""
+        state = super().state()
+        updated = self.updated()
+        for spec, variable in self.pairs:
+            if spec.own and spec.path in updated:
+                state[combined_path(spec.path)] = self.get_current_value(variable)
+        return state
+
+    def spec_of(self, variable: Any, kind: VariableKind, dtype: Any = None) -> VariableSpec:
+        spec = super().spec_of(variable, kind, dtype)
+        return dataclasses.replace(spec, own=keeps_own_values(variable))
+
+    def _all_replicas(self, variable: Any) -> Replicas:
+        """The replicas each of which has a value of its own of a variable."""
+        owner: Any = origin_of(variable).owner
+        count = owner.num_replicas_in_sync
+        self._use(owner)
+        return self._some_of(count, count)
+
+    def _held(self, variable: Any) -> Array:
+        """The value of a variable, or what this replica has of it."""
         known = self.state_mapping.get(id(variable))
         if known is not None:
             return known
@@ -125,17 +162,20 @@ class FunctionScope(VariableScope):
 
     def add_update(self, update: tuple[Any, Array]) -> None:
         variable, value = update
-        before = self.get_current_value(variable)
+        before = self._held(variable)
         self.state_mapping.setdefault(id(variable), before)
+        spec = self.specs[self._places[id(variable)]]
+        if spec.own:
+            with self.in_sync():
+                return self.assigned(variable, self._own(spec, variable, before, value))
         if self.replicas is not None and variable.trainable:
             self._require_owner(variable)
         if self.replicas is not None and not self._in_sync:
-            spec = self.specs[self._places[id(variable)]]
-            if spec.kind is VariableKind.OTHER and variable.synchronization != "on_read":
+            if spec.kind is VariableKind.OTHER:
                 value = self._agreed(self.replicas, spec, before, value)
                 with self.in_sync():
-                    return super().add_update((variable, value))
-        return super().add_update((variable, value))
+                    return self.assigned(variable, value)
+        return self.assigned(variable, value)
 
     def refuse_constant(self, variable: Any) -> None:
         """Anything may be assigned here: a function runs when it is called, and not as every step."""
@@ -149,17 +189,25 @@ class FunctionScope(VariableScope):
         super().created(variable, initializer)
         self.created_here.append((variable, self.initial[-1]))
 
+    def _own(self, spec: VariableSpec, variable: Any, before: Array, value: Array) -> Array:
+        """What a variable becomes that each replica has its own of, for this replica."""
+        if (one := self.replicas) is not None:
+            if spec.aggregation == "sum" and one.active < one.count:
+                return jnp.where(one.index < one.active, value, before)
+            return value
+        refuse_to_add(variable)
+        replicas = self._all_replicas(variable)
+        if spec.aggregation == "sum":
+            return replicas.share(value)
+        return before + (value - replicas.combined(spec.aggregation, before)) if is_adding() else value
+
     def _agreed(self, replicas: Replicas, spec: VariableSpec, before: Array, value: Array) -> Array:
         """What a variable becomes to which each replica assigns a value of its own."""
         match spec.aggregation:
-            case "mean":
-                return replicas.mean([value])[0]
             case "sum" if is_adding():
                 return before + replicas.sum([value - before])[0]
-            case "sum":
-                return replicas.sum([value])[0]
-            case "only_first_replica":
-                return replicas.first([value])[0]
+            case "mean" | "sum" | "only_first_replica":
+                return replicas.combined(spec.aggregation, value)
         raise ValueError(
             "You must specify an aggregation method to update a MirroredVariable in Replica Context. You can "
             f"do so by passing an explicit value for argument `aggregation`: the variable {spec} has none."
@@ -183,6 +231,11 @@ class FunctionScope(VariableScope):
             )
 
 
+def combined_path(path: str) -> str:
+    """Under which name a step gives what the replicas' own values of a variable come to."""
+    return f"{path} of all replicas"
+
+
 class FunctionProgram(Generic[Static]):
     """A function of arrays as ``step: (state, *args) -> (state, outputs)``, pure in all of them.
 
@@ -197,6 +250,9 @@ class FunctionProgram(Generic[Static]):
     Attributes:
         variables: what the function uses, with the variables themselves.
         strategy: the one whose ``run`` or ``reduce`` it calls, if any.
+        own: the paths of the variables of which each replica has a value of its own: its state has those.
+        combined: those of them that the function assigns to, so that the step's state has what they come to,
+            too, by `combined_path`.
         static: the second thing that the function returned.
         outputs: the shapes of the outputs, as ``jax.ShapeDtypeStruct`` s, per replica.
     """
@@ -213,6 +269,8 @@ class FunctionProgram(Generic[Static]):
         jax.make_jaxpr(record)(*args)
         self.used = scope.pairs
         self.variables = tuple(scope.specs)
+        self.own = frozenset(spec.path for spec in self.variables if spec.own)
+        self.combined = self.own & scope.updated()
         self.strategy = scope.strategy
         for variable, value in scope.created_here:
             if isinstance(value, jax.core.Tracer):
@@ -251,4 +309,7 @@ class FunctionProgram(Generic[Static]):
     def take(self, state: State) -> None:
         """Give the variables the values that a step has made."""
         for spec, variable in self.used:
-            set_value(variable, state[spec.path])
+            if not spec.own:
+                set_value(variable, state[spec.path])
+            elif (value := state.get(combined_path(spec.path))) is not None:
+                set_value(variable, value)

@@ -71,6 +71,22 @@ class Replicas:
         """The first replica's values, on all of them."""
         return self.sum([jnp.where(self.index == 0, array, jnp.zeros_like(array)) for array in arrays])
 
+    def combined(self, aggregation: str, array: Array) -> Array:
+        """What the replicas' values come to: their "sum", their "mean", or that of "only_first_replica"."""
+        match aggregation:
+            case "sum":
+                return self.sum([array])[0]
+            case "mean":
+                return self.mean([array])[0]
+        return self.first([array])[0]
+
+    def share(self, total: Array) -> Array:
+        """This replica's part of a value, all of which add up to it."""
+        if jnp.issubdtype(total.dtype, jnp.inexact):
+            return total / self.count
+        rest = jnp.where(self.index == 0, total % self.count, jnp.zeros_like(total))
+        return total // self.count + rest
+
     def gather(self, array: Array) -> Array:
         """The values of all replicas that count, one after the other along a new first axis."""
         if self.active < self.count:

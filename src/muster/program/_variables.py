@@ -25,7 +25,15 @@ from muster._keras import keras
 from muster.program._initial_values import initial_value, own_array
 from muster.program._keras_internals import fresh_names, seeds_from
 from muster.program._replicas import Replicas
-from muster.program._watching import VariableKind, kind_of_new, note_origin, watched_creation, wrap_in_scopes
+from muster.program._watching import (
+    VariableKind,
+    check_new,
+    kind_of_new,
+    note_origin,
+    refuse_to_add,
+    watched_creation,
+    wrap_in_scopes,
+)
 
 Array = Any  # a jax.Array, or a tracer of one
 
@@ -41,6 +49,7 @@ class VariableSpec:
         trainable: whether ``minimize`` takes it by default.
         kind: what it belongs to.
         aggregation: how replicas' assignments combine, as Keras carries it.
+        own: whether each replica keeps a value of its own from step to step.
     """
 
     path: str
@@ -49,6 +58,7 @@ class VariableSpec:
     trainable: bool
     kind: "VariableKind"
     aggregation: str
+    own: bool = False
 
     @property
     def local(self) -> bool:
@@ -191,6 +201,10 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
     def add_update(self, update: tuple[Any, Array]) -> None:
         variable, value = update
         self.get_current_value(variable)
+        self.assigned(variable, value)
+
+    def assigned(self, variable: Any, value: Array) -> None:
+        """Take in what a variable, which has a value, becomes."""
         self._updates[id(variable)] += 1
         self._earlier.setdefault(id(variable), []).append(self.state_mapping[id(variable)])
         if self.replicas is not None and not self._in_sync:
@@ -365,7 +379,8 @@ def _variable_init(original: Callable[..., None]) -> Callable[..., None]:
         scope = _ACTIVE.get()
         note_origin(self)
         if scope is None:
-            return original(self, initializer, shape, dtype, *args, **kw)
+            original(self, initializer, shape, dtype, *args, **kw)
+            return check_new(self)
         if isinstance(initializer, str):
             initializer = keras.initializers.get(initializer)
         if not callable(initializer):
@@ -377,6 +392,7 @@ def _variable_init(original: Callable[..., None]) -> Callable[..., None]:
             return scope.state_mapping.get(id(self), jnp.zeros(shape, dtype))
 
         original(self, value, shape, dtype, *args, **kw)
+        check_new(self)
         scope.created(self, initializer)
         return None
 
@@ -400,6 +416,8 @@ def _checked_assign(original: Callable[..., Any]) -> Callable[..., Any]:
         scope = _ACTIVE.get()
         if scope is not None and isinstance(value, np.ndarray):
             scope.refuse_constant(self)
+        if scope is None:
+            refuse_to_add(self)
         return original(self, value)
 
     return assign

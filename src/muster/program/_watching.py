@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from muster._keras import keras
 from muster.program._by_identity import ByIdentity
@@ -29,7 +29,20 @@ class VariableKind(enum.Enum):
 _KIND: ContextVar[VariableKind] = ContextVar("muster_variable_kind", default=VariableKind.OTHER)
 # Whether what this thread assigns adds to what was there.
 _ADDING: ContextVar[bool] = ContextVar("muster_adding", default=False)
-_OWNER: ContextVar[Any] = ContextVar("muster_variable_owner", default=None)
+
+
+class Owner(Protocol):
+    """On whose replicas variables are used; a strategy."""
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """How many there are."""
+
+    def check_variable(self, variable: Any) -> None:
+        """Raise what is wrong with a new variable."""
+
+
+_OWNER: ContextVar[Owner | None] = ContextVar("muster_variable_owner", default=None)
 
 
 @dataclass(frozen=True)
@@ -42,7 +55,7 @@ class Origin:
     """
 
     kind: VariableKind = VariableKind.OTHER
-    owner: Any = None
+    owner: Owner | None = None
 
 
 _ORIGINS: ByIdentity[Origin] = ByIdentity()
@@ -58,8 +71,41 @@ def note_origin(variable: Any) -> None:
     _ORIGINS[variable] = Origin(_KIND.get(), _OWNER.get())
 
 
+def check_new(variable: Any) -> None:
+    """Let the owner of a new variable say what is wrong with it."""
+    owner = origin_of(variable).owner
+    if owner is not None:
+        owner.check_variable(variable)
+
+
+def keeps_own_values(variable: Any) -> bool:
+    """Whether each replica keeps a value of a variable of its own: metrics' are one sum all the time."""
+    origin = origin_of(variable)
+    return (
+        variable.synchronization == "on_read"
+        and variable.aggregation != "none"
+        and origin.kind is VariableKind.OTHER
+        and origin.owner is not None
+        and origin.owner.num_replicas_in_sync > 1
+    )
+
+
+def refuse_to_add(variable: Any) -> None:
+    """Refuse to add, for all replicas at once, to a variable that is the sum of what each of them has.
+
+    Raises:
+        ValueError: It is one.
+    """
+    if is_adding() and keeps_own_values(variable) and variable.aggregation == "sum":
+        raise ValueError(
+            "SyncOnReadVariable does not support `assign_add` and `assign_sub` in cross-replica context when "
+            f"aggregation is set to `sum`: {variable.path!r} is the sum of what each replica has. Assign the "
+            "new sum, or add in strategy.run."
+        )
+
+
 @contextlib.contextmanager
-def owning(owner: Any) -> Iterator[None]:
+def owning(owner: Owner) -> Iterator[None]:
     """Note an owner of the variables that are created meanwhile in this thread."""
     token = _OWNER.set(owner)
     try:
