@@ -1,14 +1,19 @@
 """Random pipelines, and what they must give: a plain-Python model, one element at a time."""
 
+import functools
 import itertools
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
-from muster.data import Dataset
+from muster.data import CsvDataset, Dataset, NpzDataset, TFRecordDataset, TFRecordWriter
+
+_FILES = tempfile.TemporaryDirectory()
 
 Model = Callable[[tuple[int, ...]], list[Any]]
 """The elements of a pass, given how often each `repeat` around it has begun anew."""
@@ -57,7 +62,9 @@ def batched(elements: list[Any], size: int, drop: bool) -> list[Any]:
 def _source(draw: Any) -> tuple[Dataset, Model, str]:
     count = draw(st.integers(0, 23))
     values = [np.int32(i) for i in range(count)]
-    kind = draw(st.sampled_from(["range", "arrays", "generator"]))
+    kind = draw(st.sampled_from(["range", "arrays", "generator", "csv", "npz", "tfrecord"]))
+    if kind in _FROM_FILES:
+        return _FROM_FILES[kind](_files(kind, count)), lambda epoch: values, f"{kind}({count})"
     if kind == "range":
         return Dataset.range(count, output_type=np.int32), lambda epoch: values, f"range({count})"
     if kind == "arrays":
@@ -70,6 +77,38 @@ def _source(draw: Any) -> tuple[Dataset, Model, str]:
     )
 
 
+@functools.cache
+def _files(kind: str, count: int) -> list[str]:
+    """Numbers up to `count` in three files, the first of which is empty."""
+    folder = Path(_FILES.name) / f"{kind}-{count}"
+    folder.mkdir()
+    for name, numbers in (("a", []), ("b", range(count // 3)), ("c", range(count // 3, count))):
+        path = str(folder / name)
+        if kind == "npz":
+            np.savez(folder / f"{name}.npz", x=np.array(numbers, np.int32))
+            (folder / f"{name}.npz").rename(path)
+        elif kind == "csv":
+            Path(path).write_text("".join(f"{number}\n" for number in numbers))
+        else:
+            with TFRecordWriter(path, "GZIP" if count % 2 else None) as writer:
+                for number in numbers:
+                    writer.write(str(number).encode())
+    return [str(folder / name) for name in "abc"]
+
+
+_FROM_FILES: dict[str, Callable[[list[str]], Dataset]] = {
+    "csv": lambda files: CsvDataset(files, [np.int32]).map(lambda x: x),
+    "npz": lambda files: NpzDataset(files).map(lambda row: row["x"]),
+    "tfrecord": lambda files: TFRecordDataset(files, _compression(files)).map(
+        lambda text: np.int32(int(text))
+    ),
+}
+
+
+def _compression(files: list[str]) -> str | None:
+    return "GZIP" if int(Path(files[0]).parent.name.split("-")[1]) % 2 else None
+
+
 @st.composite
 def pipelines(draw: st.DrawFn) -> Pipeline:
     """Draw a finite pipeline over int32 numbers."""
@@ -77,7 +116,9 @@ def pipelines(draw: st.DrawFn) -> Pipeline:
     is_batched = False
     for _ in range(draw(st.integers(0, 5))):
         names = ["take", "skip", "shard", "repeat", "shuffle", "traced", "python", "cache", "prefetch"]
-        names += ["enumerate", "zip"] + (["unbatch"] if is_batched else ["batch", "filter", "concatenate"])
+        names += ["enumerate", "zip", "flat_map", "interleave"] + (
+            ["unbatch"] if is_batched else ["batch", "filter", "concatenate"]
+        )
         name = draw(st.sampled_from(names))
         dataset, model, step = _STEPS[name](draw, dataset, model)
         is_batched = (is_batched or name == "batch") and name != "unbatch"
@@ -193,6 +234,40 @@ def _zip(draw: Any, dataset: Dataset, model: Model) -> Any:
     return Dataset.zip((dataset, other)).map(lambda a, b: b - a), zipped, "zip(shuffled).map(b - a)"
 
 
+def _flat_map(draw: Any, dataset: Dataset, model: Model) -> Any:
+    return (
+        dataset.flat_map(lambda x: Dataset.from_tensors(x).repeat(2)),
+        lambda epoch: [copy for x in model(epoch) for copy in (x, x)],
+        "flat_map(twice)",
+    )
+
+
+def _interleave(draw: Any, dataset: Dataset, model: Model) -> Any:
+    cycle, block = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+
+    def interleaved(epoch: tuple[int, ...]) -> list[Any]:
+        waiting = [[x] * 3 for x in model(epoch)]
+        slots: list[list[Any] | None] = [None] * cycle
+        out: list[Any] = []
+        turn = 0
+        while waiting or any(slot is not None for slot in slots):
+            if slots[turn] is None and waiting:
+                slots[turn] = waiting.pop(0)
+            given = slots[turn]
+            if given is not None:
+                out += given[:block]
+                # It is known to have ended when it is asked for more than it has.
+                slots[turn] = given[block:] if len(given) >= block else None
+            turn = (turn + 1) % cycle
+        return out
+
+    return (
+        dataset.interleave(lambda x: Dataset.from_tensors(x).repeat(3), cycle, block),
+        interleaved,
+        f"interleave(thrice, {cycle}, {block})",
+    )
+
+
 _STEPS: dict[str, Callable[[Any, Dataset, Model], Any]] = {
     "take": _take,
     "skip": _skip,
@@ -209,6 +284,8 @@ _STEPS: dict[str, Callable[[Any, Dataset, Model], Any]] = {
     "enumerate": _enumerate,
     "concatenate": _concatenate,
     "zip": _zip,
+    "flat_map": _flat_map,
+    "interleave": _interleave,
 }
 
 

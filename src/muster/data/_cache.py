@@ -5,6 +5,7 @@ restarted process fills its cache with the same elements.
 """
 
 import threading
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -31,9 +32,11 @@ class Cache(Ordering):
 
     @cached_property
     def _columnar(self) -> bool:
-        # The width of text is not part of a spec, so that there is no array to be made for it.
+        # The width of text is not part of a spec, so that there is no array to be made for it. Handles that
+        # are no row numbers hold what they lead to.
         return (
             self.source.uniform
+            and self.source.width > 0
             and self.source.cardinality >= 0
             and all(spec.dtype.kind not in "US" for spec in flatten(self.source.element_spec))
         )
@@ -65,6 +68,9 @@ class Cache(Ordering):
     def load(self, run: Run, handles: Handles) -> Loaded:
         store = self._store_of(run)
         return store.take(np.asarray(handles)) if isinstance(store, _Columns) else list(handles)
+
+    def with_inputs(self, inputs: Sequence[Node]) -> Node:
+        return Cache(*inputs)  # with nothing in it
 
     def _store_of(self, run: Run) -> "_Columns | _Elements":
         store: _Columns | _Elements | None = run.stores.get(self)

@@ -82,7 +82,7 @@ class Concatenate(Node):
         if len(parts) == 1:
             return parts[0]
         if self.uniform:
-            return _merge(places, [stacked(part) for part in parts])
+            return merge(places, [stacked(part) for part in parts])
         elements: list[Any] = [None] * len(handles)
         for where, part in zip(places, parts, strict=True):
             for place, element in zip(where.tolist(), each(part), strict=True):
@@ -223,7 +223,7 @@ def _columns(handles: np.ndarray[Any, Any], first: int, width: int) -> np.ndarra
     return handles[:, first] if width == 1 else handles[:, first : first + width]
 
 
-def _merge(places: list[np.ndarray[Any, Any]], parts: list[Any]) -> Stacked:
+def merge(places: list[np.ndarray[Any, Any]], parts: list[Any]) -> Stacked:
     """Put rows of several structures of arrays where they belong."""
     back = np.argsort(np.concatenate(places))
     leaves = zip(*(flatten_as(parts[0], part) for part in parts), strict=True)

@@ -2,6 +2,7 @@
 
 import builtins
 import operator
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from typing import Any
@@ -11,12 +12,15 @@ import numpy as np
 from ._cache import Cache
 from ._combine import Concatenate, Zip
 from ._elements import Batch, Filter, Map, Unbatch
+from ._flat_map import Interleave
 from ._iterator import DatasetIterator
+from ._list_files import FileNames
 from ._node import INFINITE, UNKNOWN, Node
 from ._options import Options
 from ._order import Repeat, Shard, Skip, Take
 from ._padding import Padding
 from ._prefetch import AUTOTUNE, Prefetch
+from ._random_access import RandomAccess, RandomAccessSource
 from ._shuffle import Shuffle
 from ._sources import ArraySource, GeneratorSource, RangeSource
 from ._spec import TensorSpec
@@ -24,6 +28,7 @@ from ._structure import flatten, flatten_as, rebuild
 
 INFINITE_CARDINALITY = INFINITE
 UNKNOWN_CARDINALITY = UNKNOWN
+_CYCLE = 4
 
 
 class Dataset:
@@ -136,7 +141,87 @@ class Dataset:
             raise TypeError(f"zip needs datasets, or a structure of them, got {template!r}.")
         return Dataset(Zip(template, [leaf._node for leaf in leaves]), leaves[0]._options)
 
+    @staticmethod
+    def list_files(
+        file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
+    ) -> "Dataset":
+        """Make a dataset of the paths of files.
+
+        Args:
+            file_pattern: A pattern such as ``data/*.csv``, or several. It is looked for now, once.
+            shuffle: Whether each iteration has them in another order, as by default; else they come in the
+                order of their names.
+            seed: Of the order.
+            name: Ignored.
+
+        Raises:
+            DatasetError: No file matches.
+        """
+        names = FileNames.matching(file_pattern)
+        files = Dataset(names)
+        return files if shuffle is not None and not shuffle else files.shuffle(names.cardinality, seed)
+
+    @staticmethod
+    def from_source(source: RandomAccess[Any], name: str | None = None) -> "Dataset":
+        """Make a dataset of what has elements by number, as data sources of Grain and datasets of PyTorch do.
+
+        They are read when they are wanted: to shuffle or to go on from a position reads none.
+
+        Args:
+            source: Has ``len(source)`` and ``source[i]``, and may have ``source.__getitems__([i, ...])``.
+            name: Ignored.
+
+        Raises:
+            TypeError: `source` is not of this kind.
+        """
+        if not (hasattr(source, "__len__") and hasattr(source, "__getitem__")):
+            raise TypeError(
+                f"from_source needs an object with len() and numbers in [], got {source!r}. For an "
+                "iterable use from_generator."
+            )
+        return Dataset(RandomAccessSource(source, type(source).__name__))
+
     # Elements
+
+    def flat_map(self, map_func: Callable[..., "Dataset"], name: str | None = None) -> "Dataset":
+        """Read, one after the other, the datasets that a function makes of the elements.
+
+        Args:
+            map_func: Takes an element, in Python; returns a dataset. It is called in each pass, and on the
+                way to a position.
+            name: Ignored.
+
+        Raises:
+            TypeError: `map_func` cannot be called, or, while iterating, returns no dataset.
+        """
+        return self._then(Interleave(self._node, _node_maker("flat_map", map_func), 1, sys.maxsize))
+
+    def interleave(
+        self,
+        map_func: Callable[..., "Dataset"],
+        cycle_length: int | None = None,
+        block_length: int | None = None,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> "Dataset":
+        """Read in turn from several of the datasets that a function makes of the elements.
+
+        Args:
+            map_func: As of `flat_map`.
+            cycle_length: How many are read in turn; None or `AUTOTUNE` is 4, wherever it runs.
+            block_length: How many elements one gives in its turn; None is 1.
+            num_parallel_calls: Accepted and ignored.
+            deterministic: Accepted and ignored.
+            name: Ignored.
+
+        Raises:
+            ValueError: A length is not positive.
+            TypeError: As by `flat_map`.
+        """
+        cycle = _CYCLE if cycle_length in (None, AUTOTUNE) else _integer("cycle_length", cycle_length, 1)
+        block = 1 if block_length is None else _integer("block_length", block_length, 1)
+        return self._then(Interleave(self._node, _node_maker("interleave", map_func), cycle, block))
 
     def map(
         self,
@@ -430,6 +515,19 @@ class Dataset:
 
     def _then(self, node: Node) -> "Dataset":
         return Dataset(node, self._options)
+
+
+def _node_maker(operation: str, map_func: Callable[..., Dataset]) -> Callable[..., Node]:
+    if not callable(map_func):
+        raise TypeError(f"{operation} needs a function, got {map_func!r}.")
+
+    def make(*element: Any) -> Node:
+        made = map_func(*element)
+        if not isinstance(made, Dataset):
+            raise TypeError(f"The function of {operation} must return a Dataset, it returned {made!r}.")
+        return made._node
+
+    return make
 
 
 def _integer(name: str, value: Any, minimum: int | None = None) -> int:

@@ -213,7 +213,7 @@ class MapFunction:
         return self._call(element) if trace is None else trace.one(leaves)
 
     def _call(self, element: Any) -> Any:
-        return as_element(_spread(self._function, element))
+        return as_element(spread(self._function, element))
 
     def _trace(self, template: Any, specs: list[TensorSpec] | None) -> Trace | None:
         """Return the trace for elements of this form, or None to call the function in Python."""
@@ -251,7 +251,8 @@ class MapFunction:
             del self._traces[next(iter(self._traces))]
 
 
-def _spread(function: Callable[..., Any], element: Any) -> Any:
+def spread(function: Callable[..., Any], element: Any) -> Any:
+    """Call a function with an element; a tuple (not a named one) is spread over its arguments."""
     return function(*element) if type(element) is tuple else function(element)
 
 
@@ -290,7 +291,7 @@ def _trace_twice(
     found: list[Any] = []
 
     def flat(*leaves: Any) -> list[Any]:
-        result = _spread(function, rebuild(template, leaves))
+        result = spread(function, rebuild(template, leaves))
         found.append(map_leaves(lambda leaf: 0, result))
         return [leaf if isinstance(leaf, jax.Array) else jax.numpy.asarray(leaf) for leaf in flatten(result)]
 

@@ -7,12 +7,13 @@ Python function per element. So ordering, sharding, shuffling, repeating and ski
 element, and a position in the pipeline is only the number of elements that were taken from it.
 """
 
+import copy
 import secrets
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -116,10 +117,16 @@ class Rows(Stream):
 
 
 class RandomOrder:
-    """The seed of a `shuffle`, and how many iterations have begun. Safe to use from threads."""
+    """The seed of a `shuffle`, and how many iterations have begun. Safe to use from threads.
+
+    Attributes:
+        reshuffle: Whether each iteration has an order of its own.
+        given: The seed that the user gave, or None.
+    """
 
     def __init__(self, seed: int | None, reshuffle: bool):
         self.reshuffle = reshuffle
+        self.given = seed
         self._seed = seed
         self._iterations = 0
         self._lock = threading.Lock()
@@ -174,6 +181,9 @@ class Run:
     def first(self) -> "Run":
         """The first iteration with the same seeds: the one whose order a `cache` keeps."""
         return Run({order: (seed, 0) for order, (seed, _) in self.orders.items()})
+
+
+NodeType = TypeVar("NodeType", bound="Node")
 
 
 class Node(ABC):
@@ -244,9 +254,28 @@ class Node(ABC):
         """How many elements an iterator best loads at a time."""
         return 1
 
+    def with_inputs(self, inputs: Sequence["Node"]) -> "Node":
+        """The same operation on other inputs, of the same elements."""
+        other = without_cached(self)
+        other.inputs = tuple(inputs)
+        return other
+
     def as_handles(self, handles: list[Any]) -> Handles:
         """Bring single handles of this node into the form that `load` takes."""
         return np.array(handles, dtype=np.int64) if self.width else handles
+
+
+def without_cached(node: NodeType) -> NodeType:
+    """A copy of a node that has worked nothing out yet, so that parts of it can be replaced."""
+    cached = {
+        name
+        for base in type(node).__mro__
+        for name, value in vars(base).items()
+        if isinstance(value, cached_property)
+    }
+    other = copy.copy(node)
+    other.__dict__ = {name: value for name, value in vars(node).items() if name not in cached}
+    return other
 
 
 class Ordering(Node):
@@ -254,7 +283,11 @@ class Ordering(Node):
 
     def __init__(self, source: Node):
         super().__init__(source)
-        self.source = source
+
+    @property
+    def source(self) -> Node:
+        """What is put into order."""
+        return self.inputs[0]
 
     @cached_property
     def width(self) -> int:

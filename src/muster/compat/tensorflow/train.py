@@ -32,4 +32,10 @@ from muster.compat.tensorflow.estimator import SessionRunValues as SessionRunVal
 from muster.compat.tensorflow.estimator import StepCounterHook as StepCounterHook
 from muster.compat.tensorflow.estimator import StopAtStepHook as StopAtStepHook
 from muster.compat.tensorflow.estimator import SummarySaverHook as SummarySaverHook
+from muster.data import BytesList as BytesList
+from muster.data import Example as Example
+from muster.data import Feature as Feature
+from muster.data import Features as Features
+from muster.data import FloatList as FloatList
+from muster.data import Int64List as Int64List
 from muster.program import get_or_create_global_step as get_or_create_global_step
