@@ -322,7 +322,7 @@ def test_dropout_differs_between_replicas_and_goes_on_from_step_to_step():
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [
-        (lambda s: s.run(len, "text"), TypeError, "must be a list or tuple"),
+        (lambda s: s.run(len, "text"), ValueError, "must be a list or tuple"),
         (lambda s: s.reduce("MAX", 1.0), ValueError, "one of SUM and MEAN, got 'MAX'"),
         (lambda s: s.reduce("SUM", 1.0), ValueError, "cannot be reduced with the given reduce op"),
         (

@@ -1,6 +1,8 @@
 """The default strategy: one replica, wherever JAX puts it."""
 
+import contextlib
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -15,6 +17,20 @@ class DefaultStrategy(Strategy):
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``_DefaultDistributionStrategy``.
     """
+
+    @contextlib.contextmanager
+    def scope(self) -> Iterator[Strategy]:
+        """Change nothing: where no strategy was chosen, code is one replica's, in a scope as outside.
+
+        Raises:
+            RuntimeError: inside of another strategy's scope.
+        """
+        if has_strategy():
+            raise RuntimeError(
+                "Mixing different tf.distribute.Strategy objects: the scope of the default one was entered "
+                f"inside of the scope of {current_strategy()}. Leave that scope first."
+            )
+        yield self
 
     @property
     def num_replicas_in_sync(self) -> int:

@@ -37,7 +37,7 @@ from muster.distribute._traced_calls import (
     require_cross_replica,
     run_traced_code,
 )
-from muster.distribute._values import PerReplica, ValueContext, map_values, stacked
+from muster.distribute._values import PerReplica, ValueContext, is_leaf, map_values, stacked
 from muster.program import ByIdentity, Program, current_scope, functions_run_eagerly, owning
 
 Array = Any
@@ -97,9 +97,16 @@ class Strategy(ABC):
         """Make this the current strategy: what is built inside belongs to it.
 
         Raises:
-            RuntimeError: inside of another strategy's scope.
+            RuntimeError: inside of another strategy's scope, or of ``run``.
         """
-        current = _SCOPE.get()
+        require_cross_replica()
+        with self.entered(CROSS_REPLICA):
+            yield self
+
+    @contextlib.contextmanager
+    def entered(self, context: Any) -> Iterator[None]:
+        """Let code run as this strategy's, in a replica context or in the cross-replica one."""
+        current = current_strategy()
         if current is not None and current is not self:
             raise RuntimeError(
                 "Mixing different tf.distribute.Strategy objects: the scope of "
@@ -107,8 +114,8 @@ class Strategy(ABC):
             )
         token = _SCOPE.set(self)
         try:
-            with owning(self), entered(CROSS_REPLICA):
-                yield self
+            with owning(self), entered(context):
+                yield
         finally:
             _SCOPE.reset(token)
 
@@ -199,12 +206,12 @@ class Strategy(ABC):
 
         Raises:
             RuntimeError: This is inside of ``run`` already.
-            TypeError: ``args`` is no list or tuple.
+            ValueError: ``args`` is no list or tuple.
 
         Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.run``.
         """
         if not isinstance(args, list | tuple):
-            raise TypeError(f"positional args must be a list or tuple, got {type(args)}: {args!r}.")
+            raise ValueError(f"positional args must be a list or tuple, got {type(args)}: {args!r}.")
         require_cross_replica()
         if current_scope() is None:
             return _run_of(self, fn)(tuple(args), dict(kwargs or {}))
@@ -259,13 +266,22 @@ class Strategy(ABC):
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """The values of this process' replicas.
 
+        Args:
+            value: ``PerReplica``, a variable, or a nested structure of them; any other value is the only one.
+
         Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.experimental_local_results``.
         """
         if isinstance(value, keras.Variable):
             value = _VALUES(self, value)
-        if not isinstance(value, PerReplica):
+        if isinstance(value, PerReplica):
+            return value.values if current_scope() is None else local_traced(self, value)
+        if not isinstance(value, dict | list | tuple):
             return (value,)
-        return value.values if current_scope() is None else local_traced(self, value)
+        leaves, structure = jax.tree.flatten(value, is_leaf=is_leaf)
+        local = self.local_replicas
+        results = [self.experimental_local_results(leaf) for leaf in leaves]
+        each = [result if len(result) == local else result * local for result in results]
+        return tuple(jax.tree.unflatten(structure, own) for own in zip(*each, strict=True))
 
     def experimental_distribute_dataset(self, dataset: Dataset, options: Any = None) -> DistributedDataset:
         """Divide the batches of a dataset among the replicas.

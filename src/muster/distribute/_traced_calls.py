@@ -11,7 +11,6 @@ from muster.distribute._replica_context import (
     ReduceOp,
     ReplicaContext,
     current_context,
-    entered,
     gathered,
     reduced,
     traced_scope,
@@ -33,7 +32,7 @@ def run_traced_code(
     whole = any(isinstance(leaf, PerReplica) and leaf.whole for leaf in leaves)
     args, kwargs = map_values(lambda v: v.data if isinstance(v, PerReplica) else v, (args, kwargs))
     replicas = _replicas(strategy, whole)
-    with strategy.scope(), entered(ReplicaContext(strategy, replicas)):
+    with strategy.entered(ReplicaContext(strategy, replicas)):
         if replicas is None:
             return fn(*args, **kwargs)
         with traced_scope().replica_view(replicas):

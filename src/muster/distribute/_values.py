@@ -35,6 +35,17 @@ class PerReplica:
             return tuple(self.data)
         return tuple(shard.data[0] for shard in sorted(shards, key=lambda shard: shard.index[0].start))
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """Refuse to be one array.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError(
+            "It looks like you are using a PerReplica object while not inside a replica context, which is "
+            "not supported. Use it in strategy.run, reduce it, or take its values."
+        )
+
     def __repr__(self) -> str:
         values = "".join(f"\n  {i}: {value}" for i, value in enumerate(self.values))
         return f"PerReplica:{{{values}\n}}"

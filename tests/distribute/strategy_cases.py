@@ -1,0 +1,115 @@
+"""Reads the cases of strategy_api.json, and compares what muster does with them."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from strategy_departures import family_of
+
+from muster import keras
+from muster.distribute import (
+    CentralStorageStrategy,
+    MirroredStrategy,
+    OneDeviceStrategy,
+    PerReplica,
+    Strategy,
+    get_strategy,
+)
+
+_COUNTS = {"default": 1, "one_device": 1, "central1": 1, "central2": 2} | {
+    f"mirrored{n}": n for n in (1, 2, 3)
+}
+MAKERS: dict[str, Callable[[], Strategy]] = {
+    "default": get_strategy,
+    "one_device": lambda: OneDeviceStrategy("/cpu:0"),
+    "central1": lambda: CentralStorageStrategy(["/cpu:0"]),
+    "central2": lambda: CentralStorageStrategy(["/cpu:0", "/cpu:1"]),
+    **{f"mirrored{n}": lambda n=n: MirroredStrategy([f"/cpu:{i}" for i in range(n)]) for n in (1, 2, 3)},
+}
+# Errors whose text TensorFlow's programs know.
+_KNOWN_TEXTS = ("RuntimeError", "A non-DistributedValues", "positional args must be", "boom", "from merge")
+
+
+@functools.cache
+def made(name: str) -> tuple[Strategy, int]:
+    """The strategy of some name, and how many replicas it has."""
+    return MAKERS[name](), _COUNTS[name]
+
+
+def expectation(case: dict[str, Any], count: int) -> dict[str, Any]:
+    """What a case is expected to give here; it is skipped where muster has nothing of the kind."""
+    family = family_of(case["name"])
+    if family is None:
+        return case["expect"]
+    if family.ours is None:
+        pytest.skip(family.reason)
+    ours = family.ours(case["expect"], case["input"]["inputs"], count)
+    return ours if ours is case["expect"] else {"departs": ours}
+
+
+def check(compute: Callable[[], Any], expect: dict[str, Any]) -> None:
+    """Compute, and compare with a result or an error."""
+    departs = "departs" in expect
+    expect = expect.get("departs", expect)
+    if set(expect) != {"error"}:
+        check_same(plain(compute()), expect)
+        return
+    kind, text = expect["error"]["type"], expect["error"]["message"]
+    error = error_of(compute)
+    assert error is not None, "nothing was raised"
+    if departs:
+        assert kind in {each.__name__ for each in type(error).__mro__}, repr(error)
+        assert text in str(error)
+        return
+    # TensorFlow's kernels raise classes of their own, and accidents any: they prove that it is refused.
+    own = kind in ("ValueError", "TypeError", "RuntimeError", "KeyError")
+    allowed = ("ValueError", "TypeError", "AttributeError")
+    names = {each.__name__ for each in type(error).__mro__}
+    assert kind in names if own and kind != "TypeError" else names & {*allowed}, repr(error)
+    if kind == "RuntimeError" or text.startswith(_KNOWN_TEXTS):
+        assert str(error)[:29] == text[:29]
+
+
+def error_of(compute: Callable[[], Any]) -> Exception | None:
+    """What a function raises, if anything."""
+    try:
+        compute()
+    except Exception as error:
+        return error
+    return None
+
+
+def plain(result: Any) -> Any:
+    """A result as JSON."""
+    if isinstance(result, PerReplica):
+        return {"kind": "PerReplica", "per_replica": [plain(each) for each in result.values]}
+    if isinstance(result, dict):
+        return {key: plain(each) for key, each in result.items()}
+    if isinstance(result, list | tuple):
+        return [plain(each) for each in result]
+    if isinstance(result, keras.Variable):
+        return plain(result.value)
+    return result if result is None or isinstance(result, str) else np.asarray(result).tolist()
+
+
+def check_same(actual: Any, expected: Any) -> None:
+    """Check that two JSON values are equal, numbers to about 1e-6."""
+    if isinstance(expected, dict):
+        if set(expected) == {"value"}:
+            return check_same(actual, expected["value"])
+        assert isinstance(actual, dict), (actual, expected)
+        for key, each in expected.items():
+            check_same(actual[key], each)
+    elif isinstance(expected, list) and any(isinstance(each, dict | str | list) for each in expected):
+        assert isinstance(actual, list), (actual, expected)
+        for one, other in zip(actual, expected, strict=True):
+            check_same(one, other)
+    elif expected is None or isinstance(expected, str) and expected not in ("nan", "inf"):
+        assert actual == expected
+    else:
+        np.testing.assert_allclose(
+            np.array(actual, float), np.array(expected, float), rtol=1e-6, err_msg=str(actual)
+        )
+    return None
