@@ -16,6 +16,7 @@ from muster.distribute._default import has_strategy as has_strategy
 from muster.distribute._default import in_cross_replica_context as in_cross_replica_context
 from muster.distribute._distributed_dataset import DistributedDataset as DistributedDataset
 from muster.distribute._distributed_dataset import DistributedIterator as DistributedIterator
+from muster.distribute._fit import DistributedTrainer as DistributedTrainer
 from muster.distribute._function import Function as Function
 from muster.distribute._function import function as function
 from muster.distribute._input_context import InputContext as InputContext

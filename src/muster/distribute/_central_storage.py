@@ -9,6 +9,7 @@ from jax.sharding import PartitionSpec as P
 
 from muster.distribute._compiled import Executables, State, Step
 from muster.distribute._function import Traced
+from muster.distribute._global_view import GlobalView
 from muster.distribute._mirrored import MirroredStrategy
 from muster.distribute._one_device import device_of
 from muster.program import Program
@@ -42,6 +43,10 @@ class CentralStorageStrategy(MirroredStrategy):
     @property
     def sharding(self) -> jax.sharding.Sharding | None:
         return self._storage
+
+    @property
+    def global_view(self) -> GlobalView:
+        return GlobalView(self._mesh, self._storage)
 
     def compile(self, program: Program[Any], executables: Executables) -> Step:
         return self._with_storage(super().compile(program, executables), frozenset())

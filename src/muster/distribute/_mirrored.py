@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 from muster.distribute._compiled import CompiledStep, Executables, Step, StepMaker
 from muster.distribute._cross_device_ops import CrossDeviceOps
 from muster.distribute._function import Traced
+from muster.distribute._global_view import GlobalView
 from muster.distribute._input_context import InputContext
 from muster.distribute._one_device import device_of
 from muster.distribute._replicated import AXIS, ReplicatedFunction, ReplicatedStep
@@ -76,6 +77,10 @@ class MirroredStrategy(Strategy):
                 f"{self.num_replicas_in_sync}. Leave the strategy out to debug."
             )
         return self._on_mesh(ReplicatedStep(program, self._mesh, self._packing), executables)
+
+    @property
+    def global_view(self) -> GlobalView:
+        return GlobalView(self._mesh)
 
     def compile_function(self, traced: Traced, executables: Executables) -> Step:
         return self._on_mesh(ReplicatedFunction(traced, self._mesh, self._packing), executables)

@@ -29,6 +29,7 @@ from muster.distribute._communication import CommunicationOptions
 from muster.distribute._compiled import CompiledStep, Executables, Step, StepMaker
 from muster.distribute._exchanged import ExchangedStep, program_run
 from muster.distribute._function import Traced, run_traced
+from muster.distribute._global_view import GlobalView
 from muster.distribute._input_context import InputContext
 from muster.distribute._link import Link
 from muster.distribute._mirrored import local_devices
@@ -152,6 +153,10 @@ class MultiWorkerMirroredStrategy(Strategy):
             return CompiledStep(ExchangedStep(run, self._link, pack), executables)
         packing = Packing(bytes_per_pack=pack)
         return self._on_mesh(ReplicatedFunction(traced, self._mesh, packing), executables)
+
+    @property
+    def global_view(self) -> GlobalView:
+        return GlobalView(self._mesh)
 
     def _require_same(self, variables: Sequence[VariableSpec]) -> None:
         if self._link is not None:

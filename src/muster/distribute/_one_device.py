@@ -3,8 +3,12 @@
 import re
 
 import jax
+import numpy as np
+from jax.sharding import Mesh
 
+from muster.distribute._global_view import GlobalView
 from muster.distribute._input_context import InputContext
+from muster.distribute._replicated import AXIS
 from muster.distribute._strategy import Strategy
 
 _DEVICE = re.compile(
@@ -65,3 +69,8 @@ class OneDeviceStrategy(Strategy):
     @property
     def sharding(self) -> jax.sharding.Sharding | None:
         return self._sharding
+
+    @property
+    def global_view(self) -> GlobalView:
+        device = next(iter(self._sharding.device_set))
+        return GlobalView(Mesh(np.array([device]), (AXIS,)))

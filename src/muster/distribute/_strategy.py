@@ -19,6 +19,7 @@ from muster.distribute._distributed_dataset import (
     steps_of_replica_batches,
 )
 from muster.distribute._function import Function, Traced, alone
+from muster.distribute._global_view import GlobalView
 from muster.distribute._input_context import InputContext
 from muster.distribute._own_values import OwnValues
 from muster.distribute._replica_context import (
@@ -350,6 +351,19 @@ class Strategy(ABC):
         make = functools.partial(alone, traced.program)
         return CompiledStep(make, executables)
 
+    @property
+    def global_view(self) -> GlobalView | None:
+        """The devices as one, for ``fit``; None leaves that to Keras."""
+        return None
+
+    def place_new(self, variables: Sequence[Any], values: Sequence[Array]) -> list[Array]:
+        """Values of variables; of those that are new to this strategy, as ``place`` gives them."""
+        fresh = [i for i, variable in enumerate(variables) if variable not in self._seen]
+        placed = self.place({str(i): values[i] for i in fresh}) if fresh else {}
+        for i in fresh:
+            self._seen[variables[i]] = True
+        return [placed.get(str(i), value) for i, value in enumerate(values)]
+
     def placed(self, variables: Sequence[tuple[Any, Any]], state: State) -> State:
         """Values of variables where they live under this strategy; of new ones, the chief's.
 
@@ -357,11 +371,9 @@ class Strategy(ABC):
             variables: what is known of each, and the variable.
             state: path -> value of each.
         """
-        fresh = [(spec.path, variable) for spec, variable in variables if variable not in self._seen]
-        if fresh:
-            state = state | self.place({path: state[path] for path, _ in fresh})
-            for _, variable in fresh:
-                self._seen[variable] = True
+        paths = [spec.path for spec, _ in variables]
+        values = self.place_new([variable for _, variable in variables], [state[path] for path in paths])
+        state = state | dict(zip(paths, values, strict=True))
         sharding = self.sharding
         if sharding is None:
             return state

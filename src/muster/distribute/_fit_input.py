@@ -1,0 +1,325 @@
+"""What a model under ``fit``, ``evaluate`` or ``predict`` is given: the same steps on all workers."""
+
+import hashlib
+import itertools
+import logging
+import random
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from muster._errors import DatasetError, MismatchError
+from muster._keras import keras
+from muster.data import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
+from muster.distribute._distributed_dataset import DistributedDataset
+from muster.distribute._shared_batches import Whole
+from muster.distribute._values import PerReplica
+
+if TYPE_CHECKING:
+    from muster.distribute._strategy import Strategy
+
+Array = Any
+
+_log = logging.getLogger(__name__)
+
+_STOP = "stop"
+
+
+class Agreement:
+    """Lets the workers of a job do the same in the same order. With one worker there is nothing to agree on.
+
+    Args:
+        strategy: whose workers they are.
+        model: its ``stop_training`` is what they agree on.
+
+    Attributes:
+        alone: whether there is but one worker.
+        is_chief: whether this is the worker that writes, and whose random numbers count.
+    """
+
+    def __init__(self, strategy: "Strategy", model: Any) -> None:
+        self._strategy = strategy
+        self._model = model
+        self.alone = strategy.input_context.num_input_pipelines == 1
+        self.is_chief = strategy.input_context.input_pipeline_id == 0
+
+    def on(self, what: str, *values: Any) -> list[list[Any]]:
+        """Tell the others what this worker does, and learn their values.
+
+        Args:
+            what: has to be the same on all workers.
+            values: JSON.
+
+        Raises:
+            StopIteration: Another worker has stopped training, and this one is about to take a step of it.
+            MismatchError: The others do something else.
+        """
+        if self.alone:
+            return [list(values)]
+        while True:
+            told = self._strategy.tell_all([what, *values])
+            if what != _STOP and any(each[0] == _STOP for each in told):
+                self._model.stop_training = True
+                if what == "fit":
+                    raise StopIteration
+                continue  # the one that stopped comes to this point, too
+            break
+        for worker, (theirs, *_) in enumerate(told):
+            if theirs != what and _STOP not in (theirs, what):
+                raise MismatchError(
+                    f"This worker is in a step of {what} while worker {worker} is in one of {theirs}: all "
+                    "workers must call fit, evaluate and predict alike, also in callbacks."
+                )
+        return [values for _, *values in told]
+
+    def stop(self) -> None:
+        """Tell the others that this worker takes no further step of training."""
+        self.on(_STOP)
+
+    def randomness(self) -> None:
+        """Give NumPy's and Python's process-wide random numbers, which Keras shuffles by, the chief's state."""
+        if self.alone:
+            return
+        chief, *_ = self._strategy.tell_all(random_state() if self.is_chief else None)
+        if not self.is_chief:
+            set_random_state(chief)
+
+
+class KerasBatches:
+    """Batches from Keras' own iterators: of the whole job, and the same on all workers.
+
+    Args:
+        agreement: of the workers.
+        strategy: whose replicas share each batch.
+    """
+
+    def __init__(self, agreement: Agreement, strategy: "Strategy") -> None:
+        context = strategy.input_context
+        self._workers, self._worker = context.num_input_pipelines, context.input_pipeline_id
+        self._replicas = strategy.num_replicas_in_sync
+        self._agreement = agreement
+        self._checked = self._warned = False
+        self._unshared = 0
+
+    def begin(self) -> None:
+        """Start an epoch."""
+        self._checked = False
+        self._unshared = 0
+
+    def next(self, what: str, iterator: Iterator[Any]) -> Any:
+        """This process' rows of the next batch; or all of them, as a ``Whole`` one."""
+        batch = next(iterator, None)
+        self._require_same(what, batch)
+        if batch is None:
+            raise StopIteration
+        if self._replicas == 1:
+            return batch
+        counts = {np.shape(leaf)[0] for leaf in jax.tree.leaves(batch) if np.ndim(leaf)}
+        rows = counts.pop() if len(counts) == 1 else 1
+        if rows % self._replicas:
+            self._unshared += 1
+            if self._unshared == 2:  # so it was not the last one of the data
+                self._warn(rows)
+            return Whole(batch)
+        if self._workers == 1:
+            return batch
+        own = slice(rows // self._workers * self._worker, rows // self._workers * (self._worker + 1))
+        return jax.tree.map(lambda leaf: leaf[own] if np.ndim(leaf) else leaf, batch)
+
+    def _require_same(self, what: str, batch: Any) -> None:
+        """Check that this is the others' batch as well: its kind always, its contents once an epoch."""
+        if self._agreement.alone:
+            return
+        kinds = None
+        if batch is not None:
+            kinds = [f"{np.asarray(leaf).dtype}{list(np.shape(leaf))}" for leaf in jax.tree.leaves(batch)]
+        digest = None if self._checked or batch is None else _digest(batch)
+        first, *rest = self._agreement.on(what, kinds, digest)
+        self._checked = True
+        for worker, theirs in enumerate(rest, start=1):
+            if theirs == first:
+                continue
+            ours, others = (
+                "no batch" if k is None else f"a batch of {', '.join(k)}" for k in (first[0], theirs[0])
+            )
+            differ = f"{ours} and {others}" if first[0] != theirs[0] else "batches with other contents"
+            raise MismatchError(
+                f"In a step of {what}, worker 0 and worker {worker} have {differ}. What is given to fit must "
+                "yield the batches of the whole job, the same ones in the same order on all workers, which "
+                "share each of them: seed what shuffles. For workers with data of their own, give "
+                "strategy.distribute_datasets_from_function(...)."
+            )
+
+    def _warn(self, rows: int) -> None:
+        if self._warned:
+            return
+        self._warned = True
+        _log.warning(
+            "%d replicas cannot share a batch of %d rows equally: each computes all of it. Batches of %d rows "
+            "would be shared.",
+            self._replicas,
+            rows,
+            max(rows - rows % self._replicas, self._replicas),
+        )
+
+
+class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
+    """The steps of a dataset, pass after pass.
+
+    Keras takes it for one of its own, for the structure of a batch and their number; steps take ``next``.
+
+    Args:
+        agreement: of the workers.
+        strategy: whose steps they are.
+        dataset: of global batches, or a distributed one.
+        class_weight: what examples of each class weigh; None for no weights.
+        per_epoch: how many batches make an epoch; None for one pass.
+
+    Attributes:
+        ends_epochs: whether the end of a pass is that of an epoch.
+
+    Raises:
+        DatasetError: It is empty.
+        ValueError: It has no end, and how much of it makes an epoch is not said.
+    """
+
+    def __init__(
+        self,
+        agreement: Agreement,
+        strategy: "Strategy",
+        dataset: Dataset | DistributedDataset,
+        class_weight: dict[int, float] | None = None,
+        per_epoch: int | None = None,
+    ) -> None:
+        super().__init__()
+        self._agreement = agreement
+        self._class_weight = class_weight
+        self.ends_epochs = per_epoch is None
+        self._count: int | None = None
+        if isinstance(dataset, Dataset):
+            count = dataset.cardinality()
+            if count == INFINITE_CARDINALITY and per_epoch is None:
+                raise ValueError(
+                    "This dataset repeats without end: say how many batches make an epoch, with "
+                    "steps_per_epoch (validation_steps, steps)."
+                )
+            if count != UNKNOWN_CARDINALITY and agreement.alone and per_epoch is None:
+                self._count = count
+            dataset = strategy.experimental_distribute_dataset(dataset)
+        self._dataset = dataset
+        steps = iter(dataset)
+        first = next(steps, None)
+        if first is None:
+            raise DatasetError("The dataset is empty: there is nothing to train or evaluate on.")
+        self._example = self._weighted(own_rows(first))
+        self._steps: Iterator[Any] | None = itertools.chain([first], steps)
+        self._begun = False
+
+    @property
+    def num_batches(self) -> int | None:
+        """How many there are in a pass; None if that is not known."""
+        return self._count
+
+    def __getitem__(self, index: int) -> Any:
+        """The first batch, for its structure."""
+        return self._example.batch if isinstance(self._example, Whole) else self._example
+
+    def begin(self) -> None:
+        """Start an epoch: with a new pass, unless an epoch is a number of batches."""
+        if self._begun and self.ends_epochs:
+            self._steps = None
+
+    def next(self, what: str, iterator: Iterator[Any]) -> Any:
+        """This process' rows of the next batch; or all of them, as a ``Whole`` one."""
+        self._agreement.on(what)
+        self._begun = True
+        if self._steps is None:
+            self._steps = iter(self._dataset)
+        batch = next(self._steps, None)
+        if batch is None:
+            self._steps = None
+            raise StopIteration
+        return self._weighted(own_rows(batch))
+
+    def _weighted(self, batch: Any) -> Any:
+        if isinstance(batch, Whole):
+            return Whole(self._weighted(batch.batch))
+        x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
+        if self._class_weight is not None:
+            if weights is not None:
+                raise ValueError("Give class_weight, or sample weights in the dataset, not both.")
+            weights = class_weights(y, self._class_weight)
+        return keras.utils.pack_x_y_sample_weight(x, y, weights)
+
+
+def own_rows(step: Any) -> Any:
+    """What replicas of this process are given in a step, as rows one after the other."""
+    leaves = jax.tree.leaves(step, is_leaf=_is_per_replica)
+    if not any(map(_is_per_replica, leaves)):
+        return step
+    if any(_is_per_replica(leaf) and leaf.whole for leaf in leaves):
+        return Whole(jax.tree.map(lambda leaf: leaf.data[0], step, is_leaf=_is_per_replica))
+    return jax.tree.map(
+        lambda leaf: leaf.data.reshape(-1, *leaf.data.shape[2:]), step, is_leaf=_is_per_replica
+    )
+
+
+def _is_per_replica(leaf: Any) -> bool:
+    return isinstance(leaf, PerReplica)
+
+
+def class_weights(labels: Array, weights: dict[int, float]) -> Array:
+    """What each example weighs by its class.
+
+    Args:
+        labels: of shape (n,) or (n, 1), or one-hot (n, classes).
+        weights: class -> weight; 1 for those that are missing.
+
+    Returns:
+        Of shape (n,), float32.
+    """
+    labels = np.asarray(labels)
+    one_hot = labels.ndim > 1 and labels.shape[-1] > 1
+    classes = labels.argmax(-1) if one_hot else labels.reshape(len(labels)).round().astype(int)
+    return np.array([weights.get(int(each), 1.0) for each in classes], np.float32)
+
+
+def random_state() -> list[Any]:
+    """The state of NumPy's and of Python's process-wide random numbers, as JSON."""
+    name, keys, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002
+    return [[name, [int(k) for k in keys], position, has_gauss, gauss], random.getstate()]
+
+
+def set_random_state(state: list[Any]) -> None:
+    """Set what ``random_state`` gave."""
+    numpy_state, (version, internal, gauss) = state
+    np.random.set_state(tuple(numpy_state))  # noqa: NPY002
+    random.setstate((version, tuple(internal), gauss))
+
+
+def _digest(batch: Any) -> str:
+    digest = hashlib.sha256()
+    for leaf in jax.tree.leaves(batch):
+        digest.update(np.ascontiguousarray(leaf))
+    return digest.hexdigest()[:16]
+
+
+class Wait:
+    """How long steps wait for their input.
+
+    Attributes:
+        secs: so far.
+    """
+
+    def __init__(self) -> None:
+        self.secs = 0.0
+        self._began = 0.0
+
+    def __enter__(self) -> None:
+        self._began = time.monotonic()
+
+    def __exit__(self, *error: object) -> None:
+        self.secs += time.monotonic() - self._began

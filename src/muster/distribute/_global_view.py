@@ -1,0 +1,97 @@
+"""The global view of a step: the code sees the whole batch, whose rows lie on all devices."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
+from jax.sharding import PartitionSpec as P
+
+from muster.distribute._compiled import CompiledStep, Executables, State, Step, compiled
+from muster.distribute._replicated import AXIS
+from muster.distribute._shared_batches import Whole
+
+Array = Any
+Function = Callable[[Any, Any], tuple[Any, Any]]
+"""``(state, batch) -> (state, results)``, pure."""
+
+
+class GlobalView:
+    """The devices of a strategy as one: XLA divides a step among them, which does what it does on one.
+
+    Args:
+        mesh: the devices along one axis, ``AXIS``, over all processes.
+        storage: where state is between steps; None leaves it on all devices.
+    """
+
+    def __init__(self, mesh: Mesh, storage: SingleDeviceSharding | None = None) -> None:
+        self._mesh = mesh
+        self._everywhere = NamedSharding(mesh, P())
+        self._rows = NamedSharding(mesh, P(AXIS))
+        self._storage = storage
+
+    def placed(self, value: Array) -> Array:
+        """The value of a variable, which every process has, where a step takes it."""
+        sharding = self._storage or self._everywhere
+        if value.sharding == sharding:
+            return value
+        if self._storage is not None:
+            return jax.device_put(value, self._storage)
+        own = value.addressable_data(0)
+        copies = [jax.device_put(own, device) for device in self._mesh.local_devices]
+        return jax.make_array_from_single_device_arrays(value.shape, sharding, copies)
+
+    def compile(self, function: Function, executables: Executables) -> Step:
+        """Make a function run on all devices.
+
+        Args:
+            function: its batch has the rows of all processes.
+            executables: what was compiled before, to be used again and added to.
+
+        Returns:
+            ``(state, batch) -> (state, results)``, which donates the state. The batch is this process' rows
+            of it, or a ``Whole`` one, on which all devices work alike. Results are the same everywhere.
+        """
+        local = self._mesh.local_devices
+        # Several CPU devices in one process deadlock when Python runs ahead.
+        run_ahead = len(local) == 1 or local[0].platform != "cpu"
+        make = _Maker(function, self._everywhere, self._rows)
+        step = CompiledStep(make, executables, run_ahead=run_ahead)
+        if self._storage is None:
+            return step
+
+        def stored(state: State, batch: Any) -> tuple[State, Any]:
+            state, results = step(jax.device_put(state, self._everywhere), batch)
+            return jax.device_put(state, self._storage), results
+
+        return stored
+
+
+class _Maker:
+    def __init__(self, function: Function, everywhere: NamedSharding, rows: NamedSharding) -> None:
+        self._function = function
+        self._everywhere = everywhere
+        self._rows = rows
+
+    def __call__(self, state: State, batch: Any, executables: Executables) -> Step:
+        alone = self._everywhere.mesh.size == 1
+        rows = self._everywhere if isinstance(batch, Whole) else self._rows
+
+        def step(state: State, batch: Any) -> Any:
+            own = batch.batch if isinstance(batch, Whole) else batch
+            returned = jax.tree.map(jnp.asarray, self._function(state, own))
+            return returned if alone else jax.lax.with_sharding_constraint(returned, self._everywhere)
+
+        def place(batch: Any) -> Any:
+            return jax.tree.map(lambda leaf: _on(rows if np.ndim(leaf) else self._everywhere, leaf), batch)
+
+        run = compiled(step, (state, place(batch)), (0,), executables)
+        return lambda state, batch: run(state, place(batch))
+
+
+def _on(sharding: NamedSharding, leaf: Array) -> jax.Array:
+    if isinstance(leaf, jax.Array) and leaf.sharding == sharding:
+        return leaf
+    return jax.make_array_from_process_local_data(sharding, np.asarray(leaf))
