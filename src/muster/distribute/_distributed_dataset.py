@@ -32,11 +32,20 @@ class DistributedDataset:
     Source: tensorflow/python/distribute/input_lib.py, ``DistributedDataset``.
     """
 
-    def __init__(self, steps: Callable[[], Iterator[Any]]) -> None:
+    def __init__(self, steps: Callable[[int | None], Iterator[Any]]) -> None:
         self._steps = steps
 
     def __iter__(self) -> "DistributedIterator":
-        return DistributedIterator(self._steps())
+        return self.iterator()
+
+    def iterator(self, seed: int | None = None) -> "DistributedIterator":
+        """The steps from the start.
+
+        Args:
+            seed: what shuffles that have no seed of their own take theirs from; the same on all workers. None
+                for another one each time.
+        """
+        return DistributedIterator(self._steps(seed))
 
 
 class DistributedIterator:
@@ -63,7 +72,7 @@ class DistributedIterator:
         return next(self._steps)
 
 
-def steps_of_global_batches(strategy: "Strategy", dataset: Dataset) -> Iterator[Any]:
+def steps_of_global_batches(strategy: "Strategy", dataset: Dataset, seed: int | None = None) -> Iterator[Any]:
     """Divide batches of a dataset that every worker reads among the replicas.
 
     A batch that they cannot share equally is given whole to each of them, and counts once. Of N workers,
@@ -80,7 +89,8 @@ def steps_of_global_batches(strategy: "Strategy", dataset: Dataset) -> Iterator[
             "Choose DATA, or OFF."
         )
     # A shuffle without a seed is to be the same for all workers, and another one each time.
-    seed = strategy.tell_all(secrets.randbits(31))[0] if workers > 1 else None
+    if seed is None and workers > 1:
+        seed = strategy.tell_all(secrets.randbits(31))[0]
     warned = False
     with dataset.iterator(seed=seed) as batches:
         for whole_batch in batches:
@@ -109,14 +119,16 @@ def steps_of_global_batches(strategy: "Strategy", dataset: Dataset) -> Iterator[
                 yield jax.tree.map(lambda leaf: repeated(leaf, local), batch)
 
 
-def steps_of_replica_batches(strategy: "Strategy", dataset: Dataset) -> Iterator[Any]:
+def steps_of_replica_batches(
+    strategy: "Strategy", dataset: Dataset, seed: int | None = None
+) -> Iterator[Any]:
     """Let each replica of this worker take a batch of its own in every step.
 
     At the end, what is left is divided as a global batch is.
     """
     context = strategy.input_context
     local = strategy.local_replicas
-    with dataset.iterator() as batches:
+    with dataset.iterator(seed=seed) as batches:
         if strategy.num_replicas_in_sync == 1:
             yield from batches
             return

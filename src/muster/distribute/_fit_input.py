@@ -1,5 +1,6 @@
 """What a model under ``fit``, ``evaluate`` or ``predict`` is given: the same steps on all workers."""
 
+import dataclasses
 import hashlib
 import itertools
 import logging
@@ -75,17 +76,36 @@ class Agreement:
                 )
         return [values for _, *values in told]
 
-    def stop(self) -> None:
-        """Tell the others that this worker takes no further step of training."""
-        self.on(_STOP)
+    def after_step(self) -> None:
+        """Tell the others if this worker stops here and takes no further step of training."""
+        if self._model.stop_training and not self.alone:
+            self.on(_STOP)
+
+    def after_epoch(self) -> None:
+        """Stop on all workers if one of them stops."""
+        told = self.on("the end of an epoch", bool(self._model.stop_training))
+        self._model.stop_training = any(stops for (stops,) in told)
 
     def randomness(self) -> None:
-        """Give NumPy's and Python's process-wide random numbers, which Keras shuffles by, the chief's state."""
+        """Give the process-wide random numbers, by which Keras shuffles, the chief's state."""
         if self.alone:
             return
         chief, *_ = self._strategy.tell_all(random_state() if self.is_chief else None)
         if not self.is_chief:
             set_random_state(chief)
+
+
+@dataclasses.dataclass(frozen=True)
+class Position:
+    """How far a pass over the data is.
+
+    Attributes:
+        random: the process-wide random numbers by which it is shuffled, as they were at its start.
+        drawn: how many batches of it were drawn.
+    """
+
+    random: list[Any]
+    drawn: int
 
 
 class KerasBatches:
@@ -94,27 +114,44 @@ class KerasBatches:
     Args:
         agreement: of the workers.
         strategy: whose replicas share each batch.
+        per_epoch: how many batches make an epoch; None for one pass.
+
+    Attributes:
+        ends_epochs: whether the end of a pass is that of an epoch.
+        position: in the pass.
     """
 
-    def __init__(self, agreement: Agreement, strategy: "Strategy") -> None:
+    def __init__(self, agreement: Agreement, strategy: "Strategy", per_epoch: int | None = None) -> None:
         context = strategy.input_context
         self._workers, self._worker = context.num_input_pipelines, context.input_pipeline_id
         self._replicas = strategy.num_replicas_in_sync
         self._agreement = agreement
         self._checked = self._warned = False
         self._unshared = 0
+        self.ends_epochs = per_epoch is None
+        self.position = Position([], 0)
+        self._pass: Iterator[Any] | None = None
+        self._saved: Position | None = None
 
     def begin(self) -> None:
         """Start an epoch."""
         self._checked = False
         self._unshared = 0
 
+    def go_on(self, position: Position) -> None:
+        """Let the next batch be the one after a position."""
+        self._saved = position
+
     def next(self, what: str, iterator: Iterator[Any]) -> Any:
         """This process' rows of the next batch; or all of them, as a ``Whole`` one."""
+        if iterator is not self._pass:
+            self._pass = iterator
+            self._start(iterator)
         batch = next(iterator, None)
         self._require_same(what, batch)
         if batch is None:
             raise StopIteration
+        self.position = dataclasses.replace(self.position, drawn=self.position.drawn + 1)
         if self._replicas == 1:
             return batch
         counts = {np.shape(leaf)[0] for leaf in jax.tree.leaves(batch) if np.ndim(leaf)}
@@ -128,6 +165,15 @@ class KerasBatches:
             return batch
         own = slice(rows // self._workers * self._worker, rows // self._workers * (self._worker + 1))
         return jax.tree.map(lambda leaf: leaf[own] if np.ndim(leaf) else leaf, batch)
+
+    def _start(self, iterator: Iterator[Any]) -> None:
+        """Begin a pass, or go on with the one that was saved. Keras draws its order with the first batch."""
+        saved, self._saved = self._saved, None
+        if saved is not None:
+            set_random_state(saved.random)
+            for _ in range(saved.drawn):
+                next(iterator)
+        self.position = saved or Position(random_state(), 0)
 
     def _require_same(self, what: str, batch: Any) -> None:
         """Check that this is the others' batch as well: its kind always, its contents once an epoch."""
@@ -158,8 +204,8 @@ class KerasBatches:
             return
         self._warned = True
         _log.warning(
-            "%d replicas cannot share a batch of %d rows equally: each computes all of it. Batches of %d rows "
-            "would be shared.",
+            "%d replicas cannot share a batch of %d rows equally: each computes all of it. "
+            "Batches of %d rows would be shared.",
             self._replicas,
             rows,
             max(rows - rows % self._replicas, self._replicas),
@@ -175,11 +221,12 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
         agreement: of the workers.
         strategy: whose steps they are.
         dataset: of global batches, or a distributed one.
-        class_weight: what examples of each class weigh; None for no weights.
         per_epoch: how many batches make an epoch; None for one pass.
+        class_weight: what examples of each class weigh; None for no weights.
 
     Attributes:
         ends_epochs: whether the end of a pass is that of an epoch.
+        position: in the pass.
 
     Raises:
         DatasetError: It is empty.
@@ -191,8 +238,8 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
         agreement: Agreement,
         strategy: "Strategy",
         dataset: Dataset | DistributedDataset,
-        class_weight: dict[int, float] | None = None,
-        per_epoch: int | None = None,
+        per_epoch: int | None,
+        class_weight: dict[int, float] | None,
     ) -> None:
         super().__init__()
         self._agreement = agreement
@@ -210,13 +257,18 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
                 self._count = count
             dataset = strategy.experimental_distribute_dataset(dataset)
         self._dataset = dataset
-        steps = iter(dataset)
-        first = next(steps, None)
+        random_before = random_state()
+        self._seed = _new_seed()
+        set_random_state(random_before)  # the first pass draws the same seed
+        self._opened: Iterator[Any] | None = dataset.iterator(self._seed)
+        first = next(self._opened, None)
         if first is None:
             raise DatasetError("The dataset is empty: there is nothing to train or evaluate on.")
         self._example = self._weighted(own_rows(first))
-        self._steps: Iterator[Any] | None = itertools.chain([first], steps)
-        self._begun = False
+        self._opened = itertools.chain([first], self._opened)
+        self._steps: Iterator[Any] | None = None
+        self.position = Position([], 0)
+        self._saved: Position | None = None
 
     @property
     def num_batches(self) -> int | None:
@@ -229,20 +281,38 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
 
     def begin(self) -> None:
         """Start an epoch: with a new pass, unless an epoch is a number of batches."""
-        if self._begun and self.ends_epochs:
+        if self.ends_epochs:
             self._steps = None
+
+    def go_on(self, position: Position) -> None:
+        """Let the next batch be the one after a position."""
+        self._saved, self._steps = position, None
 
     def next(self, what: str, iterator: Iterator[Any]) -> Any:
         """This process' rows of the next batch; or all of them, as a ``Whole`` one."""
         self._agreement.on(what)
-        self._begun = True
         if self._steps is None:
-            self._steps = iter(self._dataset)
+            self._steps = self._start()
         batch = next(self._steps, None)
         if batch is None:
             self._steps = None
             raise StopIteration
+        self.position = dataclasses.replace(self.position, drawn=self.position.drawn + 1)
         return self._weighted(own_rows(batch))
+
+    def _start(self) -> Iterator[Any]:
+        """Begin a pass, or go on with the one that was saved."""
+        saved, self._saved = self._saved, None
+        if saved is not None:
+            set_random_state(saved.random)
+        self.position = saved or Position(random_state(), 0)
+        seed = _new_seed()
+        opened, self._opened = self._opened, None
+        if opened is None or seed != self._seed:
+            opened = self._dataset.iterator(seed)
+        for _ in range(self.position.drawn):
+            next(opened)
+        return opened
 
     def _weighted(self, batch: Any) -> Any:
         if isinstance(batch, Whole):
@@ -287,23 +357,27 @@ def class_weights(labels: Array, weights: dict[int, float]) -> Array:
     return np.array([weights.get(int(each), 1.0) for each in classes], np.float32)
 
 
+def _new_seed() -> int:
+    return int(np.random.randint(2**31))
+
+
 def random_state() -> list[Any]:
     """The state of NumPy's and of Python's process-wide random numbers, as JSON."""
-    name, keys, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002
+    name, keys, position, has_gauss, gauss = np.random.get_state()
     return [[name, [int(k) for k in keys], position, has_gauss, gauss], random.getstate()]
 
 
 def set_random_state(state: list[Any]) -> None:
     """Set what ``random_state`` gave."""
     numpy_state, (version, internal, gauss) = state
-    np.random.set_state(tuple(numpy_state))  # noqa: NPY002
+    np.random.set_state(tuple(numpy_state))
     random.setstate((version, tuple(internal), gauss))
 
 
 def _digest(batch: Any) -> str:
     digest = hashlib.sha256()
     for leaf in jax.tree.leaves(batch):
-        digest.update(np.ascontiguousarray(leaf))
+        digest.update(np.asarray(leaf).tobytes())
     return digest.hexdigest()[:16]
 
 

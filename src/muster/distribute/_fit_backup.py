@@ -1,0 +1,137 @@
+"""Keras' BackupAndRestore, made exact: training goes on with the very next batch."""
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from muster._errors import CheckpointMismatchError
+from muster._keras import keras
+from muster.checkpoint import Checkpoint, Checkpointer, restore_latest
+from muster.distribute._fit_input import Position, random_state
+
+if TYPE_CHECKING:
+    from muster.distribute._fit import DistributedTrainer
+
+
+class Backup(keras.callbacks.Callback):  # type: ignore[misc]
+    """Saves what training needs to go on, and goes on from there: the chief writes, and all begin alike.
+
+    Besides weights and the optimizer's state these are the metrics of the epoch, the seeds, the random
+    numbers by which data is shuffled, and how many batches were drawn. A checkpoint is whole or absent.
+
+    Args:
+        given: Keras' own callback, which says where and how often.
+        trainer: of the model.
+
+    Attributes:
+        initial_epoch: where training goes on; None if nothing was saved.
+
+    Raises:
+        CheckpointError: The directory cannot be written, or its checkpoints are damaged.
+
+    Source: keras/src/callbacks/backup_and_restore.py, ``BackupAndRestore``, which goes on at the start of an
+    epoch.
+    """
+
+    def __init__(self, given: keras.callbacks.BackupAndRestore, trainer: "DistributedTrainer") -> None:
+        super().__init__()
+        self._trainer = trainer
+        self._directory = given.backup_dir
+        self._at_epochs = given.save_freq == "epoch"
+        self._every = None if self._at_epochs or not given.save_freq else int(given.save_freq)
+        self._keep = 2 if given.double_checkpoint else 1
+        self._delete = given.delete_checkpoint
+        self._since = self._epoch = self._saves = 0
+        self._writer: Checkpointer | None = None
+        self._found: Checkpoint | None = None
+        metadata = None
+        if trainer.agreement.is_chief:
+            self._found = restore_latest(self._directory, set_aside=True)
+            metadata = None if self._found is None else self._found.metadata
+        self._saved: dict[str, Any] | None = trainer.agreement.on("backup", metadata)[0][0]
+        self.initial_epoch: int | None = None if self._saved is None else self._saved["epoch"]
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        if self._trainer.agreement.is_chief:
+            self._writer = Checkpointer(self._directory, max_to_keep=self._keep)
+        if self._saved is not None:
+            self._saves = self._saved["saves"]
+            self._restore()
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._epoch = epoch
+        if self._saved is None:
+            return
+        saved = self._saved
+        if saved["step"]:
+            self._restore()  # the metrics, which Keras has reset
+        self._saved = self._found = None
+        self._trainer.training_batches.go_on(Position(saved["random"], saved["drawn"]))
+        self._trainer.train_function.skip(saved["step"], saved["logs"])
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        if self._every is None or self._trainer.train_function.skipping:
+            return
+        self._since += self._trainer.train_function.steps_per_call
+        if self._since >= self._every:
+            self._since = 0
+            self._save(self._epoch, batch + 1, self._trainer.training_batches.position, logs)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        if self._at_epochs:
+            batches = self._trainer.training_batches
+            position = Position(random_state(), 0) if batches.ends_epochs else batches.position
+            self._save(epoch + 1, 0, position, {})
+
+    def on_train_end(self, logs: Any = None) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            if self._delete:
+                shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _save(self, epoch: int, step: int, position: Position, logs: Any) -> None:
+        self._saves += 1
+        if self._writer is None:
+            return
+        values = {name: np.array(variable.value) for name, variable in _named(self.model).items()}
+        self._writer.save(
+            self._saves,
+            values,
+            {
+                "epoch": epoch,
+                "step": step,
+                "drawn": position.drawn,
+                "random": position.random,
+                "logs": {name: float(value) for name, value in (logs or {}).items()},
+                "saves": self._saves,
+            },
+        )
+
+    def _restore(self) -> None:
+        self._trainer.share_all()
+        if self._found is None:
+            return  # the chief has it
+        variables = _named(self.model)
+        found = self._found.variables
+        if missing := sorted(variables.keys() ^ found.keys()):
+            raise CheckpointMismatchError(
+                f"The backup in {self._directory} is of another model: {', '.join(missing[:5])} is in one of "
+                "them only. Delete the directory to start anew, or choose another one."
+            )
+        for name, variable in variables.items():
+            variable.assign(found[name])
+
+
+def _named(model: Any) -> dict[str, Any]:
+    """All that training changes, by names that are the same in every process."""
+    groups = {
+        "model": [*model.trainable_variables, *model.non_trainable_variables],
+        "optimizer": model.optimizer.variables,
+        "metrics": model.metrics_variables,
+    }
+    return {
+        f"{group}/{number}/{variable.path}": variable
+        for group, variables in groups.items()
+        for number, variable in enumerate(variables)
+    }

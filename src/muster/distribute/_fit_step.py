@@ -1,0 +1,70 @@
+"""What Keras calls for each step of ``fit``, ``evaluate`` and ``predict``."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from muster.distribute._compiled import Step
+
+
+class KerasFunction:
+    """``(state, iterator) -> (results, state)``, as Keras' trainer wants it.
+
+    Args:
+        draw: takes Keras' iterator, and returns this process' part of the next batch.
+        step: ``(state, batch) -> (state, results)``.
+        place: puts state that Keras read from its variables where the step takes it.
+        several: how many steps a call takes.
+        concatenates: whether the results of the steps of a call are put together; else the last ones count.
+
+    Attributes:
+        skipping: whether the last call did nothing, as its steps were done before training was interrupted.
+        steps_per_call: how many steps a call takes.
+    """
+
+    def __init__(
+        self,
+        draw: Callable[[Iterator[Any]], Any],
+        step: Step,
+        place: Callable[[Any], Any],
+        several: int,
+        *,
+        concatenates: bool,
+    ) -> None:
+        self.skipping = False
+        self.steps_per_call = several
+        self._draw = draw
+        self._step = step
+        self._place = place
+        self._concatenates = concatenates
+        self._last: Any = None
+        self._to_skip = 0
+        self._skipped_logs: Any = None
+
+    def skip(self, steps: int, logs: Any) -> None:
+        """Do nothing for some steps but return these logs."""
+        self._to_skip, self._skipped_logs = steps, logs
+
+    def __call__(self, state: Any, iterator: Iterator[Any]) -> tuple[Any, Any]:
+        self.skipping = self._to_skip > 0
+        if self.skipping:
+            self._to_skip -= self.steps_per_call
+            return self._skipped_logs, state
+        results: list[Any] = []
+        for _ in range(self.steps_per_call):
+            try:
+                batch = self._draw(iterator)
+            except StopIteration:
+                if not results:
+                    raise
+                break
+            if state is not self._last:  # Keras has read it from the variables
+                state = self._place(state)
+            state, result = self._step(state, batch)
+            self._last = state
+            results.append(result)
+        if not self._concatenates or len(results) == 1:
+            return results[-1], state
+        return jax.tree.map(lambda *each: jnp.concatenate(each), *results), state
