@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from itertools import islice, repeat
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from hooks_fakes import Counter, Deferred, FakeClock, RecordingWriter
 
 from muster import _errors as errors
 from muster.estimator import _hooks as hooks
+from muster.estimator._hooks import _nan
 from muster.estimator._run_loop import TrainingSession, run_loop
 from muster.estimator._session import Session
 from muster.program import Output
@@ -39,24 +42,60 @@ class _DeferredLosses:
         run_loop(self.session, self.step, iter(range(len(self._losses))), given)
 
 
-def test_nan_hook_does_not_wait_for_the_step_that_was_just_dispatched() -> None:
-    fake = _DeferredLosses([1.0, 2.0, 3.0])
-    with TrainingSession(fake.session, fake.step, iter(range(3)), [hooks.NanTensorHook("loss")]) as training:
+def _let_runs_take(monkeypatch: pytest.MonkeyPatch, secs: float) -> None:
+    """Have it look to the hook as if each wait had taken so long."""
+    now = itertools.count(0.0, secs)
+    monkeypatch.setattr(_nan, "time", SimpleNamespace(monotonic=lambda: next(now)))
+
+
+def test_nan_hook_does_not_wait_for_the_step_that_was_just_dispatched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _let_runs_take(monkeypatch, 1.0)
+    fake = _DeferredLosses([1.0, 2.0, 3.0, 4.0])
+    with TrainingSession(fake.session, fake.step, iter(range(4)), [hooks.NanTensorHook("loss")]) as training:
         training.run()
         assert fake.reads == []
         training.run()
         assert fake.reads == [1.0]
         training.run()
         assert fake.reads == [1.0, 2.0]
-    assert fake.reads == [1.0, 2.0, 3.0]
+        training.run()
+        assert fake.reads == [1.0, 2.0, 3.0]
+    assert fake.reads == [1.0, 2.0, 3.0, 4.0]
 
 
-def test_nan_is_noticed_one_run_late(caplog: pytest.LogCaptureFixture) -> None:
-    fake = _DeferredLosses([1.0, np.nan, 3.0, 4.0])
-    with pytest.raises(errors.NanLossDuringTrainingError, match="NaN at global step 2"):
+def test_nan_is_noticed_one_run_late(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    _let_runs_take(monkeypatch, 1.0)
+    fake = _DeferredLosses([1.0, 2.0, 3.0, np.nan, 5.0, 6.0])
+    with pytest.raises(errors.NanLossDuringTrainingError, match="NaN at global step 4"):
         fake.run(hooks.NanTensorHook("loss"))
-    assert fake.session.global_step == 3
+    assert fake.session.global_step == 5
     assert "Model diverged with loss = NaN." in caplog.text
+
+
+def test_nan_hook_lets_short_runs_be_dispatched_several_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    _let_runs_take(monkeypatch, 0.001)
+    fake = _DeferredLosses([1.0] * 60)
+    waits = []
+    with TrainingSession(fake.session, fake.step, iter(range(60)), [hooks.NanTensorHook("loss")]) as training:
+        for _ in range(60):
+            before = len(fake.reads)
+            training.run()
+            if len(fake.reads) > before:
+                waits.append(training.session.global_step)
+    assert waits == [2, 3, 19, 27, 35, 43, 51, 59]
+
+
+def test_nan_of_short_runs_is_noticed_at_most_16_runs_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    for bad in range(20, 30):
+        _let_runs_take(monkeypatch, 0.001)
+        fake = _DeferredLosses([1.0] * (bad - 1) + [np.nan] * 30)
+        with pytest.raises(errors.NanLossDuringTrainingError, match=f"NaN at global step {bad}:"):
+            fake.run(hooks.NanTensorHook("loss"))
+        assert 8 < fake.session.global_step - bad <= 16
 
 
 def test_nan_of_the_last_run_is_noticed_at_the_end_before_anything_is_saved(tmp_path: Path) -> None:

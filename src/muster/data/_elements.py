@@ -166,9 +166,9 @@ class Batch(Node):
 
     @cached_property
     def block(self) -> int:
-        # To call a compiled function costs much more than what it computes for one small batch.
+        # To call a compiled function, or to come here at all, costs more than one small batch takes.
         source = self.inputs[0]
-        if self._padding is not None or not (source.uniform and source.computes):
+        if self._padding is not None or not source.uniform:
             return 1
         rows = [math.prod(spec.shape) * spec.dtype.itemsize for spec in flatten(source.element_spec)]
         return max(1, min(_BLOCK_BATCHES, _BLOCK_BYTES // max(1, self._batch_size * int(sum(rows)))))
@@ -192,8 +192,8 @@ class Batch(Node):
         if padding is not None:
             return [padding.stack(each(source.load(run, group))) for group in handles]
         if 1 < len(handles) <= self.block:
-            return _split(stacked(source.load(run, join(list(handles)))), [len(group) for group in handles])
-        return [stacked(source.load(run, group)) for group in handles]
+            return _split(_frozen(stacked(source.load(run, join(list(handles))))), list(map(len, handles)))
+        return [_frozen(stacked(source.load(run, group))) for group in handles]
 
 
 class _BatchStream(Stream):
@@ -217,6 +217,13 @@ class _BatchStream(Stream):
     def skip(self, count: int) -> int:
         passed = self._source.skip(count * self._batch_size)
         return passed // self._batch_size if self._drop_remainder else -(-passed // self._batch_size)
+
+
+def _frozen(columns: Any) -> Any:
+    """Make arrays read-only: a step that has begun may read them for as long as it takes."""
+    for array in flatten(columns):
+        array.flags.writeable = False
+    return columns
 
 
 def _split(columns: Any, sizes: list[int]) -> list[Any]:

@@ -1,5 +1,6 @@
 """Where elements come from: arrays, ranges of numbers, Python generators."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from itertools import islice
@@ -12,6 +13,9 @@ from muster._errors import DatasetError
 from ._node import UNKNOWN, Epoch, Handles, Loaded, Node, Rows, Run, Stacked, Stream
 from ._spec import TensorSpec, as_array, as_leaf, fits, object_array, short, spec_of
 from ._structure import flatten, flatten_as, map_leaves, rebuild
+
+_ALIGNMENT = 64
+"""Bytes; XLA reads arrays on the host in place if they are aligned so."""
 
 
 class _Table(Node):
@@ -97,8 +101,20 @@ class ArraySource(_Table):
         return rebuild(self._template, [TensorSpec(a.shape[1:], a.dtype) for a in self._arrays])
 
     def load(self, run: Run, handles: Handles) -> Loaded:
-        gathered = [array.take(handles, axis=0) for array in self._arrays]
+        gathered = [_gather(array, handles) for array in self._arrays]
         return Stacked(rebuild(self._template, gathered), len(handles))
+
+
+def _gather(array: np.ndarray[Any, Any], rows: Handles) -> np.ndarray[Any, Any]:
+    """Copy rows to where a device can read them: JAX copies what is not aligned so once more."""
+    if array.dtype.kind not in "biufc":
+        return array.take(rows, axis=0)
+    shape = (len(rows), *array.shape[1:])
+    memory = np.empty(math.prod(shape) * array.itemsize + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    aligned = memory[start : memory.size - _ALIGNMENT + start].view(array.dtype).reshape(shape)
+    # With mode="raise" NumPy would gather into memory of its own first; row numbers are never wrong.
+    return array.take(rows, axis=0, out=aligned, mode="clip")
 
 
 class RangeSource(_Table):
