@@ -33,7 +33,10 @@ from ._readers import NpzDataset as NpzDataset
 from ._readers import ParquetDataset as ParquetDataset
 from ._readers import TextLineDataset as TextLineDataset
 from ._readers import TFRecordDataset as TFRecordDataset
+from ._shard_files import FileShare as FileShare
+from ._shard_files import shard_files as shard_files
 from ._share import describe_share as describe_share
+from ._share import user_shards as user_shards
 from ._spec import TensorSpec as TensorSpec
 from ._tfrecord import TFRecordOptions as TFRecordOptions
 from ._tfrecord import TFRecordWriter as TFRecordWriter

@@ -69,12 +69,12 @@ class Shard(Ordering):
 
     def __init__(self, source: Node, num_shards: int, index: int):
         super().__init__(source)
-        self._num_shards = num_shards
+        self.num_shards = num_shards
         self._index = index
 
     @property
     def label(self) -> str:
-        return f"shard({self._num_shards}, {self._index})"
+        return f"shard({self.num_shards}, {self._index})"
 
     @property
     def cardinality(self) -> int:
@@ -85,10 +85,10 @@ class Shard(Ordering):
     def numbers(self) -> range:
         """The numbers that its elements have in its source, from 0; without an end where that is unknown."""
         known = self.source.cardinality
-        return range(self._index, known if known >= 0 else sys.maxsize, self._num_shards)
+        return range(self._index, known if known >= 0 else sys.maxsize, self.num_shards)
 
     def open(self, run: Run, epoch: Epoch) -> Stream:
-        return _StridedStream(self.source.open(run, epoch), self._index, self._num_shards)
+        return _StridedStream(self.source.open(run, epoch), self._index, self.num_shards)
 
 
 class _StridedStream(Stream):

@@ -1,10 +1,12 @@
 """Which elements of its source a pipeline reads, in words."""
 
+import os
 from collections.abc import Iterator
 from itertools import islice
 
 from ._dataset import Dataset
 from ._elements import Batch
+from ._list_files import FileNames
 from ._node import INFINITE, Node
 from ._order import Shard
 
@@ -22,6 +24,11 @@ def describe_share(dataset: Dataset) -> str:
     return " and ".join(shares) or "all of its dataset, which is not divided by shard()"
 
 
+def user_shards(dataset: Dataset) -> list[int]:
+    """Into how many parts each `Dataset.shard` of a pipeline divides it."""
+    return [shard.num_shards for shard in _shards(dataset._node)]
+
+
 def _shards(node: Node) -> Iterator[Shard]:
     """The last `shard` of each branch of a pipeline."""
     if isinstance(node, Shard):
@@ -35,9 +42,11 @@ def _share(shard: Shard) -> str:
     count = shard.source.cardinality
     numbers = shard.numbers
     shown = [str(number) for number in islice(numbers, _SHOWN)]
+    if isinstance(shard.source, FileNames):
+        shown = [os.path.basename(shard.source.names[number]) for number in islice(numbers, _SHOWN)]
     if len(numbers) > _SHOWN:
         shown.append("…")
-    unit = "batches" if _has_batch(shard) else "examples"
+    unit = "files" if isinstance(shard.source, FileNames) else "batches" if _has_batch(shard) else "examples"
     known = "an endless sequence" if count == INFINITE else "an unknown number" if count < 0 else str(count)
     return f"{unit} {', '.join(shown)} of {known}" if shown else f"none of the {count} {unit}"
 

@@ -20,6 +20,8 @@ from muster.distribute._fit import DistributedTrainer as DistributedTrainer
 from muster.distribute._function import Function as Function
 from muster.distribute._function import function as function
 from muster.distribute._input_context import InputContext as InputContext
+from muster.distribute._input_options import InputOptions as InputOptions
+from muster.distribute._input_options import InputReplicationMode as InputReplicationMode
 from muster.distribute._mirrored import MirroredStrategy as MirroredStrategy
 from muster.distribute._multi_worker_mirrored import (
     MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,

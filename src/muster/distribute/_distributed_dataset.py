@@ -1,19 +1,31 @@
 """Datasets over replicas: each step's batch, divided among them."""
 
+import functools
 import itertools
 import logging
-import operator
 import secrets
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
 from muster._errors import DatasetError
-from muster.data import AutoShardPolicy, Dataset
+from muster.data import AutoShardPolicy, Dataset, FileShare, describe_share
+from muster.distribute._input_context import InputContext
+from muster.distribute._input_options import InputOptions
+from muster.distribute._replica_context import refuse_in_program
 from muster.distribute._shared_batches import Whole
 from muster.distribute._values import PerReplica, repeated, stacked
+from muster.distribute._worker_share import (
+    batch_sizes_for_worker,
+    cut,
+    file_share,
+    log_share,
+    rows_of_worker,
+)
 
 if TYPE_CHECKING:
     from muster.distribute._strategy import Strategy
@@ -45,23 +57,48 @@ class DistributedDataset:
             seed: what shuffles that have no seed of their own take theirs from; the same on all workers. None
                 for another one each time.
         """
+        refuse_in_program("A loop over a dataset", "Loop outside, or give it iter(dataset) as an argument")
         return DistributedIterator(self._steps(seed))
 
 
 class DistributedIterator:
     """The steps of a distributed dataset, from its start.
 
+    As an argument of a ``muster.function``, each ``next`` of it there is another batch in every call.
+
+    At its end the log says how much of the time the loop has waited for input.
+
+    Attributes:
+        input_wait_secs: how long it has been waited for so far, in seconds: for reading and computing
+            batches, and for agreeing on them with other workers.
+        steps_taken: how many batches there were so far.
+
     Source: tensorflow/python/distribute/input_lib.py, ``DistributedIterator``.
     """
 
     def __init__(self, steps: Iterator[Any]) -> None:
         self._steps = steps
+        self._began: float | None = None
+        self.input_wait_secs = 0.0
+        self.steps_taken = 0
 
     def __iter__(self) -> "DistributedIterator":
         return self
 
     def __next__(self) -> Any:
-        return next(self._steps)
+        refuse_in_program("`next` of an iterator", "Give the function the iterator as an argument")
+        began = time.perf_counter()
+        if self._began is None:
+            self._began = began
+        try:
+            batch = next(self._steps)
+        except StopIteration:
+            self._report(time.perf_counter() - self._began)
+            raise
+        finally:
+            self.input_wait_secs += time.perf_counter() - began
+        self.steps_taken += 1
+        return batch
 
     def get_next(self) -> Any:
         """The next step's batch.
@@ -69,82 +106,200 @@ class DistributedIterator:
         Raises:
             StopIteration: There is none. TensorFlow raises OutOfRangeError.
         """
-        return next(self._steps)
+        return next(self)
+
+    def give_back(self, batches: Sequence[Any]) -> None:
+        """Let batches that were drawn last be the next ones again."""
+        self._steps = itertools.chain(batches, self._steps)
+        self.steps_taken -= len(batches)
+
+    def _report(self, secs: float) -> None:
+        if self.steps_taken:
+            _log.info(
+                "Waited %.3f s of %.3f s (%.0f %%) for the input of %d steps.",
+                self.input_wait_secs,
+                secs,
+                100 * self.input_wait_secs / max(secs, 1e-9),
+                self.steps_taken,
+            )
+            self.steps_taken = 0
 
 
-def steps_of_global_batches(strategy: "Strategy", dataset: Dataset, seed: int | None = None) -> Iterator[Any]:
-    """Divide batches of a dataset that every worker reads among the replicas.
+class GlobalBatches:
+    """Divides the global batches of a dataset among the replicas of all workers.
 
-    A batch that they cannot share equally is given whole to each of them, and counts once. Of N workers,
-    the chunks ``w``, ``w + N``, … are worker ``w``'s. With the policy OFF, all workers see all examples.
+    A batch that they cannot share equally is given whole to each of them, and counts once. With the policy
+    DATA, and AUTO where no files can be divided, all of N workers read the same batches, and the chunks
+    ``w``, ``w + N``, … are worker ``w``'s. With FILE each reads its own files, and with OFF each reads
+    everything; then each takes its part of a global batch in a step, until all have run out.
+
+    Args:
+        strategy: whose replicas take the steps.
+        dataset: of global batches, the same on all workers.
 
     Source: tensorflow/python/distribute/input_lib.py; tensorflow/python/data/experimental/ops/distribute.py.
     """
-    context = strategy.input_context
-    workers, worker, local = context.num_input_pipelines, context.input_pipeline_id, strategy.local_replicas
-    policy = dataset.options().experimental_distribute.auto_shard_policy
-    if policy is AutoShardPolicy.FILE and workers > 1:
-        raise DatasetError(
-            "AutoShardPolicy.FILE gives each worker files of its own, and this dataset does not read files. "
-            "Choose DATA, or OFF."
-        )
-    # A shuffle without a seed is to be the same for all workers, and another one each time.
-    if seed is None and workers > 1:
-        seed = strategy.tell_all(secrets.randbits(31))[0]
-    warned = False
-    with dataset.iterator(seed=seed) as batches:
-        for whole_batch in batches:
-            _require_batch(whole_batch)
-            if workers * local == 1:
-                yield whole_batch
-                continue
-            apart = policy is AutoShardPolicy.OFF and workers > 1
-            for batch in _pieces(whole_batch, workers) if apart else [whole_batch]:
+
+    def __init__(self, strategy: "Strategy", dataset: Dataset) -> None:
+        self._strategy = strategy
+        self._dataset = dataset
+        context, self._local = strategy.input_context, strategy.local_replicas
+        self._workers, self._worker = context.num_input_pipelines, context.input_pipeline_id
+        self._parts = self._workers * self._local
+        self._told = False
+        self._warned = False
+
+    def steps(self, seed: int | None = None) -> Iterator[Any]:
+        """The steps of one pass.
+
+        Args:
+            seed: of shuffles without one; the same on all workers.
+        """
+        if self._workers > 1:
+            if seed is None:
+                # A shuffle without a seed is to be the same for all workers, and another one each time.
+                seed = self._strategy.tell_all(secrets.randbits(31))[0]
+            policy = self._dataset.options().experimental_distribute.auto_shard_policy
+            if self._share is not None or policy is AutoShardPolicy.OFF:
+                yield from self._own(seed)
+                return
+        with self._dataset.iterator(seed=seed) as batches:
+            for batch in batches:
+                _require_batch(batch)
                 rows = _rows(batch)
-                parts = local if apart else local * workers
-                if rows % parts == 0:
-                    places = range(local) if apart else range(worker, parts, workers)
-                    yield _divided(batch, rows // parts, places)
-                    continue
-                if not warned and rows > parts:
-                    warned = True
-                    _log.warning(
-                        "%d replicas cannot share a batch of %d rows equally: each computes all of it, "
-                        "and it counts once. Batches of %d or %d rows would be shared.",
-                        parts,
-                        rows,
-                        rows - rows % parts,
-                        rows - rows % parts + parts,
-                    )
-                yield jax.tree.map(lambda leaf: repeated(leaf, local), batch)
+                if self._workers > 1:
+                    self._tell(rows_of_worker(rows, self._parts, self._worker, self._workers))
+                if self._parts == 1:
+                    yield batch
+                elif rows % self._parts == 0:
+                    places = range(self._worker, self._parts, self._workers)
+                    yield _divided(batch, rows // self._parts, places)
+                else:
+                    self._warn_of_whole(rows)
+                    yield _whole(batch, self._local)
+
+    @functools.cached_property
+    def _share(self) -> FileShare | None:
+        """The files of this worker; found once, so that what they are read with keeps its caches."""
+        return file_share(self._strategy, self._dataset)
+
+    def _own(self, seed: int) -> Iterator[Any]:
+        """Take this worker's part of a global batch of what it reads itself, until all have run out."""
+        share = self._share
+        self._tell("all of its dataset" if share is None else str(share))
+        with ExitStack() as stack:
+            own = self._dataset if share is None else share.dataset
+            batches: Iterator[Any] = stack.enter_context(own.iterator(seed=seed))
+            first = next(batches, None)
+            if first is not None:
+                _require_batch(first)
+                batches = itertools.chain([first], batches)
+            # The first batch of a worker with little data may be its last, and short.
+            nominal = max(self._strategy.tell_all(0 if first is None else _rows(first)))
+            if not nominal:
+                return
+            if nominal % self._parts:
+                self._warn_of_whole(nominal)
+            like = first if first is not None else _first_batch(self._dataset, seed)
+            sizes = batch_sizes_for_worker(nominal, self._workers, self._local, self._worker)
+            for batch in stack.enter_context(self._strategy.share_batches(cut(batches, sizes), like)):
+                yield _shared(batch, self._local)
+
+    def _tell(self, what: str) -> None:
+        if not self._told:
+            self._told = True
+            log_share(self._strategy, what)
+
+    def _warn_of_whole(self, rows: int) -> None:
+        if not self._warned and rows > self._parts:
+            self._warned = True
+            _log.warning(
+                "%d replicas cannot share a batch of %d rows equally: each computes all of it, and it counts "
+                "once. Batches of %d or %d rows would be shared.",
+                self._parts,
+                rows,
+                rows - rows % self._parts,
+                rows - rows % self._parts + self._parts,
+            )
 
 
-def steps_of_replica_batches(
-    strategy: "Strategy", dataset: Dataset, seed: int | None = None
-) -> Iterator[Any]:
-    """Let each replica of this worker take a batch of its own in every step.
+def _first_batch(dataset: Dataset, seed: int) -> Any:
+    with dataset.iterator(seed=seed) as batches:
+        for batch in batches:
+            return batch
+    raise DatasetError(
+        "The dataset of this worker is empty, and those of others are not: it cannot tell what a batch is. "
+        "Every worker needs a batch."
+    )
+
+
+class ReplicaBatches:
+    """Lets each replica of this worker take a batch of its own in every step.
 
     At the end, what is left is divided as a global batch is.
+
+    Args:
+        strategy: whose replicas take the steps.
+        datasets: of this worker: one, whose batches the replicas take in turn, or one for each replica.
     """
-    context = strategy.input_context
-    local = strategy.local_replicas
-    with dataset.iterator(seed=seed) as batches:
-        if strategy.num_replicas_in_sync == 1:
-            yield from batches
-            return
-        if context.num_input_pipelines == 1:
-            while group := list(itertools.islice(batches, local)):
-                yield _grouped(group, local)
-            return
-        first = next(batches, None)
-        if first is None:
-            raise DatasetError("The dataset of this worker is empty: every worker needs a batch.")
-        with strategy.share_batches(itertools.chain([first], batches), first) as shared:
-            for batch in shared:
-                if isinstance(batch, Whole):
-                    yield jax.tree.map(lambda leaf: repeated(leaf, local), batch.batch)
-                else:
-                    yield _divided(batch, _rows(batch) // local, range(local))
+
+    def __init__(self, strategy: "Strategy", datasets: Sequence[Dataset]) -> None:
+        self._strategy = strategy
+        self._datasets = datasets
+        self._told = False
+
+    def steps(self, seed: int | None = None) -> Iterator[Any]:
+        """The steps of one pass.
+
+        Args:
+            seed: of shuffles without one.
+        """
+        strategy, local = self._strategy, self._strategy.local_replicas
+        workers = strategy.input_context.num_input_pipelines
+        if workers > 1 and not self._told:
+            self._told = True
+            log_share(strategy, " and ".join(dict.fromkeys(map(describe_share, self._datasets))))
+        with ExitStack() as stack:
+            opened = [stack.enter_context(dataset.iterator(seed=seed)) for dataset in self._datasets]
+            batches = opened[0] if len(opened) == 1 else _in_turn(opened)
+            if strategy.num_replicas_in_sync == 1:
+                yield from batches
+                return
+            if workers == 1:
+                while group := list(itertools.islice(batches, local)):
+                    yield _grouped(group, local)
+                return
+            first = next(batches, None)
+            if first is None:
+                raise DatasetError("The dataset of this worker is empty: every worker needs a batch.")
+            with strategy.share_batches(itertools.chain([first], batches), first) as shared:
+                for batch in shared:
+                    yield _shared(batch, local)
+
+
+def _in_turn(iterators: Sequence[Iterator[Any]]) -> Iterator[Any]:
+    """A batch of each, again and again, until all have ended."""
+    left = list(iterators)
+    while left:
+        ended = []
+        for iterator in left:
+            batch = next(iterator, None)
+            if batch is None:
+                ended.append(iterator)
+            else:
+                yield batch
+        left = [iterator for iterator in left if iterator not in ended]
+
+
+def _shared(batch: Any, local: int) -> Any:
+    """What workers have agreed on, for the replicas of this one."""
+    if isinstance(batch, Whole):
+        return _whole(batch.batch, local)
+    return _divided(batch, _rows(batch) // local, range(local))
+
+
+def _whole(batch: Any, local: int) -> Any:
+    return jax.tree.map(lambda leaf: repeated(leaf, local), batch)
 
 
 def _grouped(group: list[Any], local: int) -> Any:
@@ -154,7 +309,7 @@ def _grouped(group: list[Any], local: int) -> Any:
     batch = jax.tree.map(lambda *leaves: np.concatenate([np.atleast_1d(leaf) for leaf in leaves]), *group)
     if _rows(batch) % local == 0:
         return _divided(batch, _rows(batch) // local, range(local))
-    return jax.tree.map(lambda leaf: repeated(leaf, local), batch)
+    return _whole(batch, local)
 
 
 def _divided(batch: Any, size: int, places: range) -> Any:
@@ -168,13 +323,6 @@ def _divided(batch: Any, size: int, places: range) -> Any:
     return jax.tree.map(divide, batch)
 
 
-def _pieces(batch: Any, count: int) -> list[Any]:
-    rows = _rows(batch)
-    size = -(-rows // count)
-    slices = [slice(start, start + size) for start in range(0, rows, size)]
-    return [jax.tree.map(operator.itemgetter(each), batch) for each in slices]
-
-
 def _rows(batch: Any) -> int:
     return len(jax.tree.leaves(batch)[0])
 
@@ -185,3 +333,31 @@ def _require_batch(batch: Any) -> None:
             "The elements of this dataset are not batches. Call the `batch` method on the dataset with the "
             "global batch size, which the replicas share."
         )
+
+
+def datasets_from_function(
+    strategy: "Strategy", dataset_fn: Callable[[InputContext], Dataset], options: InputOptions | None
+) -> list[Dataset]:
+    """What a function returns for this worker, or for each of its replicas.
+
+    Args:
+        strategy: whose replicas read the datasets.
+        dataset_fn: called with an InputContext: this worker's, or one for each of its replicas.
+        options: say which of the two.
+
+    Raises:
+        TypeError: It returns something else.
+        ValueError: The options do not go together.
+    """
+    contexts = [strategy.input_context]
+    if options is not None:
+        options.check_for_function()
+        if options.per_replica:
+            local, count = strategy.local_replicas, strategy.num_replicas_in_sync
+            first = contexts[0].input_pipeline_id * local
+            contexts = [InputContext(count, first + place, count) for place in range(local)]
+    datasets = [dataset_fn(context) for context in contexts]
+    for dataset in datasets:
+        if not isinstance(dataset, Dataset):
+            raise TypeError(f"The function must return a Dataset, got {type(dataset).__name__}: {dataset!r}.")
+    return datasets

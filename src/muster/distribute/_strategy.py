@@ -15,12 +15,14 @@ from muster.data import Dataset
 from muster.distribute._compiled import CompiledStep, Executables, Step, compiled, in_turn
 from muster.distribute._distributed_dataset import (
     DistributedDataset,
-    steps_of_global_batches,
-    steps_of_replica_batches,
+    GlobalBatches,
+    ReplicaBatches,
+    datasets_from_function,
 )
 from muster.distribute._function import Function, Traced, alone
 from muster.distribute._global_view import GlobalView
 from muster.distribute._input_context import InputContext
+from muster.distribute._input_options import InputOptions
 from muster.distribute._own_values import OwnValues
 from muster.distribute._replica_context import (
     CROSS_REPLICA,
@@ -284,39 +286,60 @@ class Strategy(ABC):
         each = [result if len(result) == local else result * local for result in results]
         return tuple(jax.tree.unflatten(structure, own) for own in zip(*each, strict=True))
 
-    def experimental_distribute_dataset(self, dataset: Dataset, options: Any = None) -> DistributedDataset:
+    def experimental_distribute_dataset(
+        self, dataset: Dataset, options: InputOptions | None = None
+    ) -> DistributedDataset:
         """Divide the batches of a dataset among the replicas.
 
         Args:
-            dataset: of global batches; the same on all workers, which read the same batches of it.
-            options: accepted for TensorFlow's programs.
+            dataset: of global batches; the same on all workers. Its AutoShardPolicy says what each reads.
+            options: see InputOptions.
 
         Raises:
-            ValueError: when it is iterated over: its elements are no batches.
+            NotImplementedError: The options ask for a dataset for each replica.
+            ValueError: The options do not go together; or, when it is iterated over, its elements are no
+                batches.
 
         Source: tensorflow/python/distribute/distribute_lib.py,
             ``StrategyBase.experimental_distribute_dataset``.
         """
         if not isinstance(dataset, Dataset):
             raise TypeError(f"A Dataset is to be distributed, got {type(dataset).__name__}: {dataset!r}.")
-        return DistributedDataset(functools.partial(steps_of_global_batches, self, dataset))
+        if options is not None:
+            options.check_for_dataset()
+        return DistributedDataset(GlobalBatches(self, dataset).steps)
+
+    def experimental_make_numpy_dataset(self, numpy_input: Any) -> Dataset:
+        """Make a dataset of the rows of arrays.
+
+        Args:
+            numpy_input: a nested structure of arrays of shape (n, ...).
+
+        Source: tensorflow/python/distribute/distribute_lib.py,
+            ``StrategyV1.experimental_make_numpy_dataset``.
+        """
+        return Dataset.from_tensor_slices(numpy_input)
+
+    make_experimental_numpy_dataset = experimental_make_numpy_dataset
 
     def distribute_datasets_from_function(
-        self, dataset_fn: Callable[[InputContext], Dataset], options: Any = None
+        self, dataset_fn: Callable[[InputContext], Dataset], options: InputOptions | None = None
     ) -> DistributedDataset:
         """Let each replica take batches of what a function returns for its worker.
 
         Args:
             dataset_fn: called with this worker's InputContext; returns a dataset of batches for one replica.
-            options: accepted for TensorFlow's programs.
+            options: with the mode PER_REPLICA, the function is called for each replica of this worker.
+
+        Raises:
+            TypeError: It returns no Dataset.
+            ValueError: The options do not go together.
 
         Source: tensorflow/python/distribute/distribute_lib.py,
             ``StrategyBase.distribute_datasets_from_function``.
         """
-        dataset = dataset_fn(self.input_context)
-        if not isinstance(dataset, Dataset):
-            raise TypeError(f"The function must return a Dataset, got {type(dataset).__name__}: {dataset!r}.")
-        return DistributedDataset(functools.partial(steps_of_replica_batches, self, dataset))
+        datasets = datasets_from_function(self, dataset_fn, options)
+        return DistributedDataset(ReplicaBatches(self, datasets).steps)
 
     def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
         """Values that each replica has its own of.

@@ -9,6 +9,8 @@ from muster.distribute import DistributedDataset as DistributedDataset
 from muster.distribute import DistributedIterator as DistributedIterator
 from muster.distribute import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce
 from muster.distribute import InputContext as InputContext
+from muster.distribute import InputOptions as InputOptions
+from muster.distribute import InputReplicationMode as InputReplicationMode
 from muster.distribute import MirroredStrategy as MirroredStrategy
 from muster.distribute import MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy
 from muster.distribute import NcclAllReduce as NcclAllReduce

@@ -1,0 +1,88 @@
+"""How a strategy makes and places input."""
+
+import enum
+from dataclasses import dataclass
+
+
+class InputReplicationMode(enum.Enum):
+    """How often the function of ``distribute_datasets_from_function`` is called.
+
+    Source: tensorflow/python/distribute/distribute_lib.py, ``InputReplicationMode``.
+    """
+
+    PER_WORKER = "PER_WORKER"
+    PER_REPLICA = "PER_REPLICA"
+
+
+@dataclass(frozen=True)
+class InputOptions:
+    """Options of distributed datasets.
+
+    Attributes:
+        experimental_fetch_to_device: accepted: a batch is handed to the devices with its step, which is
+            computed while the next batch is read, either way.
+        experimental_replication_mode: PER_REPLICA calls ``dataset_fn`` for each replica, PER_WORKER once.
+        experimental_place_dataset_on_device: accepted where TensorFlow does; input is read on the host.
+        experimental_per_replica_buffer_size: accepted; ``Dataset.prefetch`` says how many batches are read
+            ahead.
+
+    Raises:
+        TypeError: The mode is no InputReplicationMode.
+        ValueError: The buffer size is not positive.
+
+    Source: tensorflow/python/distribute/distribute_lib.py, ``InputOptions``.
+    """
+
+    experimental_fetch_to_device: bool = True
+    experimental_replication_mode: InputReplicationMode = InputReplicationMode.PER_WORKER
+    experimental_place_dataset_on_device: bool = False
+    experimental_per_replica_buffer_size: int = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.experimental_replication_mode, InputReplicationMode):
+            raise TypeError(
+                "experimental_replication_mode is an InputReplicationMode, got "
+                f"{self.experimental_replication_mode!r}."
+            )
+        size = self.experimental_per_replica_buffer_size
+        if not isinstance(size, int) or size < 1:
+            raise ValueError(f"experimental_per_replica_buffer_size is a positive number, got {size!r}.")
+
+    @property
+    def per_replica(self) -> bool:
+        """Whether each replica has a dataset of its own."""
+        return self.experimental_replication_mode is InputReplicationMode.PER_REPLICA
+
+    def check_for_dataset(self) -> None:
+        """Refuse what does not go with ``experimental_distribute_dataset``.
+
+        Raises:
+            NotImplementedError: The mode is PER_REPLICA, as in TensorFlow.
+            ValueError: The dataset is to be placed on the devices.
+        """
+        if self.per_replica:
+            raise NotImplementedError(
+                "InputReplicationMode.PER_REPLICA is only supported in `distribute_datasets_from_function`."
+            )
+        self.check_for_function()
+
+    def check_for_function(self) -> None:
+        """Refuse what does not go with ``distribute_datasets_from_function``.
+
+        Raises:
+            ValueError: The dataset is to be placed on the devices, and the other options do not go with that.
+
+        Source: tensorflow/python/distribute/input_util.py, ``get_distributed_datasets_from_function``.
+        """
+        if not self.experimental_place_dataset_on_device:
+            return
+        if not self.per_replica:
+            raise ValueError(
+                "When `experimental_place_dataset_on_device` is set for dataset placement, you must also "
+                "specify `PER_REPLICA` for the replication mode"
+            )
+        if self.experimental_fetch_to_device:
+            raise ValueError(
+                "`experimental_place_dataset_on_device` can not be set to True when "
+                "experimental_fetch_to_device is True and replication mode is set to `PER_REPLICA`"
+            )
