@@ -17,7 +17,7 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Several CPU devices for tests of strategies; JAX reads this when it first looks for devices.
-os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 
 # No test finds what another has compiled, or leaves anything in the user's cache directory.
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "0"

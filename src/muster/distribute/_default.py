@@ -6,9 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
+import numpy as np
+from jax.sharding import Mesh
 
+from muster.distribute._global_view import GlobalView
 from muster.distribute._input_context import InputContext
 from muster.distribute._replica_context import CROSS_REPLICA, ReplicaContext, current_context
+from muster.distribute._replicated import AXIS
 from muster.distribute._strategy import Strategy, current_strategy
 
 
@@ -43,6 +47,10 @@ class DefaultStrategy(Strategy):
     @property
     def sharding(self) -> jax.sharding.Sharding | None:
         return None
+
+    @property
+    def global_view(self) -> GlobalView:
+        return GlobalView(Mesh(np.array(jax.devices()[:1]), (AXIS,)))
 
 
 @functools.cache

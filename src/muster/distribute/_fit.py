@@ -17,6 +17,7 @@ import jax
 from muster._keras import keras
 from muster.data import Dataset
 from muster.distribute._compiled import Executables, Step
+from muster.distribute._default import get_strategy, has_strategy
 from muster.distribute._distributed_dataset import DistributedDataset
 from muster.distribute._fit_backup import Backup
 from muster.distribute._fit_callbacks import Report, Together, callbacks_of
@@ -182,7 +183,6 @@ class DistributedTrainer:
                 self.agreement.randomness()
             if name in _ON_BATCH:
                 self._batches[_ON_BATCH[name]] = KerasBatches(self.agreement, self._strategy)
-            # Looked up here, where the scope has wrapped Keras' methods.
             return getattr(type(self._model), name)(self._model, *args, **kwargs)
 
     def _leave(self) -> None:
@@ -243,31 +243,34 @@ class DistributedTrainer:
 _TRAINERS: ByIdentity[DistributedTrainer | None] = ByIdentity()
 
 
+def _adopt(model: Any, strategy: Strategy) -> None:
+    trainer = DistributedTrainer(model, strategy, strategy.global_view)
+    _TRAINERS[model] = trainer
+    trainer.attach()
+
+
 def _adopting(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         strategy = current_strategy()
-        if strategy is None or strategy.global_view is None or self in _TRAINERS:
-            return
-        trainer = DistributedTrainer(self, strategy, strategy.global_view)
-        _TRAINERS[self] = trainer
-        trainer.attach()
+        if strategy is not None and self not in _TRAINERS:
+            _adopt(self, strategy)
 
     return init
 
 
-def _require_own(model: Any, strategy: Strategy) -> DistributedTrainer | None:
-    """The trainer of a model that was built in this strategy's scope.
+def _trainer_of(model: Any) -> DistributedTrainer | None:
+    """The trainer of a model; None if no strategy has a part in it.
 
     Raises:
-        ValueError: It was built elsewhere.
+        ValueError: This is a strategy's scope, and the model was built outside of it.
     """
     trainer = _TRAINERS.get(model, None)
-    if trainer is None and strategy.global_view is not None:
+    if trainer is None and has_strategy():
         raise ValueError(
-            f"The model {model.name!r} was not created in the scope of {strategy}, which is to train it. "
-            "Build the model, as well as compile it, inside of `with strategy.scope():`."
+            f"The model {model.name!r} was not created in the scope of {current_strategy()}, which is to "
+            "train it. Build the model, as well as compile it, inside of `with strategy.scope():`."
         )
     return trainer
 
@@ -275,9 +278,7 @@ def _require_own(model: Any, strategy: Strategy) -> DistributedTrainer | None:
 def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def compile(self: Any, *args: Any, **kwargs: Any) -> Any:
-        strategy = current_strategy()
-        if strategy is not None:
-            _require_own(self, strategy)
+        _trainer_of(self)
         return original(self, *args, **kwargs)
 
     return compile
@@ -286,16 +287,19 @@ def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
 def _running(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        strategy = current_strategy()
-        trainer = None if strategy is None else _require_own(self, strategy)
-        if trainer is None:
-            return original(self, *args, **kwargs)
-        return trainer.run(original, *args, **kwargs)
+        trainer = _trainer_of(self)
+        if trainer is not None:
+            return trainer.run(original, *args, **kwargs)
+        if any(isinstance(value, Dataset | DistributedDataset) for value in (*args, *kwargs.values())):
+            _adopt(self, get_strategy())
+            return getattr(self, original.__name__)(*args, **kwargs)
+        return original(self, *args, **kwargs)
 
     return run
 
 
 wrap_in_scopes(keras.Model, "__init__", _adopting)
 wrap_in_scopes(keras.Model, "compile", _compiling)
+# Always, so that a model without a strategy takes a Dataset, too.
 for _name in (_TRAINS, _TESTS, _PREDICTS):
-    wrap_in_scopes(keras.Model, _name, _running)
+    setattr(keras.Model, _name, _running(getattr(keras.Model, _name)))

@@ -375,9 +375,9 @@ class Strategy(ABC):
         return CompiledStep(make, executables)
 
     @property
-    def global_view(self) -> GlobalView | None:
-        """The devices as one, for ``fit``; None leaves that to Keras."""
-        return None
+    @abstractmethod
+    def global_view(self) -> GlobalView:
+        """The devices as one, for ``fit``."""
 
     def place_new(self, variables: Sequence[Any], values: Sequence[Array]) -> list[Array]:
         """Values of variables; of those that are new to this strategy, as ``place`` gives them."""
