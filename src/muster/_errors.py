@@ -13,6 +13,7 @@ MusterError
 │   └── PeerLostError                    a task has ended, failed or stands still
 ├── DatasetError (ValueError)            an input pipeline is wrong, or its data
 │   └── PositionError                    a saved position does not fit this pipeline
+├── OutOfRangeError (StopIteration)      an iterator has too few elements left
 ├── TraceError (RuntimeError)            user code cannot become a pure step
 │   ├── VariableMismatchError            it builds other variables than before
 │   ├── OutsideVariableError             it uses a variable that was built outside of it
@@ -83,6 +84,13 @@ class DatasetError(MusterError, ValueError):
 
 class PositionError(DatasetError):
     """A saved position does not fit the pipeline that it is given to."""
+
+
+class OutOfRangeError(MusterError, StopIteration):
+    """An iterator has fewer elements left than were asked for.
+
+    Source: tensorflow/python/framework/errors_impl.py, ``OutOfRangeError``.
+    """
 
 
 class TraceError(MusterError, RuntimeError):

@@ -11,7 +11,9 @@ import jax.numpy as jnp
 from muster import cpu
 from muster._keras import keras
 from muster.distribute._compiled import CompiledStep, Executables, State, Step
+from muster.distribute._distributed_dataset import DistributedIterator
 from muster.distribute._replica_context import current_context
+from muster.distribute._traced_iterator import TracedIterator, draw
 from muster.distribute._values import PerReplica, is_array, is_leaf
 from muster.program import FunctionProgram, Replicas, current_scope
 
@@ -77,6 +79,7 @@ class Function:
     def __init__(self, python_function: Callable[..., Any]) -> None:
         self.python_function = python_function
         self._calls: dict[Any, _Call] = {}
+        self._draws: dict[Any, list[int]] = {}  # how many batches it drew last, for arguments of some kind
         functools.update_wrapper(self, python_function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -86,10 +89,24 @@ class Function:
         leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=is_leaf)
         kinds = tuple(map(_kind_of, leaves))
         key = (structure, kinds, current_context())
+        if DistributedIterator in kinds:
+            return self._call_drawing(key, leaves)
         call = self._calls.get(key)
         if call is None:
             call = self._calls[key] = _Call(self.python_function, leaves, structure)
         return call(leaves)
+
+    def _call_drawing(self, key: Any, leaves: list[Any]) -> Any:
+        """Call it with the next batches of the iterators among its arguments."""
+        iterators = [leaf for leaf in leaves if isinstance(leaf, DistributedIterator)]
+        batches = draw(iterators, self._draws.get(key, [0] * len(iterators)))
+        call = self._calls.get((key, _kinds_of(batches)))
+        if call is None:
+            call = _Call(self.python_function, leaves, key[0], batches)
+            batches = [iterator.batches for iterator in call.iterators]
+            self._draws[key] = [iterator.count for iterator in call.iterators]
+            self._calls[key, _kinds_of(batches)] = call
+        return call([*leaves, *jax.tree.leaves(batches, is_leaf=is_leaf)])
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """A method: the instance is one more argument."""
@@ -116,27 +133,53 @@ class _Call:
         python_function: what to call.
         leaves: the arguments of the first call.
         structure: of the arguments.
+        drawn: from each iterator among them, the batches that the function seems to take.
+
+    Attributes:
+        iterators: what the function has in the place of those.
     """
 
-    def __init__(self, python_function: Callable[..., Any], leaves: list[Any], structure: Any) -> None:
-        self._leaves = [_ARRAY if _is_dynamic(leaf) else leaf for leaf in leaves]
+    def __init__(
+        self,
+        python_function: Callable[..., Any],
+        leaves: list[Any],
+        structure: Any,
+        drawn: Sequence[Sequence[Any]] = (),
+    ) -> None:
+        sources = [leaf for leaf in leaves if isinstance(leaf, DistributedIterator)]
+        self.iterators = [TracedIterator(*each) for each in zip(sources, drawn, strict=True)]
+        traced_iterators = iter(self.iterators)
+        self._leaves = [
+            next(traced_iterators) if isinstance(leaf, DistributedIterator) else _constant_of(leaf)
+            for leaf in leaves
+        ]
         self._per_replica = [
             (isinstance(leaf, PerReplica), isinstance(leaf, PerReplica) and leaf.whole)
             for leaf in leaves
             if _is_dynamic(leaf)
         ]
 
+        known = len(self._per_replica)
+
         def body(arrays: list[Array]) -> tuple[list[Array], _Results]:
-            args, kwargs = jax.tree.unflatten(structure, _filled(self._leaves, arrays, self._per_replica))
+            rest: Sequence[Array] = arrays[known:]
+            for iterator in self.iterators:
+                rest = iterator.begin(rest)
+            filled = _filled(self._leaves, arrays[:known], self._per_replica)
+            args, kwargs = jax.tree.unflatten(structure, filled)
             return _flattened(python_function(*args, **kwargs))
 
         example = [_shape_per_replica(leaf) for leaf in leaves if _is_dynamic(leaf)]
         program: FunctionProgram[_Results] = FunctionProgram(body, example)
         self._program, self._results = program, program.static
         self._strategy = program.strategy
+        takes = [own for own, _ in self._per_replica]
+        for iterator in self.iterators:
+            iterator.recorded()
+            takes += iterator.per_replica
         traced = Traced(
             program,
-            tuple(own for own, _ in self._per_replica),
+            tuple(takes),
             tuple(own for own, _ in self._results.per_replica),
         )
         executables: Executables = {}
@@ -146,6 +189,7 @@ class _Call:
             self._step = self._strategy.compile_function(traced, executables)
 
     def __call__(self, leaves: list[Any]) -> Any:
+        """Call it with arguments of its kind, and after them what it draws."""
         arrays = [_data_of(leaf) for leaf in leaves if _is_dynamic(leaf)]
         before: State = self._program.state()
         state = before
@@ -197,6 +241,15 @@ def _flattened(returned: Any) -> tuple[list[Array], _Results]:
     return arrays, _Results(structure, tuple(constants), tuple(per_replica))
 
 
+def _kinds_of(batches: Any) -> Any:
+    leaves, structure = jax.tree.flatten(batches, is_leaf=is_leaf)
+    return structure, tuple(map(_kind_of, leaves))
+
+
+def _constant_of(leaf: Any) -> Any:
+    return _ARRAY if _is_dynamic(leaf) else leaf
+
+
 def _is_dynamic(leaf: Any) -> bool:
     return isinstance(leaf, PerReplica) or is_array(leaf)
 
@@ -217,6 +270,13 @@ def _kind_of(leaf: Any) -> Any:
         return PerReplica, leaf.data.shape, leaf.data.dtype, leaf.whole
     if is_array(leaf):
         return leaf.shape, leaf.dtype
+    if isinstance(leaf, DistributedIterator):
+        return DistributedIterator
+    if hasattr(leaf, "__next__"):
+        raise TypeError(
+            f"A function takes only iterators of distributed datasets, got {leaf!r}: give it "
+            "iter(strategy.experimental_distribute_dataset(dataset))."
+        )
     try:
         hash(leaf)
     except TypeError:

@@ -179,6 +179,19 @@ def gathered(replicas: Replicas | None, value: Array, axis: int) -> Array:
     return jnp.concatenate(list(replicas.gather(value)), axis)
 
 
+def refuse_in_program(what: str, instead: str) -> None:
+    """Refuse to make values of this moment a part of the function that is being traced.
+
+    Raises:
+        TraceError: One is.
+    """
+    if current_scope() is not None:
+        raise TraceError(
+            f"{what} in a traced function would give the same batches at every call: they are read while it "
+            f"is traced. {instead}."
+        )
+
+
 def traced_scope() -> FunctionScope:
     """The scope of the function that is being traced.
 

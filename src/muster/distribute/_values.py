@@ -52,8 +52,8 @@ class PerReplica:
 
 
 def is_leaf(value: Any) -> bool:
-    """Whether something is one value in a nested structure."""
-    return value is None or isinstance(value, PerReplica | keras.Variable)
+    """Whether something is one value in a nested structure: an iterator is, too."""
+    return value is None or isinstance(value, PerReplica | keras.Variable) or hasattr(value, "__next__")
 
 
 def is_array(value: Any) -> bool:

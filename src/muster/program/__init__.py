@@ -6,6 +6,7 @@ from muster.program._eager import run_functions_eagerly as run_functions_eagerly
 from muster.program._function_program import FunctionProgram as FunctionProgram
 from muster.program._function_program import FunctionScope as FunctionScope
 from muster.program._function_program import combined_path as combined_path
+from muster.program._function_program import unknown as unknown
 from muster.program._gradients import gradients as gradients
 from muster.program._meeting import Part as Part
 from muster.program._meeting import meet as meet

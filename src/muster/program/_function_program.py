@@ -21,8 +21,13 @@ Array = Any
 State = dict[str, Array]
 Static = TypeVar("Static")
 
-_variable_p = jex.Primitive("muster_variable")
-_variable_p.def_abstract_eval(lambda *, shape, dtype: jax.core.ShapedArray(shape, dtype))
+_unknown_p = jex.Primitive("muster_unknown")
+_unknown_p.def_abstract_eval(lambda *, shape, dtype: jax.core.ShapedArray(shape, dtype))
+
+
+def unknown(shape: tuple[int, ...], dtype: Any) -> Array:
+    """An array in the place of one that is not known yet, for a run that learns what code asks for."""
+    return _unknown_p.bind(shape=shape, dtype=jax.dtypes.canonicalize_dtype(dtype))
 
 
 class FunctionScope(VariableScope):
@@ -158,7 +163,7 @@ class FunctionScope(VariableScope):
             self.register(spec, variable)
             self._make_own(spec, variable)
         # Not to be remembered: this may be inside of a loop, where the value is that loop's own.
-        return _variable_p.bind(shape=value.shape, dtype=value.dtype)
+        return unknown(value.shape, value.dtype)
 
     def add_update(self, update: tuple[Any, Array]) -> None:
         variable, value = update

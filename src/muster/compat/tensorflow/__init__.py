@@ -96,6 +96,7 @@ from muster.compat.tensorflow import compat as compat
 from muster.compat.tensorflow import config as config
 from muster.compat.tensorflow import data as data
 from muster.compat.tensorflow import distribute as distribute
+from muster.compat.tensorflow import errors as errors
 from muster.compat.tensorflow import estimator as estimator
 from muster.compat.tensorflow import io as io
 from muster.compat.tensorflow import keras as keras

@@ -1,0 +1,170 @@
+"""``next(iterator)`` inside of a function: each call takes the next batches."""
+
+import numpy as np
+import pytest
+
+import muster.compat.tensorflow as tf
+from muster import keras
+from muster._errors import OutOfRangeError, TraceError
+from muster.data import Dataset
+from muster.distribute import MirroredStrategy, OneDeviceStrategy, function, get_strategy
+
+STRATEGIES = {
+    "default": get_strategy,
+    "one device": lambda: OneDeviceStrategy("/cpu:1"),
+    "mirrored 2": lambda: MirroredStrategy(["/cpu:0", "/cpu:1"]),
+}
+
+
+@pytest.fixture(params=STRATEGIES)
+def strategy(request):
+    return STRATEGIES[request.param]()
+
+
+def batches(strategy, rows, size):
+    return iter(strategy.experimental_distribute_dataset(Dataset.range(rows).batch(size)))
+
+
+class Summing:
+    """Adds up what it is given, in steps."""
+
+    def __init__(self, strategy):
+        self.strategy = strategy
+        with strategy.scope():
+            self.total = keras.Variable(0, dtype="int32", aggregation="sum", trainable=False)
+        self.traces = 0
+
+    def add(self, x):
+        self.total.assign_add(keras.ops.cast(keras.ops.sum(x), "int32"))
+
+    def steps(self, count):
+        @function
+        def take(iterator):
+            self.traces += 1
+            for _ in range(count):
+                self.strategy.run(self.add, args=(next(iterator),))
+
+        return take
+
+
+def test_each_call_takes_the_next_batch(strategy):
+    summing = Summing(strategy)
+    iterator, take = batches(strategy, 12, 4), summing.steps(1)
+    for expected in (6, 28, 66):
+        take(iterator)
+        assert int(summing.total) == expected
+    with pytest.raises(OutOfRangeError, match="no batch is left"):
+        take(iterator)
+    traces = summing.traces
+    take(batches(strategy, 4, 4))  # another epoch
+    assert (int(summing.total), summing.traces) == (72, traces)
+
+
+def test_several_steps_in_one_call_and_what_is_left_stays(strategy):
+    summing = Summing(strategy)
+    iterator, take = batches(strategy, 20, 4), summing.steps(2)
+    take(iterator)
+    assert int(summing.total) == sum(range(8))
+    take(iterator)
+    with pytest.raises(StopIteration, match="more batches than the 1 that are left"):
+        take(iterator)
+    assert int(summing.total) == sum(range(16))  # nothing was done
+    summing.steps(1)(iterator)
+    assert int(summing.total) == sum(range(20))
+    with pytest.raises(OutOfRangeError, match="the 1 that are left"):
+        summing.steps(2)(batches(strategy, 4, 4))  # while it is recorded
+
+
+def test_a_last_batch_of_another_size_is_traced_anew(strategy):
+    summing = Summing(strategy)
+    iterator, take = batches(strategy, 13, 4), summing.steps(1)
+    for _ in range(4):
+        take(iterator)
+    assert int(summing.total) == sum(range(13))
+    again = batches(strategy, 13, 4)
+    traces = summing.traces
+    for _ in range(4):
+        take(again)
+    assert (int(summing.total), summing.traces) == (2 * sum(range(13)), traces)
+
+
+def test_two_iterators():
+    strategy = STRATEGIES["mirrored 2"]()
+
+    @function
+    def step(ones, others):
+        products = strategy.run(lambda x, y: keras.ops.sum(x * y), (next(ones), next(others)))
+        return strategy.reduce("SUM", products)
+
+    ones, others = batches(strategy, 8, 4), batches(strategy, 4, 4)
+    assert int(step(ones, others)) == 0 + 1 + 4 + 9
+    with pytest.raises(OutOfRangeError):
+        step(ones, others)
+    np.testing.assert_array_equal(np.concatenate(next(ones).values), [4, 5, 6, 7])  # it was given back
+
+
+def test_what_would_be_the_same_batches_in_every_call_is_refused(strategy):
+    iterator = batches(strategy, 8, 4)
+    dataset = strategy.experimental_distribute_dataset(Dataset.range(8).batch(4))
+    with pytest.raises(TraceError, match="same batches at every call.* Give the function the iterator"):
+        function(lambda: next(iterator))()
+    with pytest.raises(TraceError, match="A loop over a dataset in a traced function"):
+        function(lambda: list(dataset))()
+    with pytest.raises(TraceError, match="one program of all of its batches"):
+        function(lambda iterator: list(iterator))(iterator)
+    with pytest.raises(TypeError, match="takes only iterators of distributed datasets"):
+        function(lambda iterator: next(iterator))(iter([1, 2]))
+    assert next(iterator) is not None
+
+
+def test_the_guides_program():
+    mirrored_strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
+    global_batch_size = 8
+
+    with mirrored_strategy.scope():
+        model = tf.keras.Sequential([tf.keras.Input((1,)), tf.keras.layers.Dense(1, use_bias=False)])
+        model.set_weights([np.zeros((1, 1), np.float32)])
+        optimizer = tf.keras.optimizers.SGD(learning_rate=0.1)
+
+    dataset = tf.data.Dataset.from_tensors(([1.0], [1.0])).repeat(1000).batch(global_batch_size)
+    dist_dataset = mirrored_strategy.experimental_distribute_dataset(dataset)
+
+    loss_object = tf.keras.losses.BinaryCrossentropy(from_logits=True, reduction=None)
+
+    def train_step(inputs):
+        features, labels = inputs
+
+        with tf.GradientTape() as tape:
+            predictions = model(features, training=True)
+            per_example_loss = loss_object(labels, predictions)
+            loss = tf.nn.compute_average_loss(per_example_loss, global_batch_size=global_batch_size)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))  # noqa: B905
+        return loss
+
+    @tf.function
+    def distributed_train_step(iterator):
+        per_replica_losses = mirrored_strategy.run(train_step, args=(next(iterator),))
+        return mirrored_strategy.reduce(tf.distribute.ReduceOp.SUM, per_replica_losses, axis=None)
+
+    iterator = iter(dist_dataset)
+    losses = [float(distributed_train_step(iterator)) for _ in range(10)]
+    weight, expected = 0.0, []
+    for _ in range(10):
+        expected.append(np.log1p(np.exp(-weight)))
+        weight += 0.1 / (1 + np.exp(weight))
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+    for _ in range(115):
+        distributed_train_step(iterator)
+    with pytest.raises(tf.errors.OutOfRangeError):
+        distributed_train_step(iterator)
+    assert int(optimizer.iterations) == 125
+
+
+def test_what_is_read_is_no_part_of_the_program():
+    """A map that JAX computes runs where it is drawn, not in the function that draws."""
+    strategy = MirroredStrategy(["/cpu:0", "/cpu:1"])
+    dataset = Dataset.range(8).map(lambda x: keras.ops.cast(x, "float32") * 2).batch(4)
+    iterator = iter(strategy.experimental_distribute_dataset(dataset))
+    total = function(lambda it: strategy.reduce("SUM", strategy.run(keras.ops.sum, (next(it),))))
+    assert [float(total(iterator)), float(total(iterator))] == [12, 44]
