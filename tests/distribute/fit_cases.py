@@ -49,17 +49,16 @@ class Subclassed(keras.Model):
     def __init__(self):
         super().__init__()
         self.hidden = layers.Dense(16, activation="relu")
-        self.norm = layers.BatchNormalization()
         self.drop = layers.Dropout(0.2)
         self.out = layers.Dense(3)
 
     def call(self, x, training=False):
-        return self.out(self.drop(self.norm(self.hidden(x), training=training), training=training))
+        return self.out(self.drop(self.hidden(x), training=training))
 
 
 def functional():
     x = keras.Input((6,))
-    hidden = layers.Dropout(0.2)(layers.BatchNormalization()(layers.Dense(16, activation="relu")(x)))
+    hidden = layers.BatchNormalization()(layers.Dense(16, activation="relu")(x))
     return keras.Model(x, layers.Dense(3)(hidden))
 
 

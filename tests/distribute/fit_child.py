@@ -1,0 +1,147 @@
+"""One worker of a job that calls fit. Run by test_fit_multiprocess.py.
+
+Argument: JSON: scenario, and report (where to write what came of it), or what the scenario needs.
+"""
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+from fit_cases import BATCH, CASES, Losses, X, Y, built, outcome
+
+from muster._keras import keras
+from muster.data import Dataset
+from muster.distribute import CommunicationOptions, MultiWorkerMirroredStrategy
+
+
+def conformance(strategy, options):
+    """Some of the cases, each as on one device."""
+    return {str(CASES[number]): outcome(strategy, CASES[number]) for number in options["cases"]}
+
+
+def own_data(strategy, options):
+    """Each worker has examples of its own, and the first has more of them."""
+    rank = strategy.input_context.input_pipeline_id
+    rows = slice(0, 150) if rank == 0 else slice(150, 250)
+    with strategy.scope():
+        model = built(optimizer="sgd")
+    dataset = strategy.distribute_datasets_from_function(
+        lambda context: Dataset.from_tensor_slices((X[rows], Y[rows])).batch(16)
+    )
+    seen = model.evaluate(dataset, verbose=0, return_dict=True)
+    whole = model.evaluate(X, Y, batch_size=BATCH, verbose=0, return_dict=True)
+    history = model.fit(dataset, epochs=3, verbose=0).history
+    return {"own": seen, "whole": whole, "history": history}
+
+
+def callbacks(strategy, options):
+    """The chief writes; one worker's wish to stop is everybody's."""
+    rank = strategy.input_context.input_pipeline_id
+    folder = Path(options["files"])
+
+    class StopsAlone(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            if rank == 1 and self.model.optimizer.iterations == 11:  # the third step of the second epoch
+                self.model.stop_training = True
+
+    with strategy.scope():
+        model = built(optimizer="sgd")
+    losses = Losses()
+    model.fit(
+        X,
+        Y,
+        batch_size=BATCH,
+        epochs=4,
+        verbose=0,
+        callbacks=[
+            losses,
+            StopsAlone(),
+            keras.callbacks.ModelCheckpoint(folder / f"model-{rank}.keras"),
+            keras.callbacks.CSVLogger(folder / f"log-{rank}.csv"),
+            keras.callbacks.TensorBoard(folder / f"board-{rank}"),
+        ],
+        validation_data=(X, Y),
+    )
+    early = keras.callbacks.EarlyStopping("loss", min_delta=10.0, patience=1, restore_best_weights=True)
+    history = model.fit(X, Y, batch_size=BATCH, epochs=9, verbose=0, callbacks=[early]).history
+    return {"losses": losses.losses, "early": history, "weights": np.asarray(model.weights[0].value).tolist()}
+
+
+def backup(strategy, options):
+    """Dies once in the middle of the second epoch; goes on at the next step."""
+    rank = strategy.input_context.input_pipeline_id
+    folder = Path(options["files"])
+
+    class Dies(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            if rank == options["dies"] and self.model.optimizer.iterations == 14:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    with strategy.scope():
+        model = built(optimizer="adam")
+    losses = Losses()
+    history = model.fit(
+        X,
+        Y,
+        batch_size=BATCH,
+        epochs=3,
+        verbose=0,
+        callbacks=[
+            losses,
+            keras.callbacks.BackupAndRestore(folder / "backup", save_freq=3, delete_checkpoint=False),
+            *([Dies()] if options["dies"] is not None else []),
+        ],
+    ).history
+    return {"losses": losses.losses, "history": history, "weights": np.asarray(model.weights[0].value).tolist()}
+
+
+def failing_callback(strategy, options):
+    rank = strategy.input_context.input_pipeline_id
+
+    class Fails(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            if rank == 1 and batch == 3:
+                raise ZeroDivisionError("this callback fails")
+
+    with strategy.scope():
+        model = built()
+    model.fit(X, Y, batch_size=BATCH, epochs=100, verbose=0, callbacks=[Fails()])
+
+
+def other_structure(strategy, options):
+    rank = strategy.input_context.input_pipeline_id
+    with strategy.scope():
+        model = built()
+    model.fit(X, Y if rank == 0 else Y.astype(np.float32), batch_size=BATCH, verbose=0)
+
+
+def other_contents(strategy, options):
+    rank = strategy.input_context.input_pipeline_id
+    with strategy.scope():
+        model = built()
+    model.fit(X[rank:], Y[rank:], batch_size=BATCH, verbose=0)
+
+
+def killed(strategy, options):
+    rank = strategy.input_context.input_pipeline_id
+
+    class Dies(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            if rank == 1 and batch == 5:
+                os.kill(os.getpid(), getattr(signal, options["signal"]))
+
+    with strategy.scope():
+        model = built()
+    model.fit(X, Y, batch_size=BATCH, epochs=10**6, verbose=0, callbacks=[Dies()])
+
+
+if __name__ == "__main__":
+    given = json.loads(sys.argv[1])
+    communication = CommunicationOptions(timeout_seconds=given.get("timeout_seconds"))
+    strategy = MultiWorkerMirroredStrategy(communication_options=communication)
+    report = globals()[given["scenario"]](strategy, given)
+    if "report" in given:
+        Path(given["report"]).write_text(json.dumps(report, default=float))

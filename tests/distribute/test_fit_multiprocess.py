@@ -1,0 +1,111 @@
+"""`fit`, `evaluate` and `predict` in several processes."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fit_cases import BATCH, CASES, ROWS, check_same, outcome
+
+from jobs import SOON, Job
+from muster.cluster import EXIT_PEER_LOST
+from muster.distribute import get_strategy
+
+CHILD = Path(__file__).with_name("fit_child.py")
+
+STEPS = -(-ROWS // BATCH)  # of an epoch
+
+
+def start(folder, scenario, workers=2, **options):
+    """A job whose workers are about to run a scenario, and where they report."""
+    folder.mkdir(exist_ok=True)
+    reports = [folder / f"report-{index}" for index in range(workers)]
+    job = Job(folder / "job", [CHILD], worker=workers)
+    for index, report in enumerate(reports):
+        job.start("worker", index, {"scenario": scenario, "report": str(report), **options})
+    return job, reports
+
+
+def run(folder, scenario, workers=2, **options):
+    """What each worker reports of a scenario that ends well."""
+    job, reports = start(folder, scenario, workers, **options)
+    with job:
+        job.all_end_well()
+        assert all("WARNING" not in task.log for task in job.tasks), job.tasks[0].log
+    return [json.loads(report.read_text()) for report in reports]
+
+
+@pytest.mark.parametrize(("workers", "cases"), [(2, [1, 8]), (3, [2])])
+def test_workers_together_are_one_device(tmp_path, workers, cases):
+    """Of a batch of 32 rows three workers compute all; two share it."""
+    job, reports = start(tmp_path, "conformance", workers, cases=cases)
+    with job:
+        job.all_end_well()
+    for number in cases:
+        expected = outcome(get_strategy(), CASES[number])
+        for report in reports:
+            check_same(json.loads(report.read_text())[str(CASES[number])], expected)
+
+
+def test_data_of_their_own_that_ends_at_different_times(tmp_path):
+    first, second = run(tmp_path, "own_data")
+    assert first == second
+    for name, value in first["whole"].items():
+        assert first["own"][name] == pytest.approx(value, abs=1e-6)
+
+
+def test_the_chief_writes_and_all_stop_together(tmp_path):
+    first, second = run(tmp_path, "callbacks", files=str(tmp_path))
+    assert first == second
+    assert len(first["losses"]) == STEPS + 3
+    assert len(first["early"]["loss"]) == 2
+    written = {path.name for path in tmp_path.iterdir() if re.search(r"-\d", path.name)} - {
+        "report-0",
+        "report-1",
+    }
+    assert written == {"model-0.keras", "log-0.csv", "board-0"}
+    assert {path.name for path in (tmp_path / "board-0").iterdir()} == {"train", "validation"}
+
+
+def test_a_job_whose_chief_died_goes_on_at_the_next_step(tmp_path):
+    whole, died = tmp_path / "whole", tmp_path / "died"
+    (expected, _) = run(whole, "backup", files=str(whole), dies=None)
+    job, _ = start(died, "backup", files=str(died), dies=0)
+    with job:
+        assert [task.code() for task in job.tasks] == [-9, EXIT_PEER_LOST]
+    (again, other) = run(tmp_path / "again", "backup", files=str(died), dies=None)
+    assert again == other
+    # Steps 1 to 8, 9 to 12 of 16: what was saved. What comes then is the same, bit for bit.
+    assert again["losses"][-12:] == expected["losses"][-12:]
+    assert again["weights"] == expected["weights"]
+    for name, values in again["history"].items():
+        assert values == expected["history"][name][-len(values) :]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "error"),
+    [
+        ("failing_callback", r"ZeroDivisionError: this callback fails|worker 1 (has )?failed"),
+        ("other_structure", r"worker 0 and worker 1 have a batch of float32\[32, 6\], int64\[32\] and"),
+        ("other_contents", r"worker 0 and worker 1 have batches with other contents"),
+    ],
+)
+def test_workers_that_do_not_fit_say_why(tmp_path, scenario, error):
+    job, _ = start(tmp_path, scenario)
+    with job:
+        codes = [task.code() for task in job.tasks]
+        assert 1 in codes, [task.log for task in job.tasks]
+        assert set(codes) <= {1, EXIT_PEER_LOST}
+        assert any(re.search(error, task.log) for task in job.tasks), job.tasks[0].log
+
+
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGSTOP"])
+def test_a_worker_that_is_gone_ends_the_others(tmp_path, how):
+    job, _ = start(tmp_path, "killed", signal=how, timeout_seconds=4.0)
+    with job:
+        survivor, lost = job.tasks
+        assert survivor.code() == EXIT_PEER_LOST
+        assert "worker 1" in survivor.last_line, survivor.log
+        if how == "SIGKILL":
+            assert lost.code(SOON) == -9
