@@ -33,3 +33,4 @@ from .program import minimize as minimize
 from .program import name_output as name_output
 from .program import summary_scalar as summary_scalar
 from .program import trainable_variables as trainable_variables
+from .program import value_and_grad as value_and_grad

@@ -13,9 +13,9 @@ from muster._keras import keras
 from muster.distribute._compiled import CompiledStep, Executables, State, Step
 from muster.distribute._distributed_dataset import DistributedIterator
 from muster.distribute._replica_context import current_context
-from muster.distribute._traced_iterator import TracedIterator, draw
+from muster.distribute._traced_iterator import EagerIterator, TracedIterator, draw
 from muster.distribute._values import PerReplica, is_array, is_leaf
-from muster.program import FunctionProgram, Replicas, current_scope
+from muster.program import FunctionProgram, Replicas, current_scope, functions_run_eagerly, run_eagerly
 
 Array = Any
 
@@ -86,6 +86,8 @@ class Function:
         """Call it, or run its code if this is inside of a step already."""
         if current_scope() is not None:
             return self.python_function(*args, **kwargs)
+        if functions_run_eagerly():
+            return self._call_eagerly(args, kwargs)
         leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=is_leaf)
         kinds = tuple(map(_kind_of, leaves))
         key = (structure, kinds, current_context())
@@ -95,6 +97,22 @@ class Function:
         if call is None:
             call = self._calls[key] = _Call(self.python_function, leaves, structure)
         return call(leaves)
+
+    def _call_eagerly(self, args: Any, kwargs: Any) -> Any:
+        """Run its code on numbers."""
+        leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=is_leaf)
+        leaves = [EagerIterator(leaf) if isinstance(leaf, DistributedIterator) else leaf for leaf in leaves]
+        constants = [_constant_of(leaf) for leaf in leaves]
+        dynamic = [leaf for leaf in leaves if _is_dynamic(leaf)]
+        own = [(isinstance(leaf, PerReplica), getattr(leaf, "whole", False)) for leaf in dynamic]
+
+        def run(*arrays: Array) -> Any:
+            given = [each.begin() if isinstance(each, EagerIterator) else each for each in constants]
+            args, kwargs = jax.tree.unflatten(structure, _filled(given, arrays, own))
+            return _flattened(self.python_function(*args, **kwargs))
+
+        arrays, results = run_eagerly(run, [jnp.asarray(_data_of(leaf)) for leaf in dynamic])
+        return jax.tree.unflatten(results.structure, _filled(results.constants, arrays, results.per_replica))
 
     def _call_drawing(self, key: Any, leaves: list[Any]) -> Any:
         """Call it with the next batches of the iterators among its arguments."""

@@ -17,6 +17,41 @@ Array = Any
 _Kind = tuple[tuple[int, ...], Any, bool, bool]
 
 
+class EagerIterator:
+    """An iterator in a function that runs untraced, and may run again on the same batches.
+
+    Args:
+        source: the iterator that the function was called with.
+    """
+
+    def __init__(self, source: DistributedIterator) -> None:
+        self._source = source
+        self._batches: list[Any] = []
+        self._next = 0
+
+    def begin(self) -> "EagerIterator":
+        """Begin a run of the function."""
+        self._next = 0
+        return self
+
+    def __iter__(self) -> "EagerIterator":
+        return self
+
+    def __next__(self) -> Any:
+        return self.get_next()
+
+    def get_next(self) -> Any:
+        """The next batch.
+
+        Raises:
+            OutOfRangeError: There is none.
+        """
+        if self._next == len(self._batches):
+            self._batches.append(_read(self._source, self._batches))
+        self._next += 1
+        return self._batches[self._next - 1]
+
+
 class TracedIterator:
     """An iterator in a function that is being traced.
 
@@ -90,15 +125,7 @@ class TracedIterator:
 
     def _record(self) -> None:
         """Draw a batch, and learn its kind."""
-        if self._before:
-            batch = self._before.pop(0)
-        else:
-            try:
-                # As if nothing was being traced: what reads and maps the data is no part of the program.
-                with jax.core.eval_context():
-                    batch = contextvars.Context().run(next, self._source)
-            except StopIteration:
-                raise out_of_range(self._source, self.batches) from None
+        batch = self._before.pop(0) if self._before else _read(self._source, self.batches)
         self.batches.append(batch)
         leaves, structure = jax.tree.flatten(batch, is_leaf=is_leaf)
         self._kinds.append(([_kind_of(leaf) for leaf in leaves], structure))
@@ -121,6 +148,18 @@ def draw(iterators: Sequence[DistributedIterator], counts: Sequence[int]) -> lis
                     earlier.give_back(batches)
                 raise out_of_range(iterator, drawn[-1]) from None
     return drawn
+
+
+def _read(source: DistributedIterator, before: Sequence[Any]) -> Any:
+    """The next batch, after some that were drawn for the same call.
+
+    It is read as if nothing was being traced: what reads and maps the data is no part of the program.
+    """
+    try:
+        with jax.core.eval_context():
+            return contextvars.Context().run(next, source)
+    except StopIteration:
+        raise out_of_range(source, before) from None
 
 
 def out_of_range(iterator: DistributedIterator, left: Sequence[Any]) -> OutOfRangeError:

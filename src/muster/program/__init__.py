@@ -3,6 +3,7 @@
 from muster.program._by_identity import ByIdentity as ByIdentity
 from muster.program._eager import functions_run_eagerly as functions_run_eagerly
 from muster.program._eager import run_functions_eagerly as run_functions_eagerly
+from muster.program._eager_function import run_eagerly as run_eagerly
 from muster.program._function_program import FunctionProgram as FunctionProgram
 from muster.program._function_program import FunctionScope as FunctionScope
 from muster.program._function_program import combined_path as combined_path
@@ -30,6 +31,7 @@ from muster.program._reduce import synchronize_metrics as synchronize_metrics
 from muster.program._replicas import Replicas as Replicas
 from muster.program._replicas import packs as packs
 from muster.program._tape import GradientTape as GradientTape
+from muster.program._value_and_grad import value_and_grad as value_and_grad
 from muster.program._variables import VariableSpec as VariableSpec
 from muster.program._variables import current_scope as current_scope
 from muster.program._watching import owning as owning

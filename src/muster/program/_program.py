@@ -1,6 +1,5 @@
 """A program: user code, traced into a pure step over the variables that it creates."""
 
-import itertools
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -9,7 +8,8 @@ import jax.numpy as jnp
 from jax.extend import core as jex
 
 from muster import cpu
-from muster._errors import GradientError, TraceError, VariableMismatchError
+from muster._errors import TraceError, VariableMismatchError
+from muster.program._eager import eager_gradients
 from muster.program._gradients import needed_equations, resolve, run_equations
 from muster.program._loops import with_wide_products
 from muster.program._replicas import Replicas
@@ -115,35 +115,13 @@ class Program(Generic[Static]):
         return self._run_eagerly(jax.tree.map(jnp.asarray, (state, args)))
 
     def _run_eagerly(self, given: tuple[State, tuple[Any, ...]], until: int = -1) -> tuple[State, Outputs]:
-        """Run on numbers; at gradient number ``until``, end with ``_Reached``."""
+        """Run on numbers, up to gradient number ``until``, if there is one."""
         leaves, structure = jax.tree.flatten(given)
-        calls = itertools.count()
 
-        def gradients(total: Array, sources: list[Array]) -> list[Array]:
-            call = next(calls)
-            if call == until:
-                raise _Reached(total)
-            places = [next((i for i, leaf in enumerate(leaves) if leaf is s), None) for s in sources]
-            if None in places:
-                raise GradientError(
-                    f"A source of gradients, of shape {tuple(sources[places.index(None)].shape)}, was "
-                    "computed or assigned in this step. Run eagerly, gradients are with respect to "
-                    "variables that the step has not changed yet, or to its input. Turn "
-                    "run_functions_eagerly off for this model."
-                )
+        def again(changed: list[Array], until: int) -> None:
+            self._run_eagerly(jax.tree.unflatten(structure, changed), until)
 
-            def again(values: list[Array]) -> Array:
-                replaced = dict(zip(places, values, strict=True))
-                changed = [replaced.get(i, leaf) for i, leaf in enumerate(leaves)]
-                try:
-                    self._run_eagerly(jax.tree.unflatten(structure, changed), until=call)
-                except _Reached as reached:
-                    return reached.total
-                raise GradientError("Run eagerly a second time, the step asked for other gradients.")
-
-            grads: list[Array] = jax.grad(again)(sources)
-            return grads
-
+        gradients = eager_gradients(lambda: leaves, again, until)
         state, args = given
         scope = VariableScope(state, eager_gradients=gradients)
         return scope.run(self._finished_run, scope, state, *args)  # type: ignore[no-any-return]
@@ -178,13 +156,6 @@ def finished(replay: Callable[..., tuple[State, Any]], state: State, *args: Any)
 
 def shape_of(value: Array) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(jnp.shape(value), jnp.result_type(value))
-
-
-class _Reached(Exception):
-    """The eager run has come to the gradient that it was started for: this carries the value out."""
-
-    def __init__(self, total: Array) -> None:
-        self.total = total
 
 
 def _evaluate_constants(closed: Any, paths: list[str]) -> list[Array]:

@@ -85,7 +85,10 @@ def active_scope(caller: str) -> "VariableScope":
     """
     scope = _ACTIVE.get()
     if scope is None:
-        raise TraceError(f"{caller} was called outside of a step: call it inside of a model_fn.")
+        raise TraceError(
+            f"{caller} was called outside of a step: call it inside of a model_fn, of a muster.function, or "
+            "of what strategy.run calls."
+        )
     return scope
 
 
