@@ -169,7 +169,7 @@ class DistributedTrainer:
             placed = self._strategy.place({str(i): value for i, value in enumerate(values)})
             values = [placed[str(i)] for i in range(len(values))]
             self._shares_all = False
-        values = self._strategy.place_new(variables(), values)
+        values = self._strategy.placement.place_new(variables(), values)
         return jax.tree.unflatten(structure, [self._view.placed(value) for value in values])
 
     def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:

@@ -191,6 +191,8 @@ class _Call:
         program: FunctionProgram[_Results] = FunctionProgram(body, example)
         self._program, self._results = program, program.static
         self._strategy = program.strategy
+        if self._strategy is not None:
+            _require_replicas(leaves, self._strategy)
         takes = [own for own, _ in self._per_replica]
         for iterator in self.iterators:
             iterator.recorded()
@@ -212,11 +214,11 @@ class _Call:
         before: State = self._program.state()
         state = before
         if self._strategy is not None:
-            state = self._strategy.placed(self._program.used, before)
+            state = self._strategy.placement.placed(self._program.used, before)
         state, given = self._step(state, arrays)
         self._program.take(state)
         if self._strategy is not None and self._program.own:
-            self._strategy.own_values.keep(self._program.used, before, state)
+            self._strategy.placement.keep_own(self._program.used, before, state)
         results = self._results
         return jax.tree.unflatten(results.structure, _filled(results.constants, given, results.per_replica))
 
@@ -257,6 +259,23 @@ def _flattened(returned: Any) -> tuple[list[Array], _Results]:
             leaf = _ARRAY
         constants.append(leaf)
     return arrays, _Results(structure, tuple(constants), tuple(per_replica))
+
+
+def _require_replicas(leaves: list[Any], strategy: Any) -> None:
+    """Check that values of replicas are those of a strategy's.
+
+    Raises:
+        ValueError: One has a value for more or fewer replicas.
+    """
+    for leaf in leaves:
+        if isinstance(leaf, PerReplica):
+            here = getattr(leaf.data, "is_fully_addressable", True)
+            expected = strategy.local_replicas if here else strategy.num_replicas_in_sync
+            if len(leaf.data) != expected:
+                raise ValueError(
+                    f"A value of {len(leaf.data)} replicas was given to {strategy}, which has {expected}: it "
+                    "comes from another strategy."
+                )
 
 
 def _kinds_of(batches: Any) -> Any:

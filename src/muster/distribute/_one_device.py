@@ -36,11 +36,14 @@ def device_of(name: str | jax.Device) -> jax.Device:
     except RuntimeError:
         devices = []
     if index >= len(devices):
-        there = ", ".join(
-            f"/{d.platform}:{d.local_hardware_id or i}" for i, d in enumerate(jax.local_devices())
-        )
-        raise ValueError(f"There is no device {name!r} here. JAX has: {there}.")
+        raise ValueError(f"There is no device {name!r} here. JAX has: {', '.join(_names())}.")
     return devices[index]
+
+
+def _names() -> list[str]:
+    """The names of all devices of this process: those that JAX takes by default first."""
+    kinds = dict.fromkeys([jax.default_backend(), "cpu"])
+    return [f"/{kind}:{i}" for kind in kinds for i in range(len(jax.local_devices(backend=kind)))]
 
 
 class OneDeviceStrategy(Strategy):

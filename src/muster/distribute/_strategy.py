@@ -5,7 +5,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 
@@ -23,7 +23,7 @@ from muster.distribute._function import Function, Traced, alone
 from muster.distribute._global_view import GlobalView
 from muster.distribute._input_context import InputContext
 from muster.distribute._input_options import InputOptions
-from muster.distribute._own_values import OwnValues
+from muster.distribute._placement import VariablePlacement
 from muster.distribute._replica_context import (
     CROSS_REPLICA,
     ReduceOp,
@@ -41,7 +41,7 @@ from muster.distribute._traced_calls import (
     run_traced_code,
 )
 from muster.distribute._values import PerReplica, ValueContext, is_leaf, map_values, stacked
-from muster.program import ByIdentity, Program, current_scope, functions_run_eagerly, owning
+from muster.program import Program, current_scope, functions_run_eagerly, owning
 
 Array = Any
 State = dict[str, Array]
@@ -60,15 +60,18 @@ class Strategy(ABC):
     Source: tensorflow/python/distribute/distribute_lib.py, ``Strategy``; there is no ``extended`` here.
     """
 
-    @functools.cached_property
-    def _seen(self) -> ByIdentity[bool]:
-        """The variables that were placed."""
-        return ByIdentity()
+    @property
+    def extended(self) -> NoReturn:
+        """Of TensorFlow's strategies; there is nothing of the kind."""
+        raise AttributeError(
+            "A strategy has no `extended`: run, reduce, gather, the properties of the strategy and "
+            "ReplicaContext do what programs use of it."
+        )
 
     @functools.cached_property
-    def own_values(self) -> OwnValues:
-        """What the replicas have of the variables that each has its own of."""
-        return OwnValues(self)
+    def placement(self) -> VariablePlacement:
+        """Where the values of variables are."""
+        return VariablePlacement(self)
 
     @property
     @abstractmethod
@@ -378,33 +381,6 @@ class Strategy(ABC):
     @abstractmethod
     def global_view(self) -> GlobalView:
         """The devices as one, for ``fit``."""
-
-    def place_new(self, variables: Sequence[Any], values: Sequence[Array]) -> list[Array]:
-        """Values of variables; of those that are new to this strategy, as ``place`` gives them."""
-        fresh = [i for i, variable in enumerate(variables) if variable not in self._seen]
-        placed = self.place({str(i): values[i] for i in fresh}) if fresh else {}
-        for i in fresh:
-            self._seen[variables[i]] = True
-        return [placed.get(str(i), value) for i, value in enumerate(values)]
-
-    def placed(self, variables: Sequence[tuple[Any, Any]], state: State) -> State:
-        """Values of variables where they live under this strategy; of new ones, the chief's.
-
-        Args:
-            variables: what is known of each, and the variable.
-            state: path -> value of each.
-        """
-        paths = [spec.path for spec, _ in variables]
-        values = self.place_new([variable for _, variable in variables], [state[path] for path in paths])
-        state = state | dict(zip(paths, values, strict=True))
-        sharding = self.sharding
-        if sharding is None:
-            return state
-        own = self.own_values.of(variables, state)
-        moved = {
-            path: value for path, value in state.items() if path not in own and value.sharding != sharding
-        }
-        return state | jax.device_put(moved, sharding) | own if moved or own else state
 
     def check_variable(self, variable: Any) -> None:
         """Check a variable that was created in this strategy's scope.
