@@ -95,7 +95,11 @@ def backup(strategy, options):
             *([Dies()] if options["dies"] is not None else []),
         ],
     ).history
-    return {"losses": losses.losses, "history": history, "weights": np.asarray(model.weights[0].value).tolist()}
+    return {
+        "losses": losses.losses,
+        "history": history,
+        "weights": np.asarray(model.weights[0].value).tolist(),
+    }
 
 
 def failing_callback(strategy, options):

@@ -4,7 +4,6 @@ import json
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 from fit_cases import BATCH, CASES, ROWS, check_same, outcome
 

@@ -9,6 +9,7 @@ import contextlib
 import functools
 import inspect
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -240,12 +241,13 @@ class DistributedTrainer:
         given["callbacks"] = [report, *callbacks_of(own, self.agreement), Together(self.agreement)]
 
 
-_TRAINERS: ByIdentity[DistributedTrainer | None] = ByIdentity()
+# Of models that live; each holds its trainer, which holds the model.
+_TRAINERS: ByIdentity[Callable[[], DistributedTrainer | None]] = ByIdentity()
 
 
 def _adopt(model: Any, strategy: Strategy) -> None:
     trainer = DistributedTrainer(model, strategy, strategy.global_view)
-    _TRAINERS[model] = trainer
+    _TRAINERS[model] = weakref.ref(trainer)
     trainer.attach()
 
 
@@ -266,7 +268,7 @@ def _trainer_of(model: Any) -> DistributedTrainer | None:
     Raises:
         ValueError: This is a strategy's scope, and the model was built outside of it.
     """
-    trainer = _TRAINERS.get(model, None)
+    trainer = _TRAINERS.get(model, lambda: None)()
     if trainer is None and has_strategy():
         raise ValueError(
             f"The model {model.name!r} was not created in the scope of {current_strategy()}, which is to "

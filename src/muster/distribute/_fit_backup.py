@@ -114,24 +114,28 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
             return  # the chief has it
         variables = _named(self.model)
         found = self._found.variables
-        if missing := sorted(variables.keys() ^ found.keys()):
+        kinds = {name: tuple(variable.shape) for name, variable in variables.items()}
+        saved = {name: array.shape for name, array in found.items()}
+        if differ := sorted({name for name, _ in kinds.items() ^ saved.items()}):
+            name = differ[0]
             raise CheckpointMismatchError(
-                f"The backup in {self._directory} is of another model: {', '.join(missing[:5])} is in one of "
-                "them only. Delete the directory to start anew, or choose another one."
+                f"The backup in {self._directory} is of another model: variable {name} has shape "
+                f"{saved.get(name, 'none')} there and {kinds.get(name, 'none')} here. Delete the "
+                "directory to start anew, or choose another one."
             )
         for name, variable in variables.items():
             variable.assign(found[name])
 
 
 def _named(model: Any) -> dict[str, Any]:
-    """All that training changes, by names that are the same in every process."""
+    """All that training changes, by number: names are others when a model is built once more."""
     groups = {
         "model": [*model.trainable_variables, *model.non_trainable_variables],
         "optimizer": model.optimizer.variables,
         "metrics": model.metrics_variables,
     }
     return {
-        f"{group}/{number}/{variable.path}": variable
+        f"{group}/{number}": variable
         for group, variables in groups.items()
         for number, variable in enumerate(variables)
     }

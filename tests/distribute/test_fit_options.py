@@ -1,0 +1,289 @@
+"""What `fit` takes under a strategy, and what it refuses."""
+
+import gc
+import threading
+import weakref
+
+import jax
+import numpy as np
+import pytest
+from fit_cases import BATCH, ROWS, WEIGHTS, Losses, X, Y, built, generator, sequential
+
+from muster import summary
+from muster._errors import DatasetError
+from muster._keras import keras
+from muster.data import Dataset
+from muster.distribute import MirroredStrategy, get_strategy
+
+layers = keras.layers
+STEPS = -(-ROWS // BATCH)
+
+
+@pytest.fixture(scope="module")
+def strategy():
+    return MirroredStrategy(["/cpu:0", "/cpu:1"])
+
+
+def build(strategy, **compile_args):
+    with strategy.scope():
+        return built("functional", "adam", **compile_args)
+
+
+def values(model):
+    return [np.asarray(weight.value) for weight in model.weights]
+
+
+def same(found, expected):
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def weights_after_fit(strategy, epochs=2, **compile_args):
+    model = build(strategy, **compile_args)
+    model.fit(X, Y, batch_size=BATCH, epochs=epochs, shuffle=False, verbose=0)
+    return values(model)
+
+
+@pytest.fixture(scope="module")
+def expected(strategy):
+    return weights_after_fit(strategy)
+
+
+def test_several_steps_in_one_call(strategy, expected):
+    same(weights_after_fit(strategy, steps_per_execution=3), expected)
+
+
+def test_without_compiling(strategy):
+    eagerly = weights_after_fit(strategy, epochs=1, run_eagerly=True)
+    same(eagerly, weights_after_fit(strategy, epochs=1))
+
+
+def test_one_batch_after_the_other(strategy, expected):
+    model = build(strategy)
+    for _ in range(2):
+        for start in range(0, ROWS, BATCH):
+            logs = model.train_on_batch(X[start : start + BATCH], Y[start : start + BATCH], return_dict=True)
+    same(values(model), expected)
+    assert 0 < logs["loss"] < 2
+    assert model.test_on_batch(X, Y, return_dict=True)["accuracy"] > 0.5
+    np.testing.assert_allclose(model.predict_on_batch(X), model.predict(X, verbose=0), atol=1e-5)
+
+
+def test_epochs_that_are_a_number_of_batches(strategy, expected):
+    """The second epoch goes on where the first one stopped, and the third at the start."""
+    model = build(strategy)
+    dataset = Dataset.from_tensor_slices((X, Y)).batch(BATCH).repeat()
+    history = model.fit(dataset, epochs=4, steps_per_epoch=STEPS // 2, verbose=0).history
+    same(values(model), expected)
+    assert len(history["loss"]) == 4
+
+
+def test_epochs_from_a_later_one(strategy):
+    history = build(strategy).fit(X, Y, batch_size=BATCH, initial_epoch=3, epochs=5, verbose=0)
+    assert history.epoch == [3, 4]
+
+
+def test_a_part_of_the_data_validates(strategy):
+    found = build(strategy).fit(X, Y, batch_size=BATCH, validation_split=0.2, verbose=0, shuffle=False)
+    again = build(get_strategy()).fit(X, Y, batch_size=BATCH, validation_split=0.2, verbose=0, shuffle=False)
+    assert found.history["val_loss"] == pytest.approx(again.history["val_loss"], abs=1e-5)
+
+
+def test_a_dataset_to_predict(strategy):
+    model = build(strategy)
+    dataset = Dataset.from_tensor_slices(X).batch(BATCH)
+    np.testing.assert_allclose(model.predict(dataset, verbose=0), model.predict(X, verbose=0), atol=1e-6)
+
+
+def test_mixed_precision(strategy):
+    """Of which loss scaling is a part: its steps are counted, and its scale stays finite."""
+    with strategy.scope():
+        keras.utils.set_random_seed(1)
+        policy = keras.mixed_precision.DTypePolicy("mixed_float16")
+        model = keras.Sequential([layers.Dense(16, activation="relu", dtype=policy), layers.Dense(3)])
+        optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1), initial_scale=2.0**24)
+        model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    history = model.fit(X, Y, batch_size=BATCH, epochs=6, verbose=0).history
+    assert history["loss"][-1] < history["loss"][0]
+    assert float(optimizer.dynamic_scale) < 2.0**24  # it was too large at first
+
+
+def test_a_step_of_the_user(strategy):
+    class Doubled(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.out = layers.Dense(3)
+
+        def call(self, x):
+            return self.out(x)
+
+        def train_step(self, state, data):
+            x, y = data
+            return super().train_step(state, (2 * x, y))
+
+    def train(strategy):
+        with strategy.scope():
+            keras.utils.set_random_seed(2)
+            model = Doubled()
+            model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        return model.fit(X, Y, batch_size=BATCH, verbose=0, shuffle=False).history["loss"]
+
+    assert train(strategy) == pytest.approx(train(get_strategy()), abs=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras' own
+def test_a_model_that_is_saved_and_loaded(strategy, tmp_path):
+    model = build(strategy)
+    checkpoint = keras.callbacks.ModelCheckpoint(tmp_path / "{epoch}.keras", save_freq=3)
+    model.fit(X, Y, batch_size=BATCH, epochs=2, verbose=0, callbacks=[checkpoint])
+    model.save(tmp_path / "model.keras")
+    with strategy.scope():
+        loaded = keras.models.load_model(tmp_path / "model.keras")
+    same(values(loaded), values(model))
+    loaded.fit(X, Y, batch_size=BATCH, verbose=0)
+    assert (tmp_path / "1.keras").exists()
+
+
+def test_scalars_for_tensorboard(strategy, tmp_path):
+    board = keras.callbacks.TensorBoard(tmp_path, update_freq=4)
+    build(strategy).fit(
+        X, Y, batch_size=BATCH, epochs=2, verbose=0, callbacks=[board], validation_data=(X, Y)
+    )
+    found = {
+        run.name: {(event.tag, event.step) for event in summary.read_events(run)}
+        for run in tmp_path.iterdir()
+    }
+    assert {("epoch_loss", 1), ("epoch_learning_rate", 1), ("batch_loss", 12)} <= found["train"]
+    assert {("epoch_loss", 1), ("evaluation_loss_vs_iterations", 16)} <= found["validation"]
+
+
+class Interrupt(keras.callbacks.Callback):
+    def __init__(self, after):
+        super().__init__()
+        self.after = after
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.after -= 1
+        if self.after == 0:
+            raise InterruptedError
+
+
+@pytest.mark.parametrize("data", ["arrays", "dataset", "dataset in parts"])
+@pytest.mark.parametrize("freq", [3, "epoch"])
+def test_a_backup_goes_on_at_the_exact_batch(strategy, tmp_path, data, freq):
+    def train(*callbacks):
+        model = build(strategy)
+        losses = Losses()
+        given = {"batch_size": BATCH, "y": Y, "x": X}
+        if data != "arrays":
+            given = {"x": Dataset.from_tensor_slices((X, Y)).shuffle(ROWS).batch(BATCH)}
+        if data == "dataset in parts":
+            given = {"x": given["x"].repeat(), "steps_per_epoch": 5}
+        model.fit(**given, epochs=4, verbose=0, callbacks=[losses, *callbacks])
+        return losses.losses, values(model)
+
+    def backup():
+        return keras.callbacks.BackupAndRestore(tmp_path / "backup", save_freq=freq)
+
+    losses, weights = train()
+    with pytest.raises(InterruptedError):
+        train(backup(), Interrupt(after=14))
+    np.random.seed(5)  # another process
+    again, same_weights = train(backup())
+    for one, other in zip(weights, same_weights, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert again[-6:] == losses[-6:]
+    assert not (tmp_path / "backup").exists()
+
+
+def test_a_backup_of_another_model(strategy, tmp_path):
+    backup = keras.callbacks.BackupAndRestore(tmp_path / "backup", delete_checkpoint=False)
+    build(strategy).fit(X, Y, batch_size=BATCH, verbose=0, callbacks=[backup])
+    with strategy.scope():
+        other = built("sequential", "sgd")
+    with pytest.raises(RuntimeError, match="is of another model"):
+        other.fit(X, Y, batch_size=BATCH, epochs=2, verbose=0, callbacks=[backup])
+
+
+def test_nothing_is_compiled_anew(strategy):
+    """After the first epoch, that is; and nothing stays of models, threads or variables."""
+    compilations = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, secs, **kw: compilations.append(event) if "backend_compile" in event else None
+    )
+    try:
+        model = build(strategy)
+        counts = []
+        count = keras.callbacks.LambdaCallback(
+            on_epoch_end=lambda epoch, logs: counts.append(len(compilations))
+        )
+        threads = threading.active_count()
+        for _ in range(2):
+            model.fit(X, Y, batch_size=BATCH, epochs=3, verbose=0, callbacks=[count], validation_data=(X, Y))
+        assert counts[0] > 0
+        assert counts[1:] == [counts[1]] * 5
+        assert threading.active_count() <= threads
+    finally:
+        jax.monitoring.clear_event_listeners()
+    gone = weakref.ref(model)
+    del model, count
+    gc.collect()
+    assert gone() is None
+
+
+class TestRefused:
+    def test_a_model_of_no_scope(self, strategy):
+        model = sequential()
+        with strategy.scope(), pytest.raises(ValueError, match="was not created in the scope of Mirrored"):
+            model.compile("sgd", "mse")
+        model.compile("sgd", "mse")
+        with strategy.scope(), pytest.raises(ValueError, match="was not created in the scope of Mirrored"):
+            model.fit(X, Y, verbose=0)
+
+    def test_a_model_of_another_strategy(self, strategy):
+        model = build(strategy)
+        with MirroredStrategy().scope(), pytest.raises(RuntimeError, match="Mixing different"):
+            model.fit(X, Y, verbose=0)
+
+    def test_targets_beside_a_dataset(self, strategy):
+        dataset = Dataset.from_tensor_slices((X, Y)).batch(BATCH)
+        with pytest.raises(ValueError, match="`y` should not be given"):
+            build(strategy).fit(dataset, Y, verbose=0)
+
+    def test_data_without_end(self, strategy):
+        dataset = Dataset.from_tensor_slices((X, Y)).batch(BATCH).repeat()
+        with pytest.raises(ValueError, match="steps_per_epoch"):
+            build(strategy).fit(dataset, verbose=0)
+
+    def test_no_data(self, strategy):
+        dataset = Dataset.from_tensor_slices((X[:0], Y[:0])).batch(BATCH)
+        with pytest.raises(DatasetError, match="empty"):
+            build(strategy).fit(dataset, verbose=0)
+
+    def test_data_that_is_not_batched(self, strategy):
+        with pytest.raises(ValueError, match="Call the `batch` method"):
+            build(strategy).fit(Dataset.from_tensor_slices((X, Y)), verbose=0)
+
+    def test_weights_twice(self, strategy):
+        dataset = Dataset.from_tensor_slices((X, Y, WEIGHTS)).batch(BATCH)
+        with pytest.raises(ValueError, match="not both"):
+            build(strategy).fit(dataset, class_weight={0: 2.0}, verbose=0)
+
+
+def test_batches_that_replicas_cannot_share_are_named_once(strategy, caplog):
+    build(strategy).fit(X, Y, batch_size=25, epochs=2, verbose=0)
+    assert caplog.text.count("cannot share a batch of 25 rows") == 1
+
+
+def test_fewer_rows_than_replicas(strategy, caplog):
+    """Works, as one device does; it is said, since all but one replica work for nothing."""
+    build(strategy).fit(X[:4], Y[:4], batch_size=1, verbose=0)
+    assert "cannot share a batch of 1 rows" in caplog.text
+
+
+def test_a_generator_that_ends(strategy):
+    batches = generator()
+    with pytest.warns(UserWarning, match="ran out of data"):
+        build(strategy).fit(
+            (next(batches) for _ in range(5)), epochs=1, steps_per_epoch=8, shuffle=False, verbose=0
+        )
