@@ -1,6 +1,5 @@
 """Datasets over replicas: each step's batch, divided among them."""
 
-import functools
 import itertools
 import logging
 import secrets
@@ -76,9 +75,12 @@ class DistributedIterator:
     Source: tensorflow/python/distribute/input_lib.py, ``DistributedIterator``.
     """
 
+    _END = object()
+
     def __init__(self, steps: Iterator[Any]) -> None:
         self._steps = steps
         self._began: float | None = None
+        self._reported = False
         self.input_wait_secs = 0.0
         self.steps_taken = 0
 
@@ -91,12 +93,13 @@ class DistributedIterator:
         if self._began is None:
             self._began = began
         try:
-            batch = next(self._steps)
-        except StopIteration:
-            self._report(time.perf_counter() - self._began)
-            raise
+            batch = next(self._steps, self._END)
         finally:
-            self.input_wait_secs += time.perf_counter() - began
+            ended = time.perf_counter()
+            self.input_wait_secs += ended - began
+        if batch is self._END:
+            self._report(ended - self._began)
+            raise StopIteration
         self.steps_taken += 1
         return batch
 
@@ -114,7 +117,8 @@ class DistributedIterator:
         self.steps_taken -= len(batches)
 
     def _report(self, secs: float) -> None:
-        if self.steps_taken:
+        if self.steps_taken and not self._reported:
+            self._reported = True
             _log.info(
                 "Waited %.3f s of %.3f s (%.0f %%) for the input of %d steps.",
                 self.input_wait_secs,
@@ -122,7 +126,6 @@ class DistributedIterator:
                 100 * self.input_wait_secs / max(secs, 1e-9),
                 self.steps_taken,
             )
-            self.steps_taken = 0
 
 
 class GlobalBatches:
@@ -146,6 +149,9 @@ class GlobalBatches:
         context, self._local = strategy.input_context, strategy.local_replicas
         self._workers, self._worker = context.num_input_pipelines, context.input_pipeline_id
         self._parts = self._workers * self._local
+        # The files of this worker are found once, so that what they are read with keeps its caches.
+        self._share: FileShare | None = None
+        self._looked = False
         self._told = False
         self._warned = False
 
@@ -159,6 +165,9 @@ class GlobalBatches:
             if seed is None:
                 # A shuffle without a seed is to be the same for all workers, and another one each time.
                 seed = self._strategy.tell_all(secrets.randbits(31))[0]
+            if not self._looked:
+                self._looked = True
+                self._share = file_share(self._strategy, self._dataset)
             policy = self._dataset.options().experimental_distribute.auto_shard_policy
             if self._share is not None or policy is AutoShardPolicy.OFF:
                 yield from self._own(seed)
@@ -177,11 +186,6 @@ class GlobalBatches:
                 else:
                     self._warn_of_whole(rows)
                     yield _whole(batch, self._local)
-
-    @functools.cached_property
-    def _share(self) -> FileShare | None:
-        """The files of this worker; found once, so that what they are read with keeps its caches."""
-        return file_share(self._strategy, self._dataset)
 
     def _own(self, seed: int) -> Iterator[Any]:
         """Take this worker's part of a global batch of what it reads itself, until all have run out."""
@@ -270,11 +274,39 @@ class ReplicaBatches:
                     yield _grouped(group, local)
                 return
             first = next(batches, None)
-            if first is None:
-                raise DatasetError("The dataset of this worker is empty: every worker needs a batch.")
-            with strategy.share_batches(itertools.chain([first], batches), first) as shared:
-                for batch in shared:
+            if first is not None:
+                _require_batch(first)
+                batches = itertools.chain([first], batches)
+            like = _agreed_like(strategy, self._datasets[0], first)
+            if like is not None:
+                for batch in stack.enter_context(strategy.share_batches(batches, like)):
                     yield _shared(batch, local)
+
+
+def _agreed_like(strategy: "Strategy", dataset: Dataset, first: Any) -> Any:
+    """A batch of the structure of this worker's, without rows if it has none; None if no worker has one.
+
+    Args:
+        strategy: whose workers have all come here.
+        dataset: of this worker.
+        first: its first batch, or None.
+
+    Raises:
+        DatasetError: It has no batch, and nothing says what one would be.
+    """
+    leaves = [(str(np.asarray(leaf).dtype), np.shape(leaf)[1:]) for leaf in jax.tree.leaves(first)]
+    told = strategy.tell_all(None if first is None else leaves)
+    known = next((each for each in told if each is not None), None)
+    if known is None or first is not None:
+        return first
+    specs, structure = jax.tree.flatten(dataset.element_spec)
+    if len(specs) != len(known):
+        raise DatasetError(
+            f"This worker has no batch, and those of others have {len(known)} components, where its dataset "
+            f"says {len(specs)}. All workers must run the same program on data of the same "
+            "structure."
+        )
+    return jax.tree.unflatten(structure, [np.empty((0, *shape), dtype) for dtype, shape in known])
 
 
 def _in_turn(iterators: Sequence[Iterator[Any]]) -> Iterator[Any]:
@@ -328,6 +360,12 @@ def _rows(batch: Any) -> int:
 
 
 def _require_batch(batch: Any) -> None:
+    lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(batch)}
+    if len(lengths) > 1 and () not in lengths:
+        shapes = jax.tree.map(np.shape, batch)
+        raise DatasetError(
+            f"The components of a batch must be equally long to be shared, got shapes {shapes}."
+        )
     if any(np.ndim(leaf) == 0 for leaf in jax.tree.leaves(batch)):
         raise ValueError(
             "The elements of this dataset are not batches. Call the `batch` method on the dataset with the "

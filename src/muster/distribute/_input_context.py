@@ -19,6 +19,12 @@ class InputContext:
     input_pipeline_id: int = 0
     num_replicas_in_sync: int = 1
 
+    def __str__(self) -> str:
+        return (
+            f"tf.distribute.InputContext(input pipeline id {self.input_pipeline_id}, "
+            f"total: {self.num_input_pipelines})"
+        )
+
     def get_per_replica_batch_size(self, global_batch_size: int) -> int:
         """The batch size of each replica.
 

@@ -60,7 +60,8 @@ def file_share(strategy: "Strategy", dataset: Dataset) -> FileShare | None:
             return None
         raise DatasetError(
             f"AutoShardPolicy.FILE needs a file for each worker: there are {share.fewest} files, and "
-            f"{workers} workers. Write the data to more files, or choose DATA, which lets every worker read all files."
+            f"{workers} workers. Write the data to more files, or choose DATA, which lets every worker read "
+            "all files."
         )
     return share
 

@@ -1,0 +1,447 @@
+"""Which rows of which batch each replica of each worker computes, against what TensorFlow did.
+
+Steps have the same rows. Where replicas can share them equally, they do, as TensorFlow's do where they
+happen to. Where they cannot, all replicas compute all rows, which count once: the rule of the last batch.
+"""
+
+import functools
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from workers_in_threads import on_workers, rows_of
+
+from muster.data import AutoShardPolicy, Dataset, Options, TextLineDataset, shard_files
+from muster.distribute import (
+    InputContext,
+    InputOptions,
+    InputReplicationMode,
+    MirroredStrategy,
+    PerReplica,
+    Strategy,
+)
+from muster.distribute._worker_share import batch_sizes_for_worker
+from oracles import cases
+
+# Families that have no counterpart here, by how their names begin.
+NOT_OURS = {
+    "rebatch/": "Dataset.rebatch is not there; batch_sizes_for_worker has its sizes",
+    "legacy_rebatch/": "an operation inside of TensorFlow",
+    "compute_batch_size/": "an operation inside of TensorFlow: the first batch of a pass says its size",
+    "auto_shard/DATA/": "an operation inside of TensorFlow: here a worker takes rows of every batch",
+    "auto_shard/OFF/": "likewise",
+    "auto_shard/HINT/": "HINT is refused: Dataset.shard says the same, and OFF goes with it",
+}
+
+# What is not here, by patterns in the cases' names.
+DEPARTURES = {
+    "HINT": NOT_OURS["auto_shard/HINT/"],
+    "ragged_batch": "there are no ragged tensors",
+    "rebatched": NOT_OURS["rebatch/"],
+    "zip_other_batch": "components of a batch are equally long: a replica's rows belong together",
+    "get_next_as_optional": "the iterator ends as Python's do",
+    "get_next_past_end": "likewise: StopIteration",
+    "next_inside_replica": "test_custom_loops.py says what is refused inside of run",
+    "loop_in_tf_function": "test_custom_loops.py has loops over datasets",
+    "sharded_scalars": "a worker's elements are batches: with TensorFlow a worker without data makes up a 0",
+    "mirrored[23]/from_function/scalars": "TensorFlow drops steps in which a replica has none; ours share",
+    "mirrored2/from_function/batch3_drop": "TensorFlow drops steps in which a replica has none; ours share",
+    "per_replica_batch_size$": "the rows that were recorded are not those of the pipeline that is told",
+}
+
+
+def departure(case: dict[str, Any]) -> str | None:
+    return next((reason for part, reason in DEPARTURES.items() if re.search(part, case["name"])), None)
+
+
+def wanted(*beginnings: str) -> list[Any]:
+    params = cases("rebatch", lambda case: case["name"].startswith(beginnings))
+    for param in params:
+        case = param.values[0]
+        if case and (reason := departure(case)) is not None:
+            param.marks.append(pytest.mark.skip(reason=reason))
+    return params
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Any:
+    """Writes lists of numbers to text files, once; returns their paths."""
+
+    @functools.cache
+    def write(contents: tuple[tuple[int, ...], ...]) -> list[str]:
+        paths = []
+        for number, lines in enumerate(contents):
+            path = tmp_path / f"part-{number}.txt"
+            path.write_text("".join(f"{line}\n" for line in lines))
+            paths.append(str(path))
+        return paths
+
+    return lambda contents: write(tuple(map(tuple, contents)))
+
+
+def number(line: Any) -> Any:
+    return np.int64(int(line))
+
+
+def built(pipeline: list[Any], files: Any, shard: InputContext | None = None) -> Dataset:
+    """The pipeline of a case."""
+    data: Any = None
+    for op, *args in pipeline:
+        match op:
+            case "range":
+                data = Dataset.range(args[0])
+            case "generator":
+                data = Dataset.from_generator(lambda n=args[0]: iter(range(n)), output_types=np.int64)
+            case "generator_of_batches":
+                ends = list(itertools.accumulate(args[0], initial=0))
+                data = Dataset.from_generator(
+                    lambda ends=ends: (np.arange(a, b) for a, b in itertools.pairwise(ends)),
+                    output_types=np.int64,
+                    output_shapes=[None],
+                )
+            case "text_files":
+                data = TextLineDataset(files(args[0])).map(number)
+            case "text_files_flat_map":
+                data = Dataset.from_tensor_slices(files(args[0])).flat_map(TextLineDataset).map(number)
+            case "text_files_interleave":
+                names = Dataset.from_tensor_slices(files(args[0]))
+                data = names.interleave(TextLineDataset, *args[1:]).map(number)
+            case "list_files_interleave":
+                pattern = str(Path(files(args[0])[0]).parent / "*.txt")
+                names = Dataset.list_files(pattern, shuffle=False)
+                data = names.interleave(TextLineDataset, *args[1:]).map(number)
+            case "batch" | "batch_parallel":
+                data = data.batch(args[0], args[1])
+            case "padded_batch":
+                data = data.padded_batch(args[0], drop_remainder=args[1])
+            case "repeat" | "take" | "skip" | "prefetch" | "cache" | "unbatch":
+                data = getattr(data, op)(*args)
+            case "identity_map":
+                data = data.map(lambda x: x)
+            case "filter_even":
+                data = data.filter(lambda x: x % 2 == 0)
+            case "filter_batch_sum_gt":
+                data = data.filter(lambda x, least=args[0]: x.sum() > least)
+            case "to_dict":
+                data = data.map(lambda x: {"x": x, "y": 10 * x})
+            case "to_tuple_matrix":
+                data = data.map(lambda x: (x, np.array([x, -x])))
+            case "to_vector_len_mod3":
+                data = data.map(lambda x: np.full(int(x) % 3, int(x)))
+            case "zip_with_batch":
+                data = Dataset.zip(data, Dataset.range(args[0]).batch(args[1]))
+            case "concatenate_batched_range":
+                data = data.concatenate(Dataset.range(100, 100 + args[0]).batch(args[1]))
+            case "auto_shard_policy":
+                options = Options()
+                options.experimental_distribute.auto_shard_policy = AutoShardPolicy[args[0]]
+                data = data.with_options(options)
+            case _:
+                pytest.fail(f"no such operation: {op}")
+        if shard is not None and op in ("range", "generator"):
+            data = data.shard(shard.num_input_pipelines, shard.input_pipeline_id)
+    return data
+
+
+def own_rows(batch: Any) -> tuple[bool, list[Any]]:
+    """Whether all replicas have all rows, and each replica's rows: nested as the oracle's are."""
+    if isinstance(batch, dict):
+        parts = {key: own_rows(each) for key, each in batch.items()}
+        whole = any(whole for whole, _ in parts.values())
+        rows = zip(*(rows for _, rows in parts.values()), strict=True)
+        return whole, [dict(zip(parts, values, strict=True)) for values in rows]
+    if isinstance(batch, tuple):
+        found = [own_rows(each) for each in batch]
+        whole = any(whole for whole, _ in found)
+        return whole, list(zip(*(rows for _, rows in found), strict=True))
+    return rows_of(batch)
+
+
+def told(rows: Any, several: bool) -> Any:
+    """Rows of one replica in the oracle; as a tuple where they have several components."""
+    return [rows] if isinstance(rows, int) else tuple(rows) if several else rows
+
+
+def joined(parts: list[Any]) -> Any:
+    """Rows of several replicas behind each other."""
+    first = parts[0]
+    if isinstance(first, dict):
+        return {key: joined([part[key] for part in parts]) for key in first}
+    if isinstance(first, tuple):
+        return tuple(joined([part[place] for part in parts]) for place in range(len(first)))
+    return [row for part in parts for row in part]
+
+
+def length(rows: Any) -> int:
+    while isinstance(rows, dict | tuple):
+        rows = next(iter(rows.values())) if isinstance(rows, dict) else rows[0]
+    return len(rows)
+
+
+def cut(rows: Any, parts: int) -> list[Any]:
+    """Equal parts of rows."""
+    if isinstance(rows, dict):
+        pieces = {key: cut(each, parts) for key, each in rows.items()}
+        return [{key: each[part] for key, each in pieces.items()} for part in range(parts)]
+    if isinstance(rows, tuple):
+        return list(zip(*(cut(each, parts) for each in rows), strict=True))
+    size = len(rows) // parts
+    return [rows[part * size : (part + 1) * size] for part in range(parts)]
+
+
+def expected(step: list[list[Any]], by_chunk: bool) -> tuple[bool, Any]:
+    """What a step of TensorFlow's is here: whether it is given whole; its rows, or those of each replica."""
+    workers, replicas = len(step), len(step[0])
+    if by_chunk:  # chunk w + r * W of a batch is worker w's, replica r's
+        rows = joined([worker[replica] for replica in range(replicas) for worker in step])
+        if length(rows) % (workers * replicas):
+            return True, rows
+        chunks = cut(rows, workers * replicas)
+        ours = [chunks[worker::workers] for worker in range(workers)]
+    else:  # each worker has rows of its own
+        owns = [joined(worker) for worker in step]
+        if len({length(rows) for rows in owns}) > 1 or length(owns[0]) % replicas:
+            return True, joined(owns)
+        ours = [cut(rows, replicas) for rows in owns]
+    if len({length(rows) for worker in step for rows in worker}) == 1:
+        assert ours == step
+    return False, ours
+
+
+def compare(
+    found: list[list[tuple[bool, list[Any]]]], steps: list[list[list[Any]]], by_chunk: bool, several: bool
+) -> None:
+    """Compare ``found[worker][step]`` with ``steps[step][worker][replica]``."""
+    steps = [[[told(rows, several) for rows in worker] for worker in step] for step in steps]
+    steps = [step for step in steps if any(length(rows) for worker in step for rows in worker)]
+    assert [len(each) for each in found] == [len(steps)] * len(found)
+    for at, step in enumerate(steps):
+        whole, rows = expected(step, by_chunk)
+        for worker, each in enumerate(found):
+            ours_whole, ours = each[at]
+            assert ours_whole is whole
+            assert ours == ([rows] * len(ours) if whole else rows[worker])
+
+
+def mirrored(count: int) -> MirroredStrategy:
+    """On one device: nothing is computed here."""
+    strategy = MirroredStrategy(["/cpu:0"])
+    if count > 1:
+        strategy = MirroredStrategy([f"/cpu:{i % 4}" for i in range(count)]) if count <= 4 else _Many(count)
+    return strategy
+
+
+class _Many(MirroredStrategy):
+    """More replicas than the tests have devices, to read input for."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        return self._count
+
+
+def read(dataset: Any, most: int | None = None) -> list[tuple[bool, list[Any]]]:
+    return [own_rows(batch) for batch in itertools.islice(iter(dataset), most)]
+
+
+@pytest.mark.parametrize("case", wanted("mirrored"))
+def test_replicas_of_one_process(case: dict[str, Any], files: Any) -> None:
+    asked, expect = case["input"], case["expect"]
+    api, count = asked["api"], asked["replicas"]
+    strategy = mirrored(count)
+    seen: list[InputContext] = []
+
+    def dataset_fn(context: InputContext) -> Any:
+        seen.append(context)
+        if "get_per_replica_batch_size" in api:
+            size = context.get_per_replica_batch_size(7 if "(7)" in api else 8)
+            return Dataset.range(20).batch(size)
+        return [1, 2] if "[1, 2]" in api else built(asked["pipeline"], files)
+
+    options = None
+    if "PER_REPLICA" in api or "PER_REPLICA" in asked.get("options", ""):
+        options = InputOptions(
+            experimental_replication_mode=InputReplicationMode.PER_REPLICA,
+            experimental_fetch_to_device="fetch True" in api,
+            experimental_place_dataset_on_device="place_dataset_on_device True" in api,
+        )
+    elif "fetch_to_device False" in api:
+        options = InputOptions(experimental_fetch_to_device=False)
+
+    def make() -> Any:
+        if "from_function" in api:
+            return strategy.distribute_datasets_from_function(dataset_fn, options)
+        dataset = [1, 2, 3] if "[1, 2, 3]" in api else built(asked["pipeline"], files)
+        return strategy.experimental_distribute_dataset(dataset, options)
+
+    if "error" in expect and expect["error"]["type"] != "StopIteration":
+        kinds = {"IndexError": ValueError, "AttributeError": TypeError}  # TensorFlow's are accidents
+        kind = kinds.get(expect["error"]["type"]) or {"NotImplementedError": NotImplementedError}.get(
+            expect["error"]["type"], ValueError
+        )
+        with pytest.raises(kind) as raised:
+            read(make())
+        if expect["error"]["type"] in ("NotImplementedError", "ValueError"):
+            assert str(raised.value).startswith(expect["error"]["message"])
+        return
+    dataset = make()
+    for context, told in zip(seen, expect.get("contexts", []), strict=False):
+        assert (context.num_input_pipelines, context.input_pipeline_id, context.num_replicas_in_sync) == (
+            told["num_input_pipelines"],
+            told["input_pipeline_id"],
+            told["num_replicas_in_sync"],
+        )
+    if "error" in expect:
+        iterator = iter(dataset)
+        list(iterator)
+        with pytest.raises(StopIteration):
+            next(iterator)
+        return
+    if "contexts" in expect:
+        assert len(seen) == len(expect["contexts"])
+    for epoch in expect.values() if "epoch1" in expect else [expect]:
+        steps = [[step] for step in epoch["steps"]]
+        # TensorFlow's replicas take batches of what is left, ours share it: the same rows.
+        compare([read(dataset, asked.get("max_steps"))], steps, True, components(asked))
+
+
+def components(asked: dict[str, Any]) -> bool:
+    return any(op in ("to_tuple_matrix", "zip_with_batch") for op, *_ in asked["pipeline"])
+
+
+def smaller_than_replicas(pipeline: list[Any], replicas: int) -> bool:
+    """Whether a batch has fewer rows than there are replicas, and not all workers read the same batches.
+
+    TensorFlow then lets replicas wait in turns, and now and then all of them. Here none waits for nothing.
+    """
+    reads_files = any("files" in op for op, *_ in pipeline)
+    own = policy_of(pipeline) in ("OFF", "FILE") or (policy_of(pipeline) == "AUTO" and reads_files)
+    return own and max((args[0] for op, *args in pipeline if op == "batch"), default=replicas) < replicas
+
+
+def seen(found: list[list[tuple[bool, list[Any]]]]) -> list[int]:
+    """All rows that count, over all workers and steps: of whole batches those of one replica."""
+    rows: list[int] = []
+    for step in zip(*found, strict=True):
+        if step[0][0]:
+            assert all(whole and all(own == step[0][1][0] for own in each) for whole, each in step)
+            rows += step[0][1][0]
+        else:
+            rows += [row for whole, each in step for own in each for row in own if not whole]
+    return sorted(rows)
+
+
+def policy_of(pipeline: list[Any]) -> str:
+    return next((args[0] for op, *args in pipeline if op == "auto_shard_policy"), "AUTO")
+
+
+@pytest.mark.parametrize("case", wanted("multi_worker", "mwms"))
+def test_replicas_of_several_workers(case: dict[str, Any], files: Any) -> None:
+    asked, expect = case["input"], case["expect"]
+    workers, replicas, pipeline = asked["workers"], asked["replicas_per_worker"], asked["pipeline"]
+    from_function = "from_function" in case["name"]
+    sharded = case["name"].rpartition("/")[2].startswith("sharded")
+    for op, *args in pipeline:
+        if "files" in op:
+            files(args[0])  # before the workers look
+
+    def work(strategy: Strategy) -> Any:
+        if from_function:
+            dataset = strategy.distribute_datasets_from_function(
+                lambda context: built(pipeline, files, context if sharded else None)
+            )
+        else:
+            dataset = strategy.experimental_distribute_dataset(built(pipeline, files))
+        return read(dataset, asked.get("max_steps"))
+
+    found = on_workers(workers, replicas, work)
+    if "error" in expect:
+        assert all(isinstance(each, ValueError) for each in found), found
+        return
+    for each in found:
+        if isinstance(each, Exception):
+            raise each
+    reads_files = any("files" in op for op, *_ in pipeline)
+    if smaller_than_replicas(pipeline, workers * replicas) and not from_function:
+        assert seen(found) == sorted(
+            row for step in expect["steps"] for worker in step for replica in worker for row in replica
+        )
+        return
+    own = (
+        from_function
+        or policy_of(pipeline) in ("OFF", "FILE")
+        or (policy_of(pipeline) == "AUTO" and reads_files)
+    )
+    compare(found, expect["steps"], not own, components(asked))
+
+
+@pytest.mark.parametrize("case", wanted("auto_shard/AUTO", "auto_shard/FILE"))
+def test_files_of_workers(case: dict[str, Any], files: Any) -> None:
+    asked, expect = case["input"], case["expect"]
+    workers = asked["num_workers"]
+    data = built(asked["pipeline"], files)
+    if not any("files" in op for op, *_ in asked["pipeline"]):
+        with pytest.raises(ValueError, match="reads no files"):
+            shard_files(data, workers, 0)
+        return
+    shares = [shard_files(data, workers, worker) for worker in range(workers)]
+    if "error" in expect:
+        assert shares[0].fewest is not None
+        assert shares[0].fewest < workers
+        return
+    assert [[batch.tolist() for batch in share.dataset] for share in shares] == expect["per_worker"]
+
+
+@pytest.mark.parametrize("case", wanted("batch_sizes_for_worker"))
+def test_sizes(case: dict[str, Any]) -> None:
+    asked = case["input"]
+    workers, replicas = asked["num_workers"], asked["num_replicas_per_worker"]
+    assert [
+        batch_sizes_for_worker(asked["global_batch_size"], workers, replicas, worker)
+        for worker in range(workers)
+    ] == case["expect"]["per_worker"]
+
+
+@pytest.mark.parametrize("case", wanted("input_context", "input_options"))
+def test_contexts_and_options(case: dict[str, Any]) -> None:
+    asked, expect = case["input"], case["expect"]
+    if "InputOptions" in asked["api"]:
+        options = InputOptions()
+        assert {**vars(options), "experimental_replication_mode": "PER_WORKER"} == expect
+        assert options.experimental_replication_mode is InputReplicationMode.PER_WORKER
+    elif "num_replicas_in_sync" not in asked:
+        context = InputContext()
+        assert {**vars(context), "str": str(context)} == expect
+    elif "error" in expect:
+        with pytest.raises(ValueError, match="is not divisible by") as raised:
+            InputContext(1, 0, asked["num_replicas_in_sync"]).get_per_replica_batch_size(
+                asked["global_batch_size"]
+            )
+        assert str(raised.value).startswith(expect["error"]["message"].rstrip("."))
+    else:
+        context = InputContext(1, 0, asked["num_replicas_in_sync"])
+        assert context.get_per_replica_batch_size(asked["global_batch_size"]) == expect["value"]
+
+
+def test_families_without_a_counterpart_are_all_that_is_left_out() -> None:
+    taken = (
+        "mirrored",
+        "multi_worker",
+        "mwms",
+        "auto_shard/AUTO",
+        "auto_shard/FILE",
+        "batch_sizes",
+        "input_",
+    )
+    left = cases("rebatch", lambda case: not case["name"].startswith((*taken, *NOT_OURS)))
+    assert [param.id for param in left] == ["rebatch"]  # the one that stands for none
+
+
+def test_a_step_of_one_replica_is_no_per_replica_value() -> None:
+    (batch,) = MirroredStrategy(["/cpu:0"]).experimental_distribute_dataset(Dataset.range(3).batch(4))
+    assert not isinstance(batch, PerReplica)
