@@ -16,12 +16,13 @@ from typing import Any
 import jax
 
 from muster._keras import keras
+from muster.cluster import TaskState
 from muster.data import Dataset
 from muster.distribute._compiled import Executables, Step
 from muster.distribute._default import get_strategy, has_strategy
 from muster.distribute._distributed_dataset import DistributedDataset
-from muster.distribute._fit_backup import Backup
-from muster.distribute._fit_callbacks import Report, Together, callbacks_of
+from muster.distribute._fit_backup import backup_of
+from muster.distribute._fit_callbacks import Epochs, Report, callbacks_of
 from muster.distribute._fit_input import Agreement, DatasetBatches, KerasBatches, Wait
 from muster.distribute._fit_step import KerasFunction
 from muster.distribute._global_view import GlobalView
@@ -31,6 +32,8 @@ from muster.program import ByIdentity, wrap_in_scopes
 Batches = KerasBatches | DatasetBatches
 
 _TRAINS, _TESTS, _PREDICTS = "fit", "evaluate", "predict"
+
+_STATES = {_TRAINS: TaskState.TRAINING, _TESTS: TaskState.EVALUATING, _PREDICTS: TaskState.EVALUATING}
 
 _ON_BATCH = {"train_on_batch": _TRAINS, "test_on_batch": _TESTS, "predict_on_batch": _PREDICTS}
 
@@ -56,6 +59,7 @@ class DistributedTrainer:
         self._strategy = strategy
         self._model = model
         self._view = view
+        self._report = None if strategy.reporter is None else Report(strategy.reporter, self.wait)
         self._batches: dict[str, Batches] = {}
         self._executables: Executables = {}
         self._running = self._shares_all = False
@@ -156,6 +160,7 @@ class DistributedTrainer:
             self._view.compile(step, self._executables) if jit else step,
             functools.partial(self._placed, variables),
             model.steps_per_execution,
+            functools.partial(self._report.after_step, _STATES[what]) if self._report is not None else None,
             concatenates=what == _PREDICTS,
         )
 
@@ -232,13 +237,14 @@ class DistributedTrainer:
         own = [] if callbacks is None else callbacks if isinstance(callbacks, Sequence) else [callbacks]
         if name == _TRAINS:
             asked = [each for each in own if isinstance(each, keras.callbacks.BackupAndRestore)]
-            backups = [Backup(each, self) for each in asked]
+            backups = [backup_of(each, self) for each in asked]
             for backup in backups:
                 if backup.initial_epoch is not None:
                     given["initial_epoch"] = backup.initial_epoch
             own = [each for each in own if each not in asked] + backups
-        report = Report(self._strategy, self.wait, self._batches[name].begin)
-        given["callbacks"] = [report, *callbacks_of(own, self.agreement), Together(self.agreement)]
+        given["callbacks"] = callbacks_of(own, self.agreement)
+        if name == _TRAINS:
+            given["callbacks"].append(Epochs(self.agreement, self._batches[name].begin))
 
 
 # Of models that live; each holds its trainer, which holds the model.
@@ -300,8 +306,13 @@ def _running(original: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+def _defining(name: str) -> Any:
+    """The class of Keras that defines a method of its models, which asks whether a model overrides it."""
+    return next(owner for owner in keras.Model.__mro__ if name in vars(owner))
+
+
 wrap_in_scopes(keras.Model, "__init__", _adopting)
-wrap_in_scopes(keras.Model, "compile", _compiling)
+wrap_in_scopes(_defining("compile"), "compile", _compiling)
 # Always, so that a model without a strategy takes a Dataset, too.
 for _name in (_TRAINS, _TESTS, _PREDICTS):
-    setattr(keras.Model, _name, _running(getattr(keras.Model, _name)))
+    setattr(_defining(_name), _name, _running(getattr(keras.Model, _name)))

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from muster.distribute._fit import DistributedTrainer
 
 
+def backup_of(given: keras.callbacks.BackupAndRestore, trainer: "DistributedTrainer") -> "Backup":
+    """What does for a callback of Keras what it was asked for."""
+    at_batches = given.save_freq and given.save_freq != "epoch"
+    return _AtBatches(given, trainer) if at_batches else Backup(given, trainer)
+
+
 class Backup(keras.callbacks.Callback):  # type: ignore[misc]
     """Saves what training needs to go on, and goes on from there: the chief writes, and all begin alike.
 
@@ -39,10 +45,9 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         self._trainer = trainer
         self._directory = given.backup_dir
         self._at_epochs = given.save_freq == "epoch"
-        self._every = None if self._at_epochs or not given.save_freq else int(given.save_freq)
         self._keep = 2 if given.double_checkpoint else 1
         self._delete = given.delete_checkpoint
-        self._since = self._epoch = self._saves = 0
+        self._epoch = self._saves = 0
         self._writer: Checkpointer | None = None
         self._found: Checkpoint | None = None
         metadata = None
@@ -69,14 +74,6 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         self._saved = self._found = None
         self._trainer.training_batches.go_on(Position(saved["random"], saved["drawn"]))
         self._trainer.train_function.skip(saved["step"], saved["logs"])
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        if self._every is None or self._trainer.train_function.skipping:
-            return
-        self._since += self._trainer.train_function.steps_per_call
-        if self._since >= self._every:
-            self._since = 0
-            self._save(self._epoch, batch + 1, self._trainer.training_batches.position, logs)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         if self._at_epochs:
@@ -125,6 +122,23 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
             )
         for name, variable in variables.items():
             variable.assign(found[name])
+
+
+class _AtBatches(Backup):
+    """Saves after so many batches: a class of its own, since Keras waits for each step where one asks."""
+
+    def __init__(self, given: keras.callbacks.BackupAndRestore, trainer: "DistributedTrainer") -> None:
+        super().__init__(given, trainer)
+        self._every = int(given.save_freq)
+        self._since = 0
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        if self._trainer.train_function.skipping:
+            return
+        self._since += self._trainer.train_function.steps_per_call
+        if self._since >= self._every:
+            self._since = 0
+            self._save(self._epoch, batch + 1, self._trainer.training_batches.position, logs)
 
 
 def _named(model: Any) -> dict[str, Any]:

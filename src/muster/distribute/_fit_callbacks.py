@@ -7,8 +7,7 @@ from typing import Any
 from muster._keras import keras
 from muster.cluster import TaskState
 from muster.distribute._fit_input import Agreement, Wait
-from muster.distribute._fit_tensorboard import TensorBoardScalars
-from muster.distribute._strategy import Strategy
+from muster.distribute._fit_tensorboard import tensorboard_scalars
 
 # They write, and change nothing in the model: the chief's are enough.
 _WRITERS = (
@@ -24,73 +23,71 @@ def callbacks_of(given: Sequence[Any], agreement: Agreement) -> list[Any]:
     if not agreement.is_chief:
         return [each for each in given if not isinstance(each, _WRITERS)]
     return [
-        TensorBoardScalars(each) if isinstance(each, keras.callbacks.TensorBoard) else each for each in given
+        tensorboard_scalars(each) if isinstance(each, keras.callbacks.TensorBoard) else each for each in given
     ]
 
 
-class Together(keras.callbacks.Callback):  # type: ignore[misc]
-    """Lets all workers stop training where one of them does. The last of the callbacks."""
+class Epochs(keras.callbacks.Callback):  # type: ignore[misc]
+    """Starts the epochs of a run's batches, and lets all workers stop where one does. The last callback.
 
-    def __init__(self, agreement: Agreement) -> None:
-        super().__init__()
-        self._agreement = agreement
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self._agreement.after_step()
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self._agreement.after_epoch()
-
-
-class Report(keras.callbacks.Callback):  # type: ignore[misc]
-    """Starts the epochs of a run's batches, and tells the other tasks how far it is, once a second.
+    It has no part in a step: Keras would wait for the results of each.
 
     Args:
-        strategy: whose tasks they are.
-        wait: for input.
+        agreement: of the workers.
         begin: called at the start of every epoch.
     """
 
-    def __init__(self, strategy: Strategy, wait: Wait, begin: Callable[[], None]) -> None:
+    def __init__(self, agreement: Agreement, begin: Callable[[], None]) -> None:
         super().__init__()
-        self._report = strategy.reporter
-        self._wait = wait
+        self._agreement = agreement
         self._begin = begin
-        self._state: TaskState | None = None
-        self._steps = self._told_steps = 0
-        self._told_at = self._waited = 0.0
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._begin()
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self._steps += 1
-        if self._report is None:
-            return
-        if self._state is not TaskState.TRAINING:
-            self._enter(TaskState.TRAINING)
+    def on_test_begin(self, logs: Any = None) -> None:
+        self._agreement.after_steps()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self._agreement.after_steps()
+        self._agreement.after_epoch()
+
+
+class Report:
+    """Tells the other tasks what this one does and how far it is, once a second.
+
+    Args:
+        report: takes the fields of ``muster.cluster.Progress`` by name.
+        wait: for input.
+    """
+
+    def __init__(self, report: Callable[..., None], wait: Wait) -> None:
+        self._report = report
+        self._wait = wait
+        self._state: TaskState | None = None
+        self._steps = self._told_steps = 0
+        self._told_at = self._waited = 0.0
+
+    def after_step(self, state: TaskState, steps: int, logs: Any) -> None:
+        """Report if it is due.
+
+        Args:
+            state: what this task does.
+            steps: so many were taken.
+            logs: of the last of them.
+        """
+        self._steps += steps
         now = time.monotonic()
-        if (secs := now - self._told_at) < 1.0:
-            return
-        loss = (logs or {}).get("loss")
-        self._report(
-            step=self._steps,
-            loss=None if loss is None else float(loss),
-            steps_per_sec=(self._steps - self._told_steps) / secs,
-            input_wait=min(1.0, (self._wait.secs - self._waited) / secs),
-        )
-        self._told_at, self._told_steps, self._waited = now, self._steps, self._wait.secs
-
-    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
-        if self._report is not None and self._state is None:
-            self._enter(TaskState.EVALUATING)
-
-    def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
-        if self._report is not None and self._state is None:
-            self._enter(TaskState.EVALUATING)
-
-    def _enter(self, state: TaskState) -> None:
-        self._state = state
-        self._told_at, self._told_steps, self._waited = time.monotonic(), self._steps, self._wait.secs
-        if self._report is not None:
+        if state is not self._state:  # the first step compiles
+            self._state = state
             self._report(state=state)
+        elif (secs := now - self._told_at) < 1.0:
+            return
+        elif state is TaskState.TRAINING:
+            self._report(
+                step=self._steps,
+                loss=float(logs["loss"]) if "loss" in logs else None,
+                steps_per_sec=(self._steps - self._told_steps) / secs,
+                input_wait=min(1.0, (self._wait.secs - self._waited) / secs),
+            )
+        self._told_at, self._told_steps, self._waited = now, self._steps, self._wait.secs

@@ -46,6 +46,7 @@ class Agreement:
         self._model = model
         self.alone = strategy.input_context.num_input_pipelines == 1
         self.is_chief = strategy.input_context.input_pipeline_id == 0
+        self._stops = False  # whether the others were told so
 
     def on(self, what: str, *values: Any) -> list[list[Any]]:
         """Tell the others what this worker does, and learn their values.
@@ -76,15 +77,17 @@ class Agreement:
                 )
         return [values for _, *values in told]
 
-    def after_step(self) -> None:
-        """Tell the others if this worker stops here and takes no further step of training."""
-        if self._model.stop_training and not self.alone:
+    def after_steps(self) -> None:
+        """Tell the others, once, if this worker takes no further step of training."""
+        if self._model.stop_training and not self._stops and not self.alone:
+            self._stops = True
             self.on(_STOP)
 
     def after_epoch(self) -> None:
         """Stop on all workers if one of them stops."""
         told = self.on("the end of an epoch", bool(self._model.stop_training))
         self._model.stop_training = any(stops for (stops,) in told)
+        self._stops = False
 
     def randomness(self) -> None:
         """Give the process-wide random numbers, by which Keras shuffles, the chief's state."""

@@ -17,6 +17,7 @@ class KerasFunction:
         step: ``(state, batch) -> (state, results)``.
         place: puts state that Keras read from its variables where the step takes it.
         several: how many steps a call takes.
+        after: called after them with their number and the last results; None for nothing.
         concatenates: whether the results of the steps of a call are put together; else the last ones count.
 
     Attributes:
@@ -30,6 +31,7 @@ class KerasFunction:
         step: Step,
         place: Callable[[Any], Any],
         several: int,
+        after: Callable[[int, Any], None] | None,
         *,
         concatenates: bool,
     ) -> None:
@@ -38,6 +40,7 @@ class KerasFunction:
         self._draw = draw
         self._step = step
         self._place = place
+        self._after = after
         self._concatenates = concatenates
         self._last: Any = None
         self._to_skip = 0
@@ -65,6 +68,8 @@ class KerasFunction:
             state, result = self._step(state, batch)
             self._last = state
             results.append(result)
+        if self._after is not None:
+            self._after(len(results), results[-1])
         if not self._concatenates or len(results) == 1:
             return results[-1], state
         return jax.tree.map(lambda *each: jnp.concatenate(each), *results), state

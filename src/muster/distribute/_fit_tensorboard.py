@@ -10,6 +10,11 @@ from muster.summary import EventFileWriter
 _log = logging.getLogger(__name__)
 
 
+def tensorboard_scalars(given: keras.callbacks.TensorBoard) -> "TensorBoardScalars":
+    """What writes the scalars that a callback of Keras was asked for."""
+    return TensorBoardScalars(given) if given.update_freq == "epoch" else _OfBatches(given)
+
+
 class TensorBoardScalars(keras.callbacks.Callback):  # type: ignore[misc]
     """Writes what Keras' own callback writes as scalars, to the same folders, with the same names.
 
@@ -23,18 +28,11 @@ class TensorBoardScalars(keras.callbacks.Callback):  # type: ignore[misc]
     def __init__(self, given: keras.callbacks.TensorBoard) -> None:
         super().__init__()
         self._directory = given.log_dir
-        self._every = None if given.update_freq == "epoch" else int(given.update_freq)
         self._writers: dict[str, EventFileWriter] = {}
-        self._batches = 0
         options = ("histogram_freq", "write_images", "embeddings_freq")
         left_out = [option for option in options if getattr(given, option)]
         if left_out:
             _log.warning("TensorBoard: only scalars are written; left out: %s.", ", ".join(left_out))
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self._batches += 1
-        if self._every is not None and self._batches % self._every == 0:
-            self._add("train", "batch_{}", logs, self._batches)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         logs = dict(logs or {})
@@ -63,3 +61,17 @@ class TensorBoardScalars(keras.callbacks.Callback):  # type: ignore[misc]
             self._writers[run] = EventFileWriter(os.path.join(self._directory, run))
         named = {tag.format(name): float(value) for name, value in values.items()}
         self._writers[run].add_scalars(named, step)
+
+
+class _OfBatches(TensorBoardScalars):
+    """Of batches, too: a class of its own, since Keras waits for the results of steps where one asks."""
+
+    def __init__(self, given: keras.callbacks.TensorBoard) -> None:
+        super().__init__(given)
+        self._every = int(given.update_freq)
+        self._batches = 0
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self._batches += 1
+        if self._batches % self._every == 0:
+            self._add("train", "batch_{}", logs, self._batches)

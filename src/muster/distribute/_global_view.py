@@ -87,6 +87,8 @@ class _Maker:
             return returned if alone else jax.lax.with_sharding_constraint(returned, self._everywhere)
 
         def place(batch: Any) -> Any:
+            if alone:
+                return batch  # JAX does it
             return jax.tree.map(lambda leaf: _on(rows if np.ndim(leaf) else self._everywhere, leaf), batch)
 
         run = compiled(step, (state, place(batch)), (0,), executables)
