@@ -1,4 +1,8 @@
-"""How long a program takes until its first step is done: cold, and with what an earlier run has compiled."""
+"""How long a program takes until its first step is done: cold, and with what an earlier run has compiled.
+
+Where ``make bench-peers`` has made an environment with muster and its dependencies alone, the job runs there:
+Keras imports more where more is installed. MUSTER_BENCH_BARE names another Python.
+"""
 
 import json
 import os
@@ -14,9 +18,11 @@ from bench import _results
 ROUNDS = 3
 EXAMPLE = Path(__file__).parent.parent / "examples" / "digits.py"
 CHILD = Path(__file__).parent / "_small_job.py"
-ALONE = [sys.executable, str(CHILD)]
-TWO_WORKERS = [sys.executable, "-m", "muster", "run", "--workers", "2", str(CHILD)]
-IMPORT = [sys.executable, "-c", "import muster.estimator"]
+BARE = os.environ.get("MUSTER_BENCH_BARE", str(EXAMPLE.parent.parent / ".peers" / "bare" / "bin" / "python"))
+PYTHON = BARE if Path(BARE).exists() else sys.executable
+ALONE = [PYTHON, str(CHILD)]
+TWO_WORKERS = [PYTHON, "-m", "muster", "run", "--workers", "2", str(CHILD)]
+IMPORT = [PYTHON, "-c", "import muster.estimator"]
 DEMO = [sys.executable, "-m", "muster", "run", "--workers", "2", "--evaluator", str(EXAMPLE)]
 
 
@@ -66,10 +72,16 @@ def main() -> dict[str, float]:
                 for state in ("cold", "warm"):
                     for what, when in until_first_step(command, own).items():
                         found.setdefault(f"{name}, {state}: {what}", []).append(when)
+    print(f"With {PYTHON}.\n")
     print(f"| | seconds, the median of {ROUNDS} | from | to |\n|---|---|---|---|")
     figures = {name: statistics.median(each) for name, each in found.items()}
     for name, each in found.items():
         print(f"| {name} | {figures[name]:.2f} | {min(each):.2f} | {max(each):.2f} |")
+    print()
+    for name in ("alone", "two workers"):
+        share = figures[f"{name}, warm: first step"] / figures[f"{name}, cold: first step"]
+        print(f"With what an earlier run compiled, the first step, {name}, takes {share:.2f} of the time.")
+    print("The bar is 0.5.")
     return figures
 
 
