@@ -250,3 +250,17 @@ def test_elements_by_number() -> None:
     resumed(dataset.shuffle(20, seed=1, reshuffle_each_iteration=False).batch(3), 1)
     with pytest.raises(TypeError, match="from_source needs an object with len"):
         Dataset.from_source(iter([1]))  # type: ignore[arg-type]
+
+
+def test_grain_is_a_source() -> None:
+    grain = pytest.importorskip("grain", reason='pip install "muster[grain]"')
+    numbers = grain.MapDataset.range(10).map(lambda i: {"x": np.float32(i), "twice": 2 * i})
+    batch = next(iter(Dataset.from_source(numbers).shuffle(10, seed=1).batch(10)))
+    assert sorted(batch["x"]) == list(range(10))
+    np.testing.assert_array_equal(batch["twice"], 2 * batch["x"])
+    batches = numbers.batch(4)
+    loaded = Dataset.from_generator(
+        lambda: iter(batches.to_iter_dataset()), output_types={"x": np.float32, "twice": np.int64}
+    )
+    assert [len(each["x"]) for each in loaded] == [4, 4, 2]
+    resumed(loaded, 1)

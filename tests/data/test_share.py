@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from muster.data import Dataset, describe_share
+from muster.data import Dataset, TextLineDataset, describe_share
 
 TEN = Dataset.range(10)
 
@@ -21,6 +21,7 @@ TEN = Dataset.range(10)
         (TEN.shard(4, 3).enumerate(), "examples 3, 7 of 10"),
         (Dataset.zip(TEN.shard(4, 3), TEN.shard(4, 3)), "examples 3, 7 of 10"),
         (TEN.shard(4, 3).concatenate(TEN.take(4).shard(4, 3)), "examples 3, 7 of 10 and examples 3 of 4"),
+        (TEN.shard(4, 1).flat_map(Dataset.range), "datasets 1, 5, 9 of 10"),
         (TEN.batch(2), "all of its dataset, which is not divided by shard()"),
     ],
 )
@@ -31,3 +32,10 @@ def test_the_share_of_a_pipeline(dataset, told):
 def test_what_is_told_is_what_is_read():
     shard = Dataset.from_tensor_slices(np.arange(10)).shard(3, 1)
     assert ", ".join(map(str, shard)) in describe_share(shard)
+
+
+def test_files_are_told_by_their_names(tmp_path):
+    for name in "abcdefgh":
+        (tmp_path / name).touch()
+    files = Dataset.list_files(f"{tmp_path}/*", shuffle=False)
+    assert describe_share(files.shard(2, 1).interleave(TextLineDataset)) == "files b, d, f, … of 8"

@@ -21,6 +21,7 @@ _LIST = 1  # BytesList, FloatList, Int64List
 _KINDS = {_BYTES: "bytes", _FLOATS: "float", _INTEGERS: "int64"}
 # Of fewer bytes, a loop in Python is faster than NumPy.
 _FEW = 64
+_ONES = 2**64 - 1
 
 Values = list[bytes] | np.ndarray[Any, Any]
 """The values of a feature: bytes, float32 or int64."""
@@ -160,23 +161,23 @@ def _read_features(data: bytes, found: dict[str, tuple[str, Values]]) -> None:
 
 
 def _read_values(data: bytes, at: int, end: int) -> tuple[str, Values]:
-    kind, values = "", list[Any]()
+    kind, values = 0, list[Any]()
     while at < end:
         tag, _, start, at = read_field(data, at, end)
         if tag not in _KINDS:
             continue
-        kind, values = _KINDS[tag], []
+        kind, values = tag, []
         while start < at:
             # Numbers are packed, many in a field, or written one by one.
             key, wire_type, first, start = read_field(data, start, at)
             if key == _LIST:
-                values.append(data[first:start] if wire_type != 0 else read_number(data, first)[0])
-    if kind == "float":
-        return kind, np.frombuffer(b"".join(values), "<f4")
-    if kind == "int64":
+                values.append(read_number(data, first)[0] if wire_type == 0 else data[first:start])
+    if kind == _FLOATS:
+        return "float", np.frombuffer(values[0] if len(values) == 1 else b"".join(values), "<f4")
+    if kind == _INTEGERS:
         parts = [_numbers(each) if isinstance(each, bytes) else [each] for each in values]
-        return kind, _signed([each for part in parts for each in part] if len(parts) != 1 else parts[0])
-    return kind, values
+        return "int64", _signed(parts[0] if len(parts) == 1 else [each for part in parts for each in part])
+    return _KINDS.get(kind, ""), values
 
 
 def _numbers(packed: bytes) -> list[int] | np.ndarray[Any, Any]:
@@ -205,5 +206,5 @@ def _numbers(packed: bytes) -> list[int] | np.ndarray[Any, Any]:
 
 def _signed(numbers: list[int] | np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if isinstance(numbers, list):
-        numbers = np.array([number % 2**64 for number in numbers], np.uint64)
+        numbers = np.array([number & _ONES for number in numbers], np.uint64)
     return numbers.view(np.int64)

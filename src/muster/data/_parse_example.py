@@ -3,8 +3,10 @@
 Source: tensorflow/python/ops/parsing_ops.py; tensorflow/core/util/example_proto_fast_parsing.cc.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,8 +19,25 @@ from ._spec import object_array
 _KINDS: dict[str, str] = {"float32": "float", "int64": "int64", "str": "bytes", "object": "bytes"}
 
 
+class _Shaped:
+    """What features have in common."""
+
+    shape: Any
+    dtype: Any
+
+    @cached_property
+    def kind(self) -> str:
+        """The kind of its values in an Example."""
+        return _kind(self.dtype)
+
+    @cached_property
+    def size(self) -> int:
+        """How many values its shape has."""
+        return math.prod(self.shape)
+
+
 @dataclass(frozen=True)
-class FixedLenFeature:
+class FixedLenFeature(_Shaped):
     """A feature with as many values in each example.
 
     Args:
@@ -36,11 +55,11 @@ class FixedLenFeature:
         if any(not isinstance(size, int) or size < 0 for size in shape):
             raise ValueError(f"A FixedLenFeature needs sizes >= 0, got shape {self.shape!r}.")
         object.__setattr__(self, "shape", shape)
-        _kind(self.dtype)
+        _ = self.kind
 
 
 @dataclass(frozen=True)
-class FixedLenSequenceFeature:
+class FixedLenSequenceFeature(_Shaped):
     """A feature with any number of items of one shape; shorter ones are padded in a batch.
 
     Args:
@@ -57,7 +76,7 @@ class FixedLenSequenceFeature:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", (self.shape,) if isinstance(self.shape, int) else tuple(self.shape))
-        _kind(self.dtype)
+        _ = self.kind
         if not self.allow_missing:
             raise ValueError(
                 "A FixedLenSequenceFeature needs allow_missing=True: its number of items may be zero. "
@@ -161,20 +180,19 @@ def _batch(key: str, spec: Spec, found: list[tuple[str, Values] | None], places:
     longest = max((len(row) for row in rows), default=0)
     blank = _default(spec)
     rows = [[*row, *[blank] * (longest - len(row))] if len(row) < longest else row for row in rows]
-    size = max(1, int(np.prod(shape)))
-    return _joined(spec, rows).reshape(len(rows), longest // size, *shape)
+    return _joined(spec, rows).reshape(len(rows), longest // max(1, spec.size), *shape)
 
 
 def _joined(spec: Spec, rows: list[Any]) -> np.ndarray[Any, Any]:
     """The values of several examples, flat."""
-    if _kind(spec.dtype) == "bytes":
+    if spec.kind == "bytes":
         return object_array([value for row in rows for value in row])
     dtype = np.dtype(spec.dtype)
     return np.concatenate(rows).astype(dtype, copy=False) if rows else np.empty(0, dtype)
 
 
 def _array(spec: Spec, values: Any) -> np.ndarray[Any, Any]:
-    return object_array(values) if _kind(spec.dtype) == "bytes" else np.array(values, np.dtype(spec.dtype))
+    return object_array(values) if spec.kind == "bytes" else np.array(values, np.dtype(spec.dtype))
 
 
 def _values(key: str, spec: Spec, found: tuple[str, Values] | None, place: str) -> Any:
@@ -183,8 +201,7 @@ def _values(key: str, spec: Spec, found: tuple[str, Values] | None, place: str) 
     Raises:
         DatasetError: They are missing, or of another type, or of another number.
     """
-    shape: Any = spec.shape
-    size = int(np.prod(shape))
+    shape, size = spec.shape, spec.size
     kind, values = found or ("", [])
     if not kind:
         if isinstance(spec, FixedLenSequenceFeature):
@@ -201,10 +218,9 @@ def _values(key: str, spec: Spec, found: tuple[str, Values] | None, place: str) 
                 f"The default_value of {key!r} has {len(given)} values, its shape {shape} {size}."
             )
         return given * size if len(given) == 1 else given
-    if kind != _kind(spec.dtype):
+    if kind != spec.kind:
         raise DatasetError(
-            f"The feature {key!r}{place} holds values of type {kind}, where {_kind(spec.dtype)} was asked "
-            "for."
+            f"The feature {key!r}{place} holds values of type {kind}, where {spec.kind} was asked for."
         )
     if isinstance(spec, FixedLenSequenceFeature):
         if len(values) % max(1, size):
@@ -221,7 +237,7 @@ def _values(key: str, spec: Spec, found: tuple[str, Values] | None, place: str) 
 
 
 def _default(spec: Spec) -> Any:
-    blank: Callable[[], Any] = bytes if _kind(spec.dtype) == "bytes" else int
+    blank: Callable[[], Any] = bytes if spec.kind == "bytes" else int
     value = blank() if spec.default_value is None else spec.default_value
     return value.encode() if isinstance(value, str) else value
 
