@@ -9,14 +9,17 @@ from . import summary as summary
 from ._errors import CheckpointError as CheckpointError
 from ._errors import CheckpointMismatchError as CheckpointMismatchError
 from ._errors import CheckpointNotFoundError as CheckpointNotFoundError
+from ._errors import ClusterEnvironmentError as ClusterEnvironmentError
 from ._errors import ClusterError as ClusterError
 from ._errors import ClusterTypeError as ClusterTypeError
 from ._errors import DamagedCheckpointError as DamagedCheckpointError
 from ._errors import DatasetError as DatasetError
 from ._errors import DownloadError as DownloadError
+from ._errors import DuplicateTaskError as DuplicateTaskError
 from ._errors import GradientError as GradientError
 from ._errors import MusterError as MusterError
 from ._errors import NanLossDuringTrainingError as NanLossDuringTrainingError
+from ._errors import OutOfRangeError as OutOfRangeError
 from ._errors import OutsideVariableError as OutsideVariableError
 from ._errors import PositionError as PositionError
 from ._errors import SummaryError as SummaryError
