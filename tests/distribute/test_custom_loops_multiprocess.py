@@ -22,8 +22,11 @@ def test_workers_together_are_one_device(tmp_path, workers):
             job.start("worker", index, {"report": str(report), "examples": examples})
         job.all_end_well()
     losses, accuracy, weights = train(get_strategy(), "adam", examples)
-    for report in reports:
+    for index, report in enumerate(reports):
         told = json.loads(report.read_text())
+        # The rows that workers cannot share count as the first one's.
+        assert told["own"] == 20 * BATCH // workers + 7 * (index == 0)
+        assert told["total"] == examples
         np.testing.assert_allclose(told["losses"], losses, atol=1e-5)
         assert told["accuracy"] == pytest.approx(accuracy, abs=1e-7)
         for weight, same in zip(told["weights"], weights, strict=True):
