@@ -191,6 +191,7 @@ class _Call:
         program: FunctionProgram[_Results] = FunctionProgram(body, example)
         self._program, self._results = program, program.static
         self._strategy = program.strategy
+        self._own = [(spec, variable) for spec, variable in program.used if spec.own]
         if self._strategy is not None:
             _require_replicas(leaves, self._strategy)
         takes = [own for own, _ in self._per_replica]
@@ -215,10 +216,12 @@ class _Call:
         state = before
         if self._strategy is not None:
             state = self._strategy.placement.placed(self._program.used, before)
+            if self._own:
+                state = state | self._strategy.placement.own(self._own, state)
         state, given = self._step(state, arrays)
         self._program.take(state)
-        if self._strategy is not None and self._program.own:
-            self._strategy.placement.keep_own(self._program.used, before, state)
+        if self._own:
+            self._strategy.placement.keep_own(self._own, before, state)
         results = self._results
         return jax.tree.unflatten(results.structure, _filled(results.constants, given, results.per_replica))
 

@@ -35,16 +35,14 @@ class OwnValues:
         """path -> the values of this process' replicas along a new first axis.
 
         Args:
-            variables: what is known of each, and the variable; those of which replicas have no own values
-                are left out.
+            variables: what is known of each, and the variable.
             state: path -> value, global.
         """
         stacks = {}
         for spec, variable in variables:
-            if spec.own:
-                value = state[spec.path]
-                of_value, stack = self._known.get(variable, (None, None))
-                stacks[spec.path] = stack if of_value is value else self._shared_out(spec, value)
+            value = state[spec.path]
+            of_value, stack = self._known.get(variable, (None, None))
+            stacks[spec.path] = stack if of_value is value else self._shared_out(spec, value)
         return stacks
 
     def keep(self, variables: Sequence[tuple[VariableSpec, Any]], before: State, after: State) -> None:
@@ -56,9 +54,8 @@ class OwnValues:
             after: the state that the step returned.
         """
         for spec, variable in variables:
-            if spec.own:
-                value = after.get(combined_path(spec.path), before[spec.path])
-                self._known[variable] = value, after[spec.path]
+            value = after.get(combined_path(spec.path), before[spec.path])
+            self._known[variable] = value, after[spec.path]
 
     def _shared_out(self, spec: VariableSpec, total: Array) -> Array:
         """The replicas' own values of a variable that was given one."""

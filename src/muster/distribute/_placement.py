@@ -44,24 +44,31 @@ class VariablePlacement:
             variables: what is known of each, and the variable.
             state: path -> value of each, global.
         """
-        paths = [spec.path for spec, _ in variables]
-        values = self.place_new([variable for _, variable in variables], [state[path] for path in paths])
-        state = dict(zip(paths, values, strict=True))
+        fresh = [(spec.path, variable) for spec, variable in variables if variable not in self._seen]
+        if fresh:
+            values = self.place_new([variable for _, variable in fresh], [state[path] for path, _ in fresh])
+            state = state | dict(zip([path for path, _ in fresh], values, strict=True))
         sharding = self._strategy.sharding
         if sharding is None:
             return state
-        own = self._own.of(variables, state)
-        moved = {
-            path: value for path, value in state.items() if path not in own and value.sharding != sharding
-        }
-        return state | jax.device_put(moved, sharding) | own if moved or own else state
+        moved = {path: value for path, value in state.items() if value.sharding != sharding}
+        return state | jax.device_put(moved, sharding) if moved else state
+
+    def own(self, variables: Sequence[tuple[VariableSpec, Any]], state: State) -> State:
+        """path -> the values of this process' replicas, of variables that each has its own of.
+
+        Args:
+            variables: those.
+            state: path -> value, global.
+        """
+        return self._own.of(variables, state)
 
     def keep_own(self, variables: Sequence[tuple[VariableSpec, Any]], before: State, after: State) -> None:
         """Keep what a step has made of the variables that each replica has its own of.
 
         Args:
-            variables: as for ``placed``.
-            before: what ``placed`` was given.
+            variables: those.
+            before: path -> value before the step, global.
             after: the state that the step returned.
         """
         self._own.keep(variables, before, after)
