@@ -188,7 +188,6 @@ FAMILIES = (
     ),
     Family("*/optimizer/SGD/skip_gradients_aggregation=True", "As for aggregate=False."),
     Family("construct/reduce_op_from_aggregation*", "A conversion that only TensorFlow's own code needs."),
-    Family("construct/variable_*_members", "Keras' variables carry these names as texts."),
     Family("*/values_from_function/str_of_context", "A context is a dataclass, and its text says so."),
     Family("*/string*", "Texts are no arrays here."),
     # Values of replicas.

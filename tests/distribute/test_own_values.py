@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import muster.compat.tensorflow as tf
 from muster import keras
 from muster.data import Dataset
 from muster.distribute import (
@@ -106,3 +107,17 @@ def test_what_replicas_cannot_agree_on_is_refused(strategy):
     with strategy.scope(), pytest.raises(ValueError, match="synchronization mode is not supported"):
         keras.Variable(1.0, synchronization="none")
     assert int(seen.value) == 0
+
+
+def test_the_guides_names():
+    strategy = STRATEGIES["mirrored"]()
+    with strategy.scope():
+        seen = tf.Variable(
+            0.0,
+            synchronization=tf.VariableSynchronization.ON_READ,
+            aggregation=tf.VariableAggregation.SUM,
+        )
+        count = tf.Variable(0.0, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA)
+    strategy.run(lambda: (seen.assign_add(1.0), count.assign_add(1.0)) and None)
+    assert (float(seen), own(strategy, seen), seen.trainable) == (2, [1, 1], False)
+    assert (float(count), own(strategy, count), count.trainable) == (1, [1, 1], True)

@@ -457,6 +457,9 @@ def construct(what: str, asked: dict[str, Any]) -> Any:
     if what == "reduce_op_members":
         members = {op.name: op.value for op in ReduceOp}
         return {"members": members, "from_aggregation": members}
+    if what.startswith("variable_"):
+        kind = tf.VariableAggregation if "aggregation" in what else tf.VariableSynchronization
+        return {each.name: each.value for each in kind}
     if what.startswith("cross_device_ops"):
         ops = getattr(muster.distribute, asked["cross_device_ops"])()
         strategy = MirroredStrategy(["/cpu:0", "/cpu:1"], ops)

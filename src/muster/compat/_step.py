@@ -5,28 +5,11 @@ from typing import Any
 
 from muster._errors import TraceError
 from muster._keras import keras
-from muster.compat._arrays import Array, ArrayLike, DTypeLike, as_array
+from muster.compat._arrays import Array, ArrayLike, as_array
 from muster.compat._losses import get_regularization_losses
 from muster.program import Output, TrainOp, get_or_create_global_step
 from muster.program import summary_scalar as write_scalar
 from muster.program import trainable_variables as variables_of_step
-
-
-def Variable(
-    initial_value: ArrayLike, trainable: bool = True, name: str | None = None, dtype: DTypeLike = None
-) -> Any:
-    """A variable: a ``keras.Variable``.
-
-    Args:
-        initial_value: an array, or a function without arguments that returns one.
-        trainable: whether ``minimize`` takes it by default.
-        name: its name in checkpoints.
-        dtype: None takes that of the value; Python numbers become int32 and float32.
-
-    Source: tensorflow/python/ops/variables.py, ``Variable``.
-    """
-    value = as_array(initial_value() if callable(initial_value) else initial_value, dtype)
-    return keras.Variable(value, dtype=str(value.dtype), trainable=trainable, name=name)
 
 
 def get_global_step(graph: None = None) -> Any:

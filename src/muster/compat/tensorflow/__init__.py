@@ -87,11 +87,13 @@ from muster.compat._shape import tile as tile
 from muster.compat._shape import transpose as transpose
 from muster.compat._shape import unstack as unstack
 from muster.compat._shape import zeros as zeros
-from muster.compat._step import Variable as Variable
 from muster.compat._step import control_dependencies as control_dependencies
 from muster.compat._step import group as group
 from muster.compat._step import name_scope as name_scope
 from muster.compat._step import no_op as no_op
+from muster.compat._variable import Variable as Variable
+from muster.compat._variable import VariableAggregation as VariableAggregation
+from muster.compat._variable import VariableSynchronization as VariableSynchronization
 from muster.compat.tensorflow import compat as compat
 from muster.compat.tensorflow import config as config
 from muster.compat.tensorflow import data as data
