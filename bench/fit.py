@@ -68,9 +68,8 @@ def main() -> dict[str, Any]:
     cpu.prepare()
     figures: dict[str, Any] = {}
     print("### fit under MirroredStrategy of one device, beside fit without a strategy\n")
-    print(
-        f"| model | Keras, ms a step | muster, ms a step | ratio, median of {ALTERNATIONS} |\n|---|---|---|---|"
-    )
+    print(f"| model | Keras, ms a step | muster, ms a step | ratio, median of {ALTERNATIONS} |")
+    print("|---|---|---|---|")
     for build in (cnn, mlp):
         plain = compiled(build)
         with MirroredStrategy(["/cpu:0"]).scope():

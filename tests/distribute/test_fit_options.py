@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import warnings
 import weakref
 
 import jax
@@ -287,3 +288,19 @@ def test_a_generator_that_ends(strategy):
         build(strategy).fit(
             (next(batches) for _ in range(5)), epochs=1, steps_per_epoch=8, shuffle=False, verbose=0
         )
+
+
+@pytest.mark.parametrize("library", ["grain", "torch"])
+def test_loaders_of_others(strategy, library):
+    module = pytest.importorskip(library)
+    if library == "grain":
+        loader = module.MapDataset.source(list(zip(X, Y, strict=True))).batch(BATCH)
+        loader = loader.to_iter_dataset(module.ReadOptions(num_threads=0))
+    else:
+        rows = module.utils.data.TensorDataset(module.from_numpy(X), module.from_numpy(Y))
+        loader = module.utils.data.DataLoader(rows, batch_size=BATCH)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Your input ran out of data")
+        found = build(strategy).fit(loader, shuffle=False, verbose=0)
+    whole = build(strategy).fit(X, Y, batch_size=BATCH, shuffle=False, verbose=0)
+    assert found.history["loss"] == pytest.approx(whole.history["loss"], abs=1e-6)

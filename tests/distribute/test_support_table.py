@@ -90,10 +90,7 @@ def cells():
     """(strategy, how to train, what the page says) of each cell."""
     section = PAGE.read_text().split("## What works under which")[1].split("## ")[0]
     lines = re.findall(r"^\|.*\|$", section, re.M)
-    head, _, *rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in lines
-    ]
+    head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return [
         (row[0].strip("`"), how, says) for row in rows for how, says in zip(head[1:], row[1:], strict=True)
     ]

@@ -18,12 +18,13 @@ import jax
 from muster._keras import keras
 from muster.cluster import TaskState
 from muster.data import Dataset
+from muster.distribute._agreement import Agreement
 from muster.distribute._compiled import Executables, Step
 from muster.distribute._default import get_strategy, has_strategy
 from muster.distribute._distributed_dataset import DistributedDataset
 from muster.distribute._fit_backup import backup_of
 from muster.distribute._fit_callbacks import Epochs, Report, callbacks_of
-from muster.distribute._fit_input import Agreement, DatasetBatches, KerasBatches, Wait
+from muster.distribute._fit_input import DatasetBatches, KerasBatches, Wait
 from muster.distribute._fit_step import KerasFunction
 from muster.distribute._global_view import GlobalView
 from muster.distribute._strategy import Strategy, current_strategy

@@ -8,7 +8,8 @@ import numpy as np
 from muster._errors import CheckpointMismatchError
 from muster._keras import keras
 from muster.checkpoint import Checkpoint, Checkpointer, restore_latest
-from muster.distribute._fit_input import Position, random_state
+from muster.distribute._agreement import random_state
+from muster.distribute._fit_input import Position
 
 if TYPE_CHECKING:
     from muster.distribute._fit import DistributedTrainer

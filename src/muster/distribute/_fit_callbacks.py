@@ -6,7 +6,8 @@ from typing import Any
 
 from muster._keras import keras
 from muster.cluster import TaskState
-from muster.distribute._fit_input import Agreement, Wait
+from muster.distribute._agreement import Agreement
+from muster.distribute._fit_input import Wait
 from muster.distribute._fit_tensorboard import tensorboard_scalars
 
 # They write, and change nothing in the model: the chief's are enough.
