@@ -249,6 +249,8 @@ def test_descriptions_of_features_are_checked() -> None:
         FixedLenSequenceFeature([], np.int64)
     with pytest.raises(TypeError, match="The feature 'a' is described by 'VarLen'"):
         parse_single_example(b"", {"a": "VarLen"})
+    with pytest.raises(AttributeError, match=r"muster has no tf.io.VarLenFeature"):
+        _ = tf.io.VarLenFeature  # type: ignore[attr-defined]
     with pytest.raises(ValueError, match="Name the features"):
         parse_single_example(b"", {})
     with pytest.raises(TypeError, match="A BytesList holds bytes, got 'a'"):

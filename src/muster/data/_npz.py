@@ -59,7 +59,8 @@ class NpzSource(FileSource):
             where = np.flatnonzero(files == number)
             own = rows[where] - (self._ends[number - 1] if number else 0)
             places.append(where)
-            parts.append({name: array.take(own, axis=0) for name, array in self._parts[number].items()})
+            # Arrays in files are not aligned: `take` would copy the whole of them first.
+            parts.append({name: np.asarray(array)[own] for name, array in self._parts[number].items()})
         if not parts:
             parts, places = [{name: array[:0] for name, array in self._parts[0].items()}], [rows]
         return Stacked(parts[0], len(rows)) if len(parts) == 1 else merge(places, parts)
