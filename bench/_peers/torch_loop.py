@@ -1,6 +1,11 @@
-"""Trains a case in a loop in PyTorch."""
+"""Trains a case in a loop in PyTorch.
+
+``python -m bench._peers.torch_loop CASE STEPS --profile``, with the Python that has PyTorch, prints instead how
+long PyTorch's operations take in a step.
+"""
 
 import itertools
+import sys
 
 import torch
 from bench._peers._turns import CHECK_STEPS, case, ready, serve, steps
@@ -47,5 +52,14 @@ others = [p for p in model.parameters() if p.requires_grad and all(p is not tabl
 groups = [{"params": others, "fused": True}, {"params": tables, "fused": False}]
 optimizer = torch.optim.SGD([group for group in groups if group["params"]], case.LEARNING_RATE)
 endless = itertools.cycle(list(batches()))
-ready([train(1) for _ in range(CHECK_STEPS)], "torch")
-serve(lambda: train(steps))
+if "--profile" in sys.argv:
+    train(CHECK_STEPS)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        train(steps)
+    print("| operation | ms a step | calls |\n|---|---|---|", file=sys.stderr)
+    for event in sorted(profile.key_averages(), key=lambda event: -event.self_cpu_time_total)[:25]:
+        took, calls = event.self_cpu_time_total / 1e3 / steps, event.count / steps
+        print(f"| `{event.key}` | {took:.2f} | {calls:.0f} |", file=sys.stderr)
+else:
+    ready([train(1) for _ in range(CHECK_STEPS)], "torch")
+    serve(lambda: train(steps))
