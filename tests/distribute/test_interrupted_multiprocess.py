@@ -65,7 +65,8 @@ def test_several_steps_at_once_are_single_ones_with_several_workers(tmp_path):
             "save_checkpoints_steps": 7,
             "max_steps": 23,
         }
-        for index in (0, 1):
-            job.start("worker", index, {**options, "examples": 32 - 3 * index})
+        tasks = [job.start("worker", index, {**options, "examples": 32 - 3 * index}) for index in (0, 1)]
         job.all_end_well()
+    for task in tasks:  # its hook would do with any run, but all are of one step
+        assert re.findall(r"^step (\d+)$", task.log, re.MULTILINE) == ["1", "2", "3", "4"]
     assert list_checkpoints(tmp_path / "model")[-1].step == 4
