@@ -6,22 +6,33 @@ import numpy as np
 import pytest
 
 from muster.compat import tensorflow as tf
-from muster.distribute import MirroredStrategy, PerReplica, get_strategy
+from muster.distribute import (
+    CentralStorageStrategy,
+    MirroredStrategy,
+    OneDeviceStrategy,
+    PerReplica,
+    get_strategy,
+)
 from oracles import cases
 
-NAMES = {"default": 1, "mirrored1": 1, "mirrored2": 2, "mirrored3": 3}
+MAKERS = {
+    "default": lambda: get_strategy(),
+    "one_device": lambda: OneDeviceStrategy("/cpu:0"),
+    **{f"central{n}": lambda n=n: CentralStorageStrategy([f"/cpu:{i}" for i in range(n)]) for n in (1, 2)},
+    **{f"mirrored{n}": lambda n=n: MirroredStrategy([f"/cpu:{i}" for i in range(n)]) for n in (1, 2, 3)},
+}
 
 
 def is_ours(case: dict[str, Any]) -> bool:
     strategy, family, *_ = case["name"].split("/")
-    return strategy in NAMES and family in ("average_loss", "regularization_loss")
+    return strategy in MAKERS and family in ("average_loss", "regularization_loss")
 
 
 @pytest.mark.parametrize("case", cases("strategy_api", is_ours))
 def test_shares_of_the_loss(case: dict[str, Any]) -> None:
     name, family, what = case["name"].split("/", 2)
-    count = NAMES[name]
-    strategy = get_strategy() if name == "default" else MirroredStrategy([f"/cpu:{i}" for i in range(count)])
+    strategy = MAKERS[name]()
+    count = strategy.num_replicas_in_sync
     asked, expect = dict(case["input"]["inputs"]), case["expect"]
     value = asked.pop("per_example_loss" if family == "average_loss" else "loss")
     function = tf.nn.compute_average_loss if family == "average_loss" else tf.nn.scale_regularization_loss
