@@ -1,6 +1,6 @@
 """Times of the convolutions of ``resnet``, in muster or, with the Python that has it, in PyTorch.
 
-``python -m bench._peers.convolutions``: milliseconds of the forward pass, and of forward and backward pass, of
+``python -m bench._peers.convolutions``: milliseconds of the forward, and of forward and backward pass, of
 each kernel of 3x3, for a batch of 32, with channels last. What surrounds them in the model is not in it.
 """
 

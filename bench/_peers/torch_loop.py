@@ -1,7 +1,7 @@
 """Trains a case in a loop in PyTorch.
 
-``python -m bench._peers.torch_loop CASE STEPS --profile``, with the Python that has PyTorch, prints instead how
-long PyTorch's operations take in a step.
+``python -m bench._peers.torch_loop CASE STEPS --profile``, with the Python that has PyTorch, prints how
+long PyTorch's operations take in a step instead.
 """
 
 import itertools
