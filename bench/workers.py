@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,21 +27,24 @@ PEERS = Path(__file__).parent / "_peers"
 DEADLINE_SECS = 300
 
 
-def muster(folder: Path) -> None:
-    """Run two workers under ``muster run``, which pins them."""
-    command = [sys.executable, "-m", "muster", "run", "--workers", "2", "--log-dir", folder / "logs"]
-    script = [PEERS / "two_workers_estimator.py", str(STEPS), folder]
-    environment = {**os.environ, "MODEL_DIR": str(folder / "model")}
-    done = subprocess.run(
-        [*command, *script],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=environment,
-        timeout=DEADLINE_SECS,
-    )
-    if done.returncode:
-        raise RuntimeError(done.stdout.decode()[-4000:])
+def muster(script: str) -> Callable[[Path], None]:
+    """What runs two workers under ``muster run``, which pins them."""
+
+    def run(folder: Path) -> None:
+        command = [sys.executable, "-m", "muster", "run", "--workers", "2", "--log-dir", folder / "logs"]
+        environment = {**os.environ, "MODEL_DIR": str(folder / "model")}
+        done = subprocess.run(
+            [*command, PEERS / script, str(STEPS), folder],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            timeout=DEADLINE_SECS,
+        )
+        if done.returncode:
+            raise RuntimeError(done.stdout.decode()[-4000:])
+
+    return run
 
 
 def peer(python: str, script: str, *, pinned: bool) -> Callable[[Path], None]:
@@ -106,13 +109,15 @@ def require_same_losses(losses: dict[str, list[float]]) -> None:
             )
 
 
-def main() -> dict[str, float]:
-    """Print and return muster's steps a second divided by each peer's, as medians of alternations."""
-    contestants: dict[str, dict[str, Callable[[Path], None]]] = {"muster": {"a core each": muster}}
-    for name, library, script in (
-        ("TensorFlow, MultiWorkerMirroredStrategy", "tensorflow", "two_workers_estimator.py"),
-        ("PyTorch, DistributedDataParallel", "torch", "two_workers_ddp.py"),
-    ):
+def compare(ours: str, peers: Sequence[tuple[str, str, str]]) -> dict[str, float]:
+    """Print and return muster's steps a second divided by each peer's, as medians of alternations.
+
+    Args:
+        ours: muster's script.
+        peers: the name, library and script of each.
+    """
+    contestants: dict[str, dict[str, Callable[[Path], None]]] = {"muster": {"a core each": muster(ours)}}
+    for name, library, script in peers:
         if python := python_of(library):
             contestants[name] = {
                 "a core each": peer(python, script, pinned=True),
@@ -133,7 +138,7 @@ def main() -> dict[str, float]:
         if alternation == 0:
             require_same_losses(losses)
             print(f"The losses of {CHECK_STEPS} steps agree within {LOSSES_AGREE_WITHIN:g}.\n")
-    (ours,) = speeds["muster"].values()
+    (own,) = speeds["muster"].values()
     print(
         f"| | global steps/s, the median of {ALTERNATIONS} | muster is so many times as fast |\n|---|---|---|"
     )
@@ -142,12 +147,24 @@ def main() -> dict[str, float]:
         how = max(ways, key=lambda way: statistics.median(ways[way]))
         theirs = ways[how]
         ratio = ""
-        if theirs is not ours:
-            each = sorted(a / b for a, b in zip(ours, theirs, strict=True))
+        if theirs is not own:
+            each = sorted(a / b for a, b in zip(own, theirs, strict=True))
             ratios[name] = statistics.median(each)
             ratio = f"{ratios[name]:.2f} ({each[0]:.2f} to {each[-1]:.2f})"
         print(f"| {name}, {how} | {statistics.median(theirs):.1f} | {ratio} |")
     return ratios
+
+
+def main() -> dict[str, dict[str, float]]:
+    """Print and return the ratios for an Estimator or a loop, and for ``fit``."""
+    tensorflow = "TensorFlow, MultiWorkerMirroredStrategy"
+    estimator, fit = "two_workers_estimator.py", "two_workers_fit.py"
+    print("### Estimator\n")
+    ddp = ("PyTorch, DistributedDataParallel", "torch", "two_workers_ddp.py")
+    figures = {"estimator": compare(estimator, [(tensorflow, "tensorflow", estimator), ddp])}
+    print("\n### Model.fit\n")
+    figures["fit"] = compare(fit, [(tensorflow, "tensorflow", fit)])
+    return figures
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
+from muster import cpu
 from muster.distribute._compiled import CompiledStep, Executables, State, Step, compiled
 from muster.distribute._replicated import AXIS
 from muster.distribute._shared_batches import Whole
@@ -78,6 +79,7 @@ class _Maker:
         self._rows = rows
 
     def __call__(self, state: State, batch: Any, executables: Executables) -> Step:
+        cpu.prepare()
         alone = self._everywhere.mesh.size == 1
         rows = self._everywhere if isinstance(batch, Whole) else self._rows
 
