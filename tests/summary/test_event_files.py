@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster._errors import SummaryError
+from muster._records import crc32c, frame
 from muster.summary import Event, EventFileWriter, SessionLog, read_events
 from muster.summary import _messages as messages
-from muster._records import crc32c, frame
 
 DEADLINE = 60.0
 
