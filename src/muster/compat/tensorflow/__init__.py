@@ -110,6 +110,7 @@ from muster.compat.tensorflow import optimizers as optimizers
 from muster.compat.tensorflow import random as random
 from muster.compat.tensorflow import saved_model as saved_model
 from muster.compat.tensorflow import summary as summary
+from muster.compat.tensorflow import tpu as tpu
 from muster.compat.tensorflow import train as train
 from muster.data import TensorSpec as TensorSpec
 from muster.distribute import function as function

@@ -3,6 +3,8 @@
 from muster.checkpoint import latest_checkpoint as latest_checkpoint
 from muster.checkpoint import list_variables as list_variables
 from muster.cluster import ClusterSpec as ClusterSpec
+from muster.compat._checkpoint import Checkpoint as Checkpoint
+from muster.compat._checkpoint import CheckpointManager as CheckpointManager
 from muster.compat._optimizers import AdadeltaOptimizer as AdadeltaOptimizer
 from muster.compat._optimizers import AdagradOptimizer as AdagradOptimizer
 from muster.compat._optimizers import AdamOptimizer as AdamOptimizer

@@ -1,0 +1,77 @@
+"""`tf.train.Checkpoint` in a training loop, and the names that programs call before they build a strategy."""
+
+import numpy as np
+import pytest
+
+import muster.compat.tensorflow as tf
+from muster import CheckpointMismatchError, CheckpointNotFoundError
+from muster._keras import keras
+
+
+def built(units=2):
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(units)])
+    optimizer = keras.optimizers.Adam()
+    optimizer.build(model.trainable_variables)
+    return model, optimizer
+
+
+def values(checkpointed):
+    return [np.array(variable.value) for each in checkpointed for variable in each.variables]
+
+
+def test_what_is_saved_is_restored(tmp_path):
+    model, optimizer = built()
+    step = keras.Variable(7, dtype="int32")
+    checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, step=step)
+    model.variables[0].assign_add(np.ones((3, 2)))
+    path = checkpoint.save(tmp_path / "ckpt")
+    assert path == str(tmp_path / "ckpt-1") == tf.train.latest_checkpoint(tmp_path)
+
+    other, other_optimizer = built()
+    other_step = keras.Variable(0, dtype="int32")
+    again = tf.train.Checkpoint(model=other, optimizer=other_optimizer, step=other_step)
+    again.restore(path).assert_existing_objects_matched()
+    for one, two in zip(values([model, optimizer]), values([other, other_optimizer]), strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert int(other_step) == 7
+    assert again.save(tmp_path / "ckpt") == str(tmp_path / "ckpt-2")
+
+
+def test_without_a_checkpoint_nothing_changes(tmp_path):
+    model, _ = built()
+    before = values([model])
+    tf.train.Checkpoint(model=model).restore(tf.train.latest_checkpoint(tmp_path)).expect_partial()
+    np.testing.assert_array_equal(before[0], values([model])[0])
+
+
+def test_a_manager_keeps_the_newest(tmp_path):
+    model, _ = built()
+    manager = tf.train.CheckpointManager(tf.train.Checkpoint(model=model), tmp_path, max_to_keep=2)
+    assert manager.restore_or_initialize() is None
+    for _ in range(3):
+        path = manager.save()
+    assert manager.checkpoints == [str(tmp_path / "ckpt-2"), path]
+    assert manager.restore_or_initialize() == manager.latest_checkpoint == path
+
+
+def test_other_objects_are_refused(tmp_path):
+    model, optimizer = built()
+    path = tf.train.Checkpoint(model=model, optimizer=optimizer).save(tmp_path / "ckpt")
+    with pytest.raises(CheckpointMismatchError, match=r"model/0 .* has shape \(3, 2\); here"):
+        tf.train.Checkpoint(model=built(5)[0]).restore(path)
+    with pytest.raises(CheckpointMismatchError, match="variables that are not here"):
+        tf.train.Checkpoint(model=model).restore(path)
+    with pytest.raises(CheckpointNotFoundError):
+        tf.train.Checkpoint(model=model).restore(tmp_path / "ckpt-9")
+    with pytest.raises(ValueError, match="ckpt-1"):
+        tf.train.Checkpoint(model=model).save(tmp_path / "other")
+    with pytest.raises(ValueError, match="takes variables"):
+        tf.train.Checkpoint(step=3)
+
+
+def test_what_programs_call_first():
+    assert tf.config.list_physical_devices("CPU")
+    assert not tf.config.list_physical_devices("TPU")
+    assert tf.config.list_logical_devices("CPU")[0].device_type == "CPU"
+    tf.config.experimental_connect_to_cluster(None)
+    tf.tpu.experimental.initialize_tpu_system(None)
