@@ -181,3 +181,48 @@ def test_nothing_stays_of_threads_and_models(training):
     gc.collect()
     assert training.threads[1] <= training.threads[0]
     assert training.model() is None
+
+
+def test_weights_that_replace_those_of_fit_are_the_only_ones():
+    model = fit(MirroredStrategy(["/cpu:0", "/cpu:1"]), 1, lambda epoch: None, None)
+    model.evaluate(X, Y, verbose=0)
+    model.predict(X, verbose=0)
+    assert copies() == 2
+    model.set_weights([np.ones(weight.shape, np.float32) for weight in model.weights])
+    gc.collect()
+    assert copies() == 1  # on one device, until the next step
+
+
+class Trainer:
+    """Code that is run outside of a function; all of it is gone when it is no longer used."""
+
+    def __init__(self):
+        self.variable = keras.Variable(np.ones((IN, OUT), np.float32), aggregation="mean")
+
+    def step(self, x):
+        self.variable.assign(self.variable + x)
+
+    def as_a_method(self):
+        return self.step
+
+    def as_a_function(self):
+        return lambda x: self.step(x)
+
+
+@pytest.mark.parametrize("kind", ["as_a_method", "as_a_function"])
+def test_code_that_was_run_outside_of_a_function_may_go(kind):
+    strategy = MirroredStrategy(["/cpu:0", "/cpu:1"])
+    with strategy.scope():
+        trainer = Trainer()
+    code = getattr(trainer, kind)()
+    strategy.run(code, (1.0,))
+    code = code if kind == "as_a_function" else trainer.step  # another object each time
+    with counted_compilations() as compilations:
+        strategy.run(code, (1.0,))
+    assert not compilations
+    np.testing.assert_array_equal(trainer.variable.value, np.full((IN, OUT), 3.0))
+    variable = weakref.ref(trainer.variable)
+    del trainer, code
+    gc.collect()
+    assert variable() is None
+    assert copies() == 0

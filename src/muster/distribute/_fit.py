@@ -196,6 +196,9 @@ class DistributedTrainer:
         """Leave to each process of a job variables of its own, with which it may do what it likes."""
         self._running = False
         model = self._model
+        for function in (model.train_function, model.test_function, model.predict_function):
+            if function is not None:
+                function.forget()
         optimizer = model.optimizer.variables if model.optimizer is not None else []
         for variable in [*model.variables, *optimizer, *model.metrics_variables]:
             if variable.value is not None and not variable.value.is_fully_addressable:

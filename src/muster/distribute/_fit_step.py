@@ -50,6 +50,10 @@ class KerasFunction:
         """Do nothing for some steps but return these logs."""
         self._to_skip, self._skipped_logs = steps, logs
 
+    def forget(self) -> None:
+        """Let go of the last state, which is only the variables' from here on, and may be replaced there."""
+        self._last = None
+
     def __call__(self, state: Any, iterator: Iterator[Any]) -> tuple[Any, Any]:
         self.skipping = self._to_skip > 0
         if self.skipping:

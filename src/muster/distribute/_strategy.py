@@ -2,6 +2,8 @@
 
 import contextlib
 import functools
+import inspect
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -41,7 +43,7 @@ from muster.distribute._traced_calls import (
     run_traced_code,
 )
 from muster.distribute._values import PerReplica, ValueContext, is_leaf, map_values, stacked
-from muster.program import Program, current_scope, functions_run_eagerly, owning
+from muster.program import ByIdentity, Program, current_scope, functions_run_eagerly, owning
 
 Array = Any
 State = dict[str, Array]
@@ -409,10 +411,22 @@ class Strategy(ABC):
         return type(self).__name__
 
 
-@functools.lru_cache(maxsize=256)
+# What runs a function outside of others; of methods, for the object, by strategy and method.
+_RUNS: ByIdentity[dict[Any, Function]] = ByIdentity()
+
+
 def _run_of(strategy: Strategy, fn: Callable[..., Any]) -> Function:
-    """``run`` outside of a function: compiled once for each object ``fn``."""
-    return Function(lambda args, kwargs: strategy.run(fn, args, kwargs))
+    """``run`` outside of a function: compiled once for each object ``fn``, and gone when that is.
+
+    What is compiled holds on to the variables that it uses; so nothing here may hold on to ``fn``.
+    """
+    owner, method = (fn.__self__, fn.__func__) if inspect.ismethod(fn) else (fn, None)
+    runs = _RUNS.get(owner, {})
+    if (strategy, method) not in runs:
+        code: Callable[[], Any] = weakref.WeakMethod(fn) if method else weakref.ref(fn)
+        runs[strategy, method] = Function(lambda args, kwargs: strategy.run(code(), args, kwargs))
+        _RUNS[owner] = runs
+    return runs[strategy, method]
 
 
 _VALUES = Function(lambda strategy, variable: strategy.run(lambda: variable.value))
