@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
 from muster.distribute._compiled import CompiledStep, Executables, Step, StepMaker
@@ -58,6 +58,8 @@ class MirroredStrategy(Strategy):
 
     @property
     def sharding(self) -> jax.sharding.Sharding | None:
+        if self._mesh.size == 1:
+            return SingleDeviceSharding(self._mesh.devices.flat[0])
         return NamedSharding(self._mesh, P())
 
     @property
@@ -71,6 +73,8 @@ class MirroredStrategy(Strategy):
         yield batches_for_replicas(batches, self._mesh.size)
 
     def compile(self, program: Program, executables: Executables) -> Step:  # type: ignore[type-arg]
+        if self._mesh.size == 1:  # there is nobody to meet
+            return super().compile(program, executables)
         if functions_run_eagerly():
             raise ValueError(
                 f"run_functions_eagerly(True) debugs one replica; {self} has "
@@ -83,6 +87,8 @@ class MirroredStrategy(Strategy):
         return GlobalView(self._mesh)
 
     def compile_function(self, traced: Traced, executables: Executables) -> Step:
+        if self._mesh.size == 1:
+            return super().compile_function(traced, executables)
         return self._on_mesh(ReplicatedFunction(traced, self._mesh, self._packing), executables)
 
     def _on_mesh(self, make: StepMaker, executables: Executables) -> Step:
