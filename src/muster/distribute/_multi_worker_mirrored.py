@@ -114,7 +114,7 @@ class MultiWorkerMirroredStrategy(Strategy):
 
     @property
     def sharding(self) -> jax.sharding.Sharding:
-        if self._exchanges:
+        if self._exchanges or self._mesh.size == 1:
             return SingleDeviceSharding(self._mesh.local_devices[0])
         return NamedSharding(self._mesh, P())
 
@@ -132,6 +132,8 @@ class MultiWorkerMirroredStrategy(Strategy):
         }
 
     def compile(self, program: Program[Any], executables: Executables) -> Step:
+        if self._mesh.size == 1:  # there is nobody to meet
+            return super().compile(program, executables)
         if functions_run_eagerly():
             raise ValueError(
                 f"run_functions_eagerly(True) debugs one replica; {self} has {self.num_replicas_in_sync}. "
@@ -146,6 +148,8 @@ class MultiWorkerMirroredStrategy(Strategy):
         return self._on_mesh(ReplicatedStep(program, self._mesh, packing), executables)
 
     def compile_function(self, traced: Traced, executables: Executables) -> Step:
+        if self._mesh.size == 1:
+            return super().compile_function(traced, executables)
         self._require_same(traced.program.variables)
         pack = self._options.bytes_per_pack
         if self._exchanges and self._link is not None:
