@@ -55,8 +55,32 @@ def test_several_steps_in_one_call(strategy, expected):
 
 
 def test_without_compiling(strategy):
-    eagerly = weights_after_fit(strategy, epochs=1, run_eagerly=True)
-    same(eagerly, weights_after_fit(strategy, epochs=1))
+    """Also a batch that replicas cannot share."""
+
+    def train(**compile_args):
+        model = build(strategy, **compile_args)
+        model.fit(X[:57], Y[:57], batch_size=BATCH, shuffle=False, verbose=0)
+        return values(model)
+
+    same(train(run_eagerly=True), train())
+
+
+def test_several_steps_in_one_call_of_data_of_unknown_length(strategy):
+    dataset = Dataset.from_tensor_slices((X, Y)).filter(lambda x, y: y < 3).batch(50)
+    model = build(strategy, steps_per_execution=2)
+    model.fit(dataset, epochs=2, verbose=0)
+    assert int(model.optimizer.iterations) == 2 * 5
+    assert model.predict(dataset.map(lambda x, y: x), verbose=0).shape == (ROWS, 3)
+
+
+def test_a_part_of_a_dataset_that_validates_is_the_same_in_each_epoch(strategy):
+    with strategy.scope():
+        model = built("functional", "sgd")
+    model.optimizer.learning_rate = 0.0
+    model.layers[-2].momentum = 1.0  # and batch normalization keeps its statistics
+    dataset = Dataset.from_tensor_slices((X, Y)).batch(50)
+    history = model.fit(X, Y, epochs=3, verbose=0, validation_data=dataset, validation_steps=3).history
+    assert history["val_loss"] == [history["val_loss"][0]] * 3
 
 
 def test_one_batch_after_the_other(strategy, expected):
@@ -156,6 +180,10 @@ def test_scalars_for_tensorboard(strategy, tmp_path):
     }
     assert {("epoch_loss", 1), ("epoch_learning_rate", 1), ("batch_loss", 12)} <= found["train"]
     assert {("epoch_loss", 1), ("evaluation_loss_vs_iterations", 16)} <= found["validation"]
+    model = build(strategy)
+    model.evaluate(X, Y, verbose=0, callbacks=[keras.callbacks.TensorBoard(tmp_path / "alone")])
+    tags = [event.tag for event in summary.read_events(tmp_path / "alone" / "validation")]
+    assert "evaluation_loss_vs_iterations" in tags
 
 
 class Interrupt(keras.callbacks.Callback):
@@ -169,8 +197,16 @@ class Interrupt(keras.callbacks.Callback):
             raise InterruptedError
 
 
-@pytest.mark.parametrize("data", ["arrays", "dataset", "dataset in parts"])
-@pytest.mark.parametrize("freq", [3, "epoch"])
+@pytest.mark.parametrize(
+    ("data", "freq"),
+    [
+        ("arrays", 3),
+        ("arrays", STEPS),  # at the last step of an epoch
+        ("arrays", "epoch"),
+        ("dataset", STEPS),
+        ("dataset in parts", 3),
+    ],
+)
 def test_a_backup_goes_on_at_the_exact_batch(strategy, tmp_path, data, freq):
     def train(*callbacks):
         model = build(strategy)
@@ -180,7 +216,7 @@ def test_a_backup_goes_on_at_the_exact_batch(strategy, tmp_path, data, freq):
             given = {"x": Dataset.from_tensor_slices((X, Y)).shuffle(ROWS).batch(BATCH)}
         if data == "dataset in parts":
             given = {"x": given["x"].repeat(), "steps_per_epoch": 5}
-        model.fit(**given, epochs=4, verbose=0, callbacks=[losses, *callbacks])
+        model.fit(**given, epochs=3, verbose=0, callbacks=[losses, *callbacks])
         return losses.losses, values(model)
 
     def backup():
@@ -255,6 +291,28 @@ class TestRefused:
         dataset = Dataset.from_tensor_slices((X, Y)).batch(BATCH).repeat()
         with pytest.raises(ValueError, match="steps_per_epoch"):
             build(strategy).fit(dataset, verbose=0)
+
+    def test_distributed_data_without_end(self, strategy):
+        dataset = Dataset.from_tensor_slices((X, Y)).batch(BATCH).repeat()
+        distributed = strategy.distribute_datasets_from_function(lambda context: dataset)
+        with pytest.raises(ValueError, match="steps_per_epoch"):
+            build(strategy).fit(distributed, verbose=0)
+
+    def test_a_list_of_callbacks_that_is_no_list(self, strategy):
+        with pytest.raises(TypeError, match="give fit a list"):
+            build(strategy).fit(X, Y, verbose=0, callbacks=keras.callbacks.CallbackList([]))
+
+    def test_a_backup_of_longer_epochs(self, strategy, tmp_path):
+        def train(batch_size, *callbacks):
+            backup = keras.callbacks.BackupAndRestore(tmp_path / "backup", save_freq=5)
+            build(strategy).fit(
+                X, Y, batch_size=batch_size, epochs=2, verbose=0, callbacks=[backup, *callbacks]
+            )
+
+        with pytest.raises(InterruptedError):
+            train(BATCH, Interrupt(after=6))
+        with pytest.raises(RuntimeError, match="1 steps more than one has now"):
+            train(2 * BATCH)
 
     def test_no_data(self, strategy):
         dataset = Dataset.from_tensor_slices((X[:0], Y[:0])).batch(BATCH)

@@ -40,11 +40,19 @@ class DistributedDataset:
     Where there is one replica, an element is a batch as the dataset has it. Where there are several, its
     arrays are ``PerReplica``: of this process' replicas.
 
+    Args:
+        steps: gives those of one pass, by the seed of its shuffles.
+        endless: whether a pass has no end.
+
+    Attributes:
+        endless: as given.
+
     Source: tensorflow/python/distribute/input_lib.py, ``DistributedDataset``.
     """
 
-    def __init__(self, steps: Callable[[int | None], Iterator[Any]]) -> None:
+    def __init__(self, steps: Callable[[int | None], Iterator[Any]], *, endless: bool) -> None:
         self._steps = steps
+        self.endless = endless
 
     def __iter__(self) -> "DistributedIterator":
         return self.iterator()
@@ -204,7 +212,7 @@ class GlobalBatches:
                 return
             if nominal % self._parts:
                 self._warn_of_whole(nominal)
-            like = first if first is not None else _first_batch(self._dataset, seed)
+            like = _agreed_like(self._strategy, own, first)
             sizes = batch_sizes_for_worker(nominal, self._workers, self._local, self._worker)
             for batch in stack.enter_context(self._strategy.share_batches(cut(batches, sizes), like)):
                 yield _shared(batch, self._local)
@@ -225,16 +233,6 @@ class GlobalBatches:
                 rows - rows % self._parts,
                 rows - rows % self._parts + self._parts,
             )
-
-
-def _first_batch(dataset: Dataset, seed: int) -> Any:
-    with dataset.iterator(seed=seed) as batches:
-        for batch in batches:
-            return batch
-    raise DatasetError(
-        "The dataset of this worker is empty, and those of others are not: it cannot tell what a batch is. "
-        "Every worker needs a batch."
-    )
 
 
 class ReplicaBatches:

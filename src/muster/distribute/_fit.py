@@ -10,7 +10,7 @@ import functools
 import inspect
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -22,11 +22,12 @@ from muster.distribute._agreement import Agreement
 from muster.distribute._compiled import Executables, Step
 from muster.distribute._default import get_strategy, has_strategy
 from muster.distribute._distributed_dataset import DistributedDataset
-from muster.distribute._fit_backup import backup_of
-from muster.distribute._fit_callbacks import Epochs, Report, callbacks_of
+from muster.distribute._fit_backup import Backup, backup_of
+from muster.distribute._fit_callbacks import Epochs, Report, Saves, callbacks_of
 from muster.distribute._fit_input import DatasetBatches, KerasBatches, Wait
 from muster.distribute._fit_step import KerasFunction
 from muster.distribute._global_view import GlobalView
+from muster.distribute._shared_batches import Whole
 from muster.distribute._strategy import Strategy, current_strategy
 from muster.program import ByIdentity, wrap_in_scopes
 
@@ -62,6 +63,7 @@ class DistributedTrainer:
         self._view = view
         self._report = None if strategy.reporter is None else Report(strategy.reporter, self.wait)
         self._batches: dict[str, Batches] = {}
+        self._backups: list[Backup] = []
         self._executables: Executables = {}
         self._running = self._shares_all = False
 
@@ -148,17 +150,24 @@ class DistributedTrainer:
         self._prepare_callbacks(name, arguments.arguments)
         with warnings.catch_warnings():
             batches = self._batches[name]
-            if isinstance(batches, DatasetBatches) and batches.ends_epochs:
-                # The end of a pass is that of an epoch, which Keras cannot know.
+            ends = isinstance(batches, DatasetBatches) and batches.ends_epochs
+            if ends or not self.agreement.alone:
+                # The end of a pass is that of an epoch, or another worker has stopped: Keras cannot know.
                 warnings.filterwarnings("ignore", message="Your input ran out of data")
             return method(*arguments.args, **arguments.kwargs)
 
     def _function(self, what: str, step: Step, variables: Callable[[], list[Any]]) -> KerasFunction:
         model = self._model
-        jit = model.jit_compile and not model.run_eagerly
+        if model.run_eagerly and not self.agreement.alone:
+            raise ValueError(
+                f"run_eagerly=True debugs one process; {self._strategy} has several. Leave it out, or the "
+                "strategy."
+            )
+        # Several processes meet in compiled programs only, also where a layer asks for none.
+        jit = not model.run_eagerly and (model.jit_compile or not self.agreement.alone)
         return KerasFunction(
             functools.partial(self._next, what),
-            self._view.compile(step, self._executables) if jit else step,
+            self._view.compile(step, self._executables) if jit else functools.partial(_uncompiled, step),
             functools.partial(self._placed, variables),
             model.steps_per_execution,
             functools.partial(self._report.after_step, _STATES[what]) if self._report is not None else None,
@@ -188,6 +197,8 @@ class DistributedTrainer:
                 stack.callback(self._leave)
                 self._running = True
                 self.agreement.randomness()
+            else:
+                self.agreement.after_steps()
             if name in _ON_BATCH:
                 self._batches[_ON_BATCH[name]] = KerasBatches(self.agreement, self._strategy)
             return getattr(type(self._model), name)(self._model, *args, **kwargs)
@@ -195,6 +206,10 @@ class DistributedTrainer:
     def _leave(self) -> None:
         """Leave to each process of a job variables of its own, with which it may do what it likes."""
         self._running = False
+        self._batches.clear()
+        for backup in self._backups:
+            backup.close()
+        self._backups.clear()
         model = self._model
         for function in (model.train_function, model.test_function, model.predict_function):
             if function is not None:
@@ -215,7 +230,11 @@ class DistributedTrainer:
                         f"With a Dataset as `x`, `{other}` should not be given, got {given[other]!r}: the "
                         "dataset yields batches of (inputs, targets, sample_weights)."
                     )
-            given["x"] = x = self._dataset(x, per_epoch, given.pop("class_weight", None))
+            weights = given.pop("class_weight", None)
+            continues = name == _TRAINS and per_epoch is not None
+            given["x"] = x = DatasetBatches(
+                self.agreement, self._strategy, x, per_epoch, weights, continues=continues
+            )
             if name == _TRAINS:
                 given["shuffle"] = False
         if isinstance(x, DatasetBatches):
@@ -225,30 +244,34 @@ class DistributedTrainer:
         self._batches[name].begin()
         validation = given.get("validation_data")
         if isinstance(validation, Dataset | DistributedDataset):
-            given["validation_data"] = self._dataset(validation, given.get("validation_steps"))
-
-    def _dataset(
-        self, dataset: Any, per_epoch: int | None, class_weight: dict[int, float] | None = None
-    ) -> DatasetBatches:
-        return DatasetBatches(self.agreement, self._strategy, dataset, per_epoch, class_weight)
+            steps = given.get("validation_steps")
+            given["validation_data"] = DatasetBatches(self.agreement, self._strategy, validation, steps)
 
     def _prepare_callbacks(self, name: str, given: dict[str, Any]) -> None:
         callbacks = given.get("callbacks")
         if isinstance(callbacks, keras.callbacks.CallbackList):
+            if name == _TRAINS:
+                raise TypeError("Under a strategy, give fit a list of callbacks rather than a CallbackList.")
             return  # those of the fit that this is a part of
         if not self.agreement.is_chief:
             given["verbose"] = 0
-        own = [] if callbacks is None else callbacks if isinstance(callbacks, Sequence) else [callbacks]
+        own = jax.tree.leaves(callbacks)
         if name == _TRAINS:
             asked = [each for each in own if isinstance(each, keras.callbacks.BackupAndRestore)]
-            backups = [backup_of(each, self) for each in asked]
-            for backup in backups:
+            self._backups += [backup_of(each, self) for each in asked]
+            for backup in self._backups:
                 if backup.initial_epoch is not None:
                     given["initial_epoch"] = backup.initial_epoch
-            own = [each for each in own if each not in asked] + backups
-        given["callbacks"] = callbacks_of(own, self.agreement)
+            own = [each for each in own if each not in asked] + self._backups
+        own = callbacks_of(own, self.agreement)
         if name == _TRAINS:
-            given["callbacks"].append(Epochs(self.agreement, self._batches[name].begin))
+            first = [Saves(self._report)] if self._report is not None and self.agreement.is_chief else []
+            own = [*first, *own, Epochs(self.agreement, self._batches[name].begin, self._report)]
+        given["callbacks"] = own
+
+
+def _uncompiled(step: Step, state: Any, batch: Any) -> tuple[Any, Any]:
+    return step(state, batch.batch if isinstance(batch, Whole) else batch)
 
 
 # Of models that live; each holds its trainer, which holds the model.

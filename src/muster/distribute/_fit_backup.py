@@ -74,19 +74,29 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
             self._restore()  # the metrics, which Keras has reset
         self._saved = self._found = None
         self._trainer.training_batches.go_on(Position(saved["random"], saved["drawn"]))
-        self._trainer.train_function.skip(saved["step"], saved["logs"])
+        catch_up = self._trainer.training_batches.catch_up
+        self._trainer.train_function.skip(saved["step"], saved["logs"], catch_up)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        if (left := self._trainer.train_function.to_skip) > 0:
+            raise CheckpointMismatchError(
+                f"The backup in {self._directory} was taken in an epoch with {left} steps more than one has "
+                "now. Use the same data, batch size and steps_per_epoch, or delete the directory."
+            )
         if self._at_epochs:
             batches = self._trainer.training_batches
             position = Position(random_state(), 0) if batches.ends_epochs else batches.position
             self._save(epoch + 1, 0, position, {})
 
     def on_train_end(self, logs: Any = None) -> None:
+        self.close()
+        if self._writer is not None and self._delete:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    def close(self) -> None:
+        """Wait for the save under way. May be called again."""
         if self._writer is not None:
             self._writer.close()
-            if self._delete:
-                shutil.rmtree(self._directory, ignore_errors=True)
 
     def _save(self, epoch: int, step: int, position: Position, logs: Any) -> None:
         self._saves += 1

@@ -24,8 +24,19 @@ def callbacks_of(given: Sequence[Any], agreement: Agreement) -> list[Any]:
     if not agreement.is_chief:
         return [each for each in given if not isinstance(each, _WRITERS)]
     return [
-        tensorboard_scalars(each) if isinstance(each, keras.callbacks.TensorBoard) else each for each in given
+        tensorboard_scalars(each) if type(each) is keras.callbacks.TensorBoard else each for each in given
     ]
+
+
+class Saves(keras.callbacks.Callback):  # type: ignore[misc]
+    """Says, before others write at the end of an epoch, that this task saves. The first callback."""
+
+    def __init__(self, report: "Report") -> None:
+        super().__init__()
+        self._report = report
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self._report.enter(TaskState.SAVING)
 
 
 class Epochs(keras.callbacks.Callback):  # type: ignore[misc]
@@ -36,20 +47,22 @@ class Epochs(keras.callbacks.Callback):  # type: ignore[misc]
     Args:
         agreement: of the workers.
         begin: called at the start of every epoch.
+        report: told that this task trains on; None where there are no others.
     """
 
-    def __init__(self, agreement: Agreement, begin: Callable[[], None]) -> None:
+    def __init__(self, agreement: Agreement, begin: Callable[[], None], report: "Report | None") -> None:
         super().__init__()
         self._agreement = agreement
+        self._report = report
         self._begin = begin
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._agreement.randomness()  # a callback may have drawn on one worker only
         self._begin()
 
-    def on_test_begin(self, logs: Any = None) -> None:
-        self._agreement.after_steps()
-
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        if self._report is not None:
+            self._report.enter(TaskState.TRAINING)
         self._agreement.after_steps()
         self._agreement.after_epoch()
 
@@ -69,6 +82,11 @@ class Report:
         self._steps = self._told_steps = 0
         self._told_at = self._waited = 0.0
 
+    def enter(self, state: TaskState) -> None:
+        """Say what this task does from here on."""
+        self._state = state
+        self._report(state=state)
+
     def after_step(self, state: TaskState, steps: int, logs: Any) -> None:
         """Report if it is due.
 
@@ -77,11 +95,11 @@ class Report:
             steps: so many were taken.
             logs: of the last of them.
         """
-        self._steps += steps
+        if state is TaskState.TRAINING:
+            self._steps += steps
         now = time.monotonic()
         if state is not self._state:  # the first step compiles
-            self._state = state
-            self._report(state=state)
+            self.enter(state)
         elif (secs := now - self._told_at) < 1.0:
             return
         elif state is TaskState.TRAINING:

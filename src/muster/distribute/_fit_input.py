@@ -13,7 +13,7 @@ import numpy as np
 
 from muster._errors import DatasetError, MismatchError
 from muster._keras import keras
-from muster.data import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
+from muster.data import UNKNOWN_CARDINALITY, Dataset
 from muster.distribute._agreement import Agreement, random_state, set_random_state
 from muster.distribute._distributed_dataset import DistributedDataset
 from muster.distribute._shared_batches import Whole
@@ -71,14 +71,18 @@ class KerasBatches:
         self._unshared = 0
 
     def go_on(self, position: Position) -> None:
-        """Let the next batch be the one after a position."""
+        """Let the pass that begins next be that of a position, after the batches that were drawn."""
         self._saved = position
 
-    def next(self, what: str, iterator: Iterator[Any]) -> Any:
-        """This process' rows of the next batch; or all of them, as a ``Whole`` one."""
+    def catch_up(self, iterator: Iterator[Any]) -> None:
+        """Begin the pass of an iterator now, if it has not begun."""
         if iterator is not self._pass:
             self._pass = iterator
             self._start(iterator)
+
+    def next(self, what: str, iterator: Iterator[Any]) -> Any:
+        """This process' rows of the next batch; or all of them, as a ``Whole`` one."""
+        self.catch_up(iterator)
         batch = next(iterator, None)
         self._require_same(what, batch)
         if batch is None:
@@ -104,7 +108,7 @@ class KerasBatches:
         if saved is not None:
             set_random_state(saved.random)
             for _ in range(saved.drawn):
-                next(iterator)
+                next(iterator, None)
         self.position = saved or Position(random_state(), 0)
 
     def _require_same(self, what: str, batch: Any) -> None:
@@ -155,6 +159,7 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
         dataset: of global batches, or a distributed one.
         per_epoch: how many batches make an epoch; None for one pass.
         class_weight: what examples of each class weigh; None for no weights.
+        continues: whether an epoch goes on in the pass where the one before stopped.
 
     Attributes:
         ends_epochs: whether the end of a pass is that of an epoch.
@@ -171,23 +176,26 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
         strategy: "Strategy",
         dataset: Dataset | DistributedDataset,
         per_epoch: int | None,
-        class_weight: dict[int, float] | None,
+        class_weight: dict[int, float] | None = None,
+        *,
+        continues: bool = False,
     ) -> None:
         super().__init__()
+        self._continues = continues
         self._agreement = agreement
         self._class_weight = class_weight
         self.ends_epochs = per_epoch is None
         self._count: int | None = None
         if isinstance(dataset, Dataset):
             count = dataset.cardinality()
-            if count == INFINITE_CARDINALITY and per_epoch is None:
-                raise ValueError(
-                    "This dataset repeats without end: say how many batches make an epoch, with "
-                    "steps_per_epoch (validation_steps, steps)."
-                )
             if count != UNKNOWN_CARDINALITY and agreement.alone and per_epoch is None:
                 self._count = count
             dataset = strategy.experimental_distribute_dataset(dataset)
+        if dataset.endless and per_epoch is None:
+            raise ValueError(
+                "This dataset repeats without end: say how many batches make an epoch, with "
+                "steps_per_epoch (validation_steps, steps)."
+            )
         self._dataset = dataset
         random_before = random_state()
         self._seed = _new_seed()
@@ -212,13 +220,17 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
         return self._example.batch if isinstance(self._example, Whole) else self._example
 
     def begin(self) -> None:
-        """Start an epoch: with a new pass, unless an epoch is a number of batches."""
-        if self.ends_epochs:
+        """Start an epoch: with a new pass, unless epochs continue."""
+        if not self._continues:
             self._steps = None
 
     def go_on(self, position: Position) -> None:
-        """Let the next batch be the one after a position."""
+        """Let the pass that begins next be that of a position, after the batches that were drawn."""
         self._saved, self._steps = position, None
+
+    def catch_up(self, iterator: Iterator[Any]) -> None:
+        """Begin the pass now."""
+        self._steps = self._start()
 
     def next(self, what: str, iterator: Iterator[Any]) -> Any:
         """This process' rows of the next batch; or all of them, as a ``Whole`` one."""
@@ -227,8 +239,9 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
             self._steps = self._start()
         batch = next(self._steps, None)
         if batch is None:
-            self._steps = None
-            raise StopIteration
+            if self._continues:
+                self._steps = None
+            raise StopIteration  # again and again, until the next epoch begins
         self.position = dataclasses.replace(self.position, drawn=self.position.drawn + 1)
         return self._weighted(own_rows(batch))
 
@@ -243,7 +256,7 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
         if opened is None or seed != self._seed:
             opened = self._dataset.iterator(seed)
         for _ in range(self.position.drawn):
-            next(opened)
+            next(opened, None)
         return opened
 
     def _weighted(self, batch: Any) -> Any:

@@ -22,6 +22,7 @@ class KerasFunction:
 
     Attributes:
         skipping: whether the last call did nothing, as its steps were done before training was interrupted.
+        to_skip: so many steps remain of which this is so.
         steps_per_call: how many steps a call takes.
     """
 
@@ -43,21 +44,32 @@ class KerasFunction:
         self._after = after
         self._concatenates = concatenates
         self._last: Any = None
-        self._to_skip = 0
+        self.to_skip = 0
         self._skipped_logs: Any = None
+        self._catch_up: Callable[[Iterator[Any]], None] | None = None
 
-    def skip(self, steps: int, logs: Any) -> None:
-        """Do nothing for some steps but return these logs."""
-        self._to_skip, self._skipped_logs = steps, logs
+    def skip(self, steps: int, logs: Any, catch_up: Callable[[Iterator[Any]], None]) -> None:
+        """Take no steps for a while.
+
+        Args:
+            steps: for so many.
+            logs: what calls return meanwhile.
+            catch_up: called with Keras' iterator at the end.
+        """
+        self.to_skip, self._skipped_logs, self._catch_up = steps, logs, catch_up
 
     def forget(self) -> None:
         """Let go of the last state, which is only the variables' from here on, and may be replaced there."""
         self._last = None
 
     def __call__(self, state: Any, iterator: Iterator[Any]) -> tuple[Any, Any]:
-        self.skipping = self._to_skip > 0
+        self.skipping = self.to_skip > 0
         if self.skipping:
-            self._to_skip -= self.steps_per_call
+            self.to_skip -= self.steps_per_call
+            if state is not self._last:
+                state = self._last = self._place(state)
+            if self.to_skip <= 0 and self._catch_up is not None:
+                self._catch_up(iterator)
             return self._skipped_logs, state
         results: list[Any] = []
         for _ in range(self.steps_per_call):

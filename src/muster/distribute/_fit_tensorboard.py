@@ -29,7 +29,7 @@ class TensorBoardScalars(keras.callbacks.Callback):  # type: ignore[misc]
         super().__init__()
         self._directory = given.log_dir
         self._writers: dict[str, EventFileWriter] = {}
-        options = ("histogram_freq", "write_images", "embeddings_freq")
+        options = ("histogram_freq", "write_images", "embeddings_freq", "write_steps_per_second")
         left_out = [option for option in options if getattr(given, option)]
         if left_out:
             _log.warning("TensorBoard: only scalars are written; left out: %s.", ", ".join(left_out))
@@ -48,6 +48,8 @@ class TensorBoardScalars(keras.callbacks.Callback):  # type: ignore[misc]
 
     def on_test_end(self, logs: Any = None) -> None:
         self._add("validation", "evaluation_{}_vs_iterations", logs, int(self.model.optimizer.iterations))
+        for writer in self._writers.values():
+            writer.flush()
 
     def on_train_end(self, logs: Any = None) -> None:
         for writer in self._writers.values():

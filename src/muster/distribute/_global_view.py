@@ -13,7 +13,7 @@ from jax.sharding import PartitionSpec as P
 
 from muster import cpu
 from muster.distribute._compiled import CompiledStep, Executables, State, Step, compiled
-from muster.distribute._replicated import AXIS
+from muster.distribute._replicated import AXIS, on_devices, runs_ahead
 from muster.distribute._shared_batches import Whole
 
 Array = Any
@@ -57,11 +57,8 @@ class GlobalView:
             ``(state, batch) -> (state, results)``, which donates the state. The batch is this process' rows
             of it, or a ``Whole`` one, on which all devices work alike. Results are the same everywhere.
         """
-        local = self._mesh.local_devices
-        # Several CPU devices in one process deadlock when Python runs ahead.
-        run_ahead = len(local) == 1 or local[0].platform != "cpu"
         make = _Maker(function, self._everywhere, self._rows)
-        step = CompiledStep(make, executables, run_ahead=run_ahead)
+        step = CompiledStep(make, executables, run_ahead=runs_ahead(self._mesh))
         if self._storage is None:
             return step
 
@@ -91,7 +88,9 @@ class _Maker:
         def place(batch: Any) -> Any:
             if alone:
                 return batch  # JAX does it
-            return jax.tree.map(lambda leaf: _on(rows if np.ndim(leaf) else self._everywhere, leaf), batch)
+            return jax.tree.map(
+                lambda leaf: on_devices(leaf, rows if np.ndim(leaf) else self._everywhere), batch
+            )
 
         run = compiled(step, (state, place(batch)), (0,), executables)
         waits = not self._everywhere.is_fully_addressable
@@ -106,13 +105,6 @@ class _Maker:
             return result
 
         return run_step
-
-
-def _on(sharding: NamedSharding, leaf: Array) -> jax.Array:
-    if isinstance(leaf, jax.Array) and leaf.sharding == sharding:
-        return leaf
-    array: jax.Array = jax.make_array_from_process_local_data(sharding, np.asarray(leaf))
-    return array
 
 
 def _use_any_core() -> None:

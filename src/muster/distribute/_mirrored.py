@@ -15,7 +15,7 @@ from muster.distribute._function import Traced
 from muster.distribute._global_view import GlobalView
 from muster.distribute._input_context import InputContext
 from muster.distribute._one_device import device_of
-from muster.distribute._replicated import AXIS, ReplicatedFunction, ReplicatedStep
+from muster.distribute._replicated import AXIS, ReplicatedFunction, ReplicatedStep, runs_ahead
 from muster.distribute._shared_batches import Signals, batches_for_replicas
 from muster.distribute._strategy import Strategy
 from muster.program import Program, functions_run_eagerly
@@ -92,9 +92,7 @@ class MirroredStrategy(Strategy):
         return self._on_mesh(ReplicatedFunction(traced, self._mesh, self._packing), executables)
 
     def _on_mesh(self, make: StepMaker, executables: Executables) -> Step:
-        # Several CPU devices in one process deadlock when Python runs ahead.
-        run_ahead = self._mesh.size == 1 or self._mesh.devices.flat[0].platform != "cpu"
-        return CompiledStep(make, executables, run_ahead=run_ahead)
+        return CompiledStep(make, executables, run_ahead=runs_ahead(self._mesh))
 
 
 def local_devices(names: Sequence[str | jax.Device] | None = None) -> list[jax.Device]:

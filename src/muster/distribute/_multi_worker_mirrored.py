@@ -34,7 +34,7 @@ from muster.distribute._input_context import InputContext
 from muster.distribute._link import Link
 from muster.distribute._mirrored import local_devices
 from muster.distribute._packing import Packing
-from muster.distribute._replicated import AXIS, ReplicatedFunction, ReplicatedStep
+from muster.distribute._replicated import AXIS, ReplicatedFunction, ReplicatedStep, runs_ahead
 from muster.distribute._shared_batches import SharedBatches, Signals, batches_for_replicas
 from muster.distribute._strategy import MEET_SECS, State, Strategy
 from muster.program import Program, VariableSpec, functions_run_eagerly
@@ -167,10 +167,7 @@ class MultiWorkerMirroredStrategy(Strategy):
             self._link.require_equal("variables", [str(variable) for variable in variables])
 
     def _on_mesh(self, make: StepMaker, executables: Executables) -> Step:
-        local = self._mesh.local_devices
-        # Several CPU devices in one process deadlock when Python runs ahead.
-        run_ahead = len(local) == 1 or local[0].platform != "cpu"
-        return CompiledStep(make, executables, run_ahead=run_ahead)
+        return CompiledStep(make, executables, run_ahead=runs_ahead(self._mesh))
 
     @contextlib.contextmanager
     def share_batches(

@@ -126,6 +126,15 @@ def replicas_of_mesh(count: int, packing: Packing, *, active: int) -> Replicas:
     )
 
 
+def runs_ahead(mesh: Mesh) -> bool:
+    """Whether a step may be dispatched before the one before is done.
+
+    Several CPU devices in one process deadlock when Python runs ahead.
+    """
+    local = mesh.local_devices
+    return len(local) == 1 or local[0].platform != "cpu"
+
+
 def on_devices(array: Array, sharding: NamedSharding) -> Array:
     """This process' part of an array where a step wants it; one that is there stays."""
     if isinstance(array, jax.Array) and array.sharding == sharding:

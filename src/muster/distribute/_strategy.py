@@ -13,7 +13,7 @@ import jax
 
 from muster._keras import keras
 from muster.cluster import ClusterResolver, TaskState
-from muster.data import Dataset
+from muster.data import INFINITE_CARDINALITY, Dataset
 from muster.distribute._compiled import CompiledStep, Executables, Step, compiled, in_turn
 from muster.distribute._distributed_dataset import (
     DistributedDataset,
@@ -312,7 +312,8 @@ class Strategy(ABC):
             raise TypeError(f"A Dataset is to be distributed, got {type(dataset).__name__}: {dataset!r}.")
         if options is not None:
             options.check_for_dataset()
-        return DistributedDataset(GlobalBatches(self, dataset).steps)
+        endless = dataset.cardinality() == INFINITE_CARDINALITY
+        return DistributedDataset(GlobalBatches(self, dataset).steps, endless=endless)
 
     def experimental_make_numpy_dataset(self, numpy_input: Any) -> Dataset:
         """Make a dataset of the rows of arrays.
@@ -344,7 +345,8 @@ class Strategy(ABC):
             ``StrategyBase.distribute_datasets_from_function``.
         """
         datasets = datasets_from_function(self, dataset_fn, options)
-        return DistributedDataset(ReplicaBatches(self, datasets).steps)
+        endless = any(each.cardinality() == INFINITE_CARDINALITY for each in datasets)
+        return DistributedDataset(ReplicaBatches(self, datasets).steps, endless=endless)
 
     def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
         """Values that each replica has its own of.
