@@ -21,13 +21,14 @@ from bench import _results
 from muster import cpu
 from muster._keras import keras
 from muster.data import Dataset
+from muster.distribute import MirroredStrategy
 from muster.estimator import Estimator, EstimatorSpec, SessionRunHook
 
 BATCH = 64
 BATCHES = 600
 TURN = 150
 ALTERNATIONS = 20
-BY_HAND, ESTIMATOR, FUNCTION = "jit loop", "Estimator.train", "muster.function"
+BY_HAND, ESTIMATOR, FUNCTION, RUN = "jit loop", "Estimator.train", "muster.function", "strategy.run"
 
 
 def build() -> keras.Model:
@@ -120,6 +121,33 @@ def in_custom_loop(batches: Batches) -> Callable[[], float]:
     return turn
 
 
+def under_a_strategy(batches: Batches) -> Callable[[], float]:
+    """The same step as a replica's, the only one of a MirroredStrategy, in a ``muster.function``."""
+    strategy = MirroredStrategy()
+    with strategy.scope():
+        model, optimizer = build(), keras.optimizers.SGD(0.01)
+
+    def on_replica(images, labels):
+        with muster.GradientTape() as tape:
+            loss = loss_of(model(images), labels)
+        grads = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(grads, model.trainable_variables, strict=True))
+        return loss
+
+    @muster.function
+    def step(images, labels):
+        return strategy.reduce("SUM", strategy.run(on_replica, (images, labels)), axis=None)
+
+    def turn() -> float:
+        began = time.perf_counter()
+        for _ in range(TURN):
+            loss = step(*batches.next())
+        float(loss)
+        return time.perf_counter() - began
+
+    return turn
+
+
 class Turns(SessionRunHook):
     """Takes the time of the Estimator's turns, and lets others have theirs in between.
 
@@ -168,6 +196,7 @@ def measure(images: np.ndarray, labels: np.ndarray, shuffled: bool) -> dict[str,
         {
             BY_HAND: by_hand(Batches(images, labels, shuffled)),
             FUNCTION: in_custom_loop(Batches(images, labels, shuffled)),
+            RUN: under_a_strategy(Batches(images, labels, shuffled)),
         }
     )
     with tempfile.TemporaryDirectory() as model_dir:
@@ -183,7 +212,7 @@ def main() -> dict[str, Any]:
     for order in ("in order", "shuffled"):
         times = measure(images, labels, order == "shuffled")
         print(f"| {order} | ms a step | over the jit loop, median of {ALTERNATIONS} |\n|---|---|---|")
-        for name in (BY_HAND, ESTIMATOR, FUNCTION):
+        for name in (BY_HAND, ESTIMATOR, FUNCTION, RUN):
             seconds = times[name]
             ratios = sorted(ours / theirs for ours, theirs in zip(seconds, times[BY_HAND], strict=True))
             figures[f"{name}, {order}"] = {"ms": 1e3 * statistics.median(seconds), "ratios": ratios}
@@ -192,7 +221,7 @@ def main() -> dict[str, Any]:
                 f"({ratios[0]:.3f} to {ratios[-1]:.3f}) |"
             )
         print()
-    print("The bar is 1.03 for the Estimator.")
+    print("The bar is 1.03.")
     return figures
 
 
