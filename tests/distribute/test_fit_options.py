@@ -156,6 +156,13 @@ def test_a_step_of_the_user(strategy):
     assert train(strategy) == pytest.approx(train(get_strategy()), abs=1e-5)
 
 
+def test_a_model_that_is_not_compiled_predicts(strategy):
+    with strategy.scope():
+        model = sequential()
+    predicted = model.predict(X, batch_size=BATCH, verbose=0)
+    np.testing.assert_allclose(predicted, np.asarray(model(X)), atol=1e-6)
+
+
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras' own
 def test_a_model_that_is_saved_and_loaded(strategy, tmp_path):
     model = build(strategy)

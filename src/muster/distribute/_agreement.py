@@ -63,7 +63,7 @@ class Agreement:
 
     def after_steps(self) -> None:
         """Tell the others, once, if this worker takes no further step of training."""
-        if self._model.stop_training and not self._stops and not self.alone:
+        if getattr(self._model, "stop_training", False) and not self._stops and not self.alone:
             self._stops = True
             self.on(_STOP)
 

@@ -214,8 +214,9 @@ class DistributedTrainer:
         for function in (model.train_function, model.test_function, model.predict_function):
             if function is not None:
                 function.forget()
-        optimizer = model.optimizer.variables if model.optimizer is not None else []
-        for variable in [*model.variables, *optimizer, *model.metrics_variables]:
+        optimizer = getattr(model, "optimizer", None)  # a model may predict without having been compiled
+        own = [] if optimizer is None else optimizer.variables
+        for variable in [*model.variables, *own, *model.metrics_variables]:
             if variable.value is not None and not variable.value.is_fully_addressable:
                 variable.assign(variable.value.addressable_data(0))
 
