@@ -212,7 +212,10 @@ class GlobalBatches:
                 return
             if nominal % self._parts:
                 self._warn_of_whole(nominal)
-            like = _agreed_like(self._strategy, own, first)
+            if share is None:
+                like = _agreed_like(self._strategy, own, first)
+            else:  # this worker's files may be empty: those of all say what a batch is
+                like = first if first is not None else _first_batch(self._dataset, seed)
             sizes = batch_sizes_for_worker(nominal, self._workers, self._local, self._worker)
             for batch in stack.enter_context(self._strategy.share_batches(cut(batches, sizes), like)):
                 yield _shared(batch, self._local)
@@ -233,6 +236,13 @@ class GlobalBatches:
                 rows - rows % self._parts,
                 rows - rows % self._parts + self._parts,
             )
+
+
+def _first_batch(dataset: Dataset, seed: int) -> Any:
+    with dataset.iterator(seed=seed) as batches:
+        for batch in batches:
+            return batch
+    raise DatasetError("The dataset has no batch: there is nothing to train or evaluate on.")
 
 
 class ReplicaBatches:
