@@ -3,7 +3,6 @@
 import glob
 import os
 import zlib
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,11 @@ import numpy as np
 from muster._errors import DatasetError
 
 from ._files import paths_of
-from ._node import Epoch, Handles, Loaded, Node, Rows, Run, Stacked, Stream
+from ._node import Handles, Loaded, Run, Stacked, Table
 from ._spec import TensorSpec
 
 
-class FileNames(Node):
+class FileNames(Table):
     """Names of files, as text.
 
     Args:
@@ -51,14 +50,6 @@ class FileNames(Node):
         names = zlib.crc32("\n".join(map(os.path.basename, self.names.tolist())).encode())
         return f"list_files({self.cardinality} files, names {names:08x})"
 
-    @cached_property
-    def width(self) -> int:
-        return 1
-
-    @cached_property
-    def uniform(self) -> bool:
-        return True
-
     @property
     def cardinality(self) -> int:
         return len(self.names)
@@ -66,9 +57,6 @@ class FileNames(Node):
     @property
     def element_spec(self) -> Any:
         return TensorSpec((), str)
-
-    def open(self, run: Run, epoch: Epoch) -> Stream:
-        return Rows(self.cardinality)
 
     def load(self, run: Run, handles: Handles) -> Loaded:
         return Stacked(self.names.take(handles, axis=0), len(handles))

@@ -307,3 +307,18 @@ class Ordering(Node):
 
     def load(self, run: Run, handles: Handles) -> Loaded:
         return self.source.load(run, handles)
+
+
+class Table(Node):
+    """Rows that can be read in any order: as many as its cardinality."""
+
+    @cached_property
+    def width(self) -> int:
+        return 1
+
+    @cached_property
+    def uniform(self) -> bool:
+        return True
+
+    def open(self, run: Run, epoch: Epoch) -> Stream:
+        return Rows(self.cardinality)

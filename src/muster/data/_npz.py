@@ -12,7 +12,7 @@ from muster._errors import DatasetError
 
 from ._combine import merge
 from ._files import FileSource, missing_file
-from ._node import Epoch, Handles, Loaded, Rows, Run, Stacked, Stream
+from ._node import Handles, Loaded, Run, Stacked, Table
 from ._spec import TensorSpec
 
 Columns = dict[str, np.ndarray[Any, Any]]
@@ -20,7 +20,7 @@ Columns = dict[str, np.ndarray[Any, Any]]
 _LOCAL_HEADER = struct.Struct("<26xHH")  # of a zip file's member: the lengths of its name and of what follows
 
 
-class NpzSource(FileSource):
+class NpzSource(Table, FileSource):
     """The rows of the arrays in npz files, read by number as data in memory is.
 
     Args:
@@ -32,14 +32,6 @@ class NpzSource(FileSource):
         super().__init__("NpzDataset", files)
         self._keys = keys
 
-    @cached_property
-    def width(self) -> int:
-        return 1
-
-    @cached_property
-    def uniform(self) -> bool:
-        return True
-
     @property
     def cardinality(self) -> int:
         return int(self._ends[-1])
@@ -47,9 +39,6 @@ class NpzSource(FileSource):
     @property
     def element_spec(self) -> Any:
         return {name: TensorSpec(array.shape[1:], array.dtype) for name, array in self._parts[0].items()}
-
-    def open(self, run: Run, epoch: Epoch) -> Stream:
-        return Rows(self.cardinality)
 
     def load(self, run: Run, handles: Handles) -> Loaded:
         rows = np.asarray(handles)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from muster._errors import DatasetError
 
-from ._node import UNKNOWN, Epoch, Handles, Loaded, Node, Rows, Run, Stacked, Stream
+from ._node import UNKNOWN, Epoch, Handles, Loaded, Node, Run, Stacked, Stream, Table
 from ._spec import TensorSpec, as_array, as_leaf, fits, object_array, short, spec_of
 from ._structure import flatten, flatten_as, map_leaves, rebuild
 
@@ -18,30 +17,19 @@ _ALIGNMENT = 64
 """Bytes; XLA reads arrays on the host in place if they are aligned so."""
 
 
-class _Table(Node):
-    """Rows that can be read in any order."""
+class _Counted(Table):
+    """Rows whose number is known from the start."""
 
     def __init__(self, count: int):
         super().__init__()
         self._count = count
 
-    @cached_property
-    def width(self) -> int:
-        return 1
-
-    @cached_property
-    def uniform(self) -> bool:
-        return True
-
     @property
     def cardinality(self) -> int:
         return self._count
 
-    def open(self, run: Run, epoch: Epoch) -> Stream:
-        return Rows(self._count)
 
-
-class ArraySource(_Table):
+class ArraySource(_Counted):
     """The rows of arrays of equal length, gathered from where they lie."""
 
     def __init__(self, template: Any, arrays: list[np.ndarray[Any, Any]], name: str):
@@ -117,7 +105,7 @@ def _gather(array: np.ndarray[Any, Any], rows: Handles) -> np.ndarray[Any, Any]:
     return array.take(rows, axis=0, out=aligned, mode="clip")
 
 
-class RangeSource(_Table):
+class RangeSource(_Counted):
     """Evenly spaced numbers, computed when they are wanted."""
 
     def __init__(self, numbers: range, dtype: np.dtype[Any]):
