@@ -94,6 +94,21 @@ def test_one_batch_after_the_other(strategy, expected):
     np.testing.assert_allclose(model.predict_on_batch(X), model.predict(X, verbose=0), atol=1e-5)
 
 
+def test_a_callback_may_train_on_a_batch_of_its_own(strategy):
+    """After each epoch; fit goes on with its own."""
+
+    def train(*data, **arguments):
+        model = build(strategy)
+        extra = keras.callbacks.LambdaCallback(
+            on_epoch_end=lambda epoch, logs: model.train_on_batch(X[:BATCH], Y[:BATCH])
+        )
+        model.fit(*data, epochs=2, shuffle=False, verbose=0, callbacks=[extra], **arguments)
+        assert int(model.optimizer.iterations) == 2 * (STEPS + 1)
+        return values(model)
+
+    same(train(Dataset.from_tensor_slices((X, Y)).batch(BATCH)), train(X, Y, batch_size=BATCH))
+
+
 def test_epochs_that_are_a_number_of_batches(strategy, expected):
     """The second epoch goes on where the first one stopped, and the third at the start."""
     model = build(strategy)

@@ -103,7 +103,9 @@ def compiled(
     lowered = jax.jit(step, donate_argnums=donates).lower(*args)
     text = lowered.as_text()
     options = cpu.compiler_options(text)
-    fingerprint = hashlib.sha256(f"{options}\n{text}".encode()).hexdigest()
+    # An executable is called with arguments in the structure that it was compiled for.
+    described = f"{options}\n{lowered.in_tree}\n{lowered.out_tree}\n{text}"
+    fingerprint = hashlib.sha256(described.encode()).hexdigest()
     if fingerprint not in executables:
         executables[fingerprint] = lowered.compile(compiler_options=options)
     return executables[fingerprint]

@@ -200,8 +200,19 @@ class DistributedTrainer:
             else:
                 self.agreement.after_steps()
             if name in _ON_BATCH:
-                self._batches[_ON_BATCH[name]] = KerasBatches(self.agreement, self._strategy)
+                stack.enter_context(self._one_batch(_ON_BATCH[name]))
             return getattr(type(self._model), name)(self._model, *args, **kwargs)
+
+    @contextlib.contextmanager
+    def _one_batch(self, what: str) -> Iterator[None]:
+        """Take a batch that Keras is given by itself, in the midst of others if this is a callback's."""
+        before = self._batches.get(what)
+        self._batches[what] = KerasBatches(self.agreement, self._strategy)
+        try:
+            yield
+        finally:
+            if before is not None:
+                self._batches[what] = before
 
     def _leave(self) -> None:
         """Leave to each process of a job variables of its own, with which it may do what it likes."""
