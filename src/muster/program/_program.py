@@ -11,6 +11,7 @@ from muster import cpu
 from muster._errors import TraceError, VariableMismatchError
 from muster.program._eager import eager_gradients
 from muster.program._gradients import needed_equations, resolve, run_equations
+from muster.program._jaxprs import contains
 from muster.program._loops import with_wide_products
 from muster.program._replicas import Replicas
 from muster.program._row_updates import with_row_updates
@@ -147,8 +148,9 @@ def finished(replay: Callable[..., tuple[State, Any]], state: State, *args: Any)
     """Trace a function of state, resolve what muster has marked in it, and compute it."""
     closed, shapes = jax.make_jaxpr(replay, return_shape=True)(state, *args)
     leaves = jax.tree.leaves((state, args))
-    for rewritten in (resolve, with_wide_products):
-        closed = jax.make_jaxpr(rewritten(closed))(*leaves)
+    closed = jax.make_jaxpr(resolve(closed))(*leaves)
+    if contains(closed.jaxpr, jax.lax.scan_p):
+        closed = jax.make_jaxpr(with_wide_products(closed))(*leaves)
     flat = with_row_updates(closed)(*leaves)
     result: tuple[State, Any] = jax.tree.unflatten(jax.tree.structure(shapes), flat)
     return result
