@@ -9,12 +9,10 @@ import sys
 import time
 from pathlib import Path
 
-os.environ.setdefault("KERAS_BACKEND", "jax")
-
-import keras
 import numpy as np
 
 import muster
+from muster import keras
 from muster.data import Dataset
 from muster.distribute import MultiWorkerMirroredStrategy
 from muster.estimator import Estimator, EstimatorSpec, RunConfig, SessionRunArgs, SessionRunHook

@@ -7,14 +7,10 @@ Ctrl-C stops it at any moment; the same command goes on from the very next examp
 """
 
 import argparse
-import os
 import shutil
 import sys
 from pathlib import Path
 
-os.environ.setdefault("KERAS_BACKEND", "jax")  # Keras asks when it is imported
-
-import keras
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -22,6 +18,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 import muster
+from muster import keras
 from muster.checkpoint import list_checkpoints
 from muster.data import Dataset
 from muster.distribute import MultiWorkerMirroredStrategy
