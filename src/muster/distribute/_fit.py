@@ -70,6 +70,8 @@ class DistributedTrainer:
     def attach(self) -> None:
         """Let the model's methods come here."""
         model = self._model
+        # What Keras has made before, for arrays, is not what datasets are trained on by.
+        model.train_function = model.test_function = model.predict_function = None
         for name in (_TRAINS, _TESTS, _PREDICTS, *_ON_BATCH):
             method = functools.partial(self._call, name)
             setattr(model, name, functools.wraps(getattr(type(model), name))(method))
