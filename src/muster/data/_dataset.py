@@ -1,9 +1,9 @@
-"""The public description of an input pipeline."""
+"""The public description of an input pipeline: operations on what a source gives."""
 
 import builtins
 import operator
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -11,27 +11,25 @@ import numpy as np
 
 from ._cache import Cache
 from ._combine import Concatenate, Zip
+from ._dataset_sources import DatasetSources
 from ._elements import Batch, Filter, Map, Unbatch
 from ._flat_map import Interleave
 from ._iterator import DatasetIterator
-from ._list_files import FileNames
 from ._node import INFINITE, UNKNOWN, Node
 from ._options import Options
 from ._order import Repeat, Shard, Skip, Take
 from ._padding import Padding
 from ._prefetch import AUTOTUNE, Prefetch
-from ._random_access import RandomAccess, RandomAccessSource
 from ._shuffle import Shuffle
-from ._sources import ArraySource, GeneratorSource, RangeSource
-from ._spec import TensorSpec
-from ._structure import flatten, flatten_as, rebuild
+from ._sources import RangeSource
+from ._structure import flatten
 
 INFINITE_CARDINALITY = INFINITE
 UNKNOWN_CARDINALITY = UNKNOWN
 _CYCLE = 4
 
 
-class Dataset:
+class Dataset(DatasetSources):
     """An input pipeline: a source and operations on its elements. Immutable.
 
     Elements are nested tuples, named tuples and dicts of NumPy arrays, NumPy scalars, text and Python
@@ -50,79 +48,11 @@ class Dataset:
         self._node = node
         self._options = Options() if options is None else options
 
-    # Sources
-
     @staticmethod
-    def from_tensor_slices(tensors: Any, name: str | None = None) -> "Dataset":
-        """Make a dataset of the rows of arrays.
+    def _of(node: Node) -> "Dataset":
+        return Dataset(node)
 
-        Args:
-            tensors: Structure of arrays or lists of shape (n, ...). Arrays are not copied: do not
-                change them afterwards. Lists of Python numbers become int32 and float32.
-            name: Ignored.
-
-        Raises:
-            ValueError: There is no array, or one without axes.
-            DatasetError: The arrays have different lengths.
-        """
-        return Dataset(ArraySource.slices(tensors))
-
-    @staticmethod
-    def from_tensors(tensors: Any, name: str | None = None) -> "Dataset":
-        """Make a dataset of one element.
-
-        Raises:
-            ValueError: `tensors` holds nothing.
-        """
-        return Dataset(ArraySource.single(tensors))
-
-    @staticmethod
-    def from_generator(
-        generator: Callable[..., Iterable[Any]],
-        output_types: Any = None,
-        output_shapes: Any = None,
-        args: tuple[Any, ...] | None = None,
-        output_signature: Any = None,
-        name: str | None = None,
-    ) -> "Dataset":
-        """Make a dataset of what a Python generator yields.
-
-        It is called anew for every pass over the data. To go on from a saved position the elements
-        before it are generated again and dropped: it must yield the same ones each time.
-
-        Args:
-            generator: Returns an iterable.
-            output_types: Structure of dtypes, the older way to say what is yielded.
-            output_shapes: With `output_types`: structure of shapes; None for unknown ones.
-            args: Arguments of `generator`, passed as NumPy values.
-            output_signature: Structure of `TensorSpec`.
-            name: Ignored.
-
-        Raises:
-            TypeError: Neither or both of `output_types` and `output_signature` are given, or they are
-                not what they should be.
-        """
-        if (output_types is None) == (output_signature is None):
-            raise TypeError(
-                "from_generator needs output_signature (a structure of TensorSpec) or output_types, one of "
-                f"them, got output_signature={output_signature!r} and output_types={output_types!r}."
-            )
-        if output_signature is None:
-            types = flatten(output_types)
-            shapes = [None] * len(types) if output_shapes is None else flatten_as(output_types, output_shapes)
-            specs = [TensorSpec(shape, dtype) for shape, dtype in builtins.zip(shapes, types, strict=True)]
-            output_signature = rebuild(output_types, specs)
-        return Dataset(GeneratorSource(generator, tuple(args or ()), output_signature))
-
-    @staticmethod
-    def range(*args: int, output_type: Any = np.int64, name: str | None = None) -> "Dataset":
-        """Make a dataset of numbers: ``range(stop)``, ``range(start, stop)`` or ``range(start, stop, step)``.
-
-        Raises:
-            TypeError: The arguments are not one to three integers.
-            ValueError: The step is 0.
-        """
-        return Dataset(RangeSource(builtins.range(*args), np.dtype(output_type)))
+    # Elements
 
     @staticmethod
     def zip(*datasets: Any, name: str | None = None) -> "Dataset":
@@ -140,48 +70,6 @@ class Dataset:
         if not leaves or not all(isinstance(leaf, Dataset) for leaf in leaves):
             raise TypeError(f"zip needs datasets, or a structure of them, got {template!r}.")
         return Dataset(Zip(template, [leaf._node for leaf in leaves]), leaves[0]._options)
-
-    @staticmethod
-    def list_files(
-        file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
-    ) -> "Dataset":
-        """Make a dataset of the paths of files.
-
-        Args:
-            file_pattern: A pattern such as ``data/*.csv``, or several. It is looked for now, once.
-            shuffle: Whether each iteration has them in another order, as by default; else they come in the
-                order of their names.
-            seed: Of the order.
-            name: Ignored.
-
-        Raises:
-            DatasetError: No file matches.
-        """
-        names = FileNames.matching(file_pattern)
-        files = Dataset(names)
-        return files if shuffle is not None and not shuffle else files.shuffle(names.cardinality, seed)
-
-    @staticmethod
-    def from_source(source: RandomAccess[Any], name: str | None = None) -> "Dataset":
-        """Make a dataset of what has elements by number, as data sources of Grain and datasets of PyTorch do.
-
-        They are read when they are wanted: to shuffle or to go on from a position reads none.
-
-        Args:
-            source: Has ``len(source)`` and ``source[i]``, and may have ``source.__getitems__([i, ...])``.
-            name: Ignored.
-
-        Raises:
-            TypeError: `source` is not of this kind.
-        """
-        if not (hasattr(source, "__len__") and hasattr(source, "__getitem__")):
-            raise TypeError(
-                f"from_source needs an object with len() and numbers in [], got {source!r}. For an "
-                "iterable use from_generator."
-            )
-        return Dataset(RandomAccessSource(source, type(source).__name__))
-
-    # Elements
 
     def flat_map(self, map_func: Callable[..., "Dataset"], name: str | None = None) -> "Dataset":
         """Read, one after the other, the datasets that a function makes of the elements.
@@ -321,7 +209,8 @@ class Dataset:
 
     def enumerate(self, start: int = 0, name: str | None = None) -> "Dataset":
         """Number the elements: ``(start + i, element)``, int64."""
-        numbers = RangeSource(builtins.range(_integer("start", start), 2**63 - 1), np.dtype(np.int64))
+        start = _integer("start", start)
+        numbers = RangeSource(builtins.range(start, start + sys.maxsize), np.dtype(np.int64))
         return self._then(Zip((numbers, self._node), [numbers, self._node]))
 
     # Order
