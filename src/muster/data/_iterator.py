@@ -1,6 +1,7 @@
 """Reading a dataset, with a position that can be saved."""
 
 from collections.abc import Generator, Iterable, Mapping
+from itertools import islice
 from types import TracebackType
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from muster._errors import DatasetError, PositionError
 
 from ._node import Handles, Node, Run, each
+from ._optional import Optional
 from ._prefetch import Prefetcher
 
 _FORMAT = 1
@@ -58,6 +60,23 @@ class DatasetIterator:
         element = next(self._elements)
         self._consumed += 1
         return element
+
+    def get_next(self) -> Any:
+        """Return the next element.
+
+        Raises:
+            StopIteration: There is none. TensorFlow raises OutOfRangeError.
+        """
+        return next(self)
+
+    def get_next_as_optional(self) -> Optional:
+        """Return the next element, or nothing at the end."""
+        return Optional(tuple(islice(self, 1)))
+
+    @property
+    def element_spec(self) -> Any:
+        """Structure of `TensorSpec` of one element."""
+        return self._node.element_spec
 
     @property
     def position(self) -> dict[str, Any]:
@@ -110,6 +129,7 @@ def _read(node: Node, run: Run, consumed: int) -> Generator[Any, None, None]:
             yield from _load(node, run, handles)
     finally:
         stream.close()
+        run.stores.clear()
 
 
 def _load(node: Node, run: Run, handles: Handles) -> Iterable[Any]:

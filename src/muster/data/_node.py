@@ -139,6 +139,11 @@ class RandomOrder:
                 self._seed = secrets.randbits(63)
             return self._seed
 
+    def peek(self) -> int:
+        """The seed so far, else any: what only looks must not draw one, which all workers have to share."""
+        with self._lock:
+            return 0 if self._seed is None else self._seed
+
     def settle(self, seed: int) -> None:
         """Take a seed, if none was given or drawn before."""
         with self._lock:
@@ -165,7 +170,7 @@ class Run:
     def __init__(self, orders: Mapping["RandomOrder", tuple[int, int]]):
         self.orders = orders
         self.stores: dict[Node, Any] = {}
-        """What a `cache` node uses in this run, so that it is looked up only once."""
+        """What nodes use in this run, so that it is looked up or opened only once: until the run ends."""
 
     @classmethod
     def begin(cls, node: "Node") -> "Run":
@@ -174,8 +179,8 @@ class Run:
 
     @classmethod
     def peek(cls, node: "Node") -> "Run":
-        """Look at `node` without counting an iteration."""
-        return cls({order: (order.seed, 0) for order in node.random_orders})
+        """Look at `node` without counting an iteration, or drawing a seed."""
+        return cls({order: (order.peek(), 0) for order in node.random_orders})
 
     @cached_property
     def first(self) -> "Run":

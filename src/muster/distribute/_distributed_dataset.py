@@ -6,13 +6,13 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import jax
 import numpy as np
 
 from muster._errors import DatasetError
-from muster.data import AutoShardPolicy, Dataset, FileShare, describe_share
+from muster.data import AutoShardPolicy, Dataset, FileShare, Optional, TensorSpec, describe_share
 from muster.distribute._input_context import InputContext
 from muster.distribute._input_options import InputOptions
 from muster.distribute._replica_context import refuse_in_program
@@ -34,6 +34,17 @@ Array = Any
 _log = logging.getLogger(__name__)
 
 
+class Batches(Protocol):
+    """What a distributed dataset consists of."""
+
+    @property
+    def element_spec(self) -> Any:
+        """A structure of ``TensorSpec``: of a replica's batch."""
+
+    def steps(self, seed: int | None = None) -> Iterator[Any]:
+        """The steps of one pass, by the seed of its shuffles."""
+
+
 class DistributedDataset:
     """What each of a strategy's steps is given: iterate over it, as often as you like.
 
@@ -41,7 +52,7 @@ class DistributedDataset:
     arrays are ``PerReplica``: of this process' replicas.
 
     Args:
-        steps: gives those of one pass, by the seed of its shuffles.
+        batches: gives those of one pass.
         endless: whether a pass has no end.
 
     Attributes:
@@ -50,9 +61,17 @@ class DistributedDataset:
     Source: tensorflow/python/distribute/input_lib.py, ``DistributedDataset``.
     """
 
-    def __init__(self, steps: Callable[[int | None], Iterator[Any]], *, endless: bool) -> None:
-        self._steps = steps
+    def __init__(self, batches: Batches, *, endless: bool) -> None:
+        self._batches = batches
         self.endless = endless
+
+    @property
+    def element_spec(self) -> Any:
+        """A structure of ``TensorSpec``: of a replica's batch, whose rows may vary where there are several.
+
+        TensorFlow wraps them into a ``PerReplicaSpec``.
+        """
+        return self._batches.element_spec
 
     def __iter__(self) -> "DistributedIterator":
         return self.iterator()
@@ -65,7 +84,7 @@ class DistributedDataset:
                 for another one each time.
         """
         refuse_in_program("A loop over a dataset", "Loop outside, or give it iter(dataset) as an argument")
-        return DistributedIterator(self._steps(seed))
+        return DistributedIterator(self._batches, seed)
 
 
 class DistributedIterator:
@@ -74,6 +93,10 @@ class DistributedIterator:
     As an argument of a ``muster.function``, each ``next`` of it there is another batch in every call.
 
     At its end the log says how much of the time the loop has waited for input.
+
+    Args:
+        batches: gives those of one pass.
+        seed: of its shuffles.
 
     Attributes:
         input_wait_secs: how long it has been waited for so far, in seconds: for reading and computing
@@ -85,8 +108,9 @@ class DistributedIterator:
 
     _END = object()
 
-    def __init__(self, steps: Iterator[Any]) -> None:
-        self._steps = steps
+    def __init__(self, batches: Batches, seed: int | None = None) -> None:
+        self._batches = batches
+        self._steps = batches.steps(seed)
         self._began: float | None = None
         self._reported = False
         self.input_wait_secs = 0.0
@@ -111,6 +135,11 @@ class DistributedIterator:
         self.steps_taken += 1
         return batch
 
+    @property
+    def element_spec(self) -> Any:
+        """As that of the dataset."""
+        return self._batches.element_spec
+
     def get_next(self) -> Any:
         """The next step's batch.
 
@@ -118,6 +147,10 @@ class DistributedIterator:
             StopIteration: There is none. TensorFlow raises OutOfRangeError.
         """
         return next(self)
+
+    def get_next_as_optional(self) -> Optional:
+        """The next step's batch, or nothing at the end."""
+        return Optional(tuple(itertools.islice(self, 1)))
 
     def give_back(self, batches: Sequence[Any]) -> None:
         """Let batches that were drawn last be the next ones again."""
@@ -162,6 +195,11 @@ class GlobalBatches:
         self._looked = False
         self._told = False
         self._warned = False
+
+    @property
+    def element_spec(self) -> Any:
+        """A structure of ``TensorSpec``: of a replica's batch."""
+        return _spec_of_part(self._strategy, self._dataset)
 
     def steps(self, seed: int | None = None) -> Iterator[Any]:
         """The steps of one pass.
@@ -238,6 +276,15 @@ class GlobalBatches:
             )
 
 
+def _spec_of_part(strategy: "Strategy", dataset: Dataset) -> Any:
+    if strategy.num_replicas_in_sync == 1:
+        return dataset.element_spec
+    return jax.tree.map(
+        lambda spec: TensorSpec(None if spec.shape is None else (None, *spec.shape[1:]), spec.dtype),
+        dataset.element_spec,
+    )
+
+
 def _first_batch(dataset: Dataset, seed: int) -> Any:
     with dataset.iterator(seed=seed) as batches:
         for batch in batches:
@@ -259,6 +306,11 @@ class ReplicaBatches:
         self._strategy = strategy
         self._datasets = datasets
         self._told = False
+
+    @property
+    def element_spec(self) -> Any:
+        """A structure of ``TensorSpec``: of a replica's batch."""
+        return _spec_of_part(self._strategy, self._datasets[0])
 
     def steps(self, seed: int | None = None) -> Iterator[Any]:
         """The steps of one pass.

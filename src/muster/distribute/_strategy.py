@@ -313,7 +313,7 @@ class Strategy(ABC):
         if options is not None:
             options.check_for_dataset()
         endless = dataset.cardinality() == INFINITE_CARDINALITY
-        return DistributedDataset(GlobalBatches(self, dataset).steps, endless=endless)
+        return DistributedDataset(GlobalBatches(self, dataset), endless=endless)
 
     def experimental_make_numpy_dataset(self, numpy_input: Any) -> Dataset:
         """Make a dataset of the rows of arrays.
@@ -346,7 +346,7 @@ class Strategy(ABC):
         """
         datasets = datasets_from_function(self, dataset_fn, options)
         endless = any(each.cardinality() == INFINITE_CARDINALITY for each in datasets)
-        return DistributedDataset(ReplicaBatches(self, datasets).steps, endless=endless)
+        return DistributedDataset(ReplicaBatches(self, datasets), endless=endless)
 
     def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
         """Values that each replica has its own of.

@@ -2,7 +2,7 @@
 
 import contextvars
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 
@@ -122,6 +122,18 @@ class TracedIterator:
         pairs = zip(arrays, kinds, strict=False)
         values = [PerReplica(array, whole) if own else array for array, (_, _, own, whole) in pairs]
         return jax.tree.unflatten(structure, values)
+
+    def get_next_as_optional(self) -> NoReturn:
+        """Not in a traced function, which takes as many batches in every call.
+
+        Raises:
+            TraceError: always.
+        """
+        raise TraceError(
+            "Whether an iterator has a next batch cannot be asked in a traced function, which takes as many "
+            "batches in every call. Ask outside of it, or catch OutOfRangeError, before which nothing has "
+            "changed."
+        )
 
     def _record(self) -> None:
         """Draw a batch, and learn its kind."""
