@@ -146,6 +146,7 @@ def test_batches_of_columns_with_inferred_types(tmp_path: Path) -> None:
         ({"select_columns": [1, "b"]}, "names a column twice"),
         ({"column_defaults": [0, 0, 0]}, "column_defaults has 3 entries, for 2 columns"),
         ({"ignore_errors": True}, "ignore_errors=True"),
+        ({"num_rows_for_inference": 0}, "num_rows_for_inference is a positive number.* got 0"),
     ],
 )
 def test_wrong_arguments_for_batches(tmp_path: Path, arguments: dict[str, Any], message: str) -> None:

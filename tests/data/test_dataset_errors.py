@@ -112,6 +112,11 @@ def test_wrong_data(dataset: Dataset, message: str) -> None:
         read(dataset)
 
 
+def test_a_generator_function_that_returns_no_iterable() -> None:
+    with pytest.raises(TypeError, match="returns an iterable, <function .* returned 5"):
+        read(Dataset.from_generator(lambda: 5, output_signature=TensorSpec((), np.int32)))  # type: ignore
+
+
 def test_elements_before_a_wrong_one_arrive() -> None:
     with _yielding([1, 2, "x", 4], TensorSpec((), np.int32)).iterator() as iterator:
         assert [int(next(iterator)), int(next(iterator))] == [1, 2]

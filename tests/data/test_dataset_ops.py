@@ -1,5 +1,6 @@
 """Each operation means what it means in tf.data."""
 
+import re
 import subprocess
 import sys
 from collections import Counter, OrderedDict, namedtuple
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from dataset_model import plain, read
 
+from muster._errors import DatasetError
 from muster.data import (
     AUTOTUNE,
     INFINITE_CARDINALITY,
@@ -459,3 +461,37 @@ def test_importing_does_not_import_jax() -> None:
         "list(Dataset.range(5).shuffle(5).batch(2).repeat(2).prefetch(1)); assert 'jax' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_numbers_may_begin_below_zero() -> None:
+    assert plain(list(Dataset.range(3).enumerate(-1))) == [(-1, 0), (0, 1), (1, 2)]
+
+
+def test_iterators_have_the_methods_of_tensorflows() -> None:
+    iterator = iter(Dataset.range(2))
+    assert iterator.element_spec == TensorSpec((), np.int64)
+    assert iterator.get_next() == 0
+    last = iterator.get_next_as_optional()
+    assert last.has_value()
+    assert last.get_value() == 1
+    assert iterator.position["elements"] == 2
+    nothing = iterator.get_next_as_optional()
+    assert not nothing.has_value()
+    with pytest.raises(ValueError, match="has_value"):
+        nothing.get_value()
+    with pytest.raises(StopIteration):
+        iterator.get_next()
+
+
+def test_padding_text_may_be_longer_than_the_texts() -> None:
+    rows = Dataset.from_generator(lambda: [["a", "b"], ["c"]], output_signature=TensorSpec([None], str))
+    assert read(rows.padded_batch(2, padding_values="<pad>")) == [[["a", "b"], ["c", "<pad>"]]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [(np.int32, 0.5), (np.uint8, -1), (np.int32, "x"), (np.float32, [1, 2])]
+)
+def test_padding_of_another_type(kind: type, value: object) -> None:
+    rows = Dataset.from_generator(lambda: [[1, 2], [3]], output_signature=TensorSpec([None], kind))
+    with pytest.raises(DatasetError, match=rf"padding_values has {re.escape(repr(value))} for a component"):
+        read(rows.padded_batch(2, padding_values=value))

@@ -192,3 +192,25 @@ def test_unread_iterators_are_collected() -> None:
     next(iterator)
     del iterator
     gc.collect()  # the thread must be gone: the fixture for leaks looks
+
+
+def test_looking_at_a_pipeline_draws_no_seed() -> None:
+    """Workers that share a seed read in one order, whether they have asked what the elements are or not."""
+
+    def pipeline() -> Dataset:
+        names = Dataset.range(20).shuffle(20)
+        return names.interleave(lambda i: Dataset.from_tensors(i).map(lambda x: str(int(x)))).shuffle(20)
+
+    asked = pipeline()
+    assert asked.element_spec.dtype == np.dtype(str)
+    orders = [[list(each.iterator(seed=5)) for _ in range(2)] for each in (asked, pipeline())]
+    assert orders[0] == orders[1]
+    assert orders[0][0] != orders[0][1]
+    # Nor does a position's seed come too late.
+    first = pipeline()
+    elsewhere = pipeline()
+    assert elsewhere.element_spec is not None
+    passed = first.iterator()
+    next(passed)
+    rest, following = list(elsewhere.iterator(passed.position)), list(elsewhere)
+    assert (rest, following) == (list(passed), list(first))

@@ -1,5 +1,6 @@
 """Sources from files: text, npz, Parquet, ArrayRecord; lists of files; elements by number."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,10 @@ def test_parquet(tmp_path: Path) -> None:
         ParquetDataset(tmp_path / "e")
 
 
+def open_files() -> list[str]:
+    return [os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+
+
 def test_array_record(tmp_path: Path) -> None:
     writers = pytest.importorskip(
         "array_record.python.array_record_module", reason='pip install "muster[grain]"'
@@ -189,6 +194,12 @@ def test_array_record(tmp_path: Path) -> None:
     assert len(dataset) == 12
     assert sorted(read(dataset.shuffle(12, seed=1))) == sorted(expected)
     resumed(dataset.shuffle(12, seed=1, reshuffle_each_iteration=False).batch(5), 1)
+    iterator = dataset.iterator()
+    next(iterator)
+    assert str(tmp_path / "a") in open_files()
+    for _ in iterator:
+        pass
+    assert str(tmp_path / "a") not in open_files()  # though somebody still has the iterator
     (tmp_path / "c").write_bytes(b"nothing")
     with pytest.raises(DatasetError, match="c: these are no ArrayRecord files"):
         read(ArrayRecordDataset(tmp_path / "c"))

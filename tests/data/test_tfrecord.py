@@ -1,6 +1,7 @@
 """TFRecord files and the Examples in them."""
 
 import random
+import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -306,3 +307,13 @@ def test_a_program_written_for_tensorflow(tmp_path: Path) -> None:
     (first, labels), (second, _) = dataset
     np.testing.assert_allclose(np.concatenate([first, second]) * 255, images)
     np.testing.assert_array_equal(labels, [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "default"), [(np.int64, 0.5), (np.float32, "x"), (str, 3), (np.int64, [1, None])]
+)
+def test_defaults_of_another_type(dtype: type, default: object) -> None:
+    with pytest.raises(ValueError, match=rf"default_value .* cannot be {re.escape(repr(default))}"):
+        FixedLenFeature([2], dtype, default)
+    with pytest.raises(ValueError, match="cannot be"):
+        FixedLenSequenceFeature([], dtype, allow_missing=True, default_value=default)

@@ -68,6 +68,11 @@ def make_csv_dataset(
         raise ValueError(
             "ignore_errors=True would leave out wrong rows without a word; repair the file instead."
         )
+    if num_rows_for_inference is not None and num_rows_for_inference < 1:
+        raise ValueError(
+            "num_rows_for_inference is a positive number, or None for all rows, got "
+            f"{num_rows_for_inference}."
+        )
     files = tuple(FileNames.matching(file_pattern).names.tolist())
     form = CsvFormat(
         compression=check_compression(compression_type),

@@ -7,7 +7,7 @@ import numpy as np
 
 from muster._errors import DatasetError
 
-from ._spec import Shape, TensorSpec, check_alike, object_array
+from ._spec import Shape, TensorSpec, check_alike, object_array, short_dtype
 from ._structure import flatten, flatten_as, rebuild
 
 
@@ -90,9 +90,29 @@ def _pad(leaves: Sequence[Any], pattern: Shape | None, value: Any) -> np.ndarray
                 "of padded_shapes."
             )
     dtype = np.result_type(*arrays)
-    empty = "" if dtype.kind == "U" else b"" if dtype.kind == "S" else 0
-    padded = np.full((len(arrays), *shape), empty if value is None else value, dtype=dtype)
+    if value is None:
+        value = "" if dtype.kind == "U" else b"" if dtype.kind == "S" else 0
+    filling = _filling(value, dtype)
+    padded = np.full((len(arrays), *shape), filling, dtype=np.result_type(dtype, filling))
     for i, array in enumerate(arrays):
         corner: tuple[int | slice, ...] = (i, *[slice(size) for size in array.shape])
         padded[corner] = array
     return padded
+
+
+def _filling(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """A padding value as one of its component's, whose text may be shorter.
+
+    Raises:
+        DatasetError: It is none.
+    """
+    given = np.asarray(value)
+    if given.ndim == 0 and dtype.kind in "US" and given.dtype.kind == dtype.kind:
+        return given
+    try:
+        filling = given.astype(dtype)
+    except (TypeError, ValueError, OverflowError):
+        filling = None
+    if filling is None or given.ndim or dtype.kind in "US" or (dtype.kind in "biu" and filling != given):
+        raise DatasetError(f"padding_values has {value!r} for a component of {short_dtype(dtype)}.")
+    return filling

@@ -14,7 +14,7 @@ import numpy as np
 from muster._errors import DatasetError
 
 from ._example import Values, read_example
-from ._spec import object_array
+from ._spec import object_array, short_dtype
 
 _KINDS: dict[str, str] = {"float32": "float", "int64": "int64", "str": "bytes", "object": "bytes"}
 
@@ -24,6 +24,22 @@ class _Shaped:
 
     shape: Any
     dtype: Any
+    default_value: Any
+
+    def check(self) -> None:
+        """Check its type and its default.
+
+        Raises:
+            ValueError: An Example has no values of this type, or the default is of another one.
+        """
+        kinds: dict[str, Any] = {"bytes": (str, bytes), "int64": (int, np.integer)}
+        known = kinds.get(self.kind, (int, float, np.integer, np.floating))
+        given: Any = [] if self.default_value is None else np.asarray(self.default_value, object).reshape(-1)
+        if not all(isinstance(value, known) for value in given):
+            raise ValueError(
+                f"The default_value of a feature of dtype {short_dtype(np.dtype(self.dtype))} cannot be "
+                f"{self.default_value!r}."
+            )
 
     @cached_property
     def kind(self) -> str:
@@ -55,7 +71,7 @@ class FixedLenFeature(_Shaped):
         if any(not isinstance(size, int) or size < 0 for size in shape):
             raise ValueError(f"A FixedLenFeature needs sizes >= 0, got shape {self.shape!r}.")
         object.__setattr__(self, "shape", shape)
-        _ = self.kind
+        self.check()
 
 
 @dataclass(frozen=True)
@@ -76,7 +92,7 @@ class FixedLenSequenceFeature(_Shaped):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", (self.shape,) if isinstance(self.shape, int) else tuple(self.shape))
-        _ = self.kind
+        self.check()
         if not self.allow_missing:
             raise ValueError(
                 "A FixedLenSequenceFeature needs allow_missing=True: its number of items may be zero. "

@@ -169,7 +169,15 @@ class GeneratorSource(Node):
         return self._spec
 
     def open(self, run: Run, epoch: Epoch) -> Stream:
-        return _Generated(iter(self._function(*self._args)), self._convert)
+        elements = self._function(*self._args)
+        try:
+            iterator = iter(elements)
+        except TypeError as exc:
+            raise TypeError(
+                f"from_generator needs a function that returns an iterable, {self._function!r} returned "
+                f"{elements!r}."
+            ) from exc
+        return _Generated(iterator, self._convert)
 
     def load(self, run: Run, handles: Handles) -> Loaded:
         return list(handles)
