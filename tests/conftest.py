@@ -1,5 +1,6 @@
 """What every test is held to: it leaves nothing behind."""
 
+import contextlib
 import os
 import signal
 import threading
@@ -8,6 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+import jobs
 
 # A shell's background jobs ignore Ctrl-C, and so would the processes that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -34,6 +37,39 @@ _EXPECTED_VARIABLES = {
 }
 # How long what a test has ended may take to be gone, in seconds.
 _GRACE_SECS = 3.0
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _processes_are_preloaded(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """For tests that start jobs; before any of them, which are to leave nothing behind."""
+    starts = ("Job", "Process")
+    users = [
+        item.module for item in request.session.items if any(hasattr(item.module, name) for name in starts)
+    ]
+    with jobs.preloaded(tmp_path_factory.mktemp("compiled")) if users else contextlib.nullcontext():
+        yield
+
+
+@pytest.fixture(scope="module")
+def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """For modules whose tests compile the same programs: what takes long is compiled for the first alone."""
+    import jax
+    from jax.experimental.compilation_cache import compilation_cache
+
+    with contextlib.ExitStack() as restored:
+        for name, value in (
+            ("jax_enable_compilation_cache", True),
+            ("jax_compilation_cache_dir", str(tmp_path_factory.mktemp("compiled"))),
+            ("jax_persistent_cache_min_compile_time_secs", 0.05),
+            ("jax_persistent_cache_min_entry_size_bytes", -1),
+        ):
+            restored.callback(jax.config.update, name, getattr(jax.config, name))
+            jax.config.update(name, value)
+        compilation_cache.reset_cache()
+        restored.callback(compilation_cache.reset_cache)
+        yield
 
 
 @pytest.fixture(autouse=True)

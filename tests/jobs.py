@@ -3,9 +3,13 @@
 import contextlib
 import json
 import os
+import select
+import signal
 import socket
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,23 +26,120 @@ def free_addresses(count: int) -> list[str]:
         return [f"127.0.0.1:{sock.getsockname()[1]}" for sock in sockets]
 
 
+class _Server:
+    """Starts processes that have JAX, Keras and muster imported already: see preloaded.py."""
+
+    def __init__(self, folder: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, Path(__file__).with_name("preloaded.py"), folder],
+            env=os.environ | {"XLA_FLAGS": ""},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self._unread = b""
+        self._codes: dict[int, int] = {}
+
+    def start(self, arguments: list[str], environment: dict[str, str], log: Path) -> int:
+        """The id of a process that runs a program."""
+        asked = json.dumps([arguments, environment, str(log.absolute())]).encode() + b"\n"
+        self._process.stdin.write(asked)
+        self._process.stdin.flush()
+        while len(told := self._hear(None)) != 1:
+            pass
+        return told[0]
+
+    def code(self, process: int, within: float) -> int | None:
+        """The exit code of a process, once it has ended; None if it does not in so many seconds."""
+        deadline = time.monotonic() + within
+        while process not in self._codes:
+            if not self._hear(max(0.0, deadline - time.monotonic())):
+                break
+        return self._codes.get(process)
+
+    def _hear(self, secs: float | None) -> list[int]:
+        """The next thing that is told, if anything is in so many seconds: a process, or one and its code."""
+        output = self._process.stdout.fileno()
+        while b"\n" not in self._unread:
+            if not select.select([output], [], [], secs)[0]:
+                return []
+            received = os.read(output, 1 << 16)
+            if not received:
+                raise RuntimeError("preloaded.py has ended; see its error above")
+            self._unread += received
+        line, _, self._unread = self._unread.partition(b"\n")
+        process, *code = map(int, line.split())
+        if code:
+            self._codes[process] = code[0]
+        else:
+            self._codes.pop(process, None)  # of an earlier one by that id
+        return [process, *code]
+
+    def stop(self) -> None:
+        self._process.stdin.close()
+        self._process.wait(DEADLINE)
+        self._process.stdout.close()
+
+
+_server: _Server | None = None
+
+
+@contextlib.contextmanager
+def preloaded(folder: Path) -> Iterator[None]:
+    """Let processes be started in this block; they keep what they compile in a folder."""
+    global _server
+    _server = _Server(folder)
+    try:
+        yield
+    finally:
+        _server.stop()
+        _server = None
+
+
+class Process:
+    """A process that runs a Python program; in this, as one of subprocess.Popen.
+
+    Args:
+        arguments: the program's file, and its arguments.
+        environment: its environment.
+        log: where its output goes.
+    """
+
+    def __init__(self, arguments: list[object], environment: dict[str, str], log: Path) -> None:
+        self._server = _server
+        self.pid = self._server.start(list(map(str, arguments)), dict(environment), log)
+
+    def poll(self) -> int | None:
+        return self._server.code(self.pid, 0.0)
+
+    def wait(self, timeout: float) -> int:
+        code = self._server.code(self.pid, timeout)
+        if code is None:
+            raise subprocess.TimeoutExpired(f"process {self.pid}", timeout)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
 class Task:
     """A process of a job.
 
     Args:
         name: such as ``"worker 1"``.
-        command: what to run.
+        arguments: the program and its arguments.
         environment: its environment.
         log: where its output goes.
     """
 
-    def __init__(self, name: str, command: list[str], environment: dict[str, str], log: Path) -> None:
+    def __init__(self, name: str, arguments: list[object], environment: dict[str, str], log: Path) -> None:
         self.name = name
         self._log = log
-        with log.open("w") as output:
-            self.process = subprocess.Popen(
-                command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
-            )
+        self.process = Process(arguments, environment, log)
 
     @property
     def log(self) -> str:
@@ -70,7 +171,7 @@ class Job:
     def __init__(self, folder: Path, command: list[object], **tasks: int) -> None:
         self.folder = folder
         folder.mkdir(exist_ok=True)
-        self._command = [sys.executable, *map(str, command)]
+        self._command = command
         self.cluster = {kind: free_addresses(count) for kind, count in tasks.items()}
         self.tasks: list[Task] = []
 

@@ -14,6 +14,7 @@ import numpy as np
 
 import muster
 from muster import keras
+from muster.cluster import _roster_watch
 from muster.data import Dataset
 from muster.distribute import (
     CommunicationOptions,
@@ -66,13 +67,14 @@ class Hook(SessionRunHook):
 
 
 class Evaluation(CheckpointSaverListener):
-    """Evaluates each checkpoint for as long as options say."""
+    """Evaluates the first checkpoint for as long as options say."""
 
     def __init__(self, estimator, options):
         self.estimator, self.options = estimator, {"slow_hook": options["slow_evaluation"]}
 
     def after_save(self, session, global_step_value):
-        self.estimator.evaluate(lambda: input_fn_of({})(InputContext()), 1, [Hook(self.options)])
+        if global_step_value == 0:  # once is enough
+            self.estimator.evaluate(lambda: input_fn_of({})(InputContext()), 1, [Hook(self.options)])
 
 
 def strategy_of(options):
@@ -91,6 +93,8 @@ def main(options):
     if "jax" in options:
         version = importlib.metadata.version
         importlib.metadata.version = lambda name: options["jax"] if name == "jax" else version(name)
+    if "stray_secs" in options:
+        _roster_watch.STRAY_SECS = options["stray_secs"]
     strategy = strategy_of(options)
     config = RunConfig(
         tf_random_seed=1,

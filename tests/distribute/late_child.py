@@ -15,7 +15,7 @@ if __name__ == "__main__":
     options = json.loads(sys.argv[1])
     bad_job_child.main(options)
     if "later" in options:
-        time.sleep(3.0)  # the other worker has come to its end
+        time.sleep(1.5)  # the other worker has come to its end
         if options["later"] == "raise":
             raise LookupError("the export failed")
         os.kill(os.getpid(), signal.SIGKILL)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jobs import DEADLINE, SOON, Job
-from muster.cluster import EXIT_PEER_LOST, ClusterSpec, Roster, Task
+from muster.cluster import EXIT_PEER_LOST, ClusterSpec, Roster, Task, TaskState, query_status
 
 CHILD = Path(__file__).with_name("bad_job_child.py")
 
@@ -131,7 +131,7 @@ def test_a_port_that_is_in_use(job, occupant, told):
 )
 def test_a_stray_process_where_another_worker_should_be(job, occupant, told):
     with occupant(at(job.addresses[1])):
-        task = job.start(0)
+        task = job.start(0, stray_secs=2.0)
         assert task.code() == 1
     assert task.last_line.startswith(
         f"muster._errors.StrayPeerError: What answers is not worker 1 at {job.addresses[1]}: {told}"
@@ -149,6 +149,9 @@ def test_a_worker_that_never_starts(job):
 def test_a_second_job_on_the_same_ports_does_not_harm_the_first(job):
     first = [job.start(index, steps=10**6) for index in (0, 1)]
     before = takes_steps(first[0])
+    deadline = time.monotonic() + DEADLINE
+    while query_status(job.addresses[0], SOON).state is not TaskState.TRAINING:
+        assert time.monotonic() < deadline, first[0].log
     second = job.start(0)
     assert second.code() == 1
     assert re.match(
@@ -192,7 +195,7 @@ def test_another_strategys_scope(job):
 
 
 def test_a_worker_with_a_strategy_for_one_process(job):
-    other = job.start(0, timeout=20.0)
+    other = job.start(0, timeout=3.0)
     task = job.start(1, strategy="mirrored")
     assert task.code() == 1
     assert task.last_line.startswith(

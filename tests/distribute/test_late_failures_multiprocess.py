@@ -1,5 +1,6 @@
 """A worker that fails after training, when the other has come to its end, and waits for it."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -26,5 +27,6 @@ def test_a_worker_that_waits_for_the_others_names_the_one_that_fails(tmp_path, i
         assert job.tasks[index].code() != 0
         other = job.tasks[1 - index]
         assert other.code(SOON) == EXIT_PEER_LOST, other.log
-    assert f"This task ends, because it has lost worker {index}" in other.last_line
-    assert told in other.last_line
+    # Near the end: threads of XLA may write another line at that moment.
+    (line,) = re.findall(f"^.*This task ends, because it has lost worker {index}.*$", other.log, re.M)
+    assert told in line

@@ -1,17 +1,17 @@
 """MultiWorkerMirroredStrategy: real processes do together what one does, and end together."""
 
+import functools
 import json
 import os
 import signal
-import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from jobs import Process, free_addresses
 from muster.checkpoint import latest_checkpoint, read_checkpoint
 from muster.cluster import EXIT_PEER_LOST, Task, TaskState, query_status
 
@@ -34,7 +34,7 @@ class Job:
             "batch_size": 64,
             **options,
         }
-        self.addresses = [f"localhost:{port}" for port in free_ports(count)]
+        self.addresses = free_addresses(count)
         self.processes = {}
 
     def start(self, index, cluster=None, **options):
@@ -44,10 +44,7 @@ class Job:
             task = {"type": "worker", "index": index}
             environment["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": task})
         options = {**self.options, "report": str(self.report(index)), **options}
-        with self.log(index).open("w") as log:
-            self.processes[index] = subprocess.Popen(
-                [sys.executable, CHILD, json.dumps(options)], env=environment, stdout=log, stderr=log
-            )
+        self.processes[index] = Process([CHILD, json.dumps(options)], environment, self.log(index))
         return self.processes[index]
 
     def __enter__(self):
@@ -88,17 +85,6 @@ class Job:
         return json.loads(line.removeprefix("metrics "))
 
 
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("localhost", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
-
-
 def run(folder, count, order=None, **options):
     with Job(folder, count, **options) as job:
         for index in order or range(count):
@@ -108,10 +94,18 @@ def run(folder, count, order=None, **options):
     return job
 
 
+@pytest.fixture(scope="module")
+def pair_of(tmp_path_factory):
+    """What two workers did with an optimizer, the second of which was started first."""
+    return functools.cache(
+        lambda optimizer: run(tmp_path_factory.mktemp("pair") / optimizer, 2, [1, 0], optimizer=optimizer)
+    )
+
+
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-def test_two_workers_equal_one(tmp_path, optimizer):
+def test_two_workers_equal_one(tmp_path, pair_of, optimizer):
     alone = run(tmp_path / "alone", 1, optimizer=optimizer)
-    pair = run(tmp_path / "pair", 2, order=[1, 0], optimizer=optimizer)
+    pair = pair_of(optimizer)
     np.testing.assert_allclose(pair.losses(), alone.losses(), atol=1e-5)
     assert pair.losses(0) == pair.losses(1)
     values = [read_checkpoint(latest_checkpoint(job.options["model_dir"])).variables for job in (alone, pair)]
@@ -180,8 +174,8 @@ def test_when_a_hook_raises_the_other_worker_ends_with_its_text(tmp_path):
     assert "LookupError: the hook of this worker gave up" in job.log(1).read_text()
 
 
-def test_a_job_goes_on_where_it_was_killed(tmp_path):
-    alone = run(tmp_path / "alone", 2)
+def test_a_job_goes_on_where_it_was_killed(tmp_path, pair_of):
+    left_alone = pair_of("sgd")
     with Job(tmp_path / "killed", 2) as job:
         for index in (0, 1):
             job.start(index)
@@ -193,7 +187,7 @@ def test_a_job_goes_on_where_it_was_killed(tmp_path):
             job.start(index)
         for index in (0, 1):
             assert job.ended(index) == 0, job.log(index).read_text()
-    expected = dict(alone.losses())
+    expected = dict(left_alone.losses())
     assert all(expected[step] == loss for step, loss in job.losses())
     assert {step for step, _ in job.losses()} == set(expected)
 
@@ -205,22 +199,3 @@ def test_workers_that_build_different_models(tmp_path):
         assert {job.ended(0), job.ended(1, SOON)} <= {1, EXIT_PEER_LOST}
     told = job.log(0).read_text() + job.log(1).read_text()
     assert "The variables of worker 0 and worker 1 differ" in told
-
-
-def test_a_model_dir_that_is_not_shared(tmp_path):
-    run(tmp_path, 2, steps=3)
-    with Job(tmp_path, 2, steps=5) as job:
-        job.start(0)
-        job.start(1, model_dir=str(tmp_path / "elsewhere"))
-        assert {job.ended(0), job.ended(1, SOON)} <= {1, EXIT_PEER_LOST}
-    told = job.log(0).read_text() + job.log(1).read_text()
-    assert "see different checkpoints" in told
-    assert str(tmp_path / "model") in told
-    assert str(tmp_path / "elsewhere") in told
-
-
-def test_a_cluster_without_this_worker(tmp_path):
-    with Job(tmp_path, 2) as job:
-        job.start(5)
-        assert job.ended(5) == 1
-    assert "worker 5 is not a task of the cluster" in job.log(5).read_text()

@@ -1,34 +1,39 @@
 """Real processes that train, are killed or interrupted, and are started again."""
 
+import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from jobs import DEADLINE, Process
 from muster.checkpoint import latest_checkpoint, read_checkpoint, restore_latest
 
 CHILD = Path(__file__).with_name("resume_child.py")
-DEADLINE = 120.0
 
 
-def start(model_dir, report, max_steps, log):
-    with log.open("a") as errors:
-        return subprocess.Popen(
-            [sys.executable, CHILD, model_dir, report, str(max_steps)],
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-        )
+def started(model_dir, report, max_steps, log):
+    return Process([CHILD, model_dir, report, max_steps], os.environ | {"XLA_FLAGS": ""}, log)
 
 
-def finish(model_dir, report, max_steps, log):
-    with start(model_dir, report, max_steps, log) as process:
-        process.stdout.read()
-        assert process.wait(DEADLINE) == 0, log.read_text()
+def finish(*arguments):
+    process, log = started(*arguments), arguments[-1]
+    assert process.wait(DEADLINE) == 0, log.read_text()
+
+
+def stop(number, after, model_dir, report, max_steps, log):
+    """Send a signal to a training that has taken so many more steps; its exit code."""
+    before, deadline = len(lines_of(report)), time.monotonic() + DEADLINE
+    process = started(model_dir, report, max_steps, log)
+    while len(lines_of(report)) < before + after:
+        assert process.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.001)
+    process.send_signal(number)
+    return process.wait(DEADLINE)
 
 
 def lines_of(report):
@@ -55,12 +60,8 @@ def kill_again_and_again(tmp_path, kills, seed):
 
     report = tmp_path / "killed.txt"
     for _ in range(kills):
-        with start(tmp_path / "killed", report, max_steps, log) as process:
-            for _ in range(draw.randint(1, 45)):
-                process.stdout.readline()
-            process.kill()
-            process.stdout.read()
-            assert process.wait(DEADLINE) == -signal.SIGKILL, log.read_text()
+        code = stop(signal.SIGKILL, draw.randint(1, 45), tmp_path / "killed", report, max_steps, log)
+        assert code == -signal.SIGKILL, log.read_text()
         assert restore_latest(tmp_path / "killed") is not None
     finish(tmp_path / "killed", report, max_steps, log)
     lines = lines_of(report)
@@ -85,12 +86,7 @@ def test_training_that_is_killed_twenty_times_goes_on_exactly(tmp_path):
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 143)])
 def test_an_interrupted_training_saves_its_last_step(tmp_path, number, code):
     log, report = tmp_path / "log", tmp_path / "report"
-    with start(tmp_path / "model", report, 10**6, log) as process:
-        for _ in range(15):
-            process.stdout.readline()
-        process.send_signal(number)
-        process.stdout.read()
-        assert process.wait(DEADLINE) in (code, 130 if number == signal.SIGINT else code), log.read_text()
+    assert stop(number, 15, tmp_path / "model", report, 10**6, log) == code, log.read_text()
     step = lines_of(report)[-1][0]
     assert latest_checkpoint(tmp_path / "model") == str(tmp_path / "model" / f"ckpt-{step}")
     finish(tmp_path / "model", report, step + 3, log)

@@ -1,0 +1,82 @@
+"""Starts programs as copies of itself, which has imported what else takes each of them a second or two.
+
+Reads a line of JSON for each: [arguments, environment, log file]. Writes a line for each that it has started,
+its process' id, and for each that has ended, the id and its exit code. Run by jobs.py.
+
+Argument: a folder in which the programs keep what they compile, for each other.
+"""
+
+import json
+import os
+import random
+import runpy
+import selectors
+import signal
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+
+import muster.estimator  # noqa: F401, all that most of the programs use
+from muster.distribute._compilation_cache import keep_compiled
+
+
+def serve() -> list[object]:
+    """Start what is asked for, until nobody asks any more; returns in each copy what that is to be."""
+    asked = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(sys.stdin.fileno(), selectors.EVENT_READ)
+        while True:
+            for key, _ in selector.select():
+                if key.data is not None:  # it has ended
+                    _, status = os.waitpid(key.data, 0)
+                    selector.unregister(key.fd)
+                    os.close(key.fd)
+                    say(key.data, os.waitstatus_to_exitcode(status))
+                    continue
+                received = os.read(key.fd, 1 << 16)
+                if not received:
+                    sys.exit()
+                *lines, asked = (asked + received).split(b"\n")
+                for line in lines:
+                    process = os.fork()
+                    if process == 0:
+                        for other in selector.get_map().values():
+                            if other.data is not None:
+                                os.close(other.fd)
+                        return json.loads(line)
+                    selector.register(os.pidfd_open(process), selectors.EVENT_READ, process)
+                    say(process)
+
+
+def say(*numbers: int) -> None:
+    os.write(sys.stdout.fileno(), " ".join(map(str, numbers)).encode() + b"\n")
+
+
+def become(arguments: list[str], environment: dict[str, str], log: str) -> None:
+    """Run a program as a process of its own would."""
+    os.environ.clear()
+    os.environ.update(environment)
+    for name, flags, places in (
+        (os.devnull, os.O_RDONLY, [0]),
+        (log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, [1, 2]),
+    ):
+        opened = os.open(name, flags, 0o666)
+        for place in places:
+            os.dup2(opened, place)
+        os.close(opened)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    random.seed()
+    np.random.seed()
+    sys.argv = arguments
+    sys.path[0] = str(Path(arguments[0]).parent)
+    runpy.run_path(arguments[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests, which end this
+    # Many of the programs compile the same.
+    jax.config.update("jax_enable_compilation_cache", True)
+    keep_compiled(sys.argv[1])
+    become(*serve())  # outside of any function: errors and ends are those of a program
