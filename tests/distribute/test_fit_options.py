@@ -1,5 +1,6 @@
 """What `fit` takes under a strategy, and what it refuses."""
 
+import functools
 import gc
 import threading
 import warnings
@@ -18,6 +19,8 @@ from muster.distribute import MirroredStrategy, get_strategy
 
 layers = keras.layers
 STEPS = -(-ROWS // BATCH)
+
+pytestmark = pytest.mark.usefixtures("compiled_once")
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +61,8 @@ def test_without_compiling(strategy):
     """Also a batch that replicas cannot share."""
 
     def train(**compile_args):
-        model = build(strategy, **compile_args)
+        with strategy.scope():
+            model = built("functional", "sgd", **compile_args)
         model.fit(X[:57], Y[:57], batch_size=BATCH, shuffle=False, verbose=0)
         return values(model)
 
@@ -66,10 +70,10 @@ def test_without_compiling(strategy):
 
 
 def test_several_steps_in_one_call_of_data_of_unknown_length(strategy):
-    dataset = Dataset.from_tensor_slices((X, Y)).filter(lambda x, y: y < 3).batch(50)
+    dataset = Dataset.from_tensor_slices((X, Y)).filter(lambda x, y: y < 3).batch(64)
     model = build(strategy, steps_per_execution=2)
     model.fit(dataset, epochs=2, verbose=0)
-    assert int(model.optimizer.iterations) == 2 * 5
+    assert int(model.optimizer.iterations) == 2 * 4
     assert model.predict(dataset.map(lambda x, y: x), verbose=0).shape == (ROWS, 3)
 
 
@@ -78,7 +82,7 @@ def test_a_part_of_a_dataset_that_validates_is_the_same_in_each_epoch(strategy):
         model = built("functional", "sgd")
     model.optimizer.learning_rate = 0.0
     model.layers[-2].momentum = 1.0  # and batch normalization keeps its statistics
-    dataset = Dataset.from_tensor_slices((X, Y)).batch(50)
+    dataset = Dataset.from_tensor_slices((X, Y)).batch(64)
     history = model.fit(X, Y, epochs=3, verbose=0, validation_data=dataset, validation_steps=3).history
     assert history["val_loss"] == [history["val_loss"][0]] * 3
 
@@ -219,6 +223,24 @@ class Interrupt(keras.callbacks.Callback):
             raise InterruptedError
 
 
+def train_in_epochs(strategy, data, *callbacks):
+    """The losses of three epochs, and the weights."""
+    model = build(strategy)
+    losses = Losses()
+    given = {"batch_size": BATCH, "y": Y, "x": X}
+    if data != "arrays":
+        given = {"x": Dataset.from_tensor_slices((X, Y)).shuffle(ROWS).batch(BATCH)}
+    if data == "dataset in parts":
+        given = {"x": given["x"].repeat(), "steps_per_epoch": 5}
+    model.fit(**given, epochs=3, verbose=0, callbacks=[losses, *callbacks])
+    return losses.losses, values(model)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(strategy):
+    return functools.cache(lambda data: train_in_epochs(strategy, data))
+
+
 @pytest.mark.parametrize(
     ("data", "freq"),
     [
@@ -229,26 +251,15 @@ class Interrupt(keras.callbacks.Callback):
         ("dataset in parts", 3),
     ],
 )
-def test_a_backup_goes_on_at_the_exact_batch(strategy, tmp_path, data, freq):
-    def train(*callbacks):
-        model = build(strategy)
-        losses = Losses()
-        given = {"batch_size": BATCH, "y": Y, "x": X}
-        if data != "arrays":
-            given = {"x": Dataset.from_tensor_slices((X, Y)).shuffle(ROWS).batch(BATCH)}
-        if data == "dataset in parts":
-            given = {"x": given["x"].repeat(), "steps_per_epoch": 5}
-        model.fit(**given, epochs=3, verbose=0, callbacks=[losses, *callbacks])
-        return losses.losses, values(model)
-
+def test_a_backup_goes_on_at_the_exact_batch(strategy, uninterrupted, tmp_path, data, freq):
     def backup():
         return keras.callbacks.BackupAndRestore(tmp_path / "backup", save_freq=freq)
 
-    losses, weights = train()
+    losses, weights = uninterrupted(data)
     with pytest.raises(InterruptedError):
-        train(backup(), Interrupt(after=14))
+        train_in_epochs(strategy, data, backup(), Interrupt(after=14))
     np.random.seed(5)  # another process
-    again, same_weights = train(backup())
+    again, same_weights = train_in_epochs(strategy, data, backup())
     for one, other in zip(weights, same_weights, strict=True):
         np.testing.assert_array_equal(one, other)
     assert again[-3:] == losses[-3:]

@@ -1,0 +1,69 @@
+"""Every strategy trains as one device does: by fit, and in custom loops of both forms.
+
+fit sees whole batches: it is compared with fit on one device, batch normalization and dropout too. Code in a
+loop sees a replica's part of them, which has statistics and masks of its own: it is compared with the same
+parts one after the other on one device; with whole batches where the model has no such state.
+"""
+
+import itertools
+
+import jax
+import pytest
+from conformance import CASES, LOOP_DATA, by_keras, check_same, fitted
+from conformance_loops import by_hand, looped
+from fit_cases import MODELS, OPTIMIZERS
+
+from muster.distribute import (
+    CentralStorageStrategy,
+    MirroredStrategy,
+    OneDeviceStrategy,
+    TPUStrategy,
+    get_strategy,
+)
+
+
+def cpus(count):
+    return [f"/cpu:{i}" for i in range(count)]
+
+
+STRATEGIES = {
+    "default": get_strategy,
+    "one device": lambda: OneDeviceStrategy("/cpu:1"),
+    "mirrored 1": lambda: MirroredStrategy(cpus(1)),
+    "mirrored 2": lambda: MirroredStrategy(cpus(2)),
+    "mirrored 3": lambda: MirroredStrategy(cpus(3)),
+    "mirrored 8": lambda: MirroredStrategy(cpus(8)),
+    "central storage 2": lambda: CentralStorageStrategy(cpus(2)),
+    "tpu 4": lambda: TPUStrategy(devices=jax.devices()[:4]),
+}
+PAIRS = [(name, case) for name in STRATEGIES for case in CASES[name]]
+
+
+def test_every_pair_of_values_occurs():
+    """Of a way to train with each strategy; within a way, of models, optimizers and data."""
+    assert len(CASES) == len(STRATEGIES) + 2
+    for name, cases in CASES.items():
+        assert {case.way for case in cases} | {"fit"} == {"fit", "tape", "native"}
+        if name != "default":
+            assert {case.model for case in cases} == set(MODELS)
+            assert {case.optimizer for case in cases} == set(OPTIMIZERS)
+    for way in ("fit", "tape", "native"):
+        cases = [case for case in itertools.chain(*CASES.values()) if case.way == way]
+        assert {(c.model, c.optimizer) for c in cases} == set(itertools.product(MODELS, OPTIMIZERS))
+        if way != "fit":
+            assert {(c.model, c.data) for c in cases} == set(itertools.product(MODELS, LOOP_DATA))
+            assert {(c.optimizer, c.data) for c in cases} == set(itertools.product(OPTIMIZERS, LOOP_DATA))
+
+
+@pytest.mark.parametrize(("name", "case"), PAIRS, ids=str)
+def test_training_is_that_of_one_device(name, case):
+    strategy = STRATEGIES[name]()
+    if case.way == "fit":
+        check_same(fitted(strategy, case), by_keras(case))
+        return
+    found = looped(strategy, case)
+    expected = by_hand(case, strategy.num_replicas_in_sync, found["seeds"])
+    check_same(found, expected)
+    assert found["seen"] == expected["seen"]
+    for seeds in found["seeds"]:
+        assert len(set(map(tuple, seeds))) == strategy.num_replicas_in_sync
