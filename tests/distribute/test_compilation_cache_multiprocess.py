@@ -1,5 +1,6 @@
 """What one run compiles, the next one loads; nothing that is wrong with the cache stops a program."""
 
+import concurrent.futures
 import json
 import os
 import re
@@ -81,23 +82,46 @@ def test_the_workers_of_a_job_keep_it_under_their_model_dir(tmp_path: Path) -> N
     assert "compilation_cache" not in done.stdout
 
 
-@pytest.mark.parametrize("how", ["by the program", "by JAX's variable"])
-def test_it_can_be_turned_off(tmp_path: Path, how: str) -> None:
-    off = {} if how == "by the program" else {"JAX_ENABLE_COMPILATION_CACHE": "0"}
-    ran = alone(tmp_path, *(["--without-cache"] if not off else []), **off)
+# What else a user may say: a program's arguments, its environment, by the folder of the run.
+SETTINGS: dict[str, tuple[list[str], dict[str, str]]] = {
+    "off by the program": (["--without-cache"], {}),
+    "off by JAX's variable": ([], {"JAX_ENABLE_COMPILATION_CACHE": "0"}),
+    "a place of JAX": ([], {"JAX_COMPILATION_CACHE_DIR": "{folder}/own"}),
+    "no place to write to": ([], {}),
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Ran]]:
+    """The folder and the outcome of a run of each; two at a time."""
+
+    def run(how: str) -> tuple[Path, Ran]:
+        folder = tmp_path_factory.mktemp("run")
+        if how == "no place to write to":
+            (folder / "home").touch()
+        arguments, environment = SETTINGS[how]
+        environment = {name: value.format(folder=folder) for name, value in environment.items()}
+        return folder, alone(folder, *arguments, **environment)
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        return dict(zip(SETTINGS, pool.map(run, SETTINGS), strict=True))
+
+
+@pytest.mark.parametrize("how", ["off by the program", "off by JAX's variable"])
+def test_it_can_be_turned_off(runs: dict[str, tuple[Path, Ran]], how: str) -> None:
+    folder, ran = runs[how]
     assert (ran.hits, ran.misses) == (0, 0)
-    assert not (tmp_path / "home").exists()
+    assert not (folder / "home").exists()
 
 
-def test_a_directory_that_the_user_gave_to_jax_is_left_to_jax(tmp_path: Path) -> None:
-    alone(tmp_path, JAX_COMPILATION_CACHE_DIR=str(tmp_path / "own"))
-    assert not (tmp_path / "home").exists()
-    assert (tmp_path / "own").exists()
+def test_a_directory_that_the_user_gave_to_jax_is_left_to_jax(runs: dict[str, tuple[Path, Ran]]) -> None:
+    folder, _ = runs["a place of JAX"]
+    assert not (folder / "home").exists()
+    assert (folder / "own").exists()
 
 
-def test_a_place_that_cannot_be_written_to_is_logged_once(tmp_path: Path) -> None:
-    (tmp_path / "home").touch()
-    ran = alone(tmp_path)
+def test_a_place_that_cannot_be_written_to_is_logged_once(runs: dict[str, tuple[Path, Ran]]) -> None:
+    folder, ran = runs["no place to write to"]
     assert ran.hits == 0
     assert ran.output.count("is not kept for the next run") == 1
-    assert str(tmp_path / "home") in ran.output
+    assert str(folder / "home") in ran.output

@@ -26,8 +26,15 @@ def started(job, tmp_path, **options):
     return tasks
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("told", [(0, 1), (0,), (1,)])
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (signal.SIGINT, (0, 1)),
+        (signal.SIGTERM, (0, 1)),
+        (signal.SIGTERM, (0,)),
+        (signal.SIGINT, (1,)),
+    ],
+)
 def test_workers_that_are_told_to_end_save_and_end_together(tmp_path, number, told):
     with Job(tmp_path, [CHILD], worker=2) as job:
         tasks = started(job, tmp_path, save_secs=1.5)

@@ -1,5 +1,6 @@
 """Workers whose data ends at different steps go on exactly where they were killed."""
 
+import functools
 import json
 import signal
 from pathlib import Path
@@ -27,9 +28,15 @@ def run(folder, more, kill_at=None):
     return told, [task.log for task in job.tasks]
 
 
+@pytest.fixture(scope="module")
+def left_alone(tmp_path_factory):
+    """What a job tells that nobody kills."""
+    return functools.cache(lambda more: run(tmp_path_factory.mktemp("left alone"), more))
+
+
 @pytest.mark.parametrize(("more", "kill_at"), [(0, 6), (1, 6), (1, STEPS)])
-def test_a_job_goes_on_after_one_worker_has_read_all_of_its_data(tmp_path, more, kill_at):
-    (expected, _), _ = run(tmp_path / "left alone", more)
+def test_a_job_goes_on_after_one_worker_has_read_all_of_its_data(tmp_path, left_alone, more, kill_at):
+    (expected, _), _ = left_alone(more)
     assert [step for step, _ in expected] == list(range(1, STEPS + 1))
     run(tmp_path / "killed", more, kill_at)
     (told, other), logs = run(tmp_path / "killed", more)

@@ -172,9 +172,9 @@ def test_another_gradient_is_computed_as_it_was_written(name):
 
 
 @given(
-    rows=st.integers(1, 6),
-    units=st.integers(1, 3),
-    lookups=st.lists(st.lists(st.integers(-9, 9), min_size=1, max_size=5), min_size=1, max_size=3),
+    rows=st.sampled_from([1, 2, 5]),
+    units=st.sampled_from([1, 3]),
+    lookups=st.lists(st.lists(st.integers(-9, 9), min_size=1, max_size=4), min_size=1, max_size=3),
     mode=st.sampled_from(["fill", "clip"]),
     factor=st.floats(-2, 2, width=32),
     seed=st.integers(0, 9),
