@@ -1,4 +1,4 @@
-"""`tf.train.Checkpoint` in a training loop, and the names that programs call before they build a strategy."""
+"""`tf.train.Checkpoint` in a training loop."""
 
 import numpy as np
 import pytest
@@ -69,9 +69,29 @@ def test_other_objects_are_refused(tmp_path):
         tf.train.Checkpoint(step=3)
 
 
-def test_what_programs_call_first():
-    assert tf.config.list_physical_devices("CPU")
-    assert not tf.config.list_physical_devices("TPU")
-    assert tf.config.list_logical_devices("CPU")[0].device_type == "CPU"
-    tf.config.experimental_connect_to_cluster(None)
-    tf.tpu.experimental.initialize_tpu_system(None)
+def test_the_only_optimizer_is_built_for_the_only_model(tmp_path):
+    model, optimizer = built()
+    optimizer.apply([np.ones_like(v.value) for v in model.trainable_variables], model.trainable_variables)
+    path = tf.train.Checkpoint(model=model, optimizer=optimizer).save(tmp_path / "ckpt")
+
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
+    with strategy.scope():
+        other = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+        new = keras.optimizers.Adam()
+    tf.train.Checkpoint(model=other, optimizer=new).restore(path).assert_consumed()
+    for one, two in zip(values([model, optimizer]), values([other, new]), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+    @tf.function
+    def step():
+        strategy.run(lambda: new.apply([v * 0 for v in other.trainable_variables], other.trainable_variables))
+
+    step()  # its variables are the strategy's
+    assert int(new.iterations) == 2
+
+
+def test_an_optimizer_that_was_saved_before_it_was_built(tmp_path):
+    model, new = built()[0], keras.optimizers.Adam()
+    path = tf.train.Checkpoint(model=model, optimizer=new).save(tmp_path / "ckpt")
+    tf.train.Checkpoint(model=model, optimizer=new).restore(path)
+    assert not new.built

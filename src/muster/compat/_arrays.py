@@ -16,6 +16,8 @@ from muster._keras import keras
 
 Array: TypeAlias = Any
 """A NumPy or JAX array, or one that is being traced."""
+Tensor = np.ndarray | jax.Array
+"""What TensorFlow's programs ask for with ``isinstance``."""
 ArrayLike: TypeAlias = Any
 """An array, a ``keras.Variable``, a Python number, or nested lists of numbers."""
 DTypeLike: TypeAlias = Any
@@ -27,6 +29,11 @@ def array_module(*values: ArrayLike) -> ModuleType:
     """NumPy if all values are NumPy's or Python's, else ``jax.numpy``."""
     on_host = not any(isinstance(value, jax.Array | keras.Variable) for value in values)
     return np if on_host else jnp
+
+
+def is_traced(*values: Array) -> bool:
+    """Whether a program is being traced: if one of the values is of it, or what is computed here would be."""
+    return any(isinstance(value, jax.core.Tracer) for value in (*values, jnp.zeros(())))
 
 
 def as_array(value: ArrayLike, dtype: DTypeLike = None) -> Array:

@@ -1,15 +1,26 @@
 """``tf.train.Checkpoint`` and its manager, for training loops of one's own."""
 
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from muster import checkpoint
 from muster._errors import CheckpointMismatchError
 from muster._keras import keras
+from muster.distribute import strategy_of
 
 _NAME = "ckpt"
+
+
+class CheckpointOptions(NamedTuple):
+    """Accepted: the process that saves writes, and waits until it is done.
+
+    Source: tensorflow/python/checkpoint/checkpoint_options.py, ``CheckpointOptions``.
+    """
+
+    experimental_io_device: str | None = None
+    experimental_enable_async_checkpoint: bool = False
 
 
 class Checkpoint:
@@ -21,7 +32,8 @@ class Checkpoint:
         objects: what has variables, or is one.
 
     Source: tensorflow/python/checkpoint/checkpoint.py, ``Checkpoint``. Variables have to exist when they are
-    restored: build models and optimizers first.
+    restored: build models and optimizers first. The only optimizer beside the only model is built for the
+    model's trainable variables, if it was when it was saved.
     """
 
     def __init__(self, **objects: Any) -> None:
@@ -73,6 +85,7 @@ class Checkpoint:
         if save_path is None:
             return Restored()
         found = checkpoint.read_checkpoint(save_path)
+        self._build_optimizer(len(found.variables))
         variables = self._variables()
         for name, variable in variables.items():
             array = found.variables.get(name)
@@ -91,6 +104,17 @@ class Checkpoint:
             variable.assign(found.variables[name])
         self.save_counter = int(found.metadata.get("save_counter", found.step))
         return Restored()
+
+    def _build_optimizer(self, saved: int) -> None:
+        """Build an optimizer that has more variables in the checkpoint, if it is clear for what."""
+        models = [each for each in self._objects.values() if isinstance(each, keras.Model)]
+        optimizers = [each for each in self._objects.values() if isinstance(each, keras.Optimizer)]
+        if len(models) != 1 or len(optimizers) != 1 or optimizers[0].built:
+            return
+        trained = models[0].trainable_variables
+        if trained and saved > len(self._variables()):
+            with strategy_of(trained[0]).scope():
+                optimizers[0].build(trained)
 
     def _variables(self) -> dict[str, Any]:
         return {

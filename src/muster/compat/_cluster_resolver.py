@@ -1,5 +1,7 @@
 """``tf.distribute.cluster_resolver``."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from muster.cluster import ClusterResolver as ClusterResolver
 from muster.cluster import KubernetesClusterResolver as KubernetesClusterResolver
 from muster.cluster import SimpleClusterResolver as SimpleClusterResolver
@@ -7,3 +9,9 @@ from muster.cluster import SlurmClusterResolver as SlurmClusterResolver
 from muster.cluster import TFConfigClusterResolver as TFConfigClusterResolver
 from muster.cluster import TPUClusterResolver as TPUClusterResolver
 from muster.cluster import UnionResolver as UnionResolver
+from muster.compat._missing import missing as _missing
+
+if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
+
+    def __getattr__(name: str) -> None:
+        raise _missing("tf.distribute.cluster_resolver", name)

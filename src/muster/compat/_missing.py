@@ -1,5 +1,44 @@
 """What a program is told that asks for a name of TensorFlow's that is not there."""
 
+from types import SimpleNamespace
+from typing import Any
+
+# What to use in the place of names that TensorFlow's guides use.
+INSTEAD = {
+    "tf.Module": "Use keras.layers.Layer or keras.Model.",
+    "tf.cond": "Use keras.ops.cond.",
+    "tf.while_loop": "Use keras.ops.while_loop.",
+    "tf.SparseTensor": "Use padded arrays: a compiled step has fixed shapes.",
+    "tf.RaggedTensor": "Use padded arrays, as Dataset.padded_batch makes them.",
+    "tf.autograph": "Functions are traced as they are: write loops and conditions with keras.ops or JAX.",
+    "tf.debugging": "The page 'Debugging' says how to look into a step; numbers are checked by "
+    'jax.config.update("jax_debug_nans", True).',
+    "tf.profiler": "Use jax.profiler, whose profiles TensorBoard shows, too.",
+    "tf.summary.create_file_writer": "Use keras.callbacks.TensorBoard with fit, or "
+    "muster.summary.EventFileWriter.",
+    "tf.random.Generator": "Use keras.random with a keras.random.SeedGenerator, whose state is saved.",
+    "tf.random.experimental": "Use keras.random with a keras.random.SeedGenerator, whose state is saved.",
+    "tf.random.stateless_uniform": "Use jax.random, whose functions take a key.",
+    "tf.random.stateless_normal": "Use jax.random, whose functions take a key.",
+    "tf.executing_eagerly": "Functions are compiled unless tf.config.run_functions_eagerly(True) was called.",
+    "tf.strings": "Text is Python's str: use its methods in input functions.",
+    "tf.test": "Use tf.config.list_physical_devices('GPU').",
+    "tf.linalg": "Use keras.ops.linalg and tf.matmul.",
+    "tf.data.FixedLengthRecordDataset": "Use numpy.memmap with Dataset.from_tensor_slices.",
+    "tf.distribute.cluster_resolver.SageMakerClusterResolver": "Use muster.cluster.SageMakerClusterResolver.",
+    "tf.config.experimental.enable_op_determinism": "Input is always in one order; on GPUs set "
+    "XLA_FLAGS=--xla_gpu_deterministic_ops=true.",
+    "tf.config.experimental.get_memory_info": "Use jax.Device.memory_stats.",
+    "tf.config.threading": "XLA decides; `muster run` gives each task its share of the cores.",
+    "tf.config.set_soft_device_placement": "A device that does not exist is an error.",
+    "tf.distribute.experimental_set_strategy": "Use `with strategy.scope():`.",
+    "tf.distribute.StrategyExtended": "The strategy itself, and ReplicaContext, do what programs use of it.",
+    "tf.distribute.experimental.CollectiveCommunication": "Use CommunicationImplementation.",
+    "tf.distribute.experimental.CollectiveHints": "Use CommunicationOptions.",
+    "tf.io.VarLenFeature": "Use FixedLenSequenceFeature with allow_missing=True, which pads.",
+    "tf.train.load_checkpoint": "Use muster.checkpoint.read_checkpoint.",
+}
+
 
 def missing(module: str, name: str) -> AttributeError:
     """The error for a name that a module of TensorFlow's has and that of muster does not.
@@ -8,8 +47,28 @@ def missing(module: str, name: str) -> AttributeError:
         module: as programs write it, such as ``tf.compat.v1``.
         name: what was looked up.
     """
+    wanted = f"{module}.{name}"
+    advice = INSTEAD.get(wanted)
     return AttributeError(
-        f'muster has no {module}.{name}. The page "Coming from TensorFlow" of the documentation says what to '
+        f"muster has no {wanted}. {advice}"
+        if advice
+        else f'muster has no {wanted}. The page "Coming from TensorFlow" of the documentation says what to '
         "use instead and what is not there yet.",
         name=name,
     )
+
+
+class Names(SimpleNamespace):
+    """A small module of TensorFlow's: an unknown name's error says what to do.
+
+    Args:
+        module: as programs write it, such as ``tf.data.experimental``.
+        **names: what it has.
+    """
+
+    def __init__(self, module: str, **names: Any) -> None:
+        super().__init__(**names)
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing(self._module, name)

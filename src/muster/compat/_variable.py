@@ -3,6 +3,8 @@
 import enum
 from typing import Any
 
+import jax
+
 from muster._keras import keras
 from muster.compat._arrays import ArrayLike, DTypeLike, as_array
 
@@ -46,13 +48,23 @@ def Variable(
         initial_value: an array, or a function without arguments that returns one.
         trainable: whether ``minimize`` takes it by default; None: unless it is synchronized ON_READ.
         name: its name in checkpoints.
-        dtype: None takes that of the value; Python numbers become int32 and float32.
+        dtype: None takes that of the value; Python numbers become int32 and float32, and so do 64-bit types
+            unless ``jax_enable_x64`` is set.
         synchronization: when the values of replicas become one.
         aggregation: how they do.
 
+    Raises:
+        ValueError: The value is too large for int32.
+
     Source: tensorflow/python/ops/variables.py, ``Variable``.
     """
-    value = as_array(initial_value() if callable(initial_value) else initial_value, dtype)
+    given = as_array(initial_value() if callable(initial_value) else initial_value, dtype)
+    value = given.astype(jax.dtypes.canonicalize_dtype(given.dtype))
+    if given.dtype.kind in "iu" and not isinstance(given, jax.Array) and (value != given).any():
+        raise ValueError(
+            f"A variable of dtype {given.dtype} is one of {value.dtype} here, which {initial_value!r} is too "
+            "large for: set jax_enable_x64."
+        )
     return keras.Variable(
         value,
         dtype=str(value.dtype),

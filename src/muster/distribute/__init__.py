@@ -14,6 +14,7 @@ from muster.distribute._default import get_replica_context as get_replica_contex
 from muster.distribute._default import get_strategy as get_strategy
 from muster.distribute._default import has_strategy as has_strategy
 from muster.distribute._default import in_cross_replica_context as in_cross_replica_context
+from muster.distribute._default import strategy_of as strategy_of
 from muster.distribute._distributed_dataset import DistributedDataset as DistributedDataset
 from muster.distribute._distributed_dataset import DistributedIterator as DistributedIterator
 from muster.distribute._fit import DistributedTrainer as DistributedTrainer
@@ -27,6 +28,7 @@ from muster.distribute._multi_worker_mirrored import (
     MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
 )
 from muster.distribute._one_device import OneDeviceStrategy as OneDeviceStrategy
+from muster.distribute._one_device import device_of as device_of
 from muster.distribute._replica_context import ReduceOp as ReduceOp
 from muster.distribute._replica_context import ReplicaContext as ReplicaContext
 from muster.distribute._strategy import Strategy as Strategy

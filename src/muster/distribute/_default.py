@@ -14,6 +14,7 @@ from muster.distribute._input_context import InputContext
 from muster.distribute._replica_context import CROSS_REPLICA, ReplicaContext, current_context
 from muster.distribute._replicated import AXIS
 from muster.distribute._strategy import Strategy, current_strategy
+from muster.program import origin_of
 
 
 class DefaultStrategy(Strategy):
@@ -83,3 +84,9 @@ def get_replica_context() -> ReplicaContext | None:
     if context is CROSS_REPLICA:
         return None
     return context if isinstance(context, ReplicaContext) else ReplicaContext(_default(), None)
+
+
+def strategy_of(variable: Any) -> Strategy:
+    """The strategy in whose scope a variable was created; the default one if in none's."""
+    owner = origin_of(variable).owner
+    return owner if isinstance(owner, Strategy) else _default()

@@ -34,5 +34,6 @@ from muster.program._tape import GradientTape as GradientTape
 from muster.program._value_and_grad import value_and_grad as value_and_grad
 from muster.program._variables import VariableSpec as VariableSpec
 from muster.program._variables import current_scope as current_scope
+from muster.program._watching import origin_of as origin_of
 from muster.program._watching import owning as owning
 from muster.program._watching import wrap_in_scopes as wrap_in_scopes

@@ -6,10 +6,9 @@ which stay NumPy values (in input functions), and on the values of a step.
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-import numpy as _np
-from ml_dtypes import bfloat16 as _bfloat16
-
 from muster._version import __version__ as __version__
+from muster.compat._arrays import Tensor as Tensor
+from muster.compat._device import device as device
 from muster.compat._elementwise import abs as abs
 from muster.compat._elementwise import add as add
 from muster.compat._elementwise import add_n as add_n
@@ -48,7 +47,9 @@ from muster.compat._elementwise import tanh as tanh
 from muster.compat._elementwise import where as where
 from muster.compat._elementwise import zeros_like as zeros_like
 from muster.compat._logging import get_logger as get_logger
+from muster.compat._missing import Names as _Names
 from muster.compat._missing import missing as _missing
+from muster.compat._print import tf_print as _print
 from muster.compat._reduce import argmax as argmax
 from muster.compat._reduce import argmin as argmin
 from muster.compat._reduce import cumsum as cumsum
@@ -91,6 +92,7 @@ from muster.compat._step import control_dependencies as control_dependencies
 from muster.compat._step import group as group
 from muster.compat._step import name_scope as name_scope
 from muster.compat._step import no_op as no_op
+from muster.compat._tensor_shape import TensorShape as TensorShape
 from muster.compat._variable import Variable as Variable
 from muster.compat._variable import VariableAggregation as VariableAggregation
 from muster.compat._variable import VariableSynchronization as VariableSynchronization
@@ -98,6 +100,7 @@ from muster.compat.tensorflow import compat as compat
 from muster.compat.tensorflow import config as config
 from muster.compat.tensorflow import data as data
 from muster.compat.tensorflow import distribute as distribute
+from muster.compat.tensorflow import dtypes as dtypes
 from muster.compat.tensorflow import errors as errors
 from muster.compat.tensorflow import estimator as estimator
 from muster.compat.tensorflow import io as io
@@ -112,25 +115,28 @@ from muster.compat.tensorflow import saved_model as saved_model
 from muster.compat.tensorflow import summary as summary
 from muster.compat.tensorflow import tpu as tpu
 from muster.compat.tensorflow import train as train
+from muster.compat.tensorflow.dtypes import DType as DType
+from muster.compat.tensorflow.dtypes import as_dtype as as_dtype
+from muster.compat.tensorflow.dtypes import bfloat16 as bfloat16
+from muster.compat.tensorflow.dtypes import bool as bool
+from muster.compat.tensorflow.dtypes import float16 as float16
+from muster.compat.tensorflow.dtypes import float32 as float32
+from muster.compat.tensorflow.dtypes import float64 as float64
+from muster.compat.tensorflow.dtypes import int8 as int8
+from muster.compat.tensorflow.dtypes import int16 as int16
+from muster.compat.tensorflow.dtypes import int32 as int32
+from muster.compat.tensorflow.dtypes import int64 as int64
+from muster.compat.tensorflow.dtypes import string as string
+from muster.compat.tensorflow.dtypes import uint8 as uint8
+from muster.data import Optional as _Optional
 from muster.data import TensorSpec as TensorSpec
 from muster.distribute import function as function
 from muster.program import GradientTape as GradientTape
 from muster.program import gradients as gradients
 
-DType = _np.dtype
-as_dtype = _np.dtype
-bool = _np.dtype("bool")
-uint8 = _np.dtype("uint8")
-int8 = _np.dtype("int8")
-int16 = _np.dtype("int16")
-int32 = _np.dtype("int32")
-int64 = _np.dtype("int64")
-float16 = _np.dtype("float16")
-bfloat16 = _np.dtype(_bfloat16)
-float32 = _np.dtype("float32")
-float64 = _np.dtype("float64")
-string = _np.dtype(str)
 newaxis = None
+print = _print
+experimental = _Names("tf.experimental", Optional=_Optional)
 
 
 if not _TYPE_CHECKING:  # so that type checkers know what is not there, too

@@ -1,41 +1,35 @@
 """``tf.config``: what JAX sees, by TensorFlow's names."""
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-import jax
-
+from muster.compat import _config
+from muster.compat._config import LogicalDevice as LogicalDevice
+from muster.compat._config import LogicalDeviceConfiguration as LogicalDeviceConfiguration
+from muster.compat._config import PhysicalDevice as PhysicalDevice
+from muster.compat._config import experimental_connect_to_cluster as experimental_connect_to_cluster
+from muster.compat._config import get_visible_devices as get_visible_devices
+from muster.compat._config import list_logical_devices as list_logical_devices
+from muster.compat._config import list_physical_devices as list_physical_devices
+from muster.compat._config import set_logical_device_configuration as set_logical_device_configuration
+from muster.compat._config import set_visible_devices as set_visible_devices
+from muster.compat._missing import Names as _Names
+from muster.compat._missing import missing as _missing
 from muster.config import functions_run_eagerly as functions_run_eagerly
 from muster.config import run_functions_eagerly as run_functions_eagerly
 
+experimental = _Names(
+    "tf.config.experimental",
+    VirtualDeviceConfiguration=LogicalDeviceConfiguration,
+    get_visible_devices=get_visible_devices,
+    list_logical_devices=list_logical_devices,
+    list_physical_devices=list_physical_devices,
+    set_memory_growth=_config.set_memory_growth,
+    set_virtual_device_configuration=set_logical_device_configuration,
+    set_visible_devices=set_visible_devices,
+)
+optimizer = _Names("tf.config.optimizer", set_jit=_config.set_jit)
 
-class PhysicalDevice(NamedTuple):
-    """A device of this process.
+if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
 
-    Source: tensorflow/python/eager/context.py, ``PhysicalDevice``.
-    """
-
-    name: str
-    device_type: str
-
-
-def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """The devices of this process, of one kind (``"CPU"``, ``"GPU"``, ``"TPU"``) or all.
-
-    JAX looks for devices at this moment: set what it is to see before.
-    """
-    found = jax.local_devices()
-    if found[0].platform != "cpu":
-        found = [*found, *jax.local_devices(backend="cpu")]
-    devices = [
-        PhysicalDevice(f"/physical_device:{kind}:{device.local_hardware_id or 0}", kind)
-        for device in found
-        for kind in [device.platform.upper()]
-    ]
-    return [device for device in devices if device_type in (None, device.device_type)]
-
-
-list_logical_devices = list_physical_devices
-
-
-def experimental_connect_to_cluster(cluster_spec_or_resolver: Any, **options: Any) -> None:
-    """Nothing: tasks find each other when the strategy is built."""
+    def __getattr__(name: str) -> None:
+        raise _missing("tf.config", name)

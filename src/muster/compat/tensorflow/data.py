@@ -1,24 +1,33 @@
 """``tf.data``."""
 
-from operator import methodcaller
-from types import SimpleNamespace
+from operator import methodcaller as _methodcaller
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from muster import data as _data
+from muster.compat._missing import Names as _Names
+from muster.compat._missing import missing as _missing
 from muster.data import AUTOTUNE as AUTOTUNE
 from muster.data import INFINITE_CARDINALITY as INFINITE_CARDINALITY
 from muster.data import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
-from muster.data import AutoShardPolicy, CsvDataset, DistributeOptions, make_csv_dataset
 from muster.data import Dataset as Dataset
 from muster.data import Options as Options
 from muster.data import TextLineDataset as TextLineDataset
 from muster.data import TFRecordDataset as TFRecordDataset
 
-experimental = SimpleNamespace(
+Iterator = NumpyIterator = _data.DatasetIterator
+experimental = _Names(
+    "tf.data.experimental",
     AUTOTUNE=AUTOTUNE,
-    AutoShardPolicy=AutoShardPolicy,
-    CsvDataset=CsvDataset,
-    DistributeOptions=DistributeOptions,
+    AutoShardPolicy=_data.AutoShardPolicy,
+    CsvDataset=_data.CsvDataset,
+    DistributeOptions=_data.DistributeOptions,
     INFINITE_CARDINALITY=INFINITE_CARDINALITY,
     UNKNOWN_CARDINALITY=UNKNOWN_CARDINALITY,
-    cardinality=methodcaller("cardinality"),
-    make_csv_dataset=make_csv_dataset,
+    cardinality=_methodcaller("cardinality"),
+    make_csv_dataset=_data.make_csv_dataset,
 )
+
+if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
+
+    def __getattr__(name: str) -> None:
+        raise _missing("tf.data", name)

@@ -1,9 +1,12 @@
 """``tf.distribute``: the strategies, and the resolvers that say who is in the job."""
 
-from types import SimpleNamespace
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from muster import distribute as _distribute
 from muster.compat import _cluster_resolver
-from muster.distribute import CentralStorageStrategy, CommunicationImplementation, CommunicationOptions
+from muster.compat._missing import Names as _Names
+from muster.compat._missing import missing as _missing
+from muster.compat._run_options import RunOptions as RunOptions
 from muster.distribute import CrossDeviceOps as CrossDeviceOps
 from muster.distribute import DistributedDataset as DistributedDataset
 from muster.distribute import DistributedIterator as DistributedIterator
@@ -25,11 +28,19 @@ from muster.distribute import get_strategy as get_strategy
 from muster.distribute import has_strategy as has_strategy
 from muster.distribute import in_cross_replica_context as in_cross_replica_context
 
+DistributedValues = _distribute.PerReplica
 cluster_resolver = _cluster_resolver
-experimental = SimpleNamespace(
-    CentralStorageStrategy=CentralStorageStrategy,
-    CommunicationImplementation=CommunicationImplementation,
-    CommunicationOptions=CommunicationOptions,
+experimental = _Names(
+    "tf.distribute.experimental",
+    CentralStorageStrategy=_distribute.CentralStorageStrategy,
+    CommunicationImplementation=_distribute.CommunicationImplementation,
+    CommunicationOptions=_distribute.CommunicationOptions,
     MultiWorkerMirroredStrategy=MultiWorkerMirroredStrategy,
     TPUStrategy=TPUStrategy,
+    ValueContext=_distribute.ValueContext,
 )
+
+if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
+
+    def __getattr__(name: str) -> None:
+        raise _missing("tf.distribute", name)

@@ -1,9 +1,11 @@
 """``tf.estimator``."""
 
-from types import SimpleNamespace
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from muster import estimator as _estimator
 from muster._errors import NanLossDuringTrainingError as NanLossDuringTrainingError
+from muster.compat._missing import Names as _Names
+from muster.compat._missing import missing as _missing
 from muster.estimator import CheckpointSaverHook as CheckpointSaverHook
 from muster.estimator import CheckpointSaverListener as CheckpointSaverListener
 from muster.estimator import Estimator as Estimator
@@ -27,16 +29,23 @@ from muster.estimator import TrainSpec as TrainSpec
 from muster.estimator import WarmStartSettings as WarmStartSettings
 from muster.estimator import train_and_evaluate as train_and_evaluate
 
-export = SimpleNamespace(
+export = _Names(
+    "tf.estimator.export",
     ClassificationOutput=_estimator.ClassificationOutput,
     ExportOutput=_estimator.ExportOutput,
     PredictOutput=_estimator.PredictOutput,
     RegressionOutput=_estimator.RegressionOutput,
 )
-experimental = SimpleNamespace(
+experimental = _Names(
+    "tf.estimator.experimental",
     make_early_stopping_hook=_estimator.make_early_stopping_hook,
     stop_if_higher_hook=_estimator.stop_if_higher_hook,
     stop_if_lower_hook=_estimator.stop_if_lower_hook,
     stop_if_no_decrease_hook=_estimator.stop_if_no_decrease_hook,
     stop_if_no_increase_hook=_estimator.stop_if_no_increase_hook,
 )
+
+if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
+
+    def __getattr__(name: str) -> None:
+        raise _missing("tf.estimator", name)

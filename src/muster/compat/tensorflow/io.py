@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from muster.compat import _gfile
+from muster.compat._missing import Names as _Names
 from muster.compat._missing import missing as _missing
 from muster.data import FixedLenFeature as FixedLenFeature
 from muster.data import FixedLenSequenceFeature as FixedLenSequenceFeature
@@ -10,6 +12,24 @@ from muster.data import TFRecordWriter as TFRecordWriter
 from muster.data import decode_raw as decode_raw
 from muster.data import parse_example as parse_example
 from muster.data import parse_single_example as parse_single_example
+
+gfile = _Names(
+    "tf.io.gfile",
+    GFile=_gfile.GFile,
+    copy=_gfile.copy,
+    exists=_gfile.exists,
+    glob=_gfile.glob,
+    isdir=_gfile.isdir,
+    join=_gfile.join,
+    listdir=_gfile.listdir,
+    makedirs=_gfile.makedirs,
+    mkdir=_gfile.mkdir,
+    remove=_gfile.remove,
+    rename=_gfile.rename,
+    rmtree=_gfile.rmtree,
+    stat=_gfile.stat,
+    walk=_gfile.walk,
+)
 
 if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
 

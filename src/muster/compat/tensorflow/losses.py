@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from muster.compat.tensorflow.keras import losses
+from muster.compat.tensorflow.keras import losses as _losses
 from muster.compat.tensorflow.keras.losses import Reduction as Reduction
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(losses, name)
+    return getattr(_losses, name)

@@ -1,5 +1,7 @@
 """``tf.math``."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from muster.compat._elementwise import abs as abs
 from muster.compat._elementwise import add as add
 from muster.compat._elementwise import add_n as add_n
@@ -41,6 +43,7 @@ from muster.compat._elementwise import square as square
 from muster.compat._elementwise import squared_difference as squared_difference
 from muster.compat._elementwise import subtract as subtract
 from muster.compat._elementwise import tanh as tanh
+from muster.compat._missing import missing as _missing
 from muster.compat._nn import in_top_k as in_top_k
 from muster.compat._nn import l2_normalize as l2_normalize
 from muster.compat._nn import log_softmax as log_softmax
@@ -60,3 +63,8 @@ from muster.compat._reduce import reduce_prod as reduce_prod
 from muster.compat._reduce import reduce_std as reduce_std
 from muster.compat._reduce import reduce_sum as reduce_sum
 from muster.compat._reduce import reduce_variance as reduce_variance
+
+if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
+
+    def __getattr__(name: str) -> None:
+        raise _missing("tf.math", name)

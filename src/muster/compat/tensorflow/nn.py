@@ -1,9 +1,12 @@
 """``tf.nn``."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from muster.compat._average_loss import compute_average_loss as compute_average_loss
 from muster.compat._average_loss import scale_regularization_loss as scale_regularization_loss
 from muster.compat._elementwise import sigmoid as sigmoid
 from muster.compat._elementwise import tanh as tanh
+from muster.compat._missing import missing as _missing
 from muster.compat._nn import elu as elu
 from muster.compat._nn import embedding_lookup as embedding_lookup
 from muster.compat._nn import gelu as gelu
@@ -23,3 +26,8 @@ from muster.compat._nn import (
     sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits,
 )
 from muster.compat._nn import top_k as top_k
+
+if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
+
+    def __getattr__(name: str) -> None:
+        raise _missing("tf.nn", name)

@@ -1,5 +1,13 @@
-"""``tf.random``: only the seed. What is drawn while a step is traced would be the same in every step."""
+"""``tf.random``: other numbers in every call, of a compiled function as well."""
 
-from muster._keras import keras
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-set_seed = keras.utils.set_random_seed
+from muster.compat._missing import missing as _missing
+from muster.compat._random import normal as normal
+from muster.compat._random import set_seed as set_seed
+from muster.compat._random import uniform as uniform
+
+if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
+
+    def __getattr__(name: str) -> None:
+        raise _missing("tf.random", name)

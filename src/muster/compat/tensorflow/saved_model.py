@@ -1,6 +1,22 @@
-"""``tf.saved_model``: the name of the signature that a model is served by."""
+"""``tf.saved_model``: a Keras model in a directory, and the name of the signature that it is served by."""
 
-from types import SimpleNamespace
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-DEFAULT_SERVING_SIGNATURE_DEF_KEY = "serving_default"
-signature_constants = SimpleNamespace(DEFAULT_SERVING_SIGNATURE_DEF_KEY=DEFAULT_SERVING_SIGNATURE_DEF_KEY)
+from muster.compat._missing import Names as _Names
+from muster.compat._missing import missing as _missing
+from muster.compat._saved_model import (
+    DEFAULT_SERVING_SIGNATURE_DEF_KEY as DEFAULT_SERVING_SIGNATURE_DEF_KEY,
+)
+from muster.compat._saved_model import LoadOptions as LoadOptions
+from muster.compat._saved_model import SaveOptions as SaveOptions
+from muster.compat._saved_model import load as load
+from muster.compat._saved_model import save as save
+
+signature_constants = _Names(
+    "tf.saved_model.signature_constants", DEFAULT_SERVING_SIGNATURE_DEF_KEY=DEFAULT_SERVING_SIGNATURE_DEF_KEY
+)
+
+if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
+
+    def __getattr__(name: str) -> None:
+        raise _missing("tf.saved_model", name)

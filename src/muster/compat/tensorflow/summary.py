@@ -1,5 +1,13 @@
 """``tf.summary`` and ``tf.compat.v1.summary``: scalars of a step, which the Estimator writes."""
 
-from muster.compat._step import summary_scalar as scalar
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-__all__ = ["scalar"]
+from muster.compat._missing import missing as _missing
+from muster.compat._step import summary_scalar as _scalar
+
+scalar = _scalar
+
+if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
+
+    def __getattr__(name: str) -> None:
+        raise _missing("tf.summary", name)

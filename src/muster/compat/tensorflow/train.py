@@ -1,10 +1,14 @@
 """``tf.train`` and ``tf.compat.v1.train``, which are one here."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from muster.checkpoint import latest_checkpoint as latest_checkpoint
 from muster.checkpoint import list_variables as list_variables
 from muster.cluster import ClusterSpec as ClusterSpec
 from muster.compat._checkpoint import Checkpoint as Checkpoint
 from muster.compat._checkpoint import CheckpointManager as CheckpointManager
+from muster.compat._checkpoint import CheckpointOptions as CheckpointOptions
+from muster.compat._missing import missing as _missing
 from muster.compat._optimizers import AdadeltaOptimizer as AdadeltaOptimizer
 from muster.compat._optimizers import AdagradOptimizer as AdagradOptimizer
 from muster.compat._optimizers import AdamOptimizer as AdamOptimizer
@@ -41,3 +45,8 @@ from muster.data import Features as Features
 from muster.data import FloatList as FloatList
 from muster.data import Int64List as Int64List
 from muster.program import get_or_create_global_step as get_or_create_global_step
+
+if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
+
+    def __getattr__(name: str) -> None:
+        raise _missing("tf.train", name)

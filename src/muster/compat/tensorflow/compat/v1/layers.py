@@ -1,5 +1,7 @@
 """``tf.compat.v1.layers``."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from muster.compat._layers import average_pooling2d as average_pooling2d
 from muster.compat._layers import batch_normalization as batch_normalization
 from muster.compat._layers import conv2d as conv2d
@@ -7,3 +9,9 @@ from muster.compat._layers import dense as dense
 from muster.compat._layers import dropout as dropout
 from muster.compat._layers import flatten as flatten
 from muster.compat._layers import max_pooling2d as max_pooling2d
+from muster.compat._missing import missing as _missing
+
+if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
+
+    def __getattr__(name: str) -> None:
+        raise _missing("tf.compat.v1.layers", name)

@@ -1,5 +1,7 @@
 """``tf.compat.v1.losses``."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from muster.compat._losses import Reduction as Reduction
 from muster.compat._losses import absolute_difference as absolute_difference
 from muster.compat._losses import compute_weighted_loss as compute_weighted_loss
@@ -9,3 +11,9 @@ from muster.compat._losses import mean_squared_error as mean_squared_error
 from muster.compat._losses import sigmoid_cross_entropy as sigmoid_cross_entropy
 from muster.compat._losses import softmax_cross_entropy as softmax_cross_entropy
 from muster.compat._losses import sparse_softmax_cross_entropy as sparse_softmax_cross_entropy
+from muster.compat._missing import missing as _missing
+
+if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
+
+    def __getattr__(name: str) -> None:
+        raise _missing("tf.compat.v1.losses", name)

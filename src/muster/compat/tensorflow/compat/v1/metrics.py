@@ -1,5 +1,7 @@
 """``tf.compat.v1.metrics``."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from muster.compat._metrics import accuracy as accuracy
 from muster.compat._metrics import auc as auc
 from muster.compat._metrics import false_negatives as false_negatives
@@ -12,3 +14,9 @@ from muster.compat._metrics import recall as recall
 from muster.compat._metrics import root_mean_squared_error as root_mean_squared_error
 from muster.compat._metrics import true_negatives as true_negatives
 from muster.compat._metrics import true_positives as true_positives
+from muster.compat._missing import missing as _missing
+
+if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
+
+    def __getattr__(name: str) -> None:
+        raise _missing("tf.compat.v1.metrics", name)

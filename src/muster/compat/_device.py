@@ -1,0 +1,28 @@
+"""``tf.device``: where eager computations run."""
+
+import contextlib
+from typing import Any
+
+import jax
+
+from muster.distribute import device_of
+
+
+def device(device_name: str | jax.Device | None) -> contextlib.AbstractContextManager[Any]:
+    """Let JAX compute on a device meanwhile, and put there what Keras creates.
+
+    A compiled function runs where its strategy says. NumPy values stay on the host.
+
+    Args:
+        device_name: a TensorFlow device string such as ``"/GPU:0"``, or a ``jax.Device``; None changes
+            nothing.
+
+    Raises:
+        ValueError: There is no such device.
+
+    Source: tensorflow/python/framework/ops.py, ``device_v2``.
+    """
+    if device_name is None:
+        return contextlib.nullcontext()
+    chosen: contextlib.AbstractContextManager[Any] = jax.default_device(device_of(device_name))
+    return chosen

@@ -1,0 +1,28 @@
+"""``tf.dtypes``."""
+
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+import numpy as _np
+from ml_dtypes import bfloat16 as _bfloat16
+
+from muster.compat._elementwise import cast as cast
+from muster.compat._missing import missing as _missing
+
+DType = _np.dtype
+as_dtype = _np.dtype
+bool = _np.dtype("bool")
+uint8 = _np.dtype("uint8")
+int8 = _np.dtype("int8")
+int16 = _np.dtype("int16")
+int32 = _np.dtype("int32")
+int64 = _np.dtype("int64")
+float16 = _np.dtype("float16")
+bfloat16 = _np.dtype(_bfloat16)
+float32 = _np.dtype("float32")
+float64 = _np.dtype("float64")
+string = _np.dtype(str)
+
+if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
+
+    def __getattr__(name: str) -> None:
+        raise _missing("tf.dtypes", name)

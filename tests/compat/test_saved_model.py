@@ -1,0 +1,113 @@
+"""TensorFlow's tutorial "Save and load a model using a distribution strategy", step by step."""
+
+import numpy as np
+import pytest
+
+import muster.compat.tensorflow as tf
+
+# Keras' variables have the __array__ of NumPy 1.
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy keyword")
+
+IMAGES = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)
+LABELS = np.arange(12) % 3
+
+
+def datasets():
+    data = tf.data.Dataset.from_tensor_slices((IMAGES, LABELS)).batch(4)
+    return data, data.map(lambda image, label: image)
+
+
+def built():
+    with tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"]).scope():
+        model = tf.keras.Sequential(
+            [tf.keras.Input((4,)), tf.keras.layers.Dense(5, activation="relu"), tf.keras.layers.Dense(3)]
+        )
+        model.compile(tf.keras.optimizers.Adam(), tf.keras.losses.SparseCategoricalCrossentropy(True))
+    return model
+
+
+@pytest.fixture(scope="module")
+def trained():
+    model = built()
+    model.fit(datasets()[0], epochs=1, verbose=0)
+    return model, model.predict(IMAGES, verbose=0)
+
+
+def test_keras_models_go_on_under_another_strategy(trained, tmp_path):
+    model, expected = trained
+    model.save(tmp_path / "model.keras")
+    for strategy in (tf.distribute.get_strategy(), tf.distribute.OneDeviceStrategy("/cpu:0")):
+        with strategy.scope():
+            restored = tf.keras.models.load_model(tmp_path / "model.keras")
+            np.testing.assert_allclose(restored.predict(IMAGES, verbose=0), expected, rtol=1e-5)
+            restored.fit(datasets()[0], epochs=1, verbose=0)
+        assert int(restored.optimizer.iterations) == 6
+
+
+def test_a_loaded_function_predicts(trained, tmp_path):
+    model, expected = trained
+    options = tf.saved_model.SaveOptions(experimental_io_device="/job:localhost")
+    tf.saved_model.save(model, tmp_path / "saved", options=options)
+    loaded = tf.saved_model.load(tmp_path / "saved", options=tf.saved_model.LoadOptions())
+    inference_func = loaded.signatures["serving_default"]
+    batches = [inference_func(batch) for batch in datasets()[1]]
+    name = model.layers[-1].name
+    np.testing.assert_allclose(np.concatenate([batch[name] for batch in batches]), expected, rtol=1e-5)
+    np.testing.assert_allclose(loaded(IMAGES), expected, rtol=1e-5)
+    assert len(loaded.variables) == len(loaded.trainable_variables) == 4
+
+
+def test_a_loaded_function_predicts_on_all_replicas(trained, tmp_path):
+    model, expected = trained
+    model.save(tmp_path / "model.keras")
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
+    with strategy.scope():
+        inference_func = tf.saved_model.load(tmp_path / "model.keras").signatures["serving_default"]
+        found = []
+        for batch in strategy.experimental_distribute_dataset(datasets()[1]):
+            outputs = strategy.run(inference_func, args=(batch,))
+            found += [each[model.layers[-1].name] for each in strategy.experimental_local_results(outputs)]
+    np.testing.assert_allclose(np.concatenate(found), expected, rtol=1e-5)
+
+
+@tf.keras.saving.register_keras_serializable("tests")
+class Subclassed(tf.keras.Model):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.dense = tf.keras.layers.Dense(2)
+
+    def call(self, inputs):
+        return self.dense(inputs)
+
+
+def test_subclassed_and_functional_models(tmp_path):
+    model = Subclassed()
+    with pytest.raises(ValueError, match="has not been built"):
+        tf.saved_model.save(model, tmp_path / "subclassed")
+    expected = model(IMAGES)
+    tf.saved_model.save(model, tmp_path / "subclassed")
+    serve = tf.saved_model.load(tmp_path / "subclassed").signatures["serving_default"]
+    np.testing.assert_allclose(serve(IMAGES)["output_1"], expected, rtol=1e-5)
+
+    left, right = tf.keras.Input((4,), name="left"), tf.keras.Input((4,), name="right")
+    both = tf.keras.Model(
+        {"left": left, "right": right},
+        [tf.keras.layers.Dense(1, name="one")(left), tf.keras.layers.Dense(1, name="two")(right)],
+    )
+    tf.saved_model.save(both, tmp_path / "functional")
+    serve = tf.saved_model.load(tmp_path / "functional").signatures["serving_default"]
+    outputs = serve(left=IMAGES, right=2 * IMAGES)
+    one, two = both({"left": IMAGES, "right": 2 * IMAGES})
+    assert sorted(outputs) == ["one", "two"]
+    np.testing.assert_allclose(outputs["one"], one, rtol=1e-5)
+    np.testing.assert_allclose(outputs["two"], two, rtol=1e-5)
+
+
+def test_what_cannot_be_saved_or_loaded_is_said(tmp_path):
+    with pytest.raises(TypeError, match="takes a Keras model, got"):
+        tf.saved_model.save(tf.Variable(1.0), tmp_path)
+    with pytest.raises(ValueError, match="signatures="):
+        tf.saved_model.save(built(), tmp_path, signatures={"serve": None})
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(FileNotFoundError, match="no saved model at"):
+        tf.saved_model.load(tmp_path)
