@@ -144,7 +144,9 @@ def test_what_is_not_there_is_on_the_page() -> None:
             value_of(name)
 
 
-@pytest.mark.parametrize("name", ["tf.raw_ops", "tf.data.Dateset", "tf.io.gfile.no", "tf.compat.v1.Session"])
+@pytest.mark.parametrize(
+    "name", ["tf.raw_ops", "tf.data.Dateset", "tf.io.gfile.no", "tf.compat.v1.Session", "tf.keras.estimator"]
+)
 def test_other_names_have_an_error_that_names_the_page(name: str) -> None:
     with pytest.raises(AttributeError, match='muster has no .*The page "Coming from TensorFlow"'):
         value_of(name)

@@ -3,8 +3,12 @@
 from typing import Any
 
 from muster._keras import keras
+from muster.compat._missing import missing as _missing
 from muster.compat.tensorflow.keras import losses as losses
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(keras, name)
+    try:
+        return getattr(keras, name)
+    except AttributeError:
+        raise _missing("tf.keras", name) from None
