@@ -495,3 +495,17 @@ def test_padding_of_another_type(kind: type, value: object) -> None:
     rows = Dataset.from_generator(lambda: [[1, 2], [3]], output_signature=TensorSpec([None], kind))
     with pytest.raises(DatasetError, match=rf"padding_values has {re.escape(repr(value))} for a component"):
         read(rows.padded_batch(2, padding_values=value))
+
+
+def test_options_that_do_not_exist_are_refused() -> None:
+    options = Options()
+    options.deterministic = False
+    options.experimental_distribute.auto_shard_policy = AutoShardPolicy.OFF
+    assert Dataset.range(1).with_options(options).options() == options
+    with pytest.raises(AttributeError, match="Cannot set 'auto_shard_policy'.* has experimental_distribute"):
+        options.auto_shard_policy = AutoShardPolicy.OFF  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="Cannot set 'auto_shard_polcy'"):
+        options.experimental_distribute.auto_shard_polcy = AutoShardPolicy.OFF  # type: ignore[attr-defined]
+    for wrong in (-1, "OFF"):
+        with pytest.raises(TypeError, match=rf"auto_shard_policy is .*OFF, AUTO.* got {wrong!r}"):
+            options.experimental_distribute.auto_shard_policy = wrong  # type: ignore[assignment]

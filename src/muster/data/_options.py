@@ -1,7 +1,8 @@
 """Options that travel with a dataset."""
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 
 class AutoShardPolicy(enum.IntEnum):
@@ -17,18 +18,50 @@ class AutoShardPolicy(enum.IntEnum):
     HINT = 3
 
 
+class _Checked:
+    """Attributes that exist are set; others are mistakes."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        known = [each.name for each in fields(self)]  # type: ignore[arg-type]
+        if name not in known:
+            raise AttributeError(
+                f"Cannot set {name!r} to {value!r}: {type(self).__name__} has {', '.join(known)}. What "
+                "TensorFlow has besides makes its pipelines faster, and means nothing here.",
+                name=name,
+            )
+        super().__setattr__(name, value)
+
+
 @dataclass
-class DistributeOptions:
-    """What a strategy does with a dataset."""
+class DistributeOptions(_Checked):
+    """What a strategy does with a dataset.
+
+    Raises:
+        TypeError: The policy is no AutoShardPolicy.
+    """
 
     auto_shard_policy: AutoShardPolicy = AutoShardPolicy.AUTO
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "auto_shard_policy" and not isinstance(value, AutoShardPolicy):
+            policies = ", ".join(policy.name for policy in AutoShardPolicy)
+            raise TypeError(f"auto_shard_policy is an AutoShardPolicy ({policies}), got {value!r}.")
+        super().__setattr__(name, value)
+
 
 @dataclass
-class Options:
+class Options(_Checked):
     """Options of a dataset; set its attributes and hand it to `Dataset.with_options`.
 
-    Source: tensorflow/python/data/ops/options.py, ``Options``. Order is always deterministic here.
+    Attributes:
+        experimental_distribute: what a strategy does with it.
+        deterministic, experimental_deterministic, experimental_slack: accepted; order is always
+            deterministic here.
+
+    Source: tensorflow/python/data/ops/options.py, ``Options``.
     """
 
     experimental_distribute: DistributeOptions = field(default_factory=DistributeOptions)
+    deterministic: bool | None = None
+    experimental_deterministic: bool | None = None
+    experimental_slack: bool | None = None
