@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from dataset_model import plain, read
 
-from muster._errors import DatasetError
+from muster._errors import DatasetError, OutOfRangeError
 from muster.data import (
     AUTOTUNE,
     INFINITE_CARDINALITY,
@@ -479,7 +479,7 @@ def test_iterators_have_the_methods_of_tensorflows() -> None:
     assert not nothing.has_value()
     with pytest.raises(ValueError, match="has_value"):
         nothing.get_value()
-    with pytest.raises(StopIteration):
+    with pytest.raises(OutOfRangeError, match="End of sequence"):
         iterator.get_next()
 
 

@@ -29,6 +29,9 @@ def test_a_loop_that_asks_whether_there_is_more(strategy):
     assert iterator.steps_taken == 2
     with pytest.raises(ValueError, match=r"has_value\(\) first"):
         optional.get_value()
+    with pytest.raises(tf.errors.OutOfRangeError, match="End of sequence"):
+        iterator.get_next()
+    assert next(iterator, None) is None
 
 
 def test_a_function_cannot_ask():

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from workers_in_threads import on_workers, rows_of
 
+from muster import OutOfRangeError
 from muster.data import AutoShardPolicy, Dataset, Options, TextLineDataset, shard_files
 from muster.distribute import (
     InputContext,
@@ -42,8 +43,6 @@ DEPARTURES = {
     "ragged_batch": "there are no ragged tensors",
     "rebatched": NOT_OURS["rebatch/"],
     "zip_other_batch": "components of a batch are equally long: a replica's rows belong together",
-    "get_next_as_optional": "the iterator ends as Python's do",
-    "get_next_past_end": "likewise: StopIteration",
     "next_inside_replica": "test_custom_loops.py says what is refused inside of run",
     "loop_in_tf_function": "test_custom_loops.py has loops over datasets",
     "sharded_scalars": "a worker's elements are batches: with TensorFlow a worker without data makes up a 0",
@@ -279,6 +278,18 @@ def test_replicas_of_one_process(case: dict[str, Any], files: Any) -> None:
         dataset = [1, 2, 3] if "[1, 2, 3]" in api else built(asked["pipeline"], files)
         return strategy.experimental_distribute_dataset(dataset, options)
 
+    if "get_next" in api:
+        iterator = iter(make())
+        if "optionals" in expect:
+            optionals = [iterator.get_next_as_optional() for _ in expect["optionals"]]
+            assert [each.has_value() for each in optionals] == [o["has_value"] for o in expect["optionals"]]
+            found = [own_rows(each.get_value()) for each in optionals if each.has_value()]
+            compare([found], [[o["value"]] for o in expect["optionals"] if o["has_value"]], True, False)
+            return
+        list(iterator)
+        with pytest.raises(OutOfRangeError, match="End of sequence"):
+            iterator.get_next()
+        return
     if "error" in expect and expect["error"]["type"] != "StopIteration":
         kinds = {"IndexError": ValueError, "AttributeError": TypeError}  # TensorFlow's are accidents
         kind = kinds.get(expect["error"]["type"]) or {"NotImplementedError": NotImplementedError}.get(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from muster._errors import DatasetError, PositionError
+from muster._errors import DatasetError, OutOfRangeError, PositionError
 
 from ._node import Handles, Node, Run, each
 from ._optional import Optional
@@ -65,9 +65,12 @@ class DatasetIterator:
         """Return the next element.
 
         Raises:
-            StopIteration: There is none. TensorFlow raises OutOfRangeError.
+            OutOfRangeError: There is none; a ``StopIteration``.
         """
-        return next(self)
+        try:
+            return next(self)
+        except StopIteration:
+            raise OutOfRangeError("End of sequence: no element is left.") from None
 
     def get_next_as_optional(self) -> Optional:
         """Return the next element, or nothing at the end."""

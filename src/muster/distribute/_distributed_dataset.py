@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import jax
 import numpy as np
 
-from muster._errors import DatasetError
+from muster._errors import DatasetError, OutOfRangeError
 from muster.data import AutoShardPolicy, Dataset, FileShare, Optional, TensorSpec, describe_share
 from muster.distribute._input_context import InputContext
 from muster.distribute._input_options import InputOptions
@@ -144,9 +144,12 @@ class DistributedIterator:
         """The next step's batch.
 
         Raises:
-            StopIteration: There is none. TensorFlow raises OutOfRangeError.
+            OutOfRangeError: There is none; a ``StopIteration``.
         """
-        return next(self)
+        try:
+            return next(self)
+        except StopIteration:
+            raise OutOfRangeError("End of sequence: no batch is left.") from None
 
     def get_next_as_optional(self) -> Optional:
         """The next step's batch, or nothing at the end."""
