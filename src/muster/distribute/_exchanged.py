@@ -49,7 +49,7 @@ class ExchangedStep:
             )
             return self._run(state, batch, replicas)
 
-        parts, structure = parts_of(local_step, state, batch, self._rank, donated=len(state))
+        parts, structure = parts_of(local_step, state, batch, self._rank, donated=len(jax.tree.leaves(state)))
         return self._in_turn(parts, structure, executables)
 
     def _in_turn(self, parts: list[Part], structure: Any, executables: Executables) -> Step:

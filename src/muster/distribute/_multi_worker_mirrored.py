@@ -32,6 +32,7 @@ from muster.distribute._function import Traced, run_traced
 from muster.distribute._global_view import GlobalView
 from muster.distribute._input_context import InputContext
 from muster.distribute._link import Link
+from muster.distribute._linked_view import LinkedView
 from muster.distribute._mirrored import local_devices
 from muster.distribute._packing import Packing
 from muster.distribute._replicated import AXIS, ReplicatedFunction, ReplicatedStep, runs_ahead
@@ -160,6 +161,8 @@ class MultiWorkerMirroredStrategy(Strategy):
 
     @property
     def global_view(self) -> GlobalView:
+        if self._exchanges and self._link is not None:
+            return LinkedView(self._mesh, self._link, self._options.bytes_per_pack)
         return GlobalView(self._mesh)
 
     def _require_same(self, variables: Sequence[VariableSpec]) -> None:

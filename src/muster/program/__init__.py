@@ -1,5 +1,7 @@
 """Tracing: user code, with the Keras variables that it creates, becomes a pure step over state."""
 
+from muster.program._batch_axis import divided as divided
+from muster.program._batch_axis_values import IndivisibleError as IndivisibleError
 from muster.program._by_identity import ByIdentity as ByIdentity
 from muster.program._eager import functions_run_eagerly as functions_run_eagerly
 from muster.program._eager import run_functions_eagerly as run_functions_eagerly

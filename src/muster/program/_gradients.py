@@ -119,9 +119,9 @@ def run_equations(eqns: Sequence[Any], env: dict[Any, Array]) -> None:
     """Compute equations without markers: reads and extends ``env``, which maps variables to values."""
     if not eqns:
         return
-    made = [v for eqn in eqns for v in eqn.outvars]
-    used = [v for v in inputs_of(eqns) if v not in set(made)]
-    values = function_of(eqns, used, made)(*[env[v] for v in used])
+    made = dict.fromkeys(v for eqn in eqns for v in eqn.outvars)
+    used = [v for v in inputs_of(eqns) if v not in made]
+    values = function_of(eqns, used, [*made])(*[env[v] for v in used])
     env.update(zip(made, values, strict=True))
 
 

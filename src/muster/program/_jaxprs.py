@@ -48,3 +48,22 @@ def function_of(
     names = jex.DebugInfo("muster", "part of a step", ("",) * len(arguments), ("",) * len(results))
     jaxpr = jex.Jaxpr(used, list(arguments), list(results), list(eqns), effects, names)
     return jex.jaxpr_as_fun(jex.ClosedJaxpr(jaxpr, [constants[v] for v in used]))  # type: ignore[no-any-return]
+
+
+def levels_of(eqns: Sequence[Any], marker: Any) -> tuple[list[list[Any]], list[list[Any]]]:
+    """Equations, and those of a marker apart, by how many markers the values that they take went through."""
+    computed: list[list[Any]] = [[]]
+    marked: list[list[Any]] = [[]]
+    level: dict[Any, int] = {}
+    for eqn in eqns:
+        at = max((level.get(v, 0) for v in variables_of(eqn.invars)), default=0)
+        if eqn.primitive is marker:
+            marked[at].append(eqn)
+            at += 1
+            if at == len(marked):
+                marked.append([])
+                computed.append([])
+        else:
+            computed[at].append(eqn)
+        level.update(dict.fromkeys(eqn.outvars, at))
+    return computed, marked

@@ -15,7 +15,7 @@ from jax.extend import core as jex
 from jax.interpreters import ad
 
 from muster._errors import TraceError
-from muster.program._jaxprs import body_contains, function_of, inputs_of, variables_of
+from muster.program._jaxprs import body_contains, function_of, inputs_of, levels_of, variables_of
 
 Array = Any
 
@@ -77,7 +77,7 @@ def parts_of(
             "cut. Let gradients and metrics meet outside of loops and branches."
         )
     constants = dict(zip(jaxpr.constvars, closed.consts, strict=True))
-    computed, met = _levels(jaxpr.eqns)
+    computed, met = levels_of(jaxpr.eqns, _meet_p)
     wanted = [inputs_of([*before, *markers]) for before, markers in zip(computed, met, strict=True)]
     wanted[-1] += variables_of(jaxpr.outvars)
     last_use = {v: level for level, variables in enumerate(wanted) for v in variables}
@@ -116,22 +116,3 @@ def _reusable(takes: Sequence[Any], results: Sequence[Any], overwritable: set[An
             wanted[kind] -= 1
             places.append(place)
     return tuple(places)
-
-
-def _levels(eqns: Sequence[Any]) -> tuple[list[list[Any]], list[list[Any]]]:
-    """Equations and markers, by how many times the values that they take have met before."""
-    computed: list[list[Any]] = [[]]
-    met: list[list[Any]] = [[]]
-    level: dict[Any, int] = {}
-    for eqn in eqns:
-        at = max((level.get(v, 0) for v in variables_of(eqn.invars)), default=0)
-        if eqn.primitive is _meet_p:
-            met[at].append(eqn)
-            at += 1
-            if at == len(met):
-                met.append([])
-                computed.append([])
-        else:
-            computed[at].append(eqn)
-        level.update(dict.fromkeys(eqn.outvars, at))
-    return computed, met
