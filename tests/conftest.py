@@ -44,11 +44,9 @@ def _processes_are_preloaded(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
     """For tests that start jobs; before any of them, which are to leave nothing behind."""
-    starts = ("Job", "Process")
-    users = [
-        item.module for item in request.session.items if any(hasattr(item.module, name) for name in starts)
-    ]
-    with jobs.preloaded(tmp_path_factory.mktemp("compiled")) if users else contextlib.nullcontext():
+    modules = {item.module for item in request.session.items}
+    wanted = any(hasattr(module, name) for module in modules for name in ("Job", "Process"))
+    with jobs.preloaded(tmp_path_factory.mktemp("compiled")) if wanted else contextlib.nullcontext():
         yield
 
 

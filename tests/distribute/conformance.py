@@ -86,7 +86,7 @@ def built(case):
 
 def same_weights(found, expected):
     for weight, same in zip(found, expected, strict=True):
-        np.testing.assert_allclose(weight, same, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(weight, same, rtol=1e-4, atol=1e-6)
 
 
 def check_same(found, expected):

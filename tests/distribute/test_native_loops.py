@@ -72,8 +72,9 @@ OPTIMIZERS = {
 }
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name != "sgd"])
 def test_two_replicas_are_one_device(name):
+    """With optimizers that the conformance suite does not have."""
     alone, both = (train(strategy, OPTIMIZERS[name]) for strategy in (get_strategy(), mirrored()))
     assert alone[0][-1] < alone[0][0]
     same(both, alone)

@@ -27,6 +27,8 @@ from muster.estimator import (
 )
 from muster.summary import read_events
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
 
 class Losses(SessionRunHook):
     """Keeps the loss of each step by its number."""

@@ -20,6 +20,8 @@ from muster.estimator import (
     StepCounterHook,
 )
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(250, 5)).astype(np.float32)
 Y = RNG.integers(0, 3, 250)

@@ -32,6 +32,8 @@ from muster.estimator._run_config import RunConfig
 from muster.estimator._specs import EvalSpec, TrainSpec
 from muster.estimator._training import TrainingExecutor, train_and_evaluate
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
 MAKERS = {"$bytes": str.encode}
 
 
