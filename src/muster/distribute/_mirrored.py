@@ -47,6 +47,10 @@ class MirroredStrategy(Strategy):
             )
         self._packing = (cross_device_ops or CrossDeviceOps()).packing
         self._mesh = Mesh(np.array(local_devices(devices)), (AXIS,))
+        one = self._mesh.size == 1
+        self._sharding: jax.sharding.Sharding = (
+            SingleDeviceSharding(self._mesh.devices.flat[0]) if one else NamedSharding(self._mesh, P())
+        )
 
     @property
     def num_replicas_in_sync(self) -> int:
@@ -58,9 +62,7 @@ class MirroredStrategy(Strategy):
 
     @property
     def sharding(self) -> jax.sharding.Sharding | None:
-        if self._mesh.size == 1:
-            return SingleDeviceSharding(self._mesh.devices.flat[0])
-        return NamedSharding(self._mesh, P())
+        return self._sharding
 
     @property
     def own_sharding(self) -> jax.sharding.Sharding:

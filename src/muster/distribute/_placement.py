@@ -51,7 +51,11 @@ class VariablePlacement:
         sharding = self._strategy.sharding
         if sharding is None:
             return state
-        moved = {path: value for path, value in state.items() if value.sharding != sharding}
+        moved = {
+            path: value
+            for path, value in state.items()
+            if value.sharding is not sharding and value.sharding != sharding
+        }
         return state | jax.device_put(moved, sharding) if moved else state
 
     def own(self, variables: Sequence[tuple[VariableSpec, Any]], state: State) -> State:

@@ -51,14 +51,19 @@ class PerReplica:
         return f"PerReplica:{{{values}\n}}"
 
 
+# Made once: these are asked for every argument of every step.
+_VALUES = (PerReplica, keras.Variable)
+_ARRAYS = (np.ndarray, np.generic, jax.Array)
+
+
 def is_leaf(value: Any) -> bool:
     """Whether something is one value in a nested structure: an iterator is, too."""
-    return value is None or isinstance(value, PerReplica | keras.Variable) or hasattr(value, "__next__")
+    return value is None or isinstance(value, _VALUES) or hasattr(value, "__next__")
 
 
 def is_array(value: Any) -> bool:
     """Whether a step takes something as an array: other values are constants of its program."""
-    return isinstance(value, np.ndarray | np.generic | jax.Array)
+    return isinstance(value, _ARRAYS)
 
 
 def map_values(function: Callable[..., Any], *structures: Any) -> Any:

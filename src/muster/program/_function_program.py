@@ -273,6 +273,7 @@ class FunctionProgram(Generic[Static]):
 
         jax.make_jaxpr(record)(*args)
         self.used = scope.pairs
+        self._by_path = [(spec.path, variable) for spec, variable in self.used]
         self.variables = tuple(scope.specs)
         self.own = frozenset(spec.path for spec in self.variables if spec.own)
         self.combined = self.own & scope.updated()
@@ -309,12 +310,12 @@ class FunctionProgram(Generic[Static]):
 
     def state(self) -> State:
         """path -> the variables' values, as they are now."""
-        return {spec.path: value_of(variable) for spec, variable in self.used}
+        return {path: value_of(variable) for path, variable in self._by_path}
 
     def take(self, state: State) -> None:
         """Give the variables the values that a step has made."""
-        for spec, variable in self.used:
-            if not spec.own:
-                set_value(variable, state[spec.path])
-            elif (value := state.get(combined_path(spec.path))) is not None:
+        for path, variable in self._by_path:
+            if path not in self.own:
+                set_value(variable, state[path])
+            elif (value := state.get(combined_path(path))) is not None:
                 set_value(variable, value)
