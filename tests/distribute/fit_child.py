@@ -17,6 +17,30 @@ from muster.data import Dataset
 from muster.distribute import CommunicationOptions, MultiWorkerMirroredStrategy
 
 
+class Reverses(keras.layers.Layer):
+    """Gives each row of the batch another one's; XLA knows how to do so on several devices."""
+
+    def call(self, x):
+        return x + 0.1 * x[::-1]
+
+
+def mixed_rows(strategy, options):
+    """What muster does not divide among the workers: XLA does, and the last batch each computes whole."""
+    keras.utils.set_random_seed(7)
+    with strategy.scope():
+        model = keras.Sequential([Reverses(), keras.layers.Dense(3)])
+        model.compile(
+            keras.optimizers.Adam(0.01), keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        )
+    rows = {"batch_size": BATCH, "verbose": 0}
+    history = model.fit(X, Y, epochs=2, shuffle=False, validation_data=(X, Y), **rows).history
+    return {
+        "history": history,
+        "evaluated": model.evaluate(X, Y, **rows),
+        "predicted": model.predict(X, **rows).tolist(),
+    }
+
+
 def own_data(strategy, options):
     """Each worker has examples of its own, and the first has more of them."""
     rank = strategy.input_context.input_pipeline_id

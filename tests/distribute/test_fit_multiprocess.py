@@ -4,11 +4,14 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fit_cases import BATCH, ROWS
+from fit_child import mixed_rows
 
 from jobs import SOON, Job
 from muster.cluster import EXIT_PEER_LOST
+from muster.distribute import get_strategy
 
 CHILD = Path(__file__).with_name("fit_child.py")
 
@@ -32,6 +35,17 @@ def run(folder, scenario, **options):
         job.all_end_well()
         assert all("WARNING" not in task.log for task in job.tasks), job.tasks[0].log
     return [json.loads(report.read_text()) for report in reports]
+
+
+def test_a_step_that_mixes_rows_is_divided_by_xla(tmp_path):
+    first, second = run(tmp_path, "mixed_rows")
+    assert first == second
+    expected = mixed_rows(get_strategy(), {})
+    assert first["history"].keys() == expected["history"].keys()
+    for name, values in expected["history"].items():
+        assert first["history"][name] == pytest.approx(values, abs=1e-5)
+    assert first["evaluated"] == pytest.approx(expected["evaluated"], abs=1e-5)
+    np.testing.assert_allclose(first["predicted"], expected["predicted"], rtol=1e-4, atol=1e-5)
 
 
 def test_data_of_their_own_that_ends_at_different_times(tmp_path):

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
 
+from muster import cpu
 from muster.distribute._compiled import CompiledStep, Executables, State, Step, compiled
 from muster.distribute._exchanged import ExchangedStep
 from muster.distribute._global_view import Function, GlobalView
@@ -48,6 +49,7 @@ class LinkedView(GlobalView):
     def _make(
         self, function: Function, by_xla: Step, state: State, batch: Any, executables: Executables
     ) -> Step:
+        cpu.prepare()
         own = jax.tree.map(_own, state)
         if isinstance(batch, Whole):
             return _on_own_state(
