@@ -36,6 +36,7 @@ class _Server:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
+        self._process.wait(DEADLINE)  # it goes on as another one
         self._unread = b""
         self._codes: dict[int, int] = {}
 
@@ -76,8 +77,8 @@ class _Server:
 
     def stop(self) -> None:
         self._process.stdin.close()
-        self._process.wait(DEADLINE)
-        self._process.stdout.close()
+        with self._process.stdout:
+            self._process.stdout.read()  # to its end
 
 
 _server: _Server | None = None

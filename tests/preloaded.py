@@ -15,11 +15,16 @@ import signal
 import sys
 from pathlib import Path
 
-import jax
-import numpy as np
 
-import muster.estimator  # noqa: F401, all that most of the programs use
-from muster.distribute._compilation_cache import keep_compiled
+def prepare(folder: str) -> None:
+    """Import what the programs need, and let them keep what they compile in a folder."""
+    import jax
+
+    import muster.estimator  # noqa: F401, all that most of them use
+    from muster.distribute._compilation_cache import keep_compiled
+
+    jax.config.update("jax_enable_compilation_cache", True)
+    keep_compiled(folder)
 
 
 def serve() -> list[object]:
@@ -56,6 +61,8 @@ def say(*numbers: int) -> None:
 
 def become(arguments: list[str], environment: dict[str, str], log: str) -> None:
     """Run a program as a process of its own would."""
+    import numpy as np
+
     os.environ.clear()
     os.environ.update(environment)
     for name, flags, places in (
@@ -75,8 +82,8 @@ def become(arguments: list[str], environment: dict[str, str], log: str) -> None:
 
 
 if __name__ == "__main__":
+    if os.fork():
+        os._exit(0)  # what goes on is no child of the tests, which look for those that they leave
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests, which end this
-    # Many of the programs compile the same.
-    jax.config.update("jax_enable_compilation_cache", True)
-    keep_compiled(sys.argv[1])
+    prepare(sys.argv[1])
     become(*serve())  # outside of any function: errors and ends are those of a program
