@@ -1,8 +1,8 @@
 """What it costs two workers with a core each to add the gradients of 160 small variables, packed and not.
 
-A custom loop exchanges them over muster's own connections, or, with two virtual devices a worker, in XLA's
-collectives, as ``fit`` does. XLA joins the collectives of a program; on CPUs the arrays of a joined one are
-still sent one after the other.
+A custom loop and ``fit`` exchange them over muster's own connections; with two virtual devices a worker, a
+loop does so in XLA's collectives. XLA joins the collectives of a program; on CPUs the arrays of a joined
+one are still sent one after the other.
 """
 
 import json
@@ -72,7 +72,7 @@ CONTESTANTS = {
     "loop, muster's connections, one a variable": Contestant("loop", 1, alone=True, against=LINK),
     XLA: Contestant("loop", devices=2, steps=40),
     "loop, XLA, one a variable": Contestant("loop", 1, devices=2, steps=40, against=XLA),
-    "fit": Contestant("fit", steps=40, against=LINK),
+    "fit": Contestant("fit", against=LINK),
 }
 
 
@@ -105,8 +105,8 @@ def main() -> dict[str, Any]:
             f"{first['bytes']:,.0f} | {1e3 * statistics.median(each):.2f} | {ratio} |"
         )
     print(
-        "\nThe loss is one array more, and one collective more where every array has its own. `fit` is held "
-        "against the first loop."
+        "\nThe loss is one array more of a loop, and one collective more where every array has its own. "
+        "`fit` is held against the first loop."
     )
     return figures
 
