@@ -21,7 +21,7 @@ from bench import _results
 
 CHECK_STEPS = 50  # those of bench/_peers/two_workers.py
 STEPS = CHECK_STEPS + 300
-ALTERNATIONS = 3
+ALTERNATIONS = 10
 LOSSES_AGREE_WITHIN = 1e-3
 PEERS = Path(__file__).parent / "_peers"
 DEADLINE_SECS = 300
