@@ -7,10 +7,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from muster import cpu
 from muster._keras import keras
-from muster.distribute._compiled import CompiledStep, Executables, State, Step
+from muster.distribute._compiled import State, Step
 from muster.distribute._distributed_dataset import DistributedIterator
 from muster.distribute._replica_context import current_context
 from muster.distribute._traced_iterator import EagerIterator, TracedIterator, draw
@@ -62,6 +63,9 @@ class _Results:
 
 _ARRAY = object()
 
+# Arguments that are nothing but what they are, so that there is no structure to look into at every call.
+_PLAIN = (np.ndarray, jax.Array, PerReplica)
+
 
 class Function:
     """Calls a Python function as one compiled program.
@@ -88,13 +92,17 @@ class Function:
             return self.python_function(*args, **kwargs)
         if functions_run_eagerly():
             return self._call_eagerly(args, kwargs)
-        leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=is_leaf)
+        structure: Any = None
+        leaves: Sequence[Any] = args
+        if kwargs or not all(isinstance(arg, _PLAIN) for arg in args):
+            leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=is_leaf)
         kinds = tuple(map(_kind_of, leaves))
         key = (structure, kinds, current_context())
         if DistributedIterator in kinds:
             return self._call_drawing(key, leaves)
         call = self._calls.get(key)
         if call is None:
+            structure = jax.tree.structure((args, kwargs), is_leaf=is_leaf)
             call = self._calls[key] = _Call(self.python_function, leaves, structure)
         return call(leaves)
 
@@ -114,7 +122,7 @@ class Function:
         arrays, results = run_eagerly(run, [jnp.asarray(_data_of(leaf)) for leaf in dynamic])
         return jax.tree.unflatten(results.structure, _filled(results.constants, arrays, results.per_replica))
 
-    def _call_drawing(self, key: Any, leaves: list[Any]) -> Any:
+    def _call_drawing(self, key: Any, leaves: Sequence[Any]) -> Any:
         """Call it with the next batches of the iterators among its arguments."""
         iterators = [leaf for leaf in leaves if isinstance(leaf, DistributedIterator)]
         batches = draw(iterators, self._draws.get(key, [0] * len(iterators)))
@@ -160,7 +168,7 @@ class _Call:
     def __init__(
         self,
         python_function: Callable[..., Any],
-        leaves: list[Any],
+        leaves: Sequence[Any],
         structure: Any,
         drawn: Sequence[Sequence[Any]] = (),
     ) -> None:
@@ -203,13 +211,11 @@ class _Call:
             tuple(takes),
             tuple(own for own, _ in self._results.per_replica),
         )
-        executables: Executables = {}
-        if self._strategy is None:
-            self._step: Step = CompiledStep(functools.partial(alone, program), executables)
-        else:
-            self._step = self._strategy.compile_function(traced, executables)
+        self._step: Step = (
+            alone(program) if self._strategy is None else self._strategy.compile_function(traced, {})
+        )
 
-    def __call__(self, leaves: list[Any]) -> Any:
+    def __call__(self, leaves: Sequence[Any]) -> Any:
         """Call it with arguments of its kind, and after them what it draws."""
         arrays = [_data_of(leaf) for leaf in leaves if _is_dynamic(leaf)]
         before: State = self._program.state()
@@ -235,15 +241,23 @@ def _filled(
     return [next(values) if each is _ARRAY else each for each in constants]
 
 
-def alone(program: FunctionProgram[Any], state: State, arrays: Any, executables: Executables) -> Step:
+def alone(program: FunctionProgram[Any]) -> Step:
     """Make the step of a function on one device, or of one that no strategy has a part in.
 
     Its variables and arguments may come to live elsewhere, as when a strategy trains a model that a function
     without a strategy uses as well; so JAX chooses what it compiled by where they are.
     """
-    cpu.keep_memory()
-    options = cpu.compiler_options(jax.jit(program.step).lower(state, arrays).as_text())
-    return jax.jit(program.step, donate_argnums=0, compiler_options=options)
+    run: Step | None = None
+
+    def step(state: State, arrays: Any) -> tuple[State, Any]:
+        nonlocal run
+        if run is None:
+            cpu.keep_memory()
+            options = cpu.compiler_options(jax.jit(program.step).lower(state, arrays).as_text())
+            run = jax.jit(program.step, donate_argnums=0, compiler_options=options)
+        return run(state, arrays)
+
+    return step
 
 
 def _flattened(returned: Any) -> tuple[list[Array], _Results]:

@@ -378,8 +378,7 @@ class Strategy(ABC):
         Returns:
             ``(state, arrays) -> (state, results)``, which donates the state.
         """
-        make = functools.partial(alone, traced.program)
-        return CompiledStep(make, executables)
+        return alone(traced.program)
 
     @property
     @abstractmethod
