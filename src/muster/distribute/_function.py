@@ -278,7 +278,7 @@ def _flattened(returned: Any) -> tuple[list[Array], _Results]:
     return arrays, _Results(structure, tuple(constants), tuple(per_replica))
 
 
-def _require_replicas(leaves: list[Any], strategy: Any) -> None:
+def _require_replicas(leaves: Sequence[Any], strategy: Any) -> None:
     """Check that values of replicas are those of a strategy's.
 
     Raises:
