@@ -12,7 +12,7 @@ from muster.compat._missing import INSTEAD, Names
 
 PAGE = (Path(__file__).parents[2] / "docs" / "coming-from-tensorflow.md").read_text()
 
-# What the snippets of each guide use, parameter servers and DTensor apart.
+# What the snippets of each guide use, DTensor apart.
 GUIDES = {
     "guide/distributed_training": """
         tf.GradientTape tf.Variable tf.config.experimental_connect_to_cluster tf.data.Dataset
@@ -22,7 +22,10 @@ GUIDES = {
         tf.distribute.Strategy tf.distribute.TPUStrategy
         tf.distribute.cluster_resolver.TPUClusterResolver
         tf.distribute.experimental.CentralStorageStrategy
+        tf.distribute.experimental.CollectiveCommunication.NCCL
         tf.distribute.experimental.CommunicationImplementation.NCCL
+        tf.distribute.experimental.ParameterServerStrategy tf.distribute.experimental.TPUStrategy
+        tf.estimator.LinearRegressor tf.estimator.RunConfig tf.feature_column.numeric_column
         tf.distribute.experimental.CommunicationOptions tf.distribute.get_strategy tf.function
         tf.keras.Sequential tf.keras.layers.Dense tf.keras.losses.BinaryCrossentropy
         tf.keras.losses.Reduction.NONE tf.keras.optimizers.SGD tf.keras.regularizers.L2

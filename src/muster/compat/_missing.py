@@ -37,6 +37,13 @@ INSTEAD = {
     "tf.distribute.experimental.CollectiveHints": "Use CommunicationOptions.",
     "tf.io.VarLenFeature": "Use FixedLenSequenceFeature with allow_missing=True, which pads.",
     "tf.train.load_checkpoint": "Use muster.checkpoint.read_checkpoint.",
+    "tf.TypeSpec": "Use tf.TensorSpec.",
+    "tf.feature_column": "It is not there yet: use Keras' layers in a model_fn.",
+    "tf.estimator.LinearRegressor": "It is not there yet: write a model_fn for tf.estimator.Estimator.",
+    "tf.distribute.ParameterServerStrategy": "It is not there yet: "
+    "MultiWorkerMirroredStrategy trains on several workers.",
+    "tf.distribute.experimental.ParameterServerStrategy": "It is not there yet: "
+    "MultiWorkerMirroredStrategy trains on several workers.",
 }
 
 
