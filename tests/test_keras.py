@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -22,4 +23,39 @@ assert (gc.isenabled(), gc.get_freeze_count() > 0) == told
 @pytest.mark.parametrize("before", ["", "gc.disable()", "gc.freeze()"])
 def test_no_full_collection_runs_meanwhile_and_the_collector_is_left_as_it_was(before: str) -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM.format(before=before)], stderr=subprocess.PIPE)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+WRAPPERS = """
+import sys
+from pathlib import Path
+Path("sklearn.py").write_text("raise RuntimeError('it was imported')")  # found before the real one, if any
+sys.path.insert(0, ".")
+from muster import keras
+import muster.estimator
+assert "sklearn" not in sys.modules and not [finder for finder in sys.meta_path if "muster" in repr(finder)]
+try:
+    keras.wrappers.SKLearnClassifier
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_scikit_learn_is_not_imported_until_its_wrappers_are_used(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WRAPPERS], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, "it was imported\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "from muster import keras; keras.wrappers.SKLearnRegressor",
+        "import muster._keras; from keras.wrappers import SKLearnRegressor",
+        "import muster._keras, keras.wrappers; keras.wrappers.SKLearnRegressor",
+    ],
+)
+def test_the_wrappers_are_those_of_keras(use: str) -> None:
+    done = subprocess.run([sys.executable, "-c", use], stderr=subprocess.PIPE)
     assert done.returncode == 0, done.stderr.decode()
