@@ -43,7 +43,10 @@ except RuntimeError as error:
 
 def test_scikit_learn_is_not_imported_until_its_wrappers_are_used(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", WRAPPERS], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", WRAPPERS],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
     )
     assert (done.returncode, done.stdout) == (0, "it was imported\n"), done.stderr
 

@@ -38,8 +38,8 @@ def _no_collections() -> Iterator[None]:
 class _WrappersOnUse(MetaPathFinder):
     """Finds ``keras.wrappers`` as a module that is loaded when something is first taken from it.
 
-    Keras' wrappers for scikit-learn import it where it is installed, and scikit-learn all of ``scipy.stats``: a
-    third of the time that a process needs to import Keras, and most programs use none of it.
+    Keras' wrappers for scikit-learn import it where it is installed, and scikit-learn all of ``scipy.stats``:
+    a third of the time that a process needs to import Keras, and most programs use none of it.
     """
 
     def find_spec(

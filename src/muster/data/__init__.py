@@ -18,6 +18,7 @@ from ._iterator import DatasetIterator as DatasetIterator
 from ._iterator import moved_position as moved_position
 from ._make_csv_dataset import make_csv_dataset as make_csv_dataset
 from ._mnist import load_mnist as load_mnist
+from ._optional import GetNext as GetNext
 from ._optional import Optional as Optional
 from ._options import AutoShardPolicy as AutoShardPolicy
 from ._options import DistributeOptions as DistributeOptions

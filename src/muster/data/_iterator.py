@@ -1,22 +1,21 @@
 """Reading a dataset, with a position that can be saved."""
 
 from collections.abc import Generator, Iterable, Mapping
-from itertools import islice
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from muster._errors import DatasetError, OutOfRangeError, PositionError
+from muster._errors import DatasetError, PositionError
 
 from ._node import Handles, Node, Run, each
-from ._optional import Optional
+from ._optional import GetNext
 from ._prefetch import Prefetcher
 
 _FORMAT = 1
 
 
-class DatasetIterator:
+class DatasetIterator(GetNext):
     """The elements of a dataset, one after the other, as NumPy values.
 
     Arrays may be read-only. Use it in a ``with`` statement, or `close` it, to end its prefetch thread
@@ -60,21 +59,6 @@ class DatasetIterator:
         element = next(self._elements)
         self._consumed += 1
         return element
-
-    def get_next(self) -> Any:
-        """Return the next element.
-
-        Raises:
-            OutOfRangeError: There is none; a ``StopIteration``.
-        """
-        try:
-            return next(self)
-        except StopIteration:
-            raise OutOfRangeError("End of sequence: no element is left.") from None
-
-    def get_next_as_optional(self) -> Optional:
-        """Return the next element, or nothing at the end."""
-        return Optional(tuple(islice(self, 1)))
 
     @property
     def element_spec(self) -> Any:

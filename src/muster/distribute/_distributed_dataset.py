@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import jax
 import numpy as np
 
-from muster._errors import DatasetError, OutOfRangeError
-from muster.data import AutoShardPolicy, Dataset, FileShare, Optional, TensorSpec, describe_share
+from muster._errors import DatasetError
+from muster.data import AutoShardPolicy, Dataset, FileShare, GetNext, TensorSpec, describe_share
 from muster.distribute._input_context import InputContext
 from muster.distribute._input_options import InputOptions
 from muster.distribute._replica_context import refuse_in_program
@@ -87,7 +87,7 @@ class DistributedDataset:
         return DistributedIterator(self._batches, seed)
 
 
-class DistributedIterator:
+class DistributedIterator(GetNext):
     """The steps of a distributed dataset, from its start.
 
     As an argument of a ``muster.function``, each ``next`` of it there is another batch in every call.
@@ -139,21 +139,6 @@ class DistributedIterator:
     def element_spec(self) -> Any:
         """As that of the dataset."""
         return self._batches.element_spec
-
-    def get_next(self) -> Any:
-        """The next step's batch.
-
-        Raises:
-            OutOfRangeError: There is none; a ``StopIteration``.
-        """
-        try:
-            return next(self)
-        except StopIteration:
-            raise OutOfRangeError("End of sequence: no batch is left.") from None
-
-    def get_next_as_optional(self) -> Optional:
-        """The next step's batch, or nothing at the end."""
-        return Optional(tuple(itertools.islice(self, 1)))
 
     def give_back(self, batches: Sequence[Any]) -> None:
         """Let batches that were drawn last be the next ones again."""

@@ -83,7 +83,8 @@ class Function:
     def __init__(self, python_function: Callable[..., Any]) -> None:
         self.python_function = python_function
         self._calls: dict[Any, _Call] = {}
-        self._draws: dict[Any, list[int]] = {}  # how many batches it drew last, for arguments of some kind
+        # What it draws from iterators, for arguments of some kind: the longest that was recorded.
+        self._draws: dict[Any, list[tuple[bool, ...]]] = {}
         functools.update_wrapper(self, python_function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -125,13 +126,18 @@ class Function:
     def _call_drawing(self, key: Any, leaves: Sequence[Any]) -> Any:
         """Call it with the next batches of the iterators among its arguments."""
         iterators = [leaf for leaf in leaves if isinstance(leaf, DistributedIterator)]
-        batches = draw(iterators, self._draws.get(key, [0] * len(iterators)))
-        call = self._calls.get((key, _kinds_of(batches)))
+        known = self._draws.get(key, [()] * len(iterators))
+        batches, ended = draw(iterators, known)
+        call = self._calls.get((key, ended, _kinds_of(batches)))
         if call is None:
             call = _Call(self.python_function, leaves, key[0], batches)
             batches = [iterator.batches for iterator in call.iterators]
-            self._draws[key] = [iterator.count for iterator in call.iterators]
-            self._calls[key, _kinds_of(batches)] = call
+            ended = tuple(iterator.ended for iterator in call.iterators)
+            self._draws[key] = [
+                before if each.ended and len(before) > len(each.draws) else each.draws
+                for before, each in zip(known, call.iterators, strict=True)
+            ]
+            self._calls[key, ended, _kinds_of(batches)] = call
         return call([*leaves, *jax.tree.leaves(batches, is_leaf=is_leaf)])
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:

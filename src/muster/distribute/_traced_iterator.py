@@ -1,12 +1,14 @@
 """``next`` inside of a function: what is drawn from an iterator becomes arguments of the program."""
 
 import contextvars
+import itertools
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import jax
 
 from muster._errors import OutOfRangeError, TraceError
+from muster.data import GetNext, Optional
 from muster.distribute._distributed_dataset import DistributedIterator
 from muster.distribute._values import PerReplica, is_array, is_leaf
 from muster.program import unknown
@@ -17,7 +19,7 @@ Array = Any
 _Kind = tuple[tuple[int, ...], Any, bool, bool]
 
 
-class EagerIterator:
+class EagerIterator(GetNext):
     """An iterator in a function that runs untraced, and may run again on the same batches.
 
     Args:
@@ -38,25 +40,28 @@ class EagerIterator:
         return self
 
     def __next__(self) -> Any:
-        return self.get_next()
+        following = self.get_next_as_optional()
+        if not following.has_value():
+            raise out_of_range(self._source, self._batches)
+        return following.get_value()
 
-    def get_next(self) -> Any:
-        """The next batch.
-
-        Raises:
-            OutOfRangeError: There is none.
-        """
+    def get_next_as_optional(self) -> Optional:
+        """The next batch, or at the end an Optional without a value."""
         if self._next == len(self._batches):
-            self._batches.append(_read(self._source, self._batches))
+            read = _read(self._source)
+            if not read.has_value():
+                return read
+            self._batches.append(read.get_value())
         self._next += 1
-        return self._batches[self._next - 1]
+        return Optional((self._batches[self._next - 1],))
 
 
-class TracedIterator:
+class TracedIterator(GetNext):
     """An iterator in a function that is being traced.
 
     While the function is recorded, each ``next`` draws a batch, for its shapes. From then on as many are
-    drawn before every call, and the program takes their arrays.
+    drawn before every call, and the program takes their arrays. Where the function asked whether there is one
+    and there was none, the program is that of the end of the data.
 
     Args:
         source: the iterator that the function is recorded with.
@@ -64,6 +69,8 @@ class TracedIterator:
 
     Attributes:
         batches: what the recording drew, for the first call.
+        asked: of each of them, whether the function asked if there is one.
+        ended: whether it asked once more, and there was none.
     """
 
     def __init__(self, source: DistributedIterator, drawn: Sequence[Any]) -> None:
@@ -74,11 +81,13 @@ class TracedIterator:
         self._arrays: list[Array] = []
         self._next = 0
         self.batches: list[Any] = []
+        self.asked: list[bool] = []
+        self.ended = False
 
     @property
-    def count(self) -> int:
-        """How many batches the function draws."""
-        return len(self._kinds)
+    def draws(self) -> tuple[bool, ...]:
+        """What `draw` is to draw for such a call: of each batch, whether it may be missing."""
+        return (*self.asked, True) if self.ended else tuple(self.asked)
 
     @property
     def per_replica(self) -> list[bool]:
@@ -104,74 +113,80 @@ class TracedIterator:
         )
 
     def __next__(self) -> Any:
-        return self.get_next()
-
-    def get_next(self) -> Any:
         """The next batch, its arrays traced.
 
         Raises:
             OutOfRangeError: There is none, while the function is recorded.
         """
-        place, self._next = self._next, self._next + 1
+        if self._recording and not self._record(asked=False):
+            raise out_of_range(self._source, self.batches)
+        return self._traced()
+
+    def get_next_as_optional(self) -> Optional:
+        """The next batch, its arrays traced, or at the end an Optional without a value."""
         if self._recording:
-            self._record()
-            arrays = [unknown(shape, dtype) for shape, dtype, _, _ in self._kinds[place][0]]
+            self.ended = not self._record(asked=True)
+        return Optional() if self._next == len(self._kinds) else Optional((self._traced(),))
+
+    def _record(self, asked: bool) -> bool:
+        """Draw a batch, and learn its kind; say whether there was one."""
+        read = Optional((self._before.pop(0),)) if self._before else _read(self._source)
+        if not read.has_value():
+            return False
+        batch = read.get_value()
+        self.batches.append(batch)
+        self.asked.append(asked)
+        leaves, structure = jax.tree.flatten(batch, is_leaf=is_leaf)
+        self._kinds.append(([_kind_of(leaf) for leaf in leaves], structure))
+        return True
+
+    def _traced(self) -> Any:
+        place, self._next = self._next, self._next + 1
+        kinds, structure = self._kinds[place]
+        if self._recording:
+            arrays = [unknown(shape, dtype) for shape, dtype, _, _ in kinds]
         else:
             arrays = self._arrays[sum(len(kinds) for kinds, _ in self._kinds[:place]) :]
-        kinds, structure = self._kinds[place]
         pairs = zip(arrays, kinds, strict=False)
         values = [PerReplica(array, whole) if own else array for array, (_, _, own, whole) in pairs]
         return jax.tree.unflatten(structure, values)
 
-    def get_next_as_optional(self) -> NoReturn:
-        """Not in a traced function, which takes as many batches in every call.
 
-        Raises:
-            TraceError: always.
-        """
-        raise TraceError(
-            "Whether an iterator has a next batch cannot be asked in a traced function, which takes as many "
-            "batches in every call. Ask outside of it, or catch OutOfRangeError, before which nothing has "
-            "changed."
-        )
+def draw(
+    iterators: Sequence[DistributedIterator], draws: Sequence[Sequence[bool]]
+) -> tuple[list[list[Any]], tuple[bool, ...]]:
+    """Draw the next batches of some iterators.
 
-    def _record(self) -> None:
-        """Draw a batch, and learn its kind."""
-        batch = self._before.pop(0) if self._before else _read(self._source, self.batches)
-        self.batches.append(batch)
-        leaves, structure = jax.tree.flatten(batch, is_leaf=is_leaf)
-        self._kinds.append(([_kind_of(leaf) for leaf in leaves], structure))
+    Args:
+        iterators: to draw from.
+        draws: from each, of each batch, whether it may be missing.
 
-
-def draw(iterators: Sequence[DistributedIterator], counts: Sequence[int]) -> list[list[Any]]:
-    """The next batches of some iterators, so many of each.
+    Returns:
+        the batches of each, and of which of them one is missing: then it has no more.
 
     Raises:
-        OutOfRangeError: One has fewer; then all have what they had.
+        OutOfRangeError: One that may not is missing; then all iterators have what they had.
     """
     drawn: list[list[Any]] = []
-    for iterator, count in zip(iterators, counts, strict=True):
-        drawn.append([])
-        for _ in range(count):
-            try:
-                drawn[-1].append(next(iterator))
-            except StopIteration:
-                for earlier, batches in zip(iterators, drawn[:-1], strict=False):
-                    earlier.give_back(batches)
-                raise out_of_range(iterator, drawn[-1]) from None
-    return drawn
+    ended = []
+    for iterator, may_be_missing in zip(iterators, draws, strict=True):
+        batches = list(itertools.islice(iterator, len(may_be_missing)))
+        drawn.append(batches)
+        ended.append(len(batches) < len(may_be_missing))
+        if ended[-1] and not may_be_missing[len(batches)]:
+            for earlier, given in zip(iterators, drawn[:-1], strict=False):
+                earlier.give_back(given)
+            raise out_of_range(iterator, batches)
+    return drawn, tuple(ended)
 
 
-def _read(source: DistributedIterator, before: Sequence[Any]) -> Any:
-    """The next batch, after some that were drawn for the same call.
+def _read(source: DistributedIterator) -> Optional:
+    """The next batch, if there is one.
 
     It is read as if nothing was being traced: what reads and maps the data is no part of the program.
     """
-    try:
-        with jax.core.eval_context():
-            return contextvars.Context().run(next, source)
-    except StopIteration:
-        raise out_of_range(source, before) from None
+    with jax.core.eval_context():
+        return contextvars.Context().run(source.get_next_as_optional)
 
 
 def out_of_range(iterator: DistributedIterator, left: Sequence[Any]) -> OutOfRangeError:
