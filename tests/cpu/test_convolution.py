@@ -23,9 +23,9 @@ def convolutions(draw):
     spread = draw(st.lists(st.integers(1, 2), min_size=rank, max_size=rank))
     strides = draw(st.lists(st.integers(1, 3), min_size=rank, max_size=rank))
     dilation = draw(st.sampled_from([(1,) * rank, (2,) * rank]))
-    padding = [(draw(st.integers(0, w)), draw(st.integers(0, w))) for w in window]
+    padding = [(draw(st.integers(-1, w)), draw(st.integers(-1, w))) for w in window]
     least = [(w - 1) * s + 1 for w, s in zip(window, spread, strict=True)]
-    size = [draw(st.integers(n, n + 4)) for n in least]
+    size = [draw(st.integers(n, n + 4)) - min(sum(p), 0) for n, p in zip(least, padding, strict=True)]
     batch, inputs, outputs = (draw(st.integers(1, 5)) for _ in range(3))
     layout = draw(st.sampled_from(LAYOUTS[rank]))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -83,6 +83,10 @@ def kernel_gradient(x, k):
     return jax.grad(lambda k: jnp.sum(conv()(x, k) ** 2))(k)
 
 
+def strided_kernel_gradient(x, k):
+    return jax.grad(lambda k: jnp.sum(conv((2, 2))(x, k) ** 2))(k)
+
+
 def input_gradient(x, k):
     return jax.grad(lambda x: jnp.sum(conv((2, 2))(x, k) ** 2))(x)
 
@@ -95,10 +99,20 @@ def input_gradient(x, k):
         (conv(), 16, (1, 1, 16, 8), 0),
         (conv((2, 2)), 16, (1, 1, 16, 8), 0),
         (kernel_gradient, 16, (1, 1, 16, 8), 0),
+        (strided_kernel_gradient, 16, (1, 1, 16, 8), 0),
         (input_gradient, 16, (1, 1, 16, 8), 0),
         (kernel_gradient, 3, (3, 3, 3, 64), 1),
     ],
-    ids=["one input", "few", "1x1", "1x1, strided", "its kernel", "its input", "kernel of few inputs"],
+    ids=[
+        "one input",
+        "few",
+        "1x1",
+        "1x1, strided",
+        "its kernel",
+        "its kernel, strided",
+        "its input",
+        "kernel of few inputs",
+    ],
 )
 def test_what_is_replaced(function, features, shape, left):
     ours, theirs = lowered_text(function, images(features), kernel(*shape))

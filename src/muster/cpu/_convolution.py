@@ -93,7 +93,8 @@ def convolution(
     Args:
         lhs: aval of the images, or for the gradient of a kernel with batch and feature exchanged.
         rhs: aval of the kernel, or for its gradient the gradient of the result.
-        window_strides, padding, lhs_dilation, rhs_dilation: one entry for each spatial dimension.
+        window_strides, padding, lhs_dilation, rhs_dilation: one entry for each spatial dimension. Padding
+            may be negative, as in gradients of kernels whose strides leave out the image's end.
     """
     lhs_spec, rhs_spec, out_spec = map(tuple, dimension_numbers)
     if (
@@ -103,7 +104,6 @@ def convolution(
         or out_sharding is not None
         or feature_group_count != 1
         or batch_group_count != 1
-        or any(side < 0 for sides in padding for side in sides)
         or 0 in (*lhs.shape, *rhs.shape)
     ):
         return None
