@@ -17,7 +17,17 @@ from muster.__main__ import main
 from muster.checkpoint import write_checkpoint
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ["checkpoint", "cluster", "data", "distribute", "estimator", "launch", "program", "summary"]
+PACKAGES = [
+    "checkpoint",
+    "cluster",
+    "data",
+    "distribute",
+    "estimator",
+    "feature_column",
+    "launch",
+    "program",
+    "summary",
+]
 
 
 def run_python(code: str) -> str:

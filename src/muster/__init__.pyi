@@ -4,6 +4,7 @@ from . import config as config
 from . import data as data
 from . import distribute as distribute
 from . import estimator as estimator
+from . import feature_column as feature_column
 from . import program as program
 from . import summary as summary
 from ._errors import CheckpointError as CheckpointError
