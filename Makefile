@@ -44,7 +44,7 @@ bench: $(VENV)/dev.stamp  ## measure muster against its peers, in turn, in one r
 TENSORFLOW_PYTHON ?= python3.11
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
-bench-peers: .peers/tensorflow.stamp .peers/torch.stamp .peers/bare.stamp  ## install TensorFlow and PyTorch for the bench
+bench-peers: .peers/tensorflow.stamp .peers/torch.stamp  ## install TensorFlow and PyTorch for the bench
 
 .peers/tensorflow.stamp:
 	$(TENSORFLOW_PYTHON) -m venv .peers/tensorflow
@@ -54,11 +54,6 @@ bench-peers: .peers/tensorflow.stamp .peers/torch.stamp .peers/bare.stamp  ## in
 .peers/torch.stamp:
 	$(PYTHON) -m venv .peers/torch
 	.peers/torch/bin/pip install --quiet --disable-pip-version-check --extra-index-url $(TORCH_INDEX) torch==2.13.0+cpu numpy
-	@touch $@
-
-.peers/bare.stamp: pyproject.toml
-	$(PYTHON) -m venv .peers/bare
-	.peers/bare/bin/pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
 docs: $(VENV)/dev.stamp  ## build the documentation in site/

@@ -1,7 +1,7 @@
 """How long a program takes until its first step is done: cold, and with what an earlier run has compiled.
 
-Where ``make bench-peers`` has made an environment with muster and its dependencies alone, the job runs there:
-Keras imports more where more is installed. MUSTER_BENCH_BARE names another Python.
+In the environment of this Python: Keras imports more where more is installed, and all that is there when it is
+imported before muster.
 """
 
 import json
@@ -15,14 +15,14 @@ from pathlib import Path
 
 from bench import _results
 
-ROUNDS = 3
+ROUNDS = 5
 EXAMPLE = Path(__file__).parent.parent / "examples" / "digits.py"
 CHILD = Path(__file__).parent / "_small_job.py"
-BARE = os.environ.get("MUSTER_BENCH_BARE", str(EXAMPLE.parent.parent / ".peers" / "bare" / "bin" / "python"))
-PYTHON = BARE if Path(BARE).exists() else sys.executable
-ALONE = [PYTHON, str(CHILD)]
-TWO_WORKERS = [PYTHON, "-m", "muster", "run", "--workers", "2", str(CHILD)]
-IMPORT = [PYTHON, "-c", "import muster.estimator"]
+ALONE = [sys.executable, str(CHILD)]
+KERAS_FIRST = [sys.executable, "-c", f"import keras, runpy; runpy.run_path({str(CHILD)!r})"]
+TWO_WORKERS = [sys.executable, "-m", "muster", "run", "--workers", "2", str(CHILD)]
+IMPORT = [sys.executable, "-c", "import muster.estimator"]
+JOBS = {"alone": ALONE, "alone, Keras imported first": KERAS_FIRST, "two workers": TWO_WORKERS}
 DEMO = [sys.executable, "-m", "muster", "run", "--workers", "2", "--evaluator", str(EXAMPLE)]
 
 
@@ -38,7 +38,7 @@ def seconds(command: list[str], cache_home: Path) -> float:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env={**environment, "XDG_CACHE_HOME": str(cache_home)},
+        env={**environment, "XDG_CACHE_HOME": str(cache_home), "KERAS_BACKEND": "jax"},
     )
     if done.returncode:
         raise RuntimeError(done.stdout.decode()[-4000:])
@@ -67,18 +67,17 @@ def main() -> dict[str, float]:
             found.setdefault("import muster.estimator", []).append(seconds(IMPORT, Path(folder)))
             demo = [*DEMO, "--model-dir", f"{folder}/demo"]
             found.setdefault("make demo, cold", []).append(seconds(demo, Path(folder)))
-            for name, command in (("alone", ALONE), ("two workers", TWO_WORKERS)):
+            for name, command in JOBS.items():
                 own = Path(folder, name)
                 for state in ("cold", "warm"):
                     for what, when in until_first_step(command, own).items():
                         found.setdefault(f"{name}, {state}: {what}", []).append(when)
-    print(f"With {PYTHON}.\n")
     print(f"| | seconds, the median of {ROUNDS} | from | to |\n|---|---|---|---|")
     figures = {name: statistics.median(each) for name, each in found.items()}
     for name, each in found.items():
         print(f"| {name} | {figures[name]:.2f} | {min(each):.2f} | {max(each):.2f} |")
     print()
-    for name in ("alone", "two workers"):
+    for name in JOBS:
         share = figures[f"{name}, warm: first step"] / figures[f"{name}, cold: first step"]
         print(f"With what an earlier run compiled, the first step, {name}, takes {share:.2f} of the time.")
     print("The bar is 0.5.")
