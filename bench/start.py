@@ -1,7 +1,7 @@
 """How long a program takes until its first step is done: cold, and with what an earlier run has compiled.
 
-In the environment of this Python: Keras imports more where more is installed, and all that is there when it is
-imported before muster.
+In the environment of this Python: Keras imports more where more is installed, and most when it is imported
+before muster.
 """
 
 import json
