@@ -9,6 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
+import jax
 import numpy as np
 from fit_cases import BATCH, Losses, X, Y, built
 
@@ -53,7 +54,14 @@ def own_data(strategy, options):
     seen = model.evaluate(dataset, verbose=0, return_dict=True)
     whole = model.evaluate(X[:250], Y[:250], batch_size=50, verbose=0, return_dict=True)
     history = model.fit(dataset, epochs=3, verbose=0).history
-    return {"own": seen, "whole": whole, "history": history}
+    return {"own": seen, "whole": whole, "history": history, "pools as JAX does": pools_as_jax_does()}
+
+
+def pools_as_jax_does():
+    """Whether the gradient of max pooling is what JAX makes of it, rather than what muster does on CPUs."""
+    pool = keras.layers.MaxPooling2D()
+    gradient = jax.jit(jax.grad(lambda images: pool(images).sum()))
+    return "select_and_scatter" in gradient.lower(np.ones((2, 4, 4, 3), np.float32)).as_text()
 
 
 def callbacks(strategy, options):
