@@ -25,6 +25,7 @@ from muster.estimator._hooks import stop_if_higher_hook as stop_if_higher_hook
 from muster.estimator._hooks import stop_if_lower_hook as stop_if_lower_hook
 from muster.estimator._hooks import stop_if_no_decrease_hook as stop_if_no_decrease_hook
 from muster.estimator._hooks import stop_if_no_increase_hook as stop_if_no_increase_hook
+from muster.estimator._linear_regressor import LinearRegressor as LinearRegressor
 from muster.estimator._mode_keys import ModeKeys as ModeKeys
 from muster.estimator._run_config import DistributeConfig as DistributeConfig
 from muster.estimator._run_config import RunConfig as RunConfig

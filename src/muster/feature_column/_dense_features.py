@@ -60,32 +60,14 @@ def dense_features(features: Features, feature_columns: Iterable[DenseColumn] | 
     Source: ``DenseFeatures`` (tensorflow/python/keras/feature_column/dense_features_v2.py).
     """
     columns = sorted_columns(feature_columns)
-    return jnp.concatenate(list(column_values(features, columns).values()), axis=1)
-
-
-def column_values(features: Features, columns: tuple[DenseColumn, ...]) -> dict[str, Array]:
-    """What each column makes of a batch.
-
-    Args:
-        features: by key, each of shape (batch, ...).
-        columns: as `sorted_columns` returns them.
-
-    Returns:
-        The column's name -> float32 of shape (batch, num_elements), in the order of the columns.
-
-    Raises:
-        ValueError: As for `dense_features`.
-    """
-    values = {column.name: column.dense_values(features) for column in columns}
-    sizes = {name: each.shape[0] for name, each in values.items()}
-    first = columns[0].name
-    for name, size in sizes.items():
-        if size != sizes[first]:
+    values = [column.dense_values(features) for column in columns]
+    for column, each in zip(columns, values, strict=True):
+        if each.shape[0] != values[0].shape[0]:
             raise ValueError(
-                "Batch size (first dimension) of each feature must be same. "
-                f"Batch size of columns ({first}, {name}): ({sizes[first]}, {size})"
+                "Batch size (first dimension) of each feature must be same. Batch size of columns "
+                f"({columns[0].name}, {column.name}): ({values[0].shape[0]}, {each.shape[0]})"
             )
-    return values
+    return jnp.concatenate(values, axis=1)
 
 
 def make_parse_example_spec(feature_columns: Iterable[DenseColumn]) -> dict[str, Any]:

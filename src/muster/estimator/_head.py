@@ -1,0 +1,201 @@
+"""Heads: from the logits of a canned model and the labels to predictions, loss and metrics."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+
+from muster.estimator._estimator_spec import EstimatorSpec, ExportOutput
+from muster.estimator._mode_keys import ModeKeys
+from muster.feature_column import Features, NumericColumn, numeric_column
+from muster.program import get_or_create_global_step, minimize
+
+Array = Any
+
+_MEAN, _SUM = "sum_over_batch_size", "sum"
+
+
+class Head(ABC):
+    """What canned models of one kind of label have in common.
+
+    Args:
+        logits_dimension: how many logits an example has.
+        weight_column: of the examples' weights: its key, or a numeric column; None weighs all alike.
+        loss_reduction: ``"sum_over_batch_size"``, the mean over all numbers of the loss, or ``"sum"``.
+
+    Raises:
+        TypeError: The weight column is something else.
+        ValueError: The reduction is another one.
+
+    Source: ``Head`` (tensorflow_estimator/python/estimator/head/base_head.py).
+    """
+
+    def __init__(
+        self, logits_dimension: int, weight_column: str | NumericColumn | None, loss_reduction: str
+    ) -> None:
+        if loss_reduction not in (_MEAN, _SUM):
+            raise ValueError(
+                f"Invalid loss_reduction: {loss_reduction}. See `tf.losses.Reduction` for valid options. "
+                f"There are {_MEAN!r} and {_SUM!r}."
+            )
+        if isinstance(weight_column, str):
+            weight_column = numeric_column(weight_column)
+        if not (weight_column is None or isinstance(weight_column, NumericColumn)):
+            raise TypeError(
+                f"Weight column must be either a string or NumericColumn. Given type: {type(weight_column)}."
+            )
+        self.logits_dimension = logits_dimension
+        self._weight_column = weight_column
+        self._loss_reduction = loss_reduction
+
+    @abstractmethod
+    def predictions(self, logits: Array) -> dict[str, Array]:
+        """What is predicted, by name: arrays of shape (batch, ...).
+
+        Args:
+            logits: shape (batch, logits_dimension).
+        """
+
+    @abstractmethod
+    def export_outputs(self, predictions: Mapping[str, Array]) -> dict[str, ExportOutput]:
+        """The signatures of an exported model."""
+
+    @abstractmethod
+    def metrics(self) -> dict[str, Any]:
+        """New Keras metrics by name, for `update_metrics`."""
+
+    @abstractmethod
+    def update_metrics(
+        self, eval_metrics: Mapping[str, Any], features: Features, logits: Array, labels: Any
+    ) -> None:
+        """Count a batch; arguments as for `loss`."""
+
+    @abstractmethod
+    def unweighted_loss(self, logits: Array, labels: Array) -> Array:
+        """The loss of each example, before weights: float32 of shape (batch, 1) or (batch, logits_dimension).
+
+        Args:
+            logits: as `checked_logits` returns them.
+            labels: as the input gives them.
+
+        Raises:
+            ValueError: The labels are none, or of a wrong shape.
+        """
+
+    def loss(self, labels: Any, logits: Array, features: Features) -> Array:
+        """The number to minimize: float32 of shape (), per replica.
+
+        Args:
+            labels: of a batch, as the input gives them.
+            logits: shape (batch, logits_dimension).
+            features: with the weights, if the head has a weight column.
+
+        Raises:
+            ValueError: Labels, logits or weights do not fit together, or are not there.
+        """
+        logits = self.checked_logits(logits)
+        losses = self.unweighted_loss(logits, labels)
+        # By the number of losses, as TensorFlow, and not by the sum of their weights.
+        total = jnp.sum(losses * self.weights(features, logits))
+        return total / losses.size if self._loss_reduction == _MEAN else total
+
+    def create_estimator_spec(
+        self, features: Features, mode: ModeKeys, logits: Array, labels: Any = None, optimizer: Any = None
+    ) -> EstimatorSpec:
+        """What a model_fn returns.
+
+        Args:
+            features: of a batch.
+            mode: of the model_fn.
+            logits: shape (batch, logits_dimension), per replica.
+            labels: of the batch; needed to train and to evaluate.
+            optimizer: a ``keras.optimizers.Optimizer`` that was built in this step; needed to train.
+
+        Raises:
+            ValueError: As for `loss`.
+        """
+        predictions = self.predictions(logits)
+        if mode == ModeKeys.PREDICT:
+            return EstimatorSpec(
+                mode, predictions=predictions, export_outputs=self.export_outputs(predictions)
+            )
+        loss = self.loss(labels, logits, features)
+        if mode == ModeKeys.EVAL:
+            metrics = self.metrics()
+            self.update_metrics(metrics, features, logits, labels)
+            return EstimatorSpec(mode, predictions=predictions, loss=loss, eval_metric_ops=metrics)
+        train_op = minimize(
+            optimizer,
+            loss,
+            get_or_create_global_step(),
+            loss_reduction="sum" if self._loss_reduction == _SUM else "mean",
+        )
+        return EstimatorSpec(mode, predictions=predictions, loss=loss, train_op=train_op)
+
+    def checked_logits(self, logits: Array) -> Array:
+        """The logits as float32.
+
+        Raises:
+            ValueError: Their last axis is not the head's.
+        """
+        if logits.ndim < 2 or logits.shape[-1] != self.logits_dimension:
+            raise ValueError(
+                "logits shape must be [D0, D1, ... DN, logits_dimension], "
+                f"got {logits.shape}. logits_dimension: {self.logits_dimension}."
+            )
+        return jnp.asarray(logits, "float32")
+
+    def weights(self, features: Features, logits: Array) -> Array:
+        """The weights of the losses of a batch: float32 of shape (), (batch, 1) or (batch, logits_dimension).
+
+        Raises:
+            ValueError: They are not there, or of another shape.
+        """
+        if self._weight_column is None:
+            return jnp.float32(1)
+        weights = self._weight_column.values(features)
+        if weights.shape not in (logits.shape, (*logits.shape[:-1], 1)):
+            raise ValueError(
+                "weights shape must be [D0, D1, ... DN], [D0, D1, ... DN, 1] or [D0, D1, ... DN, "
+                f"logits_dimension], logits_shape: {logits.shape}. weights_shape: {weights.shape}."
+            )
+        return weights
+
+
+def labels_like_logits(labels: Any, logits: Array) -> Array:
+    """Labels in the shape of logits: float32; (batch,) will do for (batch, 1).
+
+    Raises:
+        TypeError: They are several arrays.
+        ValueError: There are none, or they have another shape.
+
+    Source: ``check_dense_labels_match_logits_and_reshape``
+    (tensorflow_estimator/python/estimator/head/base_head.py).
+    """
+    if labels is None:
+        raise ValueError(
+            "You must provide a labels Tensor. Given: None. Suggested troubleshooting steps: Check that your "
+            "data contains your label feature. Check that your input_fn properly parses and returns labels."
+        )
+    if isinstance(labels, Mapping | tuple | list):
+        raise TypeError(
+            f"The labels must be one array, given a {type(labels).__name__}: choose one in the input_fn."
+        )
+    labels = jnp.asarray(labels)
+    if labels.ndim == logits.ndim - 1:
+        labels = labels[..., None]
+    wanted = logits.shape[-1]
+    found = labels.shape[-1] if labels.ndim else 0
+    if found != wanted:
+        raise ValueError(
+            f"Mismatched label shape. Expected labels dimension={wanted}.  Received {found}. "
+            "Suggested Fix: If your classifier expects one-hot encoding label, check your n_classes argument "
+            "to the estimator and/or the shape of your label. Otherwise, check the shape of your label."
+        )
+    if labels.shape != logits.shape:
+        raise ValueError(
+            f"labels shape must be [D0, D1, ... DN, {wanted}], expected_labels_shape: {logits.shape}. "
+            f"labels_shape: {labels.shape}."
+        )
+    return labels.astype("float32")
