@@ -20,14 +20,16 @@ def device_of(name: str | jax.Device) -> jax.Device:
     """The local device that a TensorFlow device string names.
 
     Args:
-        name: such as ``"/gpu:0"``, ``"/device:CPU:0"``, ``"/job:worker/task:0/cpu:1"``, or a device.
+        name: such as ``"/gpu:0"``, ``"/device:CPU:0"``, ``"/job:worker/task:0/cpu:1"``, or a device: JAX's,
+            or one with such a name, as ``tf.config.list_logical_devices`` has.
 
     Raises:
         ValueError: if it cannot be read, or there is no such device.
     """
     if isinstance(name, jax.Device):
         return name
-    match = _DEVICE.match(name) if isinstance(name, str) else None
+    text = getattr(name, "name", name)
+    match = _DEVICE.match(text) if isinstance(text, str) else None
     if match is None:
         raise ValueError(f"The device {name!r} cannot be read: write it as '/cpu:0' or '/gpu:1'.")
     kind, index = match["kind"].lower(), int(match["index"])
