@@ -24,6 +24,9 @@ def test_what_is_saved_is_restored(tmp_path):
     step = keras.Variable(7, dtype="int32")
     checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, step=step)
     model.variables[0].assign_add(np.ones((3, 2)))
+    assert checkpoint.step is step
+    with pytest.raises(AttributeError, match="no 'net': it has model, optimizer, step"):
+        _ = checkpoint.net
     path = checkpoint.save(tmp_path / "ckpt")
     assert path == str(tmp_path / "ckpt-1") == tf.train.latest_checkpoint(tmp_path)
 

@@ -73,5 +73,22 @@ def test_device_says_where_jax_computes():
         with tf.device(None):
             assert [device.id for device in jnp.ones(2).devices()] == [1]
     assert [device.id for device in jnp.ones(2).devices()] == [0]
-    with pytest.raises(ValueError, match=r"no device '/gpu:7' here.*/cpu:0"):
+    with pytest.raises(RuntimeError, match=r"no device '/gpu:7' here.*/cpu:0"):
         tf.device("/gpu:7")
+
+
+def test_what_list_logical_devices_has_can_be_given_to_strategies():
+    devices = tf.config.list_logical_devices("CPU")[:2]
+    assert tf.distribute.MirroredStrategy(devices).num_replicas_in_sync == 2
+    with tf.device(devices[1]):
+        assert [device.id for device in jnp.ones(2).devices()] == [1]
+
+
+def test_placement_that_is_jax_own_is_said_in_the_log(caplog):
+    tf.config.set_soft_device_placement(False)
+    tf.debugging.set_log_device_placement(False)
+    assert not caplog.records
+    tf.config.set_soft_device_placement(True)
+    assert "does not exist is an error" in caplog.text
+    tf.debugging.set_log_device_placement(True)
+    assert "array.devices() says" in caplog.text

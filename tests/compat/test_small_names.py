@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import muster.compat.tensorflow as tf
+from muster import TraceError
 
 
 def test_tensor_shapes_are_tuples():
@@ -88,3 +89,28 @@ def test_variables_of_64_bit_have_32():
     assert tf.Variable(np.float64(1.5)).dtype == "float32"
     with pytest.raises(ValueError, match="too large for: set jax_enable_x64"):
         tf.Variable(2**40)
+
+
+def test_older_arguments_of_multi_worker_mirrored_strategy(monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    experimental = tf.distribute.experimental
+    communication = experimental.CollectiveCommunication
+    assert communication is experimental.CommunicationImplementation
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+        tf.train.ClusterSpec({"worker": ["localhost:1"]}), task_type="worker", task_id=0
+    )
+    strategy = experimental.MultiWorkerMirroredStrategy(communication.AUTO, resolver)
+    assert isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+    assert strategy.cluster_resolver is resolver
+    assert experimental.MultiWorkerMirroredStrategy().num_replicas_in_sync == 1
+    with pytest.raises(ValueError, match="NCCL needs GPUs"):
+        experimental.MultiWorkerMirroredStrategy(communication=communication.NCCL)
+    with pytest.raises(ValueError, match="must be instance of"):
+        experimental.MultiWorkerMirroredStrategy(resolver)  # the argument that the other class has first
+    hints = experimental.CollectiveHints(bytes_per_pack=50, timeout_seconds=2.0)
+    assert hints == experimental.CommunicationOptions(bytes_per_pack=50, timeout_seconds=2.0)
+
+
+def test_ranges_have_a_fixed_length():
+    with pytest.raises(TraceError, match="Give the function a Python int"):
+        tf.function(lambda steps: list(tf.range(steps)))(tf.convert_to_tensor(3))

@@ -26,12 +26,13 @@ def test_load_as_the_guide_does(data_dir: str) -> None:
     assert (image.shape, image.dtype, label.dtype) == ((28, 28, 1), np.uint8, np.int64)
     assert {name: split.num_examples for name, split in info.splits.items()} == {"train": 6, "test": 3}
     assert info.features["image"].shape == (28, 28, 1)
+    assert info.splits.total_num_examples == 9
     assert info.supervised_keys == ("image", "label")
 
 
 def test_load_one_split_in_batches_as_dicts(data_dir: str) -> None:
     tfds.disable_progress_bar()
-    data = tfds.load("mnist", split="test", batch_size=2, data_dir=data_dir)
+    data = tfds.load("mnist", split="test", batch_size=2, data_dir=data_dir, try_gcs=True)
     assert [batch["label"].tolist() for batch in data] == [[0, 1], [2]]
     assert next(iter(data))["image"].shape == (2, 28, 28, 1)
     _, info = tfds.load("mnist", split="test", with_info=True, data_dir=data_dir)

@@ -26,7 +26,8 @@ class CheckpointOptions(NamedTuple):
 class Checkpoint:
     """Saves the variables of models, optimizers, metrics, and single ones, and restores them.
 
-    They are saved by the argument's name and their order, as whole or absent as all checkpoints are.
+    They are saved by the argument's name and their order, as whole or absent as all checkpoints are. Each is
+    an attribute of its name, too.
 
     Args:
         objects: what has variables, or is one.
@@ -45,6 +46,13 @@ class Checkpoint:
                 )
         self._objects = objects
         self.save_counter = 0
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["_objects"][name]
+        except KeyError:
+            names = ", ".join(self.__dict__.get("_objects", {}))
+            raise AttributeError(f"This checkpoint has no {name!r}: it has {names}.", name=name) from None
 
     def save(self, file_prefix: str | os.PathLike[str], options: Any = None) -> str:
         """Save all variables.

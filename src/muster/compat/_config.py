@@ -138,6 +138,26 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
         )
 
 
+def set_soft_device_placement(enabled: bool) -> None:
+    """Accepted; a line of the log says that it has no effect.
+
+    Args:
+        enabled: whether another device is to take the place of one that does not exist.
+    """
+    if enabled:
+        _log.warning("set_soft_device_placement has no effect: a device that does not exist is an error.")
+
+
+def set_log_device_placement(enabled: bool) -> None:
+    """Accepted; a line of the log says what to ask instead.
+
+    Args:
+        enabled: whether the log is to say where each operation runs: most are parts of a compiled function.
+    """
+    if enabled:
+        _log.warning("set_log_device_placement has no effect: array.devices() says where an array is.")
+
+
 def set_jit(enabled: bool | str) -> None:
     """Accepted: everything is compiled."""
 

@@ -18,11 +18,15 @@ def device(device_name: str | jax.Device | None) -> contextlib.AbstractContextMa
             nothing.
 
     Raises:
-        ValueError: There is no such device.
+        RuntimeError: There is no such device.
 
     Source: tensorflow/python/framework/ops.py, ``device_v2``.
     """
     if device_name is None:
         return contextlib.nullcontext()
-    chosen: contextlib.AbstractContextManager[Any] = jax.default_device(device_of(device_name))
+    try:
+        device = device_of(device_name)
+    except ValueError as exc:
+        raise RuntimeError(str(exc)) from exc  # which TensorFlow's programs catch
+    chosen: contextlib.AbstractContextManager[Any] = jax.default_device(device)
     return chosen

@@ -11,8 +11,8 @@ INSTEAD = {
     "tf.SparseTensor": "Use padded arrays: a compiled step has fixed shapes.",
     "tf.RaggedTensor": "Use padded arrays, as Dataset.padded_batch makes them.",
     "tf.autograph": "Functions are traced as they are: write loops and conditions with keras.ops or JAX.",
-    "tf.debugging": "The page 'Debugging' says how to look into a step; numbers are checked by "
-    'jax.config.update("jax_debug_nans", True).',
+    "tf.debugging.enable_check_numerics": 'Use jax.config.update("jax_debug_nans", True).',
+    "tf.debugging.check_numerics": 'Use jax.config.update("jax_debug_nans", True).',
     "tf.profiler": "Use jax.profiler, whose profiles TensorBoard shows, too.",
     "tf.summary.create_file_writer": "Use keras.callbacks.TensorBoard with fit, or "
     "muster.summary.EventFileWriter.",
@@ -22,6 +22,7 @@ INSTEAD = {
     "tf.random.stateless_normal": "Use jax.random, whose functions take a key.",
     "tf.executing_eagerly": "Functions are compiled unless tf.config.run_functions_eagerly(True) was called.",
     "tf.strings": "Text is Python's str: use its methods in input functions.",
+    "tf.image": "Use keras.ops.image, or Keras' layers, such as keras.layers.Resizing.",
     "tf.test": "Use tf.config.list_physical_devices('GPU').",
     "tf.linalg": "Use keras.ops.linalg and tf.matmul.",
     "tf.data.FixedLengthRecordDataset": "Use numpy.memmap with Dataset.from_tensor_slices.",
@@ -30,19 +31,26 @@ INSTEAD = {
     "XLA_FLAGS=--xla_gpu_deterministic_ops=true.",
     "tf.config.experimental.get_memory_info": "Use jax.Device.memory_stats.",
     "tf.config.threading": "XLA decides; `muster run` gives each task its share of the cores.",
-    "tf.config.set_soft_device_placement": "A device that does not exist is an error.",
     "tf.distribute.experimental_set_strategy": "Use `with strategy.scope():`.",
     "tf.distribute.StrategyExtended": "The strategy itself, and ReplicaContext, do what programs use of it.",
-    "tf.distribute.experimental.CollectiveCommunication": "Use CommunicationImplementation.",
-    "tf.distribute.experimental.CollectiveHints": "Use CommunicationOptions.",
     "tf.io.VarLenFeature": "Use FixedLenSequenceFeature with allow_missing=True, which pads.",
     "tf.train.load_checkpoint": "Use muster.checkpoint.read_checkpoint.",
+    "tf.train.Scaffold": "There is no graph to prepare: use hooks, and RunConfig for what is saved.",
     "tf.TypeSpec": "Use tf.TensorSpec.",
+    "tf.keras.estimator": "Call the model in a model_fn for tf.estimator.Estimator, or train it with fit.",
     "tf.feature_column": "It is not there yet: use Keras' layers in a model_fn.",
     "tf.estimator.LinearRegressor": "It is not there yet: write a model_fn for tf.estimator.Estimator.",
+    "tf.estimator.LinearClassifier": "It is not there yet: write a model_fn for tf.estimator.Estimator.",
+    "tf.estimator.DNNClassifier": "It is not there yet: write a model_fn for tf.estimator.Estimator.",
+    "tf.estimator.export.build_parsing_serving_input_receiver_fn": "It is not there yet: "
+    "keras.Model.export writes models for other programs.",
+    "tf.estimator.export.build_raw_serving_input_receiver_fn": "It is not there yet: "
+    "keras.Model.export writes models for other programs.",
     "tf.distribute.ParameterServerStrategy": "It is not there yet: "
     "MultiWorkerMirroredStrategy trains on several workers.",
     "tf.distribute.experimental.ParameterServerStrategy": "It is not there yet: "
+    "MultiWorkerMirroredStrategy trains on several workers.",
+    "tf.distribute.experimental.coordinator": "It is not there yet: "
     "MultiWorkerMirroredStrategy trains on several workers.",
 }
 

@@ -44,8 +44,17 @@ def range(
     dtype: DTypeLike = None,
     name: str = "range",
 ) -> Array:
-    """The numbers from ``start`` up to ``limit``; up to ``start`` if that is all that is given."""
+    """The numbers from ``start`` up to ``limit``; up to ``start`` if that is all that is given.
+
+    Raises:
+        TraceError: One of them is a value of a compiled function or of a step.
+    """
     first, last = (0, start) if limit is None else (start, limit)
+    if any(isinstance(value, jax.core.Tracer) for value in (first, last, delta)):
+        raise TraceError(
+            "tf.range was given a value that a compiled function computes with, but how many numbers there "
+            "are is fixed when it is traced. Give the function a Python int, for each of which it is traced."
+        )
     return as_array(np.arange(first, last, delta).tolist(), dtype)
 
 

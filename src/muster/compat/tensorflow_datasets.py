@@ -22,6 +22,15 @@ class SplitInfo:
     num_examples: int
 
 
+class SplitDict(dict[str, SplitInfo]):
+    """The parts of a data set by name."""
+
+    @property
+    def total_num_examples(self) -> int:
+        """How many examples they have together."""
+        return sum(split.num_examples for split in self.values())
+
+
 @dataclass(frozen=True)
 class DatasetInfo:
     """What is known of a data set.
@@ -35,7 +44,7 @@ class DatasetInfo:
 
     name: str
     features: Mapping[str, TensorSpec]
-    splits: Mapping[str, SplitInfo]
+    splits: SplitDict
     supervised_keys: tuple[str, str]
 
 
@@ -49,6 +58,7 @@ def load(
     download: bool = True,
     as_supervised: bool = False,
     with_info: bool = False,
+    try_gcs: bool = False,
 ) -> Any:
     """Load a data set, and fetch it first if it is not there.
 
@@ -61,6 +71,7 @@ def load(
         download: no effect: what is not there is fetched.
         as_supervised: whether an example is a pair ``(image, label)`` and not a dict.
         with_info: whether to return a `DatasetInfo`, too.
+        try_gcs: no effect: the files are on this machine.
 
     Returns:
         A Dataset or a dict of them; images are uint8 of shape (28, 28, 1), labels int64 of shape ().
@@ -91,7 +102,7 @@ def load(
     info = DatasetInfo(
         name=name,
         features={"image": TensorSpec((28, 28, 1), "uint8"), "label": TensorSpec((), "int64")},
-        splits={each: SplitInfo(each, len(labels)) for each, (_, labels) in arrays.items()},
+        splits=SplitDict((each, SplitInfo(each, len(labels))) for each, (_, labels) in arrays.items()),
         supervised_keys=("image", "label"),
     )
     return loaded, info

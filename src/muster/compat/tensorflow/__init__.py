@@ -99,6 +99,7 @@ from muster.compat._variable import VariableSynchronization as VariableSynchroni
 from muster.compat.tensorflow import compat as compat
 from muster.compat.tensorflow import config as config
 from muster.compat.tensorflow import data as data
+from muster.compat.tensorflow import debugging as debugging
 from muster.compat.tensorflow import distribute as distribute
 from muster.compat.tensorflow import dtypes as dtypes
 from muster.compat.tensorflow import errors as errors

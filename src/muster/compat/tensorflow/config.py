@@ -11,6 +11,7 @@ from muster.compat._config import get_visible_devices as get_visible_devices
 from muster.compat._config import list_logical_devices as list_logical_devices
 from muster.compat._config import list_physical_devices as list_physical_devices
 from muster.compat._config import set_logical_device_configuration as set_logical_device_configuration
+from muster.compat._config import set_soft_device_placement as set_soft_device_placement
 from muster.compat._config import set_visible_devices as set_visible_devices
 from muster.compat._missing import Names as _Names
 from muster.compat._missing import missing as _missing

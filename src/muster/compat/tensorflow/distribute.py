@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from muster import distribute as _distribute
-from muster.compat import _cluster_resolver
+from muster.compat import _cluster_resolver, _multi_worker
 from muster.compat._missing import Names as _Names
 from muster.compat._missing import missing as _missing
 from muster.compat._run_options import RunOptions as RunOptions
@@ -33,9 +33,11 @@ cluster_resolver = _cluster_resolver
 experimental = _Names(
     "tf.distribute.experimental",
     CentralStorageStrategy=_distribute.CentralStorageStrategy,
+    CollectiveCommunication=_distribute.CommunicationImplementation,
+    CollectiveHints=_multi_worker.collective_hints,
     CommunicationImplementation=_distribute.CommunicationImplementation,
     CommunicationOptions=_distribute.CommunicationOptions,
-    MultiWorkerMirroredStrategy=MultiWorkerMirroredStrategy,
+    MultiWorkerMirroredStrategy=_multi_worker.ExperimentalMultiWorkerMirroredStrategy,
     TPUStrategy=TPUStrategy,
     ValueContext=_distribute.ValueContext,
 )

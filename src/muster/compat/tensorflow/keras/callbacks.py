@@ -1,0 +1,12 @@
+"""``tf.keras.callbacks``: those of Keras 3, one of which TensorFlow 2.3 had as an experimental one."""
+
+from typing import Any
+
+from muster._keras import keras
+from muster.compat._missing import Names as _Names
+
+experimental = _Names("tf.keras.callbacks.experimental", BackupAndRestore=keras.callbacks.BackupAndRestore)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(keras.callbacks, name)
