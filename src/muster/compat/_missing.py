@@ -3,6 +3,15 @@
 from types import SimpleNamespace
 from typing import Any
 
+_COLUMNS = """
+    bucketized_column categorical_column_with_hash_bucket categorical_column_with_identity
+    categorical_column_with_vocabulary_file categorical_column_with_vocabulary_list crossed_column
+    embedding_column indicator_column sequence_categorical_column_with_hash_bucket
+    sequence_categorical_column_with_identity sequence_categorical_column_with_vocabulary_file
+    sequence_categorical_column_with_vocabulary_list sequence_numeric_column shared_embeddings
+    weighted_categorical_column
+"""
+
 # What to use in the place of names that TensorFlow's guides use.
 INSTEAD = {
     "tf.Module": "Use keras.layers.Layer or keras.Model.",
@@ -38,8 +47,11 @@ INSTEAD = {
     "tf.train.Scaffold": "There is no graph to prepare: use hooks, and RunConfig for what is saved.",
     "tf.TypeSpec": "Use tf.TensorSpec.",
     "tf.keras.estimator": "Call the model in a model_fn for tf.estimator.Estimator, or train it with fit.",
-    "tf.feature_column": "It is not there yet: use Keras' layers in a model_fn.",
-    "tf.estimator.LinearRegressor": "It is not there yet: write a model_fn for tf.estimator.Estimator.",
+    **{
+        f"tf.feature_column.{name}": "It is not there yet. There is numeric_column: make numbers of other "
+        "features in the input function."
+        for name in _COLUMNS.split()
+    },
     "tf.estimator.LinearClassifier": "It is not there yet: write a model_fn for tf.estimator.Estimator.",
     "tf.estimator.DNNClassifier": "It is not there yet: write a model_fn for tf.estimator.Estimator.",
     "tf.estimator.export.build_parsing_serving_input_receiver_fn": "It is not there yet: "

@@ -104,6 +104,7 @@ from muster.compat.tensorflow import distribute as distribute
 from muster.compat.tensorflow import dtypes as dtypes
 from muster.compat.tensorflow import errors as errors
 from muster.compat.tensorflow import estimator as estimator
+from muster.compat.tensorflow import feature_column as feature_column
 from muster.compat.tensorflow import io as io
 from muster.compat.tensorflow import keras as keras
 from muster.compat.tensorflow import losses as losses

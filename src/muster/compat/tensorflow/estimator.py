@@ -13,6 +13,7 @@ from muster.estimator import EstimatorSpec as EstimatorSpec
 from muster.estimator import EvalSpec as EvalSpec
 from muster.estimator import Exporter as Exporter
 from muster.estimator import FinalOpsHook as FinalOpsHook
+from muster.estimator import LinearRegressor as LinearRegressor
 from muster.estimator import LoggingTensorHook as LoggingTensorHook
 from muster.estimator import ModeKeys as ModeKeys
 from muster.estimator import NanTensorHook as NanTensorHook

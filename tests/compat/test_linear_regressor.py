@@ -1,0 +1,46 @@
+"""The Estimator of TensorFlow's guide "Distributed training", as it is written there."""
+
+import tempfile
+
+import numpy as np
+import pytest
+
+import muster.compat.tensorflow as tf
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras' own
+def test_the_program_of_the_guide(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where there is no model_dir
+    mirrored_strategy = tf.distribute.MirroredStrategy()
+    config = tf.estimator.RunConfig(train_distribute=mirrored_strategy, eval_distribute=mirrored_strategy)
+    regressor = tf.estimator.LinearRegressor(
+        feature_columns=[tf.feature_column.numeric_column("feats")], optimizer="SGD", config=config
+    )
+
+    def input_fn():
+        dataset = tf.data.Dataset.from_tensors(({"feats": [1.0]}, [1.0]))
+        return dataset.repeat(1000).batch(10)
+
+    regressor.train(input_fn=input_fn, steps=10)
+    metrics = regressor.evaluate(input_fn=input_fn, steps=10)
+    # Each step leaves 1 - 2 * 0.2 * 2 of the error: the rate is 0.2, for the weight and for the bias.
+    assert metrics["loss"] == pytest.approx(0.2**20, abs=1e-9)
+    assert metrics["average_loss"] == metrics["loss"]
+    assert metrics["prediction/mean"] == pytest.approx(1.0)
+    assert metrics["global_step"] == 10
+
+
+def test_columns_take_tensorflow_s_types_and_functions():
+    column = tf.feature_column.numeric_column(
+        "x", shape=[2], dtype=tf.dtypes.float64, normalizer_fn=lambda x: tf.cast(x, tf.float32) / 10.0
+    )
+    spec = tf.feature_column.make_parse_example_spec([tf.feature_column.numeric_column("x", dtype=tf.int64)])
+    assert spec == {"x": tf.io.FixedLenFeature((1,), tf.int64)}
+    np.testing.assert_allclose(column.dense_values({"x": np.array([[10, 20]])}), [[1, 2]])
+
+
+def test_other_columns_are_not_there_yet():
+    with pytest.raises(
+        AttributeError, match="no tf.feature_column.embedding_column. .* There is numeric"
+    ):
+        tf.feature_column.embedding_column(None, 8)
