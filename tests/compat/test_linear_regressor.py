@@ -40,7 +40,5 @@ def test_columns_take_tensorflow_s_types_and_functions():
 
 
 def test_other_columns_are_not_there_yet():
-    with pytest.raises(
-        AttributeError, match="no tf.feature_column.embedding_column. .* There is numeric"
-    ):
+    with pytest.raises(AttributeError, match="no tf.feature_column.embedding_column. .* There is numeric"):
         tf.feature_column.embedding_column(None, 8)
