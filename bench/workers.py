@@ -156,14 +156,16 @@ def compare(ours: str, peers: Sequence[tuple[str, str, str]]) -> dict[str, float
 
 
 def main() -> dict[str, dict[str, float]]:
-    """Print and return the ratios for an Estimator or a loop, and for ``fit``."""
+    """Print and return the ratios for an Estimator, for ``fit`` and for a loop."""
     tensorflow = "TensorFlow, MultiWorkerMirroredStrategy"
-    estimator, fit = "two_workers_estimator.py", "two_workers_fit.py"
+    estimator, fit, loop = "two_workers_estimator.py", "two_workers_fit.py", "two_workers_loop.py"
     print("### Estimator\n")
     ddp = ("PyTorch, DistributedDataParallel", "torch", "two_workers_ddp.py")
     figures = {"estimator": compare(estimator, [(tensorflow, "tensorflow", estimator), ddp])}
     print("\n### Model.fit\n")
     figures["fit"] = compare(fit, [(tensorflow, "tensorflow", fit)])
+    print("\n### A custom loop\n")
+    figures["loop"] = compare(loop, [(tensorflow, "tensorflow", loop), ddp])
     return figures
 
 
