@@ -52,9 +52,11 @@ def test_what_cannot_be_divided():
     with pytest.raises(RuntimeError, match="Call this before all else"):
         tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
     limited = [tf.config.LogicalDeviceConfiguration(memory_limit=1024)]
-    for device in (cpu, tf.config.PhysicalDevice("/physical_device:GPU:0", "GPU")):
-        with pytest.raises(ValueError, match="MEM_FRACTION"):
-            tf.config.set_logical_device_configuration(device, limited)
+    with pytest.raises(ValueError, match="memory of /physical_device:CPU:0 cannot be limited"):
+        tf.config.set_logical_device_configuration(cpu, limited)
+    gpu = tf.config.PhysicalDevice("/physical_device:GPU:0", "GPU")
+    with pytest.raises(RuntimeError, match="MEM_FRACTION"):
+        tf.config.set_logical_device_configuration(gpu, limited)
 
 
 def test_memory_growth_is_said_to_jax_elsewhere(caplog):

@@ -104,16 +104,18 @@ def set_logical_device_configuration(
         logical_devices: one for each.
 
     Raises:
-        ValueError: It is no CPU, or its memory is to be limited: a GPU is one device.
-        RuntimeError: JAX has set its devices up already.
+        RuntimeError: It is no CPU: a GPU is one device. Or JAX has set its devices up already.
+        ValueError: The CPU's memory is to be limited.
 
     Source: tensorflow/python/framework/config.py, ``set_logical_device_configuration``.
     """
-    if device.device_type != "CPU" or any(each.memory_limit is not None for each in logical_devices):
-        raise ValueError(
-            f"{device.name} cannot be divided: only a CPU can be several devices, without limits of memory. "
-            "XLA_PYTHON_CLIENT_MEM_FRACTION says how much of a GPU's memory JAX takes."
+    if device.device_type != "CPU":  # as where it is too late, which TensorFlow's programs are ready for
+        raise RuntimeError(
+            f"{device.name} is one device here: only a CPU can be several. XLA_PYTHON_CLIENT_MEM_FRACTION "
+            "says how much of a GPU's memory JAX takes."
         )
+    if any(each.memory_limit is not None for each in logical_devices):
+        raise ValueError(f"The memory of {device.name} cannot be limited: leave memory_limit away.")
     try:
         jax.config.update("jax_num_cpu_devices", len(logical_devices))
     except RuntimeError as exc:
