@@ -10,7 +10,7 @@ from muster.compat._index_lookup import IndexLookup, Tokens, Vocabulary
 class StringLookup(IndexLookup):
     """Turns words into numbers, or numbers into words: see `IndexLookup` for the arguments.
 
-    Words are ``str``, or ``bytes`` in ``encoding``.
+    Words are ``str``, or ``bytes`` in ``encoding``. ``name`` means nothing.
 
     Source: keras/src/layers/preprocessing/string_lookup.py, ``StringLookup``.
     """
@@ -60,7 +60,7 @@ class StringLookup(IndexLookup):
 class IntegerLookup(IndexLookup):
     """Turns integers of a vocabulary into numbers from 0 on, or these into integers of the vocabulary.
 
-    See `IndexLookup` for the arguments.
+    See `IndexLookup` for the arguments; ``vocabulary_dtype`` is int64, and ``name`` means nothing.
 
     Source: keras/src/layers/preprocessing/integer_lookup.py, ``IntegerLookup``.
     """
