@@ -93,6 +93,55 @@ def test_the_only_optimizer_is_built_for_the_only_model(tmp_path):
     assert int(new.iterations) == 2
 
 
+class Subclassed(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.hidden, self.out = keras.layers.Dense(4), keras.layers.Dense(2)
+
+    def call(self, x, training=False):
+        return self.out(self.hidden(x))
+
+
+@pytest.mark.parametrize(
+    "make", [Subclassed, lambda: keras.Sequential([keras.layers.Dense(4), keras.layers.Dense(2)])]
+)
+def test_a_model_is_built_as_it_was_when_it_was_saved(tmp_path, make):
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
+    dataset = tf.data.Dataset.from_tensor_slices(np.ones((12, 3), np.float32)).batch(6)
+
+    def new():
+        with strategy.scope():
+            return make(), keras.optimizers.Adam(0.1)
+
+    def train(model, optimizer):
+        def step(x):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(model(x, training=True))
+            gradients = tape.gradient(loss, model.trainable_variables)
+            optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+
+        for batch in strategy.experimental_distribute_dataset(dataset):
+            tf.function(lambda x: strategy.run(step, (x,)))(batch)
+
+    model, optimizer = new()
+    train(model, optimizer)
+    path = tf.train.Checkpoint(model=model, optimizer=optimizer).save(tmp_path / "ckpt")
+
+    other, other_optimizer = new()
+    assert not other.built
+    tf.train.Checkpoint(model=other, optimizer=other_optimizer).restore(path)
+    for one, two in zip(values([model, optimizer]), values([other, other_optimizer]), strict=True):
+        np.testing.assert_array_equal(one, two)
+    train(model, optimizer)
+    train(other, other_optimizer)  # its variables are the strategy's
+    for one, two in zip(values([model, optimizer]), values([other, other_optimizer]), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-6)
+
+    alone = make()
+    tf.train.Checkpoint(model=alone).restore(tf.train.Checkpoint(model=model).save(tmp_path / "ckpt"))
+    np.testing.assert_allclose(alone(np.ones((2, 3))), model(np.ones((2, 3))), rtol=1e-6)
+
+
 def test_an_optimizer_that_was_saved_before_it_was_built(tmp_path):
     model, new = built()[0], keras.optimizers.Adam()
     path = tf.train.Checkpoint(model=model, optimizer=new).save(tmp_path / "ckpt")

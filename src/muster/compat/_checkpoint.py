@@ -1,6 +1,7 @@
 """``tf.train.Checkpoint`` and its manager, for training loops of one's own."""
 
 import os
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from muster import checkpoint
 from muster._errors import CheckpointMismatchError
 from muster._keras import keras
-from muster.distribute import strategy_of
+from muster.distribute import scope_of_model, strategy_of
 
 _NAME = "ckpt"
 
@@ -32,9 +33,9 @@ class Checkpoint:
     Args:
         objects: what has variables, or is one.
 
-    Source: tensorflow/python/checkpoint/checkpoint.py, ``Checkpoint``. Variables have to exist when they are
-    restored: build models and optimizers first. The only optimizer beside the only model is built for the
-    model's trainable variables, if it was when it was saved.
+    Source: tensorflow/python/checkpoint/checkpoint.py, ``Checkpoint``. TensorFlow restores variables that do
+    not exist yet once they do. Here models and layers that are not built yet are built at once, as those were
+    that were saved, and the only optimizer beside the only model for the model's trainable variables.
     """
 
     def __init__(self, **objects: Any) -> None:
@@ -80,7 +81,14 @@ class Checkpoint:
         """Save all variables by a writer of checkpoints, and wait until they are on the disk."""
         self.save_counter += 1
         values = {name: np.array(variable.value) for name, variable in self._variables().items()}
-        writer.save(self.save_counter, values, {"save_counter": self.save_counter}, wait=True)
+        builds = {
+            name: keras.saving.serialize_keras_object(each.get_build_config())
+            for name, each in self._objects.items()
+            if isinstance(each, keras.Layer) and each.built
+        }
+        writer.save(
+            self.save_counter, values, {"save_counter": self.save_counter, "builds": builds}, wait=True
+        )
         return os.path.join(writer.directory, f"{_NAME}-{self.save_counter}")
 
     def restore(self, save_path: str | os.PathLike[str] | None, options: Any = None) -> "Restored":
@@ -93,6 +101,7 @@ class Checkpoint:
         if save_path is None:
             return Restored()
         found = checkpoint.read_checkpoint(save_path)
+        self._build_layers(found.metadata.get("builds", {}))
         self._build_optimizer(len(found.variables))
         variables = self._variables()
         for name, variable in variables.items():
@@ -112,6 +121,13 @@ class Checkpoint:
             variable.assign(found.variables[name])
         self.save_counter = int(found.metadata.get("save_counter", found.step))
         return Restored()
+
+    def _build_layers(self, builds: Mapping[str, Any]) -> None:
+        """Build the layers that were when they were saved, for inputs of the same shapes."""
+        for name, each in self._objects.items():
+            if isinstance(each, keras.Layer) and not each.built and name in builds:
+                with scope_of_model(each):
+                    each.build_from_config(keras.saving.deserialize_keras_object(builds[name]))
 
     def _build_optimizer(self, saved: int) -> None:
         """Build an optimizer that has more variables in the checkpoint, if it is clear for what."""

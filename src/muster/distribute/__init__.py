@@ -18,6 +18,7 @@ from muster.distribute._default import strategy_of as strategy_of
 from muster.distribute._distributed_dataset import DistributedDataset as DistributedDataset
 from muster.distribute._distributed_dataset import DistributedIterator as DistributedIterator
 from muster.distribute._fit import DistributedTrainer as DistributedTrainer
+from muster.distribute._fit import scope_of_model as scope_of_model
 from muster.distribute._function import Function as Function
 from muster.distribute._function import function as function
 from muster.distribute._input_context import InputContext as InputContext

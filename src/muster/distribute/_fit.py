@@ -140,6 +140,10 @@ class DistributedTrainer:
         function: KerasFunction = self._model.train_function
         return function
 
+    def scope(self) -> contextlib.AbstractContextManager[Any]:
+        """The strategy's scope."""
+        return self._strategy.scope()
+
     def share_all(self) -> None:
         """Let all workers take the chief's values of all variables before the next step."""
         self._shares_all = True
@@ -322,6 +326,12 @@ def _trainer_of(model: Any) -> DistributedTrainer | None:
             "train it. Build the model, as well as compile it, inside of `with strategy.scope():`."
         )
     return trainer
+
+
+def scope_of_model(model: Any) -> contextlib.AbstractContextManager[Any]:
+    """The scope of the strategy in whose scope a model was created, to build it in; else no scope."""
+    trainer = _TRAINERS.get(model, lambda: None)()
+    return contextlib.nullcontext() if trainer is None else trainer.scope()
 
 
 def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
