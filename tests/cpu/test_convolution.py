@@ -120,6 +120,51 @@ def test_what_is_replaced(function, features, shape, left):
     assert theirs.count("stablehlo.convolution") > left
 
 
+@pytest.mark.parametrize(
+    ("size", "shape", "options"),
+    [
+        ((12, 11), (3, 3, 16, 16), {}),
+        ((12, 11), (3, 3, 16, 16), {"padding": "VALID"}),
+        ((9, 8), (5, 4, 6, 8), {"padding": [(4, 0), (1, 3)], "rhs_dilation": (1, 2)}),
+        ((9, 8), (3, 3, 12, 8), {"padding": [(-1, 3), (2, -1)], "rhs_dilation": (2, 1)}),
+        ((12, 11), (3, 3, 16, 4), {"window_strides": (2, 1)}),
+        ((12, 11), (3, 2, 32, 1), {"window_strides": (1, 3)}),
+        ((5, 6, 7), (2, 3, 2, 8, 8), {}),
+    ],
+    ids=["same", "valid", "spread columns", "spread rows", "by columns", "strided columns", "volumes"],
+)
+def test_few_outputs_are_added_up_by_row(size, shape, options):
+    rank = len(size)
+    letters = "DHW"[-rank:]
+    numbers = (f"N{letters}C", f"{letters}IO", f"N{letters}C")
+    options = {"window_strides": (1,) * rank, "padding": "SAME", "dimension_numbers": numbers} | options
+    rng = np.random.default_rng(0)
+    x, k = (jnp.asarray(rng.integers(-4, 5, s), jnp.float32) for s in ((3, *size, shape[-2]), shape))
+    function = lambda x, k: lax.conv_general_dilated(x, k, **options)  # noqa: E731
+    ours, theirs = lowered_text(function, x, k)
+    assert ours.count("stablehlo.add") > theirs.count("stablehlo.add")
+    ours, theirs = both_ways(with_gradients(options), x, k)
+    np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("size", "shape", "function"),
+    [
+        (12, (3, 3, 16, 17), conv()),
+        (12, (3, 3, 16, 16), conv((2, 2))),
+        (3, (3, 3, 16, 16), conv((1, 1), "VALID")),
+        (2, (1, 4, 32, 8), conv((1, 1), "SAME")),
+        (512, (3, 3, 16, 16), conv()),
+        (2048, (3, 3, 16, 8), conv()),
+    ],
+    ids=["more outputs", "strides", "one position", "one row", "not in the cache", "large"],
+)
+def test_what_is_not_added_up_by_row(size, shape, function):
+    x = jax.ShapeDtypeStruct((6, size, size, shape[2]), jnp.float32)
+    ours, theirs = lowered_text(function, x, jax.ShapeDtypeStruct(shape, jnp.float32))
+    assert ours.count("stablehlo.add") == theirs.count("stablehlo.add")
+
+
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16, jnp.int32])
 def test_other_types_are_left_alone(dtype):
     ours, theirs = lowered_text(conv(), images(1, dtype=dtype), kernel(3, 3, 1, 8, dtype=dtype))
@@ -190,9 +235,9 @@ def test_groups_are_left_alone(features):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-@pytest.mark.parametrize("shape", [(3, 3, 1, 8), (1, 1, 1, 8)], ids=str)
+@pytest.mark.parametrize("shape", [(3, 3, 1, 8), (1, 1, 1, 8), (3, 3, 16, 8)], ids=str)
 def test_what_is_not_a_number_reaches_the_same_results(bad, shape):
-    x = images(1).at[2, 5, 6, 0].set(bad)
+    x = images(shape[2]).at[2, 5, 6, 0].set(bad)
     k = jnp.abs(kernel(*shape)) + 1
     for function in (conv(), kernel_gradient):
         ours, theirs = both_ways(function, x, k)
