@@ -1,5 +1,8 @@
 """``next(iterator)`` inside of a function: each call takes the next batches."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -168,3 +171,149 @@ def test_what_is_read_is_no_part_of_the_program():
     iterator = iter(strategy.experimental_distribute_dataset(dataset))
     total = function(lambda it: strategy.reduce("SUM", strategy.run(keras.ops.sum, (next(it),))))
     assert [float(total(iterator)), float(total(iterator))] == [12, 44]
+
+
+def firsts(strategy, batches):
+    """The first number of each batch: what it is of those of `batches`, whose size is 4."""
+    return [int(np.asarray(strategy.experimental_local_results(each)[0])[0]) // 4 for each in batches]
+
+
+def test_an_error_while_a_function_is_traced_costs_no_batch(strategy):
+    iterator = batches(strategy, 12, 4)
+
+    @function
+    def take(iterator):
+        next(iterator)
+        next(iterator)
+        raise RuntimeError("of the user")
+
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="of the user"):
+            take(iterator)
+    assert iterator.steps_taken == 0
+    assert firsts(strategy, iterator) == [0, 1, 2]
+
+
+def test_batches_of_all_iterators_come_back_when_one_is_short(strategy):
+    @function
+    def take(ones, others):
+        next(ones)
+        next(others)
+        return next(others)
+
+    for _ in range(2):  # recorded, and with what another call has recorded
+        ones, others = batches(strategy, 12, 4), batches(strategy, 4, 4)
+        with pytest.raises(OutOfRangeError, match="than the 1 that are left"):
+            take(ones, others)
+        assert (firsts(strategy, ones), firsts(strategy, others)) == ([0, 1, 2], [0])
+        take(batches(strategy, 12, 4), batches(strategy, 12, 4))
+
+
+def test_that_a_batch_is_missing_is_the_callers_to_know(strategy):
+    @function
+    def take(iterator):
+        return [batch for batch in (next(iterator, None), next(iterator, None)) if batch is not None]
+
+    iterator = batches(strategy, 4, 4)
+    with pytest.raises(OutOfRangeError, match="than the 1 that are left"):
+        take(iterator)
+    assert firsts(strategy, iterator) == [0]
+
+
+def test_what_is_missing_in_a_function_that_runs_eagerly():
+    strategy = get_strategy()
+
+    @function
+    def take(iterator):
+        return [batch for batch in (next(iterator, None), next(iterator, None)) if batch is not None]
+
+    @function
+    def take_from_two(ones, others):
+        return next(ones), next(others)
+
+    tf.config.run_functions_eagerly(True)
+    try:
+        iterator = batches(strategy, 12, 4)
+        assert [firsts(strategy, take(iterator)) for _ in range(3)] == [[0, 1], [2], []]
+        ones, others = batches(strategy, 4, 4), batches(strategy, 0, 4)
+        with pytest.raises(OutOfRangeError):
+            take_from_two(ones, others)
+        assert firsts(strategy, ones) == [0]
+    finally:
+        tf.config.run_functions_eagerly(False)
+
+
+@pytest.mark.parametrize("eagerly", [False, True], ids=["traced", "eager"])
+def test_one_iterator_as_two_arguments(eagerly):
+    strategy = get_strategy()
+
+    @function
+    def take(ones, others):
+        return next(ones), next(others), next(ones), next(others)
+
+    tf.config.run_functions_eagerly(eagerly)
+    try:
+        iterator = batches(strategy, 32, 4)
+        assert firsts(strategy, take(iterator, iterator)) == [0, 1, 2, 3]
+        assert firsts(strategy, take(iterator, iterator)) == [4, 5, 6, 7]
+        assert firsts(strategy, take(batches(strategy, 8, 4), batches(strategy, 8, 4))) == [0, 0, 1, 1]
+    finally:
+        tf.config.run_functions_eagerly(False)
+
+
+def test_iterators_that_end_together(strategy):
+    traces = []
+
+    @function
+    def take(ones, others):
+        traces.append(ones)
+        taken = []
+        for _ in range(2):
+            if not (one := ones.get_next_as_optional()).has_value():
+                break
+            taken += [one.get_value(), next(others)]
+        return taken
+
+    for _ in range(3):
+        ones, others = batches(strategy, 12, 4), batches(strategy, 12, 4)
+        taken = [firsts(strategy, take(ones, others)) for _ in range(3)]
+        assert taken == [[0, 0, 1, 1], [2, 2], []]
+    assert len({id(each) for each in traces}) == 3  # of two steps, of one and of none
+
+
+def test_how_much_is_taken_may_depend_on_what_was_drawn():
+    traces = []
+
+    @function
+    def take(iterator):
+        traces.append(iterator)
+        first = next(iterator)
+        return [first, next(iterator)] if len(first) == 4 else [first]
+
+    for _ in range(2):
+        iterator = batches(get_strategy(), 19, 4)
+        taken = [len(take(iterator)) for _ in range(3)]
+        assert taken == [2, 2, 1]
+    assert len({id(each) for each in traces}) == 2
+
+
+def test_a_function_that_is_not_the_same_when_it_is_compiled_is_refused():
+    asked = []
+
+    @function
+    def take(iterator):
+        asked.append(iterator)
+        return [next(iterator) for _ in asked]
+
+    with pytest.raises(TraceError, match="takes more batches this time than the 1"):
+        take(batches(get_strategy(), 12, 4))
+
+
+def test_a_function_keeps_no_iterator():
+    iterator = batches(get_strategy(), 8, 4)
+    take = function(lambda iterator: next(iterator))
+    take(iterator)
+    kept = weakref.ref(iterator)
+    del iterator
+    gc.collect()
+    assert kept() is None

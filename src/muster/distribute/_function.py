@@ -10,11 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster import cpu
+from muster._errors import OutOfRangeError
 from muster._keras import keras
 from muster.distribute._compiled import State, Step
 from muster.distribute._distributed_dataset import DistributedIterator
+from muster.distribute._draws import Branch, Draws
 from muster.distribute._replica_context import current_context
-from muster.distribute._traced_iterator import EagerIterator, TracedIterator, draw
+from muster.distribute._traced_iterator import EagerIterator, TracedIterator
 from muster.distribute._values import PerReplica, is_array, is_leaf
 from muster.program import FunctionProgram, Replicas, current_scope, functions_run_eagerly, run_eagerly
 
@@ -82,9 +84,7 @@ class Function:
 
     def __init__(self, python_function: Callable[..., Any]) -> None:
         self.python_function = python_function
-        self._calls: dict[Any, _Call] = {}
-        # What it draws from iterators, for arguments of some kind: the longest that was recorded.
-        self._draws: dict[Any, list[tuple[bool, ...]]] = {}
+        self._calls: dict[Any, _Call | Branch] = {}
         functools.update_wrapper(self, python_function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -102,7 +102,7 @@ class Function:
         if DistributedIterator in kinds:
             return self._call_drawing(key, leaves)
         call = self._calls.get(key)
-        if call is None:
+        if not isinstance(call, _Call):
             structure = jax.tree.structure((args, kwargs), is_leaf=is_leaf)
             call = self._calls[key] = _Call(self.python_function, leaves, structure)
         return call(leaves)
@@ -110,7 +110,8 @@ class Function:
     def _call_eagerly(self, args: Any, kwargs: Any) -> Any:
         """Run its code on numbers."""
         leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=is_leaf)
-        leaves = [EagerIterator(leaf) if isinstance(leaf, DistributedIterator) else leaf for leaf in leaves]
+        iterators = {source: EagerIterator(source) for source in _sources(leaves)}
+        leaves = [iterators[leaf] if isinstance(leaf, DistributedIterator) else leaf for leaf in leaves]
         constants = [_constant_of(leaf) for leaf in leaves]
         dynamic = [leaf for leaf in leaves if _is_dynamic(leaf)]
         own = [(isinstance(leaf, PerReplica), getattr(leaf, "whole", False)) for leaf in dynamic]
@@ -120,25 +121,43 @@ class Function:
             args, kwargs = jax.tree.unflatten(structure, _filled(given, arrays, own))
             return _flattened(self.python_function(*args, **kwargs))
 
-        arrays, results = run_eagerly(run, [jnp.asarray(_data_of(leaf)) for leaf in dynamic])
+        try:
+            arrays, results = run_eagerly(run, [jnp.asarray(_data_of(leaf)) for leaf in dynamic])
+        except OutOfRangeError:
+            for iterator in iterators.values():
+                iterator.give_back()
+            raise
         return jax.tree.unflatten(results.structure, _filled(results.constants, arrays, results.per_replica))
 
     def _call_drawing(self, key: Any, leaves: Sequence[Any]) -> Any:
-        """Call it with the next batches of the iterators among its arguments."""
-        iterators = [leaf for leaf in leaves if isinstance(leaf, DistributedIterator)]
-        known = self._draws.get(key, [()] * len(iterators))
-        batches, ended = draw(iterators, known)
-        call = self._calls.get((key, ended, _kinds_of(batches)))
-        if call is None:
-            call = _Call(self.python_function, leaves, key[0], batches)
-            batches = [iterator.batches for iterator in call.iterators]
-            ended = tuple(iterator.ended for iterator in call.iterators)
-            self._draws[key] = [
-                before if each.ended and len(before) > len(each.draws) else each.draws
-                for before, each in zip(known, call.iterators, strict=True)
-            ]
-            self._calls[key, ended, _kinds_of(batches)] = call
-        return call([*leaves, *jax.tree.leaves(batches, is_leaf=is_leaf)])
+        """Call it with the next batches of the iterators among its arguments.
+
+        What it draws next may depend on what it has drawn: so the way to a compiled call is a tree.
+        """
+        sources = _sources(leaves)
+        key = (*key, tuple(sources.index(leaf) for leaf in leaves if isinstance(leaf, DistributedIterator)))
+        draws = Draws(sources)
+        try:
+            call = self._calls.get(key)
+            while isinstance(call, Branch):
+                call = call.then.get(draws.draw(call.place, call.asks).kind)
+            if call is None:
+                call = _Call(self.python_function, leaves, key[0], draws)
+                self._keep(key, draws, call)
+        except BaseException:  # nothing was computed yet
+            draws.give_back()
+            raise
+        return call([*leaves, *draws.leaves()])
+
+    def _keep(self, key: Any, draws: Draws, call: "_Call") -> None:
+        """Keep a call where what it draws leads."""
+        calls: dict[Any, Any] = self._calls
+        for draw in draws.made:
+            branch = calls.get(key)
+            if not isinstance(branch, Branch) or (branch.place, branch.asks) != (draw.place, draw.asks):
+                branch = calls[key] = Branch(draw.place, draw.asks)
+            calls, key = branch.then, draw.kind
+        calls[key] = call
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """A method: the instance is one more argument."""
@@ -165,10 +184,8 @@ class _Call:
         python_function: what to call.
         leaves: the arguments of the first call.
         structure: of the arguments.
-        drawn: from each iterator among them, the batches that the function seems to take.
-
-    Attributes:
-        iterators: what the function has in the place of those.
+        draws: from the iterators among them, the batches that the function seems to take; it takes more, or
+            gives some back.
     """
 
     def __init__(
@@ -176,13 +193,14 @@ class _Call:
         python_function: Callable[..., Any],
         leaves: Sequence[Any],
         structure: Any,
-        drawn: Sequence[Sequence[Any]] = (),
+        draws: Draws | None = None,
     ) -> None:
-        sources = [leaf for leaf in leaves if isinstance(leaf, DistributedIterator)]
-        self.iterators = [TracedIterator(*each) for each in zip(sources, drawn, strict=True)]
-        traced_iterators = iter(self.iterators)
+        draws = draws or Draws([])
+        draws.record()
+        places = {source: place for place, source in enumerate(_sources(leaves))}
+        iterators = [TracedIterator(draws, place) for place in places.values()]
         self._leaves = [
-            next(traced_iterators) if isinstance(leaf, DistributedIterator) else _constant_of(leaf)
+            iterators[places[leaf]] if isinstance(leaf, DistributedIterator) else _constant_of(leaf)
             for leaf in leaves
         ]
         self._per_replica = [
@@ -194,9 +212,8 @@ class _Call:
         known = len(self._per_replica)
 
         def body(arrays: list[Array]) -> tuple[list[Array], _Results]:
-            rest: Sequence[Array] = arrays[known:]
-            for iterator in self.iterators:
-                rest = iterator.begin(rest)
+            for iterator in iterators:
+                iterator.begin(arrays[known:])
             filled = _filled(self._leaves, arrays[:known], self._per_replica)
             args, kwargs = jax.tree.unflatten(structure, filled)
             return _flattened(python_function(*args, **kwargs))
@@ -208,13 +225,12 @@ class _Call:
         self._own = [(spec, variable) for spec, variable in program.used if spec.own]
         if self._strategy is not None:
             _require_replicas(leaves, self._strategy)
-        takes = [own for own, _ in self._per_replica]
-        for iterator in self.iterators:
+        draws.recorded()
+        for iterator in iterators:
             iterator.recorded()
-            takes += iterator.per_replica
         traced = Traced(
             program,
-            tuple(takes),
+            (*(own for own, _ in self._per_replica), *draws.per_replica),
             tuple(own for own, _ in self._results.per_replica),
         )
         self._step: Step = (
@@ -301,9 +317,9 @@ def _require_replicas(leaves: Sequence[Any], strategy: Any) -> None:
                 )
 
 
-def _kinds_of(batches: Any) -> Any:
-    leaves, structure = jax.tree.flatten(batches, is_leaf=is_leaf)
-    return structure, tuple(map(_kind_of, leaves))
+def _sources(leaves: Sequence[Any]) -> list[DistributedIterator]:
+    """The iterators among some arguments, each once."""
+    return list(dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, DistributedIterator)))
 
 
 def _constant_of(leaf: Any) -> Any:
