@@ -11,6 +11,7 @@ from muster import keras
 from muster._errors import OutOfRangeError, TraceError
 from muster.data import Dataset
 from muster.distribute import MirroredStrategy, OneDeviceStrategy, function, get_strategy
+from muster.program import run_functions_eagerly
 
 STRATEGIES = {
     "default": get_strategy,
@@ -111,13 +112,50 @@ def test_what_would_be_the_same_batches_in_every_call_is_refused(strategy):
     dataset = strategy.experimental_distribute_dataset(Dataset.range(8).batch(4))
     with pytest.raises(TraceError, match="same batches at every call.* Give the function the iterator"):
         function(lambda: next(iterator))()
-    with pytest.raises(TraceError, match="A loop over a dataset in a traced function"):
+    with pytest.raises(TraceError, match="A loop over a dataset in a traced function.* as an argument"):
         function(lambda: list(dataset))()
     with pytest.raises(TraceError, match="one program of all of its batches"):
         function(lambda iterator: list(iterator))(iterator)
     with pytest.raises(TypeError, match="takes only iterators of distributed datasets"):
         function(lambda iterator: next(iterator))(iter([1, 2]))
     assert next(iterator) is not None
+
+
+@pytest.mark.parametrize("eager", [False, True], ids=["compiled", "eager"])
+def test_a_function_of_a_dataset_is_an_epochs_loop(strategy, eager):
+    if eager and strategy.num_replicas_in_sync > 1:
+        pytest.skip("functions run eagerly with one replica only")
+    traces = []
+
+    def step(x):
+        traces.append(x)
+        total.assign_add(keras.ops.sum(x))
+        return keras.ops.sum(x)
+
+    with strategy.scope():
+        total = keras.Variable(0.0, aggregation="sum", trainable=False)
+
+    @function
+    def epoch(dataset, scale, skip=None):
+        sums, count = 0.0, 0
+        for x in dataset:
+            if count == skip:
+                break
+            sums += scale * strategy.reduce("SUM", strategy.run(step, args=(x,)))
+            count += 1
+        return sums / count
+
+    dataset = Dataset.from_tensor_slices(np.arange(40.0, dtype=np.float32)).batch(8)
+    distributed = strategy.experimental_distribute_dataset(dataset)
+    run_functions_eagerly(eager)
+    try:
+        assert float(epoch(distributed, 2.0)) == 2 * 780 / 5
+        compiled = len(traces)
+        assert float(epoch(distributed, skip=2, scale=1.0)) == 120 / 2
+    finally:
+        run_functions_eagerly(False)
+    assert eager or len(traces) == compiled  # each step of both epochs is the same program
+    assert float(total) == 780 + 120
 
 
 def test_the_guides_program():

@@ -83,7 +83,7 @@ class DistributedDataset:
             seed: what shuffles that have no seed of their own take theirs from; the same on all workers. None
                 for another one each time.
         """
-        refuse_in_program("A loop over a dataset", "Loop outside, or give it iter(dataset) as an argument")
+        refuse_in_program("A loop over a dataset", "Give the function the dataset as an argument")
         return DistributedIterator(self._batches, seed)
 
 

@@ -13,7 +13,7 @@ from muster import cpu
 from muster._errors import OutOfRangeError
 from muster._keras import keras
 from muster.distribute._compiled import State, Step
-from muster.distribute._distributed_dataset import DistributedIterator
+from muster.distribute._distributed_dataset import DistributedDataset, DistributedIterator
 from muster.distribute._draws import Branch, Draws
 from muster.distribute._replica_context import current_context
 from muster.distribute._traced_iterator import EagerIterator, TracedIterator
@@ -76,6 +76,9 @@ class Function:
     value of an argument that is no array. It may use Keras' variables, layers, metrics and optimizers that
     exist, ``GradientTape``, and ``run``, ``reduce`` and ``gather`` of a strategy.
 
+    With a distributed dataset among its arguments it is an epoch's loop, and called as it is: ``run``,
+    ``reduce`` and the functions that it calls are compiled, each by itself.
+
     Args:
         python_function: what to call.
 
@@ -99,6 +102,8 @@ class Function:
             leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=is_leaf)
         kinds = tuple(map(_kind_of, leaves))
         key = (structure, kinds, current_context())
+        if DistributedDataset in kinds:
+            return self.python_function(*args, **kwargs)
         if DistributedIterator in kinds:
             return self._call_drawing(key, leaves)
         call = self._calls.get(key)
@@ -110,6 +115,8 @@ class Function:
     def _call_eagerly(self, args: Any, kwargs: Any) -> Any:
         """Run its code on numbers."""
         leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=is_leaf)
+        if any(isinstance(leaf, DistributedDataset) for leaf in leaves):
+            return self.python_function(*args, **kwargs)
         iterators = {source: EagerIterator(source) for source in _sources(leaves)}
         leaves = [iterators[leaf] if isinstance(leaf, DistributedIterator) else leaf for leaf in leaves]
         constants = [_constant_of(leaf) for leaf in leaves]
@@ -346,8 +353,8 @@ def _kind_of(leaf: Any) -> Any:
         return PerReplica, leaf.data.shape, leaf.data.dtype, leaf.whole
     if is_array(leaf):
         return leaf.shape, leaf.dtype
-    if isinstance(leaf, DistributedIterator):
-        return DistributedIterator
+    if isinstance(leaf, DistributedIterator | DistributedDataset):
+        return type(leaf)
     if hasattr(leaf, "__next__"):
         raise TypeError(
             f"A function takes only iterators of distributed datasets, got {leaf!r}: give it "
