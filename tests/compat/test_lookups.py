@@ -70,6 +70,7 @@ def test_without_a_number_for_other_words_they_are_refused():
         ("one_hot", "b", [0, 0, 1]),
         ("multi_hot", [["a", "a", "m"], ["z", "b", "a"]], [[0, 1, 0], [1, 1, 1]]),
         ("multi_hot", ["b", "b"], [0, 0, 1]),
+        ("multi_hot", np.zeros((2, 0), str), [[0, 0, 0], [0, 0, 0]]),
         ("count", [["a", "a", "m"], ["z", "b", "a"]], [[0, 2, 0], [1, 1, 1]]),
     ],
 )
@@ -104,6 +105,7 @@ def test_vocabularies_are_read_from_files(tmp_path):
         ({"output_mode": "tf_idf"}, "one of .*got 'tf_idf'"),
         ({"output_mode": "count", "invert": True}, "'int' with invert=True"),
         ({"sparse": True}, "sparse=True is not there"),
+        ({"max_tokens": 1, "mask_token": ""}, "max_tokens must be greater than 1, got 1"),
         ({"vocabulary": ["a", "b", "a"]}, "'a' more than once"),
         ({"vocabulary": ["a", "b"], "mask_token": "b"}, "mask_token 'b' is among the vocabulary"),
         ({"vocabulary": ["a", "b"], "oov_token": "b", "invert": True}, "oov_token 'b' is among"),

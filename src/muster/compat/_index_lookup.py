@@ -65,6 +65,8 @@ class IndexLookup(ABC):
         if output_mode not in _MODES or (invert and output_mode != "int"):
             allowed = "'int' with invert=True" if invert else f"one of {_MODES}"
             raise ValueError(f"output_mode must be {allowed}, got {output_mode!r}.")
+        if max_tokens is not None and max_tokens <= 1:
+            raise ValueError(f"If set, max_tokens must be greater than 1, got {max_tokens}.")
         self._max_tokens, self._mask, self._oov = max_tokens, mask_token, oov_token
         self._invert, self._mode = invert, output_mode
         masks = [mask_token] if mask_token is not None and output_mode == "int" else []
@@ -182,5 +184,5 @@ class IndexLookup(ABC):
         rows: Tokens = np.equal(numbers[..., None], np.arange(self.vocabulary_size())).astype(np.float32)
         if numbers.ndim == 0 or (self._mode == "one_hot" and numbers.shape[-1] != 1):
             return rows
-        combined: Tokens = rows.sum(axis=-2) if self._mode == "count" else rows.max(axis=-2)
-        return combined
+        counts: Tokens = rows.sum(axis=-2)
+        return counts if self._mode == "count" else counts.clip(max=1)
