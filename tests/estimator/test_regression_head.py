@@ -105,6 +105,11 @@ def test_dimensions_that_are_none(dimension):
         RegressionHead(dimension)
 
 
+def test_a_dimension_may_be_numpys():
+    dimension = RegressionHead(np.int64(2)).logits_dimension
+    assert (dimension, type(dimension)) == (2, int)
+
+
 @pytest.mark.parametrize("reduction", ["none", "mean", None])
 def test_reductions_that_are_none(reduction):
     with pytest.raises(ValueError, match=f"Invalid loss_reduction: {reduction}. .* There are"):

@@ -118,6 +118,13 @@ def test_in_a_step_in_any_dtype_of_real_numbers():
         dense_features({"x": np.ones((2, 4), np.complex64), "a": features["a"]}, columns)
 
 
+@pytest.mark.parametrize("normalizer", [lambda x: x.sum(), lambda x: x[1:]], ids=["a number", "fewer rows"])
+def test_a_normalizer_keeps_the_examples(normalizer):
+    column = numeric_column("x", 2, normalizer_fn=normalizer)
+    with pytest.raises(ValueError, match="normalizer_fn of x was given 3 examples"):
+        dense_features({"x": np.ones((3, 2))}, column)
+
+
 def test_reading_examples_for_columns():
     columns = [numeric_column("x", 2), numeric_column("y", default_value=7.0)]
     spec = make_parse_example_spec(columns)

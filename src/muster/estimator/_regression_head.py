@@ -1,5 +1,6 @@
 """The head of models that predict numbers."""
 
+import numbers
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,11 +41,12 @@ class RegressionHead(Head):
         weight_column: str | NumericColumn | None = None,
         loss_reduction: str = "sum_over_batch_size",
     ) -> None:
-        if isinstance(label_dimension, bool) or not isinstance(label_dimension, int) or label_dimension < 1:
+        whole = isinstance(label_dimension, numbers.Integral) and not isinstance(label_dimension, bool)
+        if not whole or label_dimension < 1:
             raise ValueError(
                 f"Invalid label_dimension {label_dimension}. It must be a whole number of at least 1."
             )
-        super().__init__(label_dimension, weight_column, loss_reduction)
+        super().__init__(int(label_dimension), weight_column, loss_reduction)
 
     def predictions(self, logits: Array) -> dict[str, Array]:
         """``predictions``: float32 of shape (batch, label_dimension)."""

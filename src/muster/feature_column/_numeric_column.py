@@ -56,11 +56,21 @@ class NumericColumn(DenseColumn):
 
         Returns:
             float32, of the shape that the feature has; (batch, 1) if it is (batch,).
+
+        Raises:
+            ValueError: The feature is not there or holds no numbers, or ``normalizer_fn`` returns something
+                else than a row for each example.
         """
-        values = feature(features, self.key)
-        if self.normalizer_fn is not None:
-            values = self.normalizer_fn(values)
-        return jnp.asarray(values).astype("float32")
+        given = feature(features, self.key)
+        if self.normalizer_fn is None:
+            return given.astype("float32")
+        values = jnp.asarray(self.normalizer_fn(given))
+        if values.shape[:1] != given.shape[:1]:
+            raise ValueError(
+                f"The normalizer_fn of {self.key} was given {given.shape[0]} examples, of the shape "
+                f"{given.shape}, and returned the shape {values.shape}: it must return a row for each."
+            )
+        return values.astype("float32")
 
     def dense_values(self, features: Features) -> Array:
         """The normalized feature, flat: float32 of shape (batch, num_elements).
