@@ -80,6 +80,24 @@ def test_a_function_that_asks_and_is_run_eagerly(eager):
     assert float(total) == 190
 
 
+def test_a_gradient_of_what_a_function_draws(eager):
+    iterator = iter(
+        tf.distribute.get_strategy().experimental_distribute_dataset(tf.data.Dataset.range(8).batch(4))
+    )
+    weight = tf.Variable(0.0)
+
+    @tf.function
+    def step(iterator):
+        x = tf.cast(next(iterator), tf.float32)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(x * weight)
+        weight.assign_sub(tape.gradient(loss, weight))
+
+    step(iterator)
+    step(iterator)
+    assert float(weight) == -28
+
+
 def test_a_function_first_called_with_little_left():
     strategy = tf.distribute.get_strategy()
     traces = []

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from muster._errors import TraceError
 from muster.data import GetNext, Optional
 from muster.distribute._distributed_dataset import DistributedIterator
 from muster.distribute._draws import Draws, Kind, out_of_range, read
-from muster.distribute._values import PerReplica
+from muster.distribute._values import PerReplica, is_array, is_leaf
 from muster.program import unknown
 
 Array = Any
@@ -54,7 +55,9 @@ class EagerIterator(GetNext):
                 return following
             self._batches.append(following.get_value())
         self._next += 1
-        return Optional((self._batches[self._next - 1],))
+        batch = self._batches[self._next - 1]
+        # As arguments are: NumPy's arrays would compute by themselves with the variables of a gradient.
+        return Optional((jax.tree.map(_of_jax, batch, is_leaf=is_leaf),))
 
 
 class TracedIterator(GetNext):
@@ -128,3 +131,7 @@ class TracedIterator(GetNext):
         pairs = zip(arrays, kind.arrays, strict=True)
         values = [PerReplica(array, whole) if own else array for array, (_, _, own, whole) in pairs]
         return jax.tree.unflatten(kind.structure, values)
+
+
+def _of_jax(leaf: Any) -> Any:
+    return jnp.asarray(leaf) if is_array(leaf) else leaf
