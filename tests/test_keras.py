@@ -51,12 +51,42 @@ def test_scikit_learn_is_not_imported_until_its_wrappers_are_used(tmp_path: Path
     assert (done.returncode, done.stdout) == (0, "it was imported\n"), done.stderr
 
 
+SEARCHED = """
+import inspect, sys
+from muster import keras
+inspect.stack()
+inspect.getmodule(type("Unknown", (), {}))
+[getattr(module, "__warningregistry__", None) for module in list(sys.modules.values())]  # as assertWarns does
+assert "keras.src.wrappers.sklearn_wrapper" not in sys.modules
+assert "SKLearnRegressor" in dir(keras.wrappers) and not hasattr(keras.wrappers, "SKLearn")
+"""
+
+THREADS = """
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from muster import keras
+ready = Barrier(4)
+def use(_):
+    ready.wait()
+    return keras.wrappers.SKLearnRegressor
+with ThreadPoolExecutor(4) as pool:
+    assert len(set(pool.map(use, range(4)))) == 1
+"""
+
+
+@pytest.mark.parametrize("program", [SEARCHED, THREADS], ids=["searched", "threads"])
+def test_the_wrappers_beside_what_others_do(program: str) -> None:
+    done = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE)
+    assert done.returncode == 0, done.stderr.decode()
+
+
 @pytest.mark.parametrize(
     "use",
     [
         "from muster import keras; keras.wrappers.SKLearnRegressor",
         "import muster._keras; from keras.wrappers import SKLearnRegressor",
         "import muster._keras, keras.wrappers; keras.wrappers.SKLearnRegressor",
+        "import muster._keras; from keras.wrappers import *; SKLearnRegressor",
     ],
 )
 def test_the_wrappers_are_those_of_keras(use: str) -> None:

@@ -9,11 +9,12 @@ import contextlib
 import gc
 import os
 import sys
+import threading
 from collections.abc import Iterator, Sequence
-from importlib.abc import MetaPathFinder
+from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import LazyLoader
 from types import ModuleType
+from typing import Any
 
 
 @contextlib.contextmanager
@@ -35,6 +36,47 @@ def _no_collections() -> Iterator[None]:
         gc.enable()
 
 
+class _OnUse(Loader):
+    """Loads a module when something is first taken from it.
+
+    Unlike ``importlib.util.LazyLoader``, whose modules may be used by several threads since Python 3.12 only,
+    and are loaded by whoever goes over all modules, such as ``inspect.stack``.
+    """
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        values, lock, loading = vars(module), threading.RLock(), False
+
+        def load() -> None:
+            nonlocal loading
+            with lock:
+                if not loading and "__getattr__" in values:
+                    loading = True  # for what it imports itself
+                    try:
+                        self._loader.exec_module(module)
+                        del values["__getattr__"], values["__dir__"]
+                    finally:
+                        loading = False
+
+        def get(name: str) -> Any:
+            if name == "__all__" or not name.startswith("__"):
+                load()
+            if name not in values:
+                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}", name=name)
+            return values[name]
+
+        def names() -> list[str]:
+            load()
+            return sorted(values)
+
+        values |= {"__getattr__": get, "__dir__": names}
+
+
 class _WrappersOnUse(MetaPathFinder):
     """Finds ``keras.wrappers`` as a module that is loaded when something is first taken from it.
 
@@ -49,7 +91,7 @@ class _WrappersOnUse(MetaPathFinder):
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = LazyLoader(spec.loader)
+            spec.loader = _OnUse(spec.loader)
         return spec
 
 
