@@ -23,7 +23,7 @@ def convolutions(draw):
     spread = draw(st.lists(st.integers(1, 2), min_size=rank, max_size=rank))
     strides = draw(st.lists(st.integers(1, 3), min_size=rank, max_size=rank))
     dilation = draw(st.sampled_from([(1,) * rank, (2,) * rank]))
-    # Not -1 and 1: jaxlib 0.10.2 computes gradients of kernels of 1x1 as if there were no such padding.
+    # Not -1 and 1: with these jaxlib 0.10.2 computes gradients of kernels of 1x1 wrongly.
     sides = [st.tuples(st.integers(-1, w), st.integers(-1, w)) for w in window]
     padding = [draw(pair.filter(lambda pair: sorted(pair) != [-1, 1])) for pair in sides]
     least = [(w - 1) * s + 1 for w, s in zip(window, spread, strict=True)]
