@@ -147,6 +147,25 @@ def test_a_function_that_does_not_ask_what_it_got():
         step(iterator)
 
 
+@pytest.mark.parametrize("strategy", strategies(), ids=str)
+def test_what_may_be_missing_is_given_to_replicas_and_returned(strategy):
+    @tf.function
+    def step(iterator):
+        optional = iterator.get_next_as_optional()
+        if optional.has_value():
+            doubled = strategy.run(lambda one: 2 * one.get_value(), args=(optional,))
+            return optional, doubled
+        return optional, None
+
+    iterator = iter(strategy.experimental_distribute_dataset(tf.data.Dataset.range(4).batch(4)))
+    optional, doubled = step(iterator)
+    assert sum(rows(strategy, optional.get_value()), []) == [0, 1, 2, 3]
+    assert sum(rows(strategy, doubled), []) == [0, 2, 4, 6]
+    optional, nothing = step(iterator)
+    assert not optional.has_value()
+    assert nothing is None
+
+
 def test_what_the_elements_are():
     one, two = strategies()
     dataset = tf.data.Dataset.from_tensors(([1.0], [1])).repeat(100).batch(16, drop_remainder=True)

@@ -8,8 +8,14 @@ import jax
 import numpy as np
 
 from muster._keras import keras
+from muster.data import Optional
 
 Array = Any
+
+# What `get_next_as_optional` gives is a structure of the batch, as it is to TensorFlow: functions return it.
+jax.tree_util.register_pytree_node(
+    Optional, lambda optional: (optional.values, None), lambda _, values: Optional(tuple(values))
+)
 
 
 @dataclass(frozen=True, eq=False)
