@@ -124,8 +124,8 @@ class Draws:
         """End the recording; what it did not take goes back.
 
         Raises:
-            OutOfRangeError: The function took a batch for granted that was missing, and caught this error:
-                of a compiled call it is the caller's.
+            OutOfRangeError: The function took a batch for granted that was missing, and caught this error.
+                In later calls it could not, so it is the caller's in this one, too.
         """
         if self._missing is not None:
             raise self._missing
