@@ -343,8 +343,10 @@ def test_a_function_that_is_not_the_same_when_it_is_compiled_is_refused():
         asked.append(iterator)
         return [next(iterator) for _ in asked]
 
+    iterator = batches(get_strategy(), 12, 4)
     with pytest.raises(TraceError, match="takes more batches this time than the 1"):
-        take(batches(get_strategy(), 12, 4))
+        take(iterator)
+    assert iterator.steps_taken == 0
 
 
 def test_a_function_keeps_no_iterator():

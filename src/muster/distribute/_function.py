@@ -150,8 +150,10 @@ class Function:
                 call = call.then.get(draws.draw(call.place, call.asks).kind)
             if call is None:
                 call = _Call(self.python_function, leaves, key[0], draws)
+                results = call([*leaves, *draws.leaves()])  # traces it once more, to compile it
                 self._keep(key, draws, call)
-        except BaseException:  # nothing was computed yet
+                return results
+        except BaseException:  # nothing has changed
             draws.give_back()
             raise
         return call([*leaves, *draws.leaves()])
