@@ -41,6 +41,7 @@ def exit_because_lost(task: Task, reason: str) -> None:
     """End this process at once, with `EXIT_PEER_LOST`, after saying why and flushing logs and streams.
 
     It ends even if the main thread never returns from a collective, or holds a lock that the flushing needs.
+    An error that the loss causes there is not reported, so that the reason is the end of the log.
 
     Args:
         task: The task that was lost.
@@ -49,6 +50,7 @@ def exit_because_lost(task: Task, reason: str) -> None:
     last_resort = threading.Timer(_EXIT_SECS, os._exit, [EXIT_PEER_LOST])
     last_resort.daemon = True
     last_resort.start()
+    sys.excepthook = lambda *_: threading.Event().wait()
     _log.critical("This task ends, because it has lost %s: %s", task, reason)
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
