@@ -8,7 +8,7 @@ import pytest
 
 import muster
 from muster import keras
-from muster._errors import GradientError, TraceError
+from muster._errors import DatasetError, GradientError, TraceError
 from muster.data import Dataset
 from muster.distribute import (
     MirroredStrategy,
@@ -177,3 +177,40 @@ def test_there_is_no_extended():
     with pytest.raises(AttributeError, match="no `extended`: run, reduce, gather"):
         strategy.extended.update(None, None)
     assert not hasattr(strategy, "extended")
+
+
+LONG_ROWS = np.array([[1], [2], [3], [2**40]])
+TOO_LONG = r"holds 1099511627776, a number of type int64 that does not fit into int32.*x % 2\*\*31"
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_number_beyond_32_bits_in_a_loop(strategy):
+    strategy = STRATEGIES[strategy]()
+    counter = keras.Variable(0, dtype="int32")
+
+    @function
+    def step(batch):
+        counter.assign_add(1)
+        return strategy.run(lambda batch: batch["id"] * 2, (batch,))
+
+    batches = strategy.experimental_distribute_dataset(
+        Dataset.from_tensor_slices({"id": np.tile(LONG_ROWS, (2, 1))}).batch(2)
+    )
+    iterator = iter(batches)
+    step(next(iterator))
+    with pytest.raises(DatasetError, match=TOO_LONG):
+        step(next(iterator))
+    assert int(counter.value) == 1
+    step(next(iterator))
+    assert int(counter.value) == 2
+
+
+@pytest.mark.parametrize("strategy", ["one device", "mirrored 2"])
+def test_a_number_beyond_32_bits_in_fit(strategy):
+    with STRATEGIES[strategy]().scope():
+        model = keras.Sequential([keras.Input((1,), dtype="int32"), keras.layers.Embedding(8, 2)])
+        model.compile("sgd", "mse")
+    rows = np.concatenate([LONG_ROWS[:3], LONG_ROWS])
+    with pytest.raises(DatasetError, match=TOO_LONG):
+        model.fit(rows, np.ones((7, 1, 2), np.float32), batch_size=2, shuffle=False, verbose=0)
+    assert int(model.optimizer.iterations.value) == 3

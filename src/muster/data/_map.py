@@ -26,6 +26,7 @@ import numpy as np
 
 from muster._errors import DatasetError
 
+from ._limits import first_beyond
 from ._node import Loaded, Stacked, each
 from ._spec import TensorSpec, as_element, stack
 from ._structure import flatten, flatten_as, form, map_leaves, rebuild
@@ -354,11 +355,10 @@ def _check_range(values: Any, limits: "np.iinfo[Any]") -> None:
     Raises:
         DatasetError: Names the first such number.
     """
-    array = np.asarray(values)
-    if array.size and (array.min() < limits.min or array.max() > limits.max):
-        wrong = array[(array < limits.min) | (array > limits.max)].flat[0]
+    wrong = first_beyond(values, limits)
+    if wrong is not None:
         raise DatasetError(
-            f"the map function computes with {wrong}, a number of type {array.dtype} that does not fit into "
+            f"the map function computes with {wrong}, a number of type {wrong.dtype} that does not fit into "
             f"{limits.dtype}, which JAX uses in its place. Set jax_enable_x64, or compute this component "
             "with NumPy functions, which run in Python."
         )

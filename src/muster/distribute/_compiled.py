@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from muster import cpu
+from muster.distribute._limits import Limits
 
 Array = Any
 State = dict[str, Array]
@@ -53,7 +54,7 @@ class CompiledStep:
         self._make = make
         self._executables = executables
         self._run_ahead = run_ahead
-        self._by_signature: dict[Any, Step] = {}
+        self._by_signature: dict[Any, tuple[Step, Limits]] = {}
 
     def __call__(self, state: State, batch: Any) -> tuple[State, Outputs]:
         """Run one step.
@@ -62,12 +63,18 @@ class CompiledStep:
             state: path -> array; must not be used afterwards.
             batch: a nested structure of NumPy or JAX arrays, per worker; or ``Several`` of them, and the
                 outputs are those of the last.
+
+        Raises:
+            DatasetError: if the batch holds a whole number that JAX would cut off to 32 bits.
         """
         leaves, structure = jax.tree.flatten(batch)
         signature = (structure, *[(leaf.shape, leaf.dtype) for leaf in leaves])
-        step = self._by_signature.get(signature)
-        if step is None:
-            step = self._by_signature[signature] = self._make(state, batch, self._executables)
+        known = self._by_signature.get(signature)
+        if known is None:
+            known = self._make(state, batch, self._executables), Limits(leaves)
+            self._by_signature[signature] = known
+        step, limits = known
+        limits.check(batch, leaves)
         result = step(state, batch)
         return result if self._run_ahead else jax.block_until_ready(result)
 

@@ -15,6 +15,7 @@ from muster._keras import keras
 from muster.distribute._compiled import State, Step
 from muster.distribute._distributed_dataset import DistributedDataset, DistributedIterator
 from muster.distribute._draws import Branch, Draws
+from muster.distribute._limits import Limits
 from muster.distribute._replica_context import current_context
 from muster.distribute._traced_iterator import EagerIterator, TracedIterator
 from muster.distribute._values import PerReplica, is_array, is_leaf
@@ -279,13 +280,16 @@ def alone(program: FunctionProgram[Any]) -> Step:
     without a strategy uses as well; so JAX chooses what it compiled by where they are.
     """
     run: Step | None = None
+    limits: Limits | None = None
 
     def step(state: State, arrays: Any) -> tuple[State, Any]:
-        nonlocal run
-        if run is None:
+        nonlocal run, limits
+        if run is None or limits is None:
+            limits = Limits(arrays)
             cpu.keep_memory()
             options = cpu.compiler_options(jax.jit(program.step).lower(state, arrays).as_text())
             run = jax.jit(program.step, donate_argnums=0, compiler_options=options)
+        limits.check(arrays, arrays)
         return run(state, arrays)
 
     return step
