@@ -42,6 +42,7 @@ class _Server:
 
     def start(self, arguments: list[str], environment: dict[str, str], log: Path) -> int:
         """The id of a process that runs a program."""
+        log.write_bytes(b"")  # it may be read before the process has opened it
         asked = json.dumps([arguments, environment, str(log.absolute())]).encode() + b"\n"
         self._process.stdin.write(asked)
         self._process.stdin.flush()
