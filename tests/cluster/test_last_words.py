@@ -3,7 +3,11 @@
 import subprocess
 import sys
 
+import pytest
+
 from muster.cluster import EXIT_PEER_LOST
+
+pytestmark = pytest.mark.alone
 
 PROGRAM = """
 import logging, sys, threading

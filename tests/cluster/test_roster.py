@@ -17,6 +17,8 @@ from muster.cluster import ClusterSpec, Progress, Roster, Task, TaskState, deriv
 from muster.cluster import _roster_service as service
 from muster.cluster._roster_messages import Hello, Status, decode_news, encode_hello
 
+pytestmark = pytest.mark.alone
+
 ZERO, ONE, TWO = (Task("worker", index) for index in range(3))
 DEADLINE = 60.0
 

@@ -19,6 +19,8 @@ import pytest
 
 from muster.cluster import EXIT_PEER_LOST, ClusterSpec, TaskState, TFConfig, query_status
 
+pytestmark = pytest.mark.alone
+
 CHILD = Path(__file__).with_name("roster_child.py")
 DEADLINE = 60.0
 # How soon the survivors of a kill have to be gone, in seconds: far below any heartbeat's deadline.

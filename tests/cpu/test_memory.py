@@ -8,9 +8,12 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(ctypes.CDLL(None), "gnu_get_libc_version"), reason="only glibc has these settings"
-)
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(
+        not hasattr(ctypes.CDLL(None), "gnu_get_libc_version"), reason="only glibc has these settings"
+    ),
+]
 
 # XLA keeps 56 MiB between the products, more than malloc adapts to. Prints the page faults of a step.
 PROGRAM = """

@@ -14,6 +14,8 @@ from dataset_model import read
 
 from muster.data import AUTOTUNE, Dataset
 
+pytestmark = pytest.mark.alone
+
 
 def _threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "muster-prefetch"]

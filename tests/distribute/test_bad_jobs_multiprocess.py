@@ -13,6 +13,8 @@ import pytest
 from jobs import DEADLINE, SOON, Job
 from muster.cluster import EXIT_PEER_LOST, ClusterSpec, Roster, Task, TaskState, query_status
 
+pytestmark = pytest.mark.alone
+
 CHILD = Path(__file__).with_name("bad_job_child.py")
 
 

@@ -13,6 +13,8 @@ from jobs import SOON, Job
 from muster.cluster import EXIT_PEER_LOST
 from muster.distribute import get_strategy
 
+pytestmark = pytest.mark.alone
+
 CHILD = Path(__file__).with_name("fit_child.py")
 
 STEPS = -(-ROWS // BATCH)  # of an epoch

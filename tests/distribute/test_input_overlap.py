@@ -3,9 +3,12 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import muster.compat.tensorflow as tf
 from muster.data import Dataset
+
+pytestmark = pytest.mark.alone
 
 
 def test_the_next_batch_is_handed_over_while_a_step_is_computed() -> None:

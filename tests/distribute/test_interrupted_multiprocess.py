@@ -11,6 +11,8 @@ from jobs import DEADLINE, SOON, Job
 from muster.checkpoint import latest_checkpoint, list_checkpoints, read_checkpoint
 from muster.cluster import EXIT_PEER_LOST
 
+pytestmark = pytest.mark.alone
+
 CHILD = Path(__file__).with_name("interrupted_child.py")
 
 

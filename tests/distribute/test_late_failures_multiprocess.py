@@ -8,6 +8,8 @@ import pytest
 from jobs import SOON, Job
 from muster.cluster import EXIT_PEER_LOST
 
+pytestmark = pytest.mark.alone
+
 CHILD = Path(__file__).with_name("late_child.py")
 
 

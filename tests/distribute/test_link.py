@@ -11,6 +11,8 @@ import pytest
 from muster._errors import MismatchError, MissingPeerError, PeerLostError
 from muster.distribute._link import Link
 
+pytestmark = pytest.mark.alone
+
 SECS = 20.0
 
 

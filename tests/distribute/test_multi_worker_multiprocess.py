@@ -15,6 +15,8 @@ from jobs import Process, free_addresses
 from muster.checkpoint import latest_checkpoint, read_checkpoint
 from muster.cluster import EXIT_PEER_LOST, Task, TaskState, query_status
 
+pytestmark = pytest.mark.alone
+
 CHILD = Path(__file__).with_name("worker_child.py")
 DEADLINE = 120.0
 SOON = 15.0

@@ -10,6 +10,8 @@ import pytest
 
 from muster.checkpoint import latest_checkpoint, read_checkpoint
 
+pytestmark = pytest.mark.alone
+
 CHILD = Path(__file__).with_name("worker_child.py")
 
 

@@ -12,6 +12,8 @@ import pytest
 from jobs import DEADLINE, Process
 from muster.checkpoint import latest_checkpoint, read_checkpoint, restore_latest
 
+pytestmark = pytest.mark.alone
+
 CHILD = Path(__file__).with_name("resume_child.py")
 
 

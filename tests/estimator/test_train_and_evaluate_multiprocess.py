@@ -7,8 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from jobs import DEADLINE, free_addresses
 from muster.summary import read_events
+
+pytestmark = pytest.mark.alone
 
 CHILD = Path(__file__).with_name("task_child.py")
 

@@ -9,6 +9,8 @@ import pytest
 
 from jobs import Job
 
+pytestmark = pytest.mark.alone
+
 CHILD = Path(__file__).with_name("uneven_child.py")
 STEPS = 12
 

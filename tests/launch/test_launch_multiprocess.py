@@ -17,6 +17,8 @@ import pytest
 
 from muster.cluster import EXIT_PEER_LOST
 
+pytestmark = pytest.mark.alone
+
 CHILD = Path(__file__).with_name("launch_child.py")
 DEADLINE = 30.0
 MARK = "MUSTER_LAUNCH_TEST"
