@@ -56,7 +56,7 @@ def with_gradients(options):
     return both
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30, derandomize=True)
 @given(convolutions())
 def test_the_result_and_both_gradients_are_the_same(convolution):
     x, k, options = convolution

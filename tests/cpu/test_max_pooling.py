@@ -40,7 +40,7 @@ def gradient_of(window, strides, padding, least=False):
     return pooled, gradient
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30, derandomize=True)
 @given(poolings(), st.booleans())
 def test_the_same_elements_are_chosen(pooling, least):
     operand, window, strides, padding, dtype, rng = pooling

@@ -35,7 +35,7 @@ def summed(window, strides, padding, **dilations):
     )
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 @given(poolings())
 def test_the_result_and_the_gradient_are_the_same(pooling):
     operand, window, strides, padding, rng, values = pooling

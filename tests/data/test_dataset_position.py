@@ -9,14 +9,12 @@ import time
 import numpy as np
 import pytest
 from dataset_model import Pipeline, pipelines, plain, read
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from muster._errors import PositionError
 from muster.data import Dataset
 
-_SETTINGS = settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
-)
+_SETTINGS = settings(max_examples=80, derandomize=True)
 
 
 @_SETTINGS

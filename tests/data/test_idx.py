@@ -25,7 +25,7 @@ def idx_bytes(array: np.ndarray) -> bytes:
     )
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(
     data=st.data(),
     dtype=st.sampled_from(list(_CODES)),

@@ -179,7 +179,7 @@ def test_another_gradient_is_computed_as_it_was_written(name):
     factor=st.floats(-2, 2, width=32),
     seed=st.integers(0, 9),
 )
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 def test_any_ids_are_handled_as_in_the_dense_gradient(rows, units, lookups, mode, factor, seed):
     rng = np.random.default_rng(seed)
     table = rng.standard_normal((rows, units), np.float32)
