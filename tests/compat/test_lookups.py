@@ -106,6 +106,7 @@ def test_vocabularies_are_read_from_files(tmp_path):
         ({"output_mode": "count", "invert": True}, "'int' with invert=True"),
         ({"sparse": True}, "sparse=True is not there"),
         ({"max_tokens": 1, "mask_token": ""}, "max_tokens must be greater than 1, got 1"),
+        ({"vocabulary": []}, "Cannot set an empty vocabulary"),
         ({"vocabulary": ["a", "b", "a"]}, "'a' more than once"),
         ({"vocabulary": ["a", "b"], "mask_token": "b"}, "mask_token 'b' is among the vocabulary"),
         ({"vocabulary": ["a", "b"], "oov_token": "b", "invert": True}, "oov_token 'b' is among"),

@@ -26,6 +26,24 @@ def test_tensor_shapes_are_tuples():
         tf.TensorShape(None)
 
 
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("keras.layers", {"Dense", "StringLookup"}),
+        ("keras.losses", {"Reduction", "MeanSquaredError"}),
+        ("losses", {"Reduction", "MeanSquaredError"}),
+        ("keras.callbacks", {"experimental", "ModelCheckpoint"}),
+        ("metrics", {"Mean"}),
+        ("optimizers", {"Adam"}),
+    ],
+)
+def test_everything_may_be_imported_from_modules_of_keras(module, names):
+    found = {}
+    exec(f"from muster.compat.tensorflow.{module} import *", found)
+    assert names < set(found)
+    assert not [name for name in found if name.startswith("_") and name != "__builtins__"]
+
+
 def test_generators_are_described_as_in_the_guide():
     dataset = tf.data.Dataset.from_generator(
         lambda: iter([np.zeros(4)]), output_types=(tf.float32), output_shapes=tf.TensorShape([4])

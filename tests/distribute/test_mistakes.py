@@ -179,6 +179,24 @@ def test_there_is_no_extended():
     assert not hasattr(strategy, "extended")
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_dataset_where_batches_are_wanted(strategy):
+    strategy = STRATEGIES[strategy]()
+    dataset = strategy.experimental_distribute_dataset(Dataset.from_tensor_slices(np.ones(8)).batch(4))
+    for run in (strategy.run, function(lambda fn, args: strategy.run(fn, args))):
+        with pytest.raises(TypeError, match=r"run was given a dataset.*args=\(batch,\)"):
+            run(lambda data: 0, (dataset,))
+        if strategy.num_replicas_in_sync > 1:
+            with pytest.raises(TypeError, match=r"given an iterator.*args=\(next\(iterator\),\)"):
+                run(next, (iter(dataset),))
+        else:
+            assert run(next, (iter(dataset),)).shape == (4,)
+    with pytest.raises(TypeError, match="reduce was given a dataset"):
+        strategy.reduce("SUM", dataset)
+    with pytest.raises(TypeError, match="gather was given a dataset"):
+        strategy.gather(dataset, axis=0)
+
+
 LONG_ROWS = np.array([[1], [2], [3], [2**40]])
 TOO_LONG = r"holds 1099511627776, a number of type int64 that does not fit into int32.*x % 2\*\*31"
 

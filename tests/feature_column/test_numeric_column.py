@@ -89,6 +89,11 @@ def test_arguments_of_a_wrong_type(arguments, message):
         numeric_column("x", **arguments)
 
 
+def test_a_default_that_is_no_array():
+    with pytest.raises(ValueError, match=r"default_value is no array.*\[\[1\], \[2, 3\]\], key: x"):
+        numeric_column("x", shape=(2, 2), default_value=[[1], [2, 3]])
+
+
 @pytest.mark.parametrize("dtype", ["bool", "complex64"])
 def test_dtypes_that_are_not_of_real_numbers(dtype):
     with pytest.raises(ValueError, match=f"convertible to float. dtype: {dtype}, key: x"):

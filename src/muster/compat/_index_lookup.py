@@ -91,6 +91,8 @@ class IndexLookup(ABC):
             with open(vocabulary, encoding="utf-8") as lines:
                 vocabulary = [self.token_of(line.rstrip("\r\n")) for line in lines]
         tokens = self.tokens_of(list(vocabulary)).tolist()
+        if not tokens:
+            raise ValueError("Cannot set an empty vocabulary: give its tokens, or call adapt with data.")
         if tokens[: len(self._special)] == self._special:
             tokens = tokens[len(self._special) :]
         if repeated := [token for token, count in Counter(tokens).items() if count > 1]:

@@ -40,6 +40,7 @@ from muster.distribute._traced_calls import (
     local_traced,
     reduce_traced,
     require_cross_replica,
+    require_values,
     run_traced_code,
 )
 from muster.distribute._values import PerReplica, ValueContext, is_leaf, map_values, stacked
@@ -214,6 +215,7 @@ class Strategy(ABC):
 
         Raises:
             RuntimeError: This is inside of ``run`` already.
+            TypeError: It is given a dataset; or an iterator, and there are several replicas.
             ValueError: ``args`` is no list or tuple.
 
         Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.run``.
@@ -223,6 +225,7 @@ class Strategy(ABC):
         require_cross_replica()
         if current_scope() is None:
             return _run_of(self, fn)(tuple(args), dict(kwargs or {}))
+        require_values("run", (args, kwargs), self.num_replicas_in_sync)
         return run_traced_code(self, fn, tuple(args), dict(kwargs or {}))
 
     def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | tuple[int, ...] | None = None) -> Any:
@@ -425,14 +428,31 @@ def _run_of(strategy: Strategy, fn: Callable[..., Any]) -> Function:
     runs = _RUNS.get(owner, {})
     if (strategy, method) not in runs:
         code: Callable[[], Any] = weakref.WeakMethod(fn) if method else weakref.ref(fn)
-        runs[strategy, method] = Function(lambda args, kwargs: strategy.run(code(), args, kwargs))
+
+        def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            require_values("run", (args, kwargs), strategy.num_replicas_in_sync)
+            return strategy.run(code(), args, kwargs)
+
+        runs[strategy, method] = Function(run)
         _RUNS[owner] = runs
     return runs[strategy, method]
 
 
 _VALUES = Function(lambda strategy, variable: strategy.run(lambda: variable.value))
-_REDUCE = Function(lambda strategy, op, value, axis: strategy.reduce(op, value, axis))
-_GATHER = Function(lambda strategy, value, axis: strategy.gather(value, axis))
+
+
+def _reduce(strategy: Strategy, op: ReduceOp, value: Any, axis: int | tuple[int, ...] | None) -> Any:
+    require_values("reduce", value, strategy.num_replicas_in_sync)
+    return strategy.reduce(op, value, axis)
+
+
+def _gather(strategy: Strategy, value: Any, axis: int) -> Any:
+    require_values("gather", value, strategy.num_replicas_in_sync)
+    return strategy.gather(value, axis)
+
+
+_REDUCE = Function(_reduce)
+_GATHER = Function(_gather)
 
 
 def current_strategy() -> Strategy | None:

@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from muster._keras import keras
+from muster.data import GetNext
+from muster.distribute._distributed_dataset import DistributedDataset
 from muster.distribute._replica_context import (
     ReduceOp,
     ReplicaContext,
@@ -38,6 +40,25 @@ def run_traced_code(
         with traced_scope().replica_view(replicas):
             result = fn(*args, **kwargs)
     return map_values(lambda v: PerReplica(jnp.asarray(v), whole) if is_array(v) else v, result)
+
+
+def require_values(method: str, given: Any, replicas: int) -> None:
+    """Refuse what batches are drawn from in their place, for what replicas have a part in.
+
+    Raises:
+        TypeError: There is a dataset; or an iterator, and there are several replicas.
+    """
+    for leaf in jax.tree.leaves(given, is_leaf=is_leaf):
+        if isinstance(leaf, DistributedDataset):
+            raise TypeError(
+                f"strategy.{method} was given a dataset. Loop over it, and give what a batch holds: "
+                "`for batch in dataset: strategy.run(fn, args=(batch,))`."
+            )
+        if isinstance(leaf, GetNext) and replicas > 1:
+            raise TypeError(
+                f"strategy.{method} was given an iterator, from which replicas cannot draw one by one. Draw "
+                "for all of them: `strategy.run(fn, args=(next(iterator),))`."
+            )
 
 
 def reduce_traced(

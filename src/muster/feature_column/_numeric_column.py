@@ -145,7 +145,10 @@ def _checked_default(default: Any, shape: tuple[int, ...], dtype: np.dtype[Any],
     """The default as nested tuples of the column's shape, and of Python's numbers; None stays None."""
     if default is None:
         return None
-    given = np.asarray(default)
+    try:
+        given = np.asarray(default)
+    except ValueError as exc:
+        raise ValueError(f"default_value is no array: {exc} default_value: {default}, key: {key}") from None
     if given.ndim and given.shape != shape:
         raise ValueError(
             "The shape of default_value must be equal to given shape. "

@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from muster.compat._passed_on import passed_on as _passed_on
 from muster.compat.tensorflow.keras import losses as _losses
 from muster.compat.tensorflow.keras.losses import Reduction as Reduction
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(_losses, name)
+    return _passed_on(_losses, name, "Reduction")

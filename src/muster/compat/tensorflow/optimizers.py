@@ -3,7 +3,8 @@
 from typing import Any
 
 from muster._keras import keras
+from muster.compat._passed_on import passed_on as _passed_on
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(keras.optimizers, name)
+    return _passed_on(keras.optimizers, name)

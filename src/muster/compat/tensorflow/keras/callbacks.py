@@ -4,9 +4,10 @@ from typing import Any
 
 from muster._keras import keras
 from muster.compat._missing import Names as _Names
+from muster.compat._passed_on import passed_on as _passed_on
 
 experimental = _Names("tf.keras.callbacks.experimental", BackupAndRestore=keras.callbacks.BackupAndRestore)
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(keras.callbacks, name)
+    return _passed_on(keras.callbacks, name, "experimental")

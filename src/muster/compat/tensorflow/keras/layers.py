@@ -5,7 +5,8 @@ from typing import Any
 from muster._keras import keras
 from muster.compat._lookups import IntegerLookup as IntegerLookup
 from muster.compat._lookups import StringLookup as StringLookup
+from muster.compat._passed_on import passed_on as _passed_on
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(keras.layers, name)
+    return _passed_on(keras.layers, name, "IntegerLookup", "StringLookup")

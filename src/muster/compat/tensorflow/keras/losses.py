@@ -3,6 +3,7 @@
 from typing import Any
 
 from muster._keras import keras
+from muster.compat._passed_on import passed_on as _passed_on
 
 
 class Reduction:
@@ -15,4 +16,4 @@ class Reduction:
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(keras.losses, name)
+    return _passed_on(keras.losses, name, "Reduction")
