@@ -24,8 +24,8 @@ $(VENV)/dev.stamp: pyproject.toml $(VENV)/run.stamp
 demo: $(VENV)/run.stamp  ## train on real data and print the accuracy reached
 	$(BIN)/muster run --workers 2 --evaluator examples/digits.py
 
-test: $(VENV)/dev.stamp  ## run all tests, those that mind no company on all cores
-	$(BIN)/pytest -m 'not soak and not alone' --numprocesses=auto --maxprocesses=4 --dist=worksteal
+test: $(VENV)/dev.stamp  ## run all tests, several at a time
+	$(BIN)/pytest -m 'not soak and not alone' --numprocesses=logical --maxprocesses=4 --dist=worksteal
 	$(BIN)/pytest -m 'not soak and alone'
 
 soak: $(VENV)/dev.stamp  ## run the long tests: many random kills

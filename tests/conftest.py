@@ -28,9 +28,9 @@ os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "0"
 
 # A machine that stalls says nothing about an example, or about how examples are found.
 hypothesis.settings.register_profile(
-    "whatever the machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
-hypothesis.settings.load_profile("whatever the machine")
+hypothesis.settings.load_profile("any machine")
 
 # Set by pytest at each phase, and by Keras, JAX and scikit-learn when they are first imported.
 _EXPECTED_VARIABLES = {

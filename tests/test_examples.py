@@ -24,6 +24,7 @@ def run_example(name: str, *arguments: str, **environment: str) -> subprocess.Co
     )
 
 
+@pytest.mark.alone
 def test_digits_learns_is_stopped_and_goes_on(tmp_path: Path) -> None:
     arguments = ["--model-dir", str(tmp_path / "run"), "--max-steps", "300"]
     first = subprocess.Popen(

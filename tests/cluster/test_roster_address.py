@@ -11,6 +11,8 @@ from muster import _errors as errors
 from muster.cluster import ClusterSpec, Roster, Task, TaskState, query_status, split_address
 from muster.cluster._roster_address import adopt_listener, listen
 
+pytestmark = pytest.mark.alone
+
 WORKER = Task("worker", 0)
 DEADLINE = 60.0
 # Where answers are expected not to come, in seconds.

@@ -36,8 +36,6 @@ from muster.cluster._roster_watch import (
     Watch,
 )
 
-pytestmark = pytest.mark.alone
-
 WORKERS = tuple(Task("worker", index) for index in range(3))
 ZERO, ONE, TWO = WORKERS
 ADDRESSES = {ONE: "one:2222", TWO: "two:2222"}

@@ -1,5 +1,7 @@
 """Names that need no file of their own: shapes, types, files, options."""
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -41,6 +43,8 @@ def test_everything_may_be_imported_from_modules_of_keras(module, names):
     found = {}
     exec(f"from muster.compat.tensorflow.{module} import *", found)
     assert names < set(found)
+    own = vars(importlib.import_module(f"muster.compat.tensorflow.{module}"))
+    assert {name for name in own if not name.startswith("_")} - {"Any", "keras"} <= set(found)
     assert not [name for name in found if name.startswith("_") and name != "__builtins__"]
 
 

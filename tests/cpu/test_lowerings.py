@@ -71,6 +71,7 @@ import jax
 import jax.numpy as jnp
 import muster, muster.config, muster.estimator
 from jax import export, lax
+from jax.experimental.compute_on import compute_on
 from muster.cpu import prepare
 
 NHWC = ("NHWC", "HWIO", "NHWC")
@@ -103,6 +104,11 @@ DO_NOT_APPLY = [
     (gradient(lambda x: conv(x, rhs_dilation=(2, 2), feature_group_count=2)), IMAGES),
     (lambda x: pool(x, 0, lax.add), IMAGES.update(dtype=jnp.int8)),
     (gradient(lambda x: pool(x * 1j, 0, lax.add)), IMAGES),
+    (jax.shard_map(
+        lambda x: conv(x, rhs_dilation=(2, 2), feature_group_count=2),
+        mesh=jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Auto,)),
+        in_specs=jax.P("x"), out_specs=jax.P("x"),
+    ), IMAGES),
     *((function, UNKNOWN) for function, _ in APPLY),
 ]
 
@@ -122,10 +128,18 @@ def same(befores, nows):
         assert before == now, f"case {case}: {changes}"
 
 
+def on_host(x):
+    with compute_on("device_host"):
+        return jnp.stack([jnp.sum(function(x)) for function, _ in (*APPLY, DO_NOT_APPLY[0], DO_NOT_APPLY[3])])
+
+
+X = jax.random.normal(jax.random.key(0), IMAGES.shape)
+on_host_before = jax.jit(lambda x: on_host(x))(X)
 apply, do_not_apply = texts(APPLY), texts(DO_NOT_APPLY)
 prepare()
 assert [before == now for before, now in zip(apply, texts(APPLY), strict=True)] == [False] * len(APPLY)
 same(do_not_apply, texts(DO_NOT_APPLY))
+assert jnp.allclose(on_host_before, jax.jit(lambda x: on_host(x))(X), rtol=1e-5)
 muster.config.use_cpu_lowerings(False)
 same(apply + do_not_apply, texts(APPLY + DO_NOT_APPLY))
 """

@@ -99,6 +99,7 @@ def test_skipping_to_a_position_calls_no_map_function() -> None:
     assert len(calls) == 10
 
 
+@pytest.mark.alone
 def test_far_positions_are_reached_at_once() -> None:
     dataset = Dataset.range(1_000_000).shuffle(1_000_000, seed=1).repeat().batch(64)
     with dataset.iterator() as iterator:
@@ -109,6 +110,7 @@ def test_far_positions_are_reached_at_once() -> None:
     assert time.perf_counter() - begin < 2
 
 
+@pytest.mark.alone
 def test_taking_a_position_is_cheap() -> None:
     with _guide().iterator() as iterator:
         next(iterator)

@@ -7,8 +7,6 @@ import pytest
 from muster.distribute import CommunicationImplementation, CommunicationOptions
 from oracles import cases, check_error
 
-pytestmark = pytest.mark.alone
-
 
 def is_ours(case: dict[str, Any]) -> bool:
     return case["name"].startswith("options/")

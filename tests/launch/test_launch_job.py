@@ -22,8 +22,6 @@ from muster.launch._job import (
     exit_code,
 )
 
-pytestmark = pytest.mark.alone
-
 W0, W1, W2, EV = Task("worker", 0), Task("worker", 1), Task("worker", 2), Task("evaluator", 0)
 GRACE = 4.0
 

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def passed_on(module: ModuleType, name: str, *own: str) -> Any:
-    """What a module has under a name that the one that asks has not; ``import *`` asks for ``__all__``.
+    """Look a name up in another module for one that has not got it; ``import *`` asks for ``__all__``.
 
     Args:
         module: the other one.

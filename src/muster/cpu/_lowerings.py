@@ -1,5 +1,6 @@
 """Which lowerings there are, and whether JAX uses them."""
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -7,6 +8,7 @@ from typing import Any
 
 import jax
 from jax import lax
+from jax.experimental.compute_on import compute_on
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
@@ -37,17 +39,21 @@ class _Registration:
 
     def prepare(self) -> None:
         with self._lock:
-            if self.wanted and not self._registered:
-                for primitive, chooser in CHOOSERS.items():
-                    mlir.register_lowering(primitive, _rule(primitive, chooser), platform="cpu")
-                self._registered = True
+            self._register()
 
     def use(self, use: bool) -> None:
-        before = self.wanted and self._registered
-        self.wanted = use
-        self.prepare()
-        if use != before:
-            jax.clear_caches()
+        with self._lock:
+            before = self.wanted and self._registered
+            self.wanted = use
+            self._register()
+            if use != before:
+                jax.clear_caches()
+
+    def _register(self) -> None:
+        if self.wanted and not self._registered and jax.default_backend() == "cpu":
+            for primitive, chooser in CHOOSERS.items():
+                mlir.register_lowering(primitive, _rule(primitive, chooser), platform="cpu")
+            self._registered = True
 
 
 _REGISTRATION = _Registration()
@@ -81,19 +87,22 @@ def lowerings_wanted() -> bool:
 def _rule(primitive: Primitive, chooser: Chooser) -> Callable[..., Any]:
     """How JAX lowers the primitive on CPU: muster's way where that is wanted and applies, or else its own.
 
-    What stood in JAX's table before cannot be asked for by a public name. But it lowers these primitives
-    for GPUs by the same rules as for CPU, so the other cases are lowered as if for those; the tests hold
-    that this is JAX's own program for CPU, letter by letter. Tried with jax 0.10.2.
+    What stood in JAX's table before cannot be asked for by a public name. But JAX lowers these primitives
+    for GPUs by the same rules as for CPU, unless somebody has registered others, so the other cases are
+    lowered as if for those. The tests hold that this is JAX's own program for CPU, letter by letter, but for
+    what ``compute_on`` marks as the host's, which means nothing on CPU. Tried with jax 0.10.2.
     """
 
     def lower(ctx: mlir.LoweringRuleContext, *operands: Any, **params: Any) -> Any:
-        computation = None
         if lowerings_wanted() and _sizes_are_known(ctx):
             computation = chooser(*ctx.avals_in, **params)
-        if computation is None:
-            computation = partial(primitive.bind, **params)
-            ctx = ctx.replace(platforms=("cuda",))
-        return mlir.lower_fun(computation, multiple_results=False)(ctx, *operands)
+            if computation is not None:
+                return mlir.lower_fun(computation, multiple_results=False)(ctx, *operands)
+        with contextlib.ExitStack() as as_if_for_gpus:
+            if ctx.jaxpr_eqn_ctx is not None and ctx.jaxpr_eqn_ctx.compute_type == "device_host":
+                as_if_for_gpus.enter_context(compute_on("device"))  # the host's would be this rule again
+            own = mlir.lower_fun(partial(primitive.bind, **params), multiple_results=False)
+            return own(ctx.replace(platforms=("cuda",)), *operands)
 
     return lower
 

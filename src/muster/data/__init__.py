@@ -16,7 +16,6 @@ from ._example import Int64List as Int64List
 from ._idx import read_idx as read_idx
 from ._iterator import DatasetIterator as DatasetIterator
 from ._iterator import moved_position as moved_position
-from ._limits import first_beyond as first_beyond
 from ._make_csv_dataset import make_csv_dataset as make_csv_dataset
 from ._mnist import load_mnist as load_mnist
 from ._optional import GetNext as GetNext

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from muster._errors import DatasetError
+from muster._whole_numbers import first_beyond
 
-from ._limits import first_beyond
 from ._node import Loaded, Stacked, each
 from ._spec import TensorSpec, as_element, stack
 from ._structure import flatten, flatten_as, form, map_leaves, rebuild

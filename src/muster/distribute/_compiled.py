@@ -69,12 +69,11 @@ class CompiledStep:
         """
         leaves, structure = jax.tree.flatten(batch)
         signature = (structure, *[(leaf.shape, leaf.dtype) for leaf in leaves])
-        known = self._by_signature.get(signature)
-        if known is None:
-            known = self._make(state, batch, self._executables), Limits(leaves)
-            self._by_signature[signature] = known
-        step, limits = known
-        limits.check(batch, leaves)
+        step, limits = self._by_signature.get(signature) or (None, Limits(leaves))
+        limits.check(leaves, batch)
+        if step is None:
+            step = self._make(state, batch, self._executables)
+            self._by_signature[signature] = step, limits
         result = step(state, batch)
         return result if self._run_ahead else jax.block_until_ready(result)
 

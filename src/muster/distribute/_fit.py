@@ -65,6 +65,7 @@ class DistributedTrainer:
         self._batches: dict[str, Batches] = {}
         self._backups: list[Backup] = []
         self._executables: Executables = {}
+        self._rescued: list[tuple[Any, Any]] = []
         self._running = self._shares_all = False
 
     def attach(self) -> None:
@@ -177,6 +178,7 @@ class DistributedTrainer:
             functools.partial(self._placed, variables),
             model.steps_per_execution,
             functools.partial(self._report.after_step, _STATES[what]) if self._report is not None else None,
+            functools.partial(self._rescue, variables),
             concatenates=what == _PREDICTS,
         )
 
@@ -207,7 +209,22 @@ class DistributedTrainer:
                 self.agreement.after_steps()
             if name in _ON_BATCH:
                 stack.enter_context(self._one_batch(_ON_BATCH[name]))
-            return getattr(type(self._model), name)(self._model, *args, **kwargs)
+            try:
+                return getattr(type(self._model), name)(self._model, *args, **kwargs)
+            except BaseException:
+                self._give_back()
+                raise
+
+    def _rescue(self, variables: Callable[[], list[Any]], state: Any) -> None:
+        """Keep the state of a call that fails: Keras has taken it from the variables, and would lose it."""
+        self._rescued = list(zip(variables(), jax.tree.leaves(state), strict=True))
+
+    def _give_back(self) -> None:
+        """Let variables have what was rescued, but for what a step that broke off has used up."""
+        for variable, value in self._rescued:
+            if not value.is_deleted():
+                variable.assign(value)
+        self._rescued = []
 
     @contextlib.contextmanager
     def _one_batch(self, what: str) -> Iterator[None]:

@@ -18,6 +18,7 @@ class KerasFunction:
         place: puts state that Keras read from its variables where the step takes it.
         several: how many steps a call takes.
         after: called after them with their number and the last results; None for nothing.
+        rescue: called with the state as it is where a call fails.
         concatenates: whether the results of the steps of a call are put together; else the last ones count.
 
     Attributes:
@@ -33,6 +34,7 @@ class KerasFunction:
         place: Callable[[Any], Any],
         several: int,
         after: Callable[[int, Any], None] | None,
+        rescue: Callable[[Any], None],
         *,
         concatenates: bool,
     ) -> None:
@@ -42,6 +44,7 @@ class KerasFunction:
         self._step = step
         self._place = place
         self._after = after
+        self._rescue = rescue
         self._concatenates = concatenates
         self._last: Any = None
         self.to_skip = 0
@@ -72,18 +75,24 @@ class KerasFunction:
                 self._catch_up(iterator)
             return self._skipped_logs, state
         results: list[Any] = []
-        for _ in range(self.steps_per_call):
-            try:
-                batch = self._draw(iterator)
-            except StopIteration:
-                if not results:
-                    raise
-                break
-            if state is not self._last:  # Keras has read it from the variables
-                state = self._place(state)
-            state, result = self._step(state, batch)
-            self._last = state
-            results.append(result)
+        try:
+            for _ in range(self.steps_per_call):
+                try:
+                    batch = self._draw(iterator)
+                except StopIteration:
+                    if not results:
+                        raise
+                    break
+                if state is not self._last:  # Keras has read it from the variables
+                    state = self._place(state)
+                state, result = self._step(state, batch)
+                self._last = state
+                results.append(result)
+        except StopIteration:
+            raise
+        except BaseException:
+            self._rescue(state)
+            raise
         if self._after is not None:
             self._after(len(results), results[-1])
         if not self._concatenates or len(results) == 1:

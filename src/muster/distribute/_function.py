@@ -284,12 +284,12 @@ def alone(program: FunctionProgram[Any]) -> Step:
 
     def step(state: State, arrays: Any) -> tuple[State, Any]:
         nonlocal run, limits
-        if run is None or limits is None:
-            limits = Limits(arrays)
+        limits = limits or Limits(arrays)
+        limits.check(arrays, arrays)
+        if run is None:
             cpu.keep_memory()
             options = cpu.compiler_options(jax.jit(program.step).lower(state, arrays).as_text())
             run = jax.jit(program.step, donate_argnums=0, compiler_options=options)
-        limits.check(arrays, arrays)
         return run(state, arrays)
 
     return step

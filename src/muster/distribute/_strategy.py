@@ -241,6 +241,7 @@ class Strategy(ABC):
 
         Raises:
             RuntimeError: This is inside of ``run``: see ``ReplicaContext.all_reduce``.
+            TypeError: It is given a dataset; or an iterator, and there are several replicas.
             ValueError: The sum is asked of a value that replicas do not have their own of.
 
         Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.reduce``.
@@ -251,6 +252,7 @@ class Strategy(ABC):
             raise TypeError(f"`axis` must be None, an integer or a tuple of them, got {axis!r}.")
         if current_scope() is None:
             return _REDUCE(self, op, value, axis)
+        require_values("reduce", value, self.num_replicas_in_sync)
         return map_values(lambda leaf: reduce_traced(self, op, leaf, axis), value)
 
     def gather(self, value: Any, axis: int) -> Any:
@@ -262,6 +264,7 @@ class Strategy(ABC):
 
         Raises:
             RuntimeError: This is inside of ``run``: see ``ReplicaContext.all_gather``.
+            TypeError: It is given a dataset; or an iterator, and there are several replicas.
 
         Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.gather``.
         """
@@ -272,6 +275,7 @@ class Strategy(ABC):
             )
         if current_scope() is None:
             return _GATHER(self, value, axis)
+        require_values("gather", value, self.num_replicas_in_sync)
         return map_values(lambda leaf: gather_traced(self, leaf, axis), value)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:

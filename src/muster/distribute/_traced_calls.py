@@ -43,7 +43,7 @@ def run_traced_code(
 
 
 def require_values(method: str, given: Any, replicas: int) -> None:
-    """Refuse what batches are drawn from in their place, for what replicas have a part in.
+    """Refuse a dataset or an iterator where values are wanted.
 
     Raises:
         TypeError: There is a dataset; or an iterator, and there are several replicas.
@@ -51,8 +51,8 @@ def require_values(method: str, given: Any, replicas: int) -> None:
     for leaf in jax.tree.leaves(given, is_leaf=is_leaf):
         if isinstance(leaf, DistributedDataset):
             raise TypeError(
-                f"strategy.{method} was given a dataset. Loop over it, and give what a batch holds: "
-                "`for batch in dataset: strategy.run(fn, args=(batch,))`."
+                f"strategy.{method} was given a dataset. Loop over it, and give its batches, or what comes "
+                "of them: `for batch in dataset: strategy.run(fn, args=(batch,))`."
             )
         if isinstance(leaf, GetNext) and replicas > 1:
             raise TypeError(

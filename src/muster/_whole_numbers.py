@@ -1,4 +1,4 @@
-"""Whole numbers that JAX would cut off: without 64-bit types it keeps the last 32 bits of each, silently."""
+"""Whole numbers that JAX would cut off: without 64-bit types it keeps the last 32 bits, and says nothing."""
 
 from typing import Any
 
