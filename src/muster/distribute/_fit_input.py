@@ -84,10 +84,11 @@ class KerasBatches:
         """This process' rows of the next batch; or all of them, as a ``Whole`` one."""
         self.catch_up(iterator)
         batch = next(iterator, None)
-        self._require_same(what, batch)
+        if not self._agreement.alone:
+            self._require_same(what, batch)
         if batch is None:
             raise StopIteration
-        self.position = dataclasses.replace(self.position, drawn=self.position.drawn + 1)
+        self.position = Position(self.position.random, self.position.drawn + 1)
         if self._replicas == 1:
             return batch
         counts = {np.shape(leaf)[0] for leaf in jax.tree.leaves(batch) if np.ndim(leaf)}
@@ -113,8 +114,6 @@ class KerasBatches:
 
     def _require_same(self, what: str, batch: Any) -> None:
         """Check that this is the others' batch as well: its kind always, its contents once an epoch."""
-        if self._agreement.alone:
-            return
         kinds = None
         if batch is not None:
             kinds = [f"{np.asarray(leaf).dtype}{list(np.shape(leaf))}" for leaf in jax.tree.leaves(batch)]
@@ -242,7 +241,7 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
             if self._continues:
                 self._steps = None
             raise StopIteration  # again and again, until the next epoch begins
-        self.position = dataclasses.replace(self.position, drawn=self.position.drawn + 1)
+        self.position = Position(self.position.random, self.position.drawn + 1)
         return self._weighted(own_rows(batch))
 
     def _start(self) -> Iterator[Any]:

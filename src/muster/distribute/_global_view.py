@@ -85,9 +85,10 @@ class _Maker:
             returned = jax.tree.map(jnp.asarray, self._function(state, own))
             return returned if alone else jax.lax.with_sharding_constraint(returned, self._everywhere)
 
+        if alone:
+            return compiled(step, (state, batch), (0,), executables)  # JAX places the batch
+
         def place(batch: Any) -> Any:
-            if alone:
-                return batch  # JAX does it
             return jax.tree.map(
                 lambda leaf: on_devices(leaf, rows if np.ndim(leaf) else self._everywhere), batch
             )
