@@ -43,7 +43,10 @@ class GlobalView:
         if self._storage is not None:
             return jax.device_put(value, self._storage)
         own = value.addressable_data(0)
-        copies = [jax.device_put(own, device) for device in self._mesh.local_devices]
+        there = own.devices()
+        copies = [
+            own if device in there else jax.device_put(own, device) for device in self._mesh.local_devices
+        ]
         return jax.make_array_from_single_device_arrays(value.shape, sharding, copies)
 
     def compile(self, function: Function, executables: Executables) -> Step:
