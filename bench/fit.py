@@ -15,7 +15,7 @@ from muster._keras import keras
 from muster.distribute import MirroredStrategy
 
 BATCH = 64
-BATCHES = 150
+BATCHES = 600
 ALTERNATIONS = 10
 layers = keras.layers
 
