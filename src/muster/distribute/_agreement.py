@@ -85,7 +85,7 @@ class Agreement:
 def random_state() -> list[Any]:
     """The state of NumPy's and of Python's process-wide random numbers, as JSON."""
     name, keys, position, has_gauss, gauss = np.random.get_state()
-    return [[name, keys.tolist(), position, has_gauss, gauss], random.getstate()]
+    return [[name, np.asarray(keys).tolist(), position, has_gauss, gauss], random.getstate()]
 
 
 def set_random_state(state: list[Any]) -> None:
