@@ -350,7 +350,7 @@ def _data_of(leaf: Any) -> Array:
 def _shape_per_replica(leaf: Any) -> jax.ShapeDtypeStruct:
     array = _data_of(leaf)
     shape = array.shape[1:] if isinstance(leaf, PerReplica) else array.shape
-    return jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(array.dtype))
+    return jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(array.dtype, allow_extended_dtype=True))
 
 
 def _kind_of(leaf: Any) -> Any:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from muster._errors import DatasetError
@@ -18,7 +19,7 @@ class Limits:
     """
 
     def __init__(self, leaves: Sequence[Any]) -> None:
-        whole = {i: leaf.dtype for i, leaf in enumerate(leaves) if np.dtype(leaf.dtype).kind in "iu"}
+        whole = {i: leaf.dtype for i, leaf in enumerate(leaves) if jnp.issubdtype(leaf.dtype, np.integer)}
         self._limits = {
             i: np.iinfo(narrow)
             for i, dtype in whole.items()

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from muster._errors import TraceError
+from muster.distribute._random_keys import by_numbers, is_key
 from muster.distribute._values import PerReplica, map_values
 from muster.program import FunctionScope, Replicas, current_scope
 
@@ -76,6 +77,8 @@ class ReplicaContext:
         op = ReduceOp.of(reduce_op)
         leaves, structure = jax.tree.flatten(value)
         arrays = [jnp.asarray(_read(leaf)) for leaf in leaves]
+        if any(map(is_key, arrays)):
+            raise TypeError("Random keys cannot be reduced: all_gather them, or draw from them first.")
         replicas = self._replicas
         if replicas is not None:
             arrays = replicas.sum(arrays)
@@ -149,6 +152,8 @@ def reduced(
     replicas: Replicas | None, op: ReduceOp, value: Array, axis: int | tuple[int, ...] | None
 ) -> Array:
     """A value reduced over the replicas, and along axes of its own if any are given."""
+    if is_key(value):
+        raise TypeError("Random keys cannot be reduced: gather them, or draw from them first.")
     if replicas is None and axis is None:
         return value
     if jnp.issubdtype(value.dtype, jnp.bool_):
@@ -176,7 +181,7 @@ def gathered(replicas: Replicas | None, value: Array, axis: int) -> Array:
         raise ValueError("Values of rank 0 cannot be gathered along an axis: expand their dimensions.")
     if not 0 <= axis < value.ndim:
         raise ValueError(f"`axis` = {axis} is out of range for values of rank {value.ndim}.")
-    return jnp.concatenate(list(replicas.gather(value)), axis)
+    return by_numbers(lambda numbers: jnp.concatenate(list(replicas.gather(numbers)), axis), value)
 
 
 def refuse_in_program(what: str, instead: str) -> None:

@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 from muster.distribute._compiled import Executables, Several, State, Step, compiled, in_turn
 from muster.distribute._function import Traced, run_traced
 from muster.distribute._packing import ONE_PACK, Packing
+from muster.distribute._random_keys import by_numbers
 from muster.distribute._shared_batches import Whole
 from muster.program import Program, Replicas, combined_path
 
@@ -137,6 +138,10 @@ def runs_ahead(mesh: Mesh) -> bool:
 
 def on_devices(array: Array, sharding: NamedSharding) -> Array:
     """This process' part of an array where a step wants it; one that is there stays."""
-    if isinstance(array, jax.Array) and array.sharding == sharding:
-        return array
-    return jax.make_array_from_process_local_data(sharding, np.asarray(array))
+    if isinstance(array, jax.Array):
+        there = array.sharding
+        if there == sharding or there.is_equivalent_to(sharding, array.ndim):  # the first is the faster
+            return array
+    return by_numbers(
+        lambda numbers: jax.make_array_from_process_local_data(sharding, np.asarray(numbers)), array
+    )

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from muster._keras import keras
 from muster.data import Optional
+from muster.distribute._random_keys import is_key
 
 Array = Any
 
@@ -83,14 +85,14 @@ def stacked(values: list[Any]) -> PerReplica:
     Raises:
         ValueError: They differ in shape or dtype.
     """
-    arrays = [np.asarray(value) for value in values]
+    arrays = [value if is_key(value) else np.asarray(value) for value in values]
     kinds = {(array.shape, array.dtype) for array in arrays}
     if len(kinds) > 1:
         shapes = ", ".join(f"{array.dtype}{list(array.shape)}" for array in arrays)
         raise ValueError(
             f"The values of the replicas differ in shape or type: {shapes}. Pad them to one shape."
         )
-    return PerReplica(np.stack(arrays))
+    return PerReplica(jnp.stack(arrays) if is_key(arrays[0]) else np.stack(arrays))
 
 
 def repeated(value: Any, replicas: int) -> PerReplica:

@@ -27,7 +27,7 @@ _unknown_p.def_abstract_eval(lambda *, shape, dtype: jax.core.ShapedArray(shape,
 
 def unknown(shape: tuple[int, ...], dtype: Any) -> Array:
     """An array in the place of one that is not known yet, for a run that learns what code asks for."""
-    return _unknown_p.bind(shape=shape, dtype=jax.dtypes.canonicalize_dtype(dtype))
+    return _unknown_p.bind(shape=shape, dtype=jax.dtypes.canonicalize_dtype(dtype, allow_extended_dtype=True))
 
 
 class FunctionScope(VariableScope):
