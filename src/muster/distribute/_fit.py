@@ -23,6 +23,7 @@ from muster.distribute._compiled import Executables, Step
 from muster.distribute._default import get_strategy, has_strategy
 from muster.distribute._distributed_dataset import DistributedDataset
 from muster.distribute._fit_backup import Backup, backup_of
+from muster.distribute._fit_callback_list import called_by
 from muster.distribute._fit_callbacks import Epochs, Report, Saves, callbacks_of
 from muster.distribute._fit_input import DatasetBatches, KerasBatches, Wait
 from muster.distribute._fit_step import KerasFunction
@@ -302,7 +303,7 @@ class DistributedTrainer:
         if name == _TRAINS:
             first = [Saves(self._report)] if self._report is not None and self.agreement.is_chief else []
             own = [*first, *own, Epochs(self.agreement, self._batches[name].begin, self._report)]
-        given["callbacks"] = own
+        given["callbacks"] = called_by(self._model, own, given, trains=name == _TRAINS)
 
 
 def _uncompiled(step: Step, state: Any, batch: Any) -> tuple[Any, Any]:

@@ -1,0 +1,143 @@
+"""Who is called for each step of ``fit``: only callbacks that have a part in steps."""
+
+import functools
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from muster._keras import keras
+
+
+def called_by(model: Any, callbacks: list[Any], given: dict[str, Any], *, trains: bool) -> Any:
+    """What Keras is to call: the callbacks, or if none of them minds steps, a list that spares it the steps.
+
+    Args:
+        model: whose ``fit``, ``evaluate`` or ``predict`` runs.
+        callbacks: of this worker.
+        given: the arguments of that method.
+        trains: whether it is ``fit``.
+    """
+    if any(map(_minds_steps, callbacks)):
+        return callbacks
+    try:
+        steps = _steps_of(given, given.get("steps_per_epoch" if trains else "steps"))
+    except LookupError:
+        return callbacks
+    verbose = given.get("verbose", "auto")
+    return Sparing(
+        callbacks,
+        shows=verbose != 0 or any(isinstance(each, keras.callbacks.ProgbarLogger) for each in callbacks),
+        add_history=trains,
+        add_progbar=verbose != 0,
+        verbose=verbose,
+        epochs=given.get("epochs", 1),
+        steps=steps,
+        model=model,
+    )
+
+
+_STEP_HOOKS = [
+    f"on_{what}batch_{when}" for what in ("", "train_", "test_", "predict_") for when in ("begin", "end")
+]
+
+
+def _minds_steps(callback: Any) -> bool:
+    """Whether a callback has a part in steps, rather than in epochs and runs only."""
+    if type(callback) is keras.callbacks.ProgbarLogger:
+        return False  # it shows a step now and then
+    return any(
+        getattr(getattr(callback, hook), "__func__", None) is not getattr(keras.callbacks.Callback, hook)
+        for hook in _STEP_HOOKS
+    )
+
+
+def _steps_of(given: dict[str, Any], per_epoch: int | None) -> int | None:
+    """How many batches Keras finds in an epoch; None if it does not know before it has read them.
+
+    Raises:
+        LookupError: That is not plain to see.
+    """
+    if keras.config.max_epochs() is not None or keras.config.max_steps_per_epoch() is not None:
+        raise LookupError("Keras has limits of its own")
+    x = given.get("x")
+    if per_epoch is not None or hasattr(x, "__next__"):
+        return per_epoch
+    if isinstance(x, keras.utils.PyDataset):
+        return x.num_batches  # type: ignore[no-any-return]
+    leaves = jax.tree.leaves(x)
+    if not leaves or not all(isinstance(leaf, np.ndarray | jax.Array) and leaf.ndim for leaf in leaves):
+        raise LookupError("neither arrays nor a dataset")
+    rows = len(leaves[0])
+    if given.get("validation_split") and given.get("validation_data") is None:
+        rows = math.floor(rows * (1.0 - given["validation_split"]))
+    return math.ceil(rows / (given.get("batch_size") or 32))
+
+
+class Sparing(keras.callbacks.CallbackList):  # type: ignore[misc]
+    """Callbacks of which none minds steps: a progress bar, at most, shows one now and then, and the last.
+
+    Keras' own list hands the results of every step to a thread, which waits for them. That takes longer than
+    all else that Python does for a step.
+
+    Args:
+        callbacks: to call.
+        shows: whether one of them, or one that is added, is a progress bar.
+        options: those of Keras' list.
+    """
+
+    _INTERVAL = 0.05  # seconds; as Keras' progress bar has it
+
+    def __init__(self, callbacks: list[Any], *, shows: bool, **options: Any) -> None:
+        super().__init__(callbacks, **options)
+        self._shows = shows
+        self._next_at = 0.0
+        self._kept: Callable[[], None] | None = None
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        super().on_epoch_begin(epoch, logs)
+        self._next_at = 0.0  # the bar measures time from an epoch's first step
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self._show_last()
+        super().on_epoch_end(epoch, logs)
+
+    def on_test_end(self, logs: Any = None) -> None:
+        self._show_last()
+        super().on_test_end(logs)
+
+    def on_predict_end(self, logs: Any = None) -> None:
+        self._show_last()
+        super().on_predict_end(logs)
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """Nobody minds."""
+
+    on_test_batch_begin = on_predict_batch_begin = on_train_batch_begin
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self._keep(functools.partial(super().on_train_batch_end, batch, logs))
+
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        self._keep(functools.partial(super().on_test_batch_end, batch, logs))
+
+    def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
+        self._keep(functools.partial(super().on_predict_batch_end, batch, logs))
+
+    def _keep(self, show: Callable[[], None]) -> None:
+        """Show a step if it is time to, or if it turns out to be the last one."""
+        if not self._shows:
+            return
+        self._kept = show
+        now = time.monotonic()
+        if now >= self._next_at:
+            self._next_at = now + self._INTERVAL
+            self._show_last()
+
+    def _show_last(self) -> None:
+        show, self._kept = self._kept, None
+        if show is not None:
+            show()
