@@ -9,6 +9,7 @@ import pytest
 from both_lowerings import lowered_both_ways
 from jax import export, lax
 
+from jobs import free_addresses
 from muster.config import use_cpu_lowerings
 from muster.cpu import prepare
 
@@ -157,3 +158,15 @@ def test_switched_off_or_where_they_do_not_apply_programs_are_jax_s_own():
 def test_what_is_computed_both_ways_differs_in_the_program():
     ours, theirs = lowered_both_ways(gradient, X)
     assert ours.as_text() != theirs.as_text()
+
+
+def test_choosing_does_not_start_jax():
+    """Or it could not become one of several processes any more, as under MultiWorkerMirroredStrategy."""
+    program = """
+import jax, muster
+muster.config.use_cpu_lowerings(False)
+muster.config.use_cpu_lowerings(True)
+jax.distributed.initialize("127.0.0.1:%d", num_processes=1, process_id=0)
+"""
+    (address,) = free_addresses(1)
+    subprocess.run([sys.executable, "-c", program % int(address.rpartition(":")[2])], check=True, timeout=120)

@@ -39,21 +39,22 @@ class _Registration:
 
     def prepare(self) -> None:
         with self._lock:
-            self._register()
+            if self.wanted and not self._registered and jax.default_backend() == "cpu":
+                self._register()
 
     def use(self, use: bool) -> None:
         with self._lock:
             before = self.wanted and self._registered
             self.wanted = use
-            self._register()
+            if use and not self._registered:  # JAX is not asked for its platform, which would start it
+                self._register()
             if use != before:
                 jax.clear_caches()
 
     def _register(self) -> None:
-        if self.wanted and not self._registered and jax.default_backend() == "cpu":
-            for primitive, chooser in CHOOSERS.items():
-                mlir.register_lowering(primitive, _rule(primitive, chooser), platform="cpu")
-            self._registered = True
+        for primitive, chooser in CHOOSERS.items():
+            mlir.register_lowering(primitive, _rule(primitive, chooser), platform="cpu")
+        self._registered = True
 
 
 _REGISTRATION = _Registration()
@@ -67,9 +68,9 @@ def prepare() -> None:
 def use_cpu_lowerings(use: bool) -> None:
     """Say whether JAX on CPU computes some operations muster's way, which is faster, or its own.
 
-    It does so by default from the first step that muster traces. The choice is for the whole process:
-    JAX has one table of lowerings, so functions that the program compiles itself follow it too. It may
-    change at any time, and what is compiled from then on follows. To that end a change
+    By default it does so from the first step that muster traces, if CPU is its default platform. The choice
+    is for the whole process: JAX has one table of lowerings, so functions that the program compiles itself
+    follow it too. It may change at any time, and what is compiled from then on follows. To that end a change
     empties JAX's caches of compiled functions; a step that an Estimator is running is not compiled again.
     The compiler's options that muster gives with its own programs follow the choice as well.
 
