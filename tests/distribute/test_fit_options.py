@@ -301,25 +301,6 @@ def test_nothing_is_compiled_anew(strategy):
     assert gone() is None
 
 
-@pytest.mark.parametrize("several", [1, 3])
-def test_a_model_keeps_what_it_learned_before_a_batch_failed(strategy, several):
-    def batches(count):
-        yield from ((X[i : i + 8], Y[i : i + 8]) for i in range(0, 8 * count, 8))
-        raise OSError("the disk is gone")
-
-    model, other = (build(strategy, steps_per_execution=several) for _ in range(2))
-    for count, taken in (0, 0), (5, 5), (0, 5):  # before the first step, within a call, of a trained model
-        with pytest.raises(OSError, match="the disk is gone"):
-            model.fit(batches(count), steps_per_epoch=20, shuffle=False, verbose=0)
-        assert int(model.optimizer.iterations.value) == taken
-    other.fit(X[:40], Y[:40], batch_size=8, shuffle=False, verbose=0)
-    same(values(model), values(other))
-    with pytest.raises(ValueError, match="incompatible with the layer|expected"):
-        model.fit(X[:8, :-1], Y[:8], verbose=0)
-    same(values(model), values(other))
-    model.fit(X[:8], Y[:8], verbose=0)
-
-
 class TestRefused:
     def test_a_model_of_no_scope(self, strategy):
         model = sequential()

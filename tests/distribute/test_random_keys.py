@@ -112,14 +112,16 @@ def test_keys_cannot_be_added(strategy):
         strategy.run(lambda key: get_replica_context().all_reduce("sum", key), (key,))
 
 
-def test_keys_are_gathered_in_a_replica_context(strategy):
+def test_keys_are_gathered_in_a_replica_context_along_any_axis(strategy):
     def all_drawn(key):
-        return jax.vmap(drawn)(get_replica_context().all_gather(jax.random.split(key, 1), axis=0))
+        return jax.vmap(jax.vmap(drawn))(
+            get_replica_context().all_gather(jax.random.split(key, (2, 1)), axis=1)
+        )
 
     own = strategy.experimental_distribute_values_from_function(
         lambda context: jax.random.key(context.replica_id_in_sync_group)
     )
-    replicas = range(strategy.num_replicas_in_sync)
-    expected = [drawn(jax.random.split(jax.random.key(replica), 1)[0]) for replica in replicas]
+    keys = [jax.random.split(jax.random.key(i), 2) for i in range(strategy.num_replicas_in_sync)]
+    expected = [[drawn(of_replica[row]) for of_replica in keys] for row in (0, 1)]
     for result in strategy.experimental_local_results(strategy.run(all_drawn, (own,))):
         np.testing.assert_allclose(result, expected, rtol=1e-6)

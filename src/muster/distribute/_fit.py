@@ -26,6 +26,7 @@ from muster.distribute._fit_backup import Backup, backup_of
 from muster.distribute._fit_callback_list import called_by
 from muster.distribute._fit_callbacks import Epochs, Report, Saves, callbacks_of
 from muster.distribute._fit_input import DatasetBatches, KerasBatches, Wait
+from muster.distribute._fit_interrupts import INTERRUPTS
 from muster.distribute._fit_step import KerasFunction
 from muster.distribute._global_view import GlobalView
 from muster.distribute._shared_batches import Whole
@@ -66,7 +67,6 @@ class DistributedTrainer:
         self._batches: dict[str, Batches] = {}
         self._backups: list[Backup] = []
         self._executables: Executables = {}
-        self._rescued: list[tuple[Any, Any]] = []
         self._running = self._shares_all = False
 
     def attach(self) -> None:
@@ -174,12 +174,13 @@ class DistributedTrainer:
         # Several processes meet in compiled programs only, also where a layer asks for none.
         jit = not model.run_eagerly and (model.jit_compile or not self.agreement.alone)
         return KerasFunction(
+            variables,
             functools.partial(self._next, what),
             self._view.compile(step, self._executables) if jit else functools.partial(_uncompiled, step),
             functools.partial(self._placed, variables),
             model.steps_per_execution,
             functools.partial(self._report.after_step, _STATES[what]) if self._report is not None else None,
-            functools.partial(self._rescue, variables),
+            INTERRUPTS if self.agreement.alone else contextlib.nullcontext(),
             concatenates=what == _PREDICTS,
         )
 
@@ -204,6 +205,7 @@ class DistributedTrainer:
             if not self._running:
                 stack.enter_context(self._strategy.together())
                 stack.callback(self._leave)
+                stack.enter_context(INTERRUPTS.watched())
                 self._running = True
                 self.agreement.randomness()
             else:
@@ -216,16 +218,17 @@ class DistributedTrainer:
                 self._give_back()
                 raise
 
-    def _rescue(self, variables: Callable[[], list[Any]], state: Any) -> None:
-        """Keep the state of a call that fails: Keras has taken it from the variables, and would lose it."""
-        self._rescued = list(zip(variables(), jax.tree.leaves(state), strict=True))
-
     def _give_back(self) -> None:
-        """Let variables have what was rescued, but for what a step that broke off has used up."""
-        for variable, value in self._rescued:
-            if not value.is_deleted():
-                variable.assign(value)
-        self._rescued = []
+        """Let the model keep what it has learned, where a call of its methods fails."""
+        self._model.jax_state_sync()
+        for function in self._functions():
+            function.give_back()
+
+    def _functions(self) -> list[KerasFunction]:
+        """What Keras calls for steps, so far as it was made."""
+        model = self._model
+        made = (model.train_function, model.test_function, model.predict_function)
+        return [function for function in made if function is not None]
 
     @contextlib.contextmanager
     def _one_batch(self, what: str) -> Iterator[None]:
@@ -246,9 +249,10 @@ class DistributedTrainer:
             backup.close()
         self._backups.clear()
         model = self._model
-        for function in (model.train_function, model.test_function, model.predict_function):
-            if function is not None:
-                function.forget()
+        for function in self._functions():
+            function.forget()
+        if self.agreement.alone:
+            return
         optimizer = getattr(model, "optimizer", None)  # a model may predict without having been compiled
         own = [] if optimizer is None else optimizer.variables
         for variable in [*model.variables, *own, *model.metrics_variables]:

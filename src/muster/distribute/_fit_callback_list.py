@@ -30,13 +30,10 @@ def called_by(model: Any, callbacks: list[Any], given: dict[str, Any], *, trains
     verbose = given.get("verbose", "auto")
     return Sparing(
         callbacks,
-        shows=verbose != 0 or any(isinstance(each, keras.callbacks.ProgbarLogger) for each in callbacks),
+        model,
+        {"verbose": verbose, "epochs": given.get("epochs", 1), "steps": steps},
         add_history=trains,
         add_progbar=verbose != 0,
-        verbose=verbose,
-        epochs=given.get("epochs", 1),
-        steps=steps,
-        model=model,
     )
 
 
@@ -64,16 +61,21 @@ def _steps_of(given: dict[str, Any], per_epoch: int | None) -> int | None:
     if keras.config.max_epochs() is not None or keras.config.max_steps_per_epoch() is not None:
         raise LookupError("Keras has limits of its own")
     x = given.get("x")
-    if per_epoch is not None or hasattr(x, "__next__"):
+    if per_epoch:
         return per_epoch
+    if hasattr(x, "__next__"):
+        return None
     if isinstance(x, keras.utils.PyDataset):
         return x.num_batches  # type: ignore[no-any-return]
     leaves = jax.tree.leaves(x)
     if not leaves or not all(isinstance(leaf, np.ndarray | jax.Array) and leaf.ndim for leaf in leaves):
         raise LookupError("neither arrays nor a dataset")
     rows = len(leaves[0])
-    if given.get("validation_split") and given.get("validation_data") is None:
-        rows = math.floor(rows * (1.0 - given["validation_split"]))
+    part = given.get("validation_split")
+    if part and given.get("validation_data") is None:
+        if not 0.0 < part < 1.0:
+            raise LookupError("no part of the rows")
+        rows = math.floor(rows * (1.0 - part))
     return math.ceil(rows / (given.get("batch_size") or 32))
 
 
@@ -85,17 +87,29 @@ class Sparing(keras.callbacks.CallbackList):  # type: ignore[misc]
 
     Args:
         callbacks: to call.
-        shows: whether one of them, or one that is added, is a progress bar.
-        options: those of Keras' list.
+        model: is told to them when a run begins, as it is then that Keras has built it, and seen its data.
+        params: likewise.
+        added: which callbacks Keras adds.
     """
 
     _INTERVAL = 0.05  # seconds; as Keras' progress bar has it
 
-    def __init__(self, callbacks: list[Any], *, shows: bool, **options: Any) -> None:
-        super().__init__(callbacks, **options)
-        self._shows = shows
+    def __init__(self, callbacks: list[Any], model: Any, params: dict[str, Any], **added: bool) -> None:
+        super().__init__(callbacks, **added)
+        self._untold: tuple[Any, dict[str, Any]] | None = (model, params)
+        self._shows = any(isinstance(each, keras.callbacks.ProgbarLogger) for each in self.callbacks)
+        self._spares = True
         self._next_at = 0.0
         self._kept: Callable[[], None] | None = None
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self._begin(super().on_train_begin, logs)
+
+    def on_test_begin(self, logs: Any = None) -> None:
+        self._begin(super().on_test_begin, logs)
+
+    def on_predict_begin(self, logs: Any = None) -> None:
+        self._begin(super().on_predict_begin, logs)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         super().on_epoch_begin(epoch, logs)
@@ -114,9 +128,16 @@ class Sparing(keras.callbacks.CallbackList):  # type: ignore[misc]
         super().on_predict_end(logs)
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        """Nobody minds."""
+        if not self._spares:
+            super().on_train_batch_begin(batch, logs)
 
-    on_test_batch_begin = on_predict_batch_begin = on_train_batch_begin
+    def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
+        if not self._spares:
+            super().on_test_batch_begin(batch, logs)
+
+    def on_predict_batch_begin(self, batch: int, logs: Any = None) -> None:
+        if not self._spares:
+            super().on_predict_batch_begin(batch, logs)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self._keep(functools.partial(super().on_train_batch_end, batch, logs))
@@ -127,13 +148,23 @@ class Sparing(keras.callbacks.CallbackList):  # type: ignore[misc]
     def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
         self._keep(functools.partial(super().on_predict_batch_end, batch, logs))
 
+    def _begin(self, tell: Callable[[Any], None], logs: Any) -> None:
+        self._show_last()  # of an epoch that validation is a part of
+        if self._untold is not None:
+            model, params = self._untold
+            self._untold = None
+            self.set_model(model)
+            self.set_params(params)
+        tell(logs)
+        self._spares = not any(map(_minds_steps, self.callbacks))  # one may have made up its mind just now
+
     def _keep(self, show: Callable[[], None]) -> None:
         """Show a step if it is time to, or if it turns out to be the last one."""
-        if not self._shows:
+        if self._spares and not self._shows:
             return
         self._kept = show
         now = time.monotonic()
-        if now >= self._next_at:
+        if not self._spares or now >= self._next_at:
             self._next_at = now + self._INTERVAL
             self._show_last()
 

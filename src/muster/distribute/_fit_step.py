@@ -1,5 +1,6 @@
 """What Keras calls for each step of ``fit``, ``evaluate`` and ``predict``."""
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,12 +14,13 @@ class KerasFunction:
     """``(state, iterator) -> (results, state)``, as Keras' trainer wants it.
 
     Args:
+        variables: gives those whose values are the state, in its order.
         draw: takes Keras' iterator, and returns this process' part of the next batch.
         step: ``(state, batch) -> (state, results)``.
         place: puts state that Keras read from its variables where the step takes it.
         several: how many steps a call takes.
         after: called after them with their number and the last results; None for nothing.
-        rescue: called with the state as it is where a call fails.
+        whole: entered for every step: what must not be interrupted.
         concatenates: whether the results of the steps of a call are put together; else the last ones count.
 
     Attributes:
@@ -29,24 +31,27 @@ class KerasFunction:
 
     def __init__(
         self,
+        variables: Callable[[], list[Any]],
         draw: Callable[[Iterator[Any]], Any],
         step: Step,
         place: Callable[[Any], Any],
         several: int,
         after: Callable[[int, Any], None] | None,
-        rescue: Callable[[Any], None],
+        whole: contextlib.AbstractContextManager[Any],
         *,
         concatenates: bool,
     ) -> None:
         self.skipping = False
         self.steps_per_call = several
+        self._variables = variables
         self._draw = draw
         self._step = step
         self._place = place
         self._after = after
-        self._rescue = rescue
+        self._whole = whole
         self._concatenates = concatenates
         self._last: Any = None
+        self._failed = False
         self.to_skip = 0
         self._skipped_logs: Any = None
         self._catch_up: Callable[[Iterator[Any]], None] | None = None
@@ -64,6 +69,20 @@ class KerasFunction:
     def forget(self) -> None:
         """Let go of the last state, which is only the variables' from here on, and may be replaced there."""
         self._last = None
+        self._failed = False
+        self.to_skip = 0
+
+    def give_back(self) -> None:
+        """Let the variables have the last state where Keras has taken theirs, and has not brought it back.
+
+        That is so in a call that failed. Between calls Keras has it, but for the moment in which it takes it.
+        """
+        if self._last is None:
+            return
+        for variable, value in zip(self._variables(), jax.tree.leaves(self._last), strict=False):
+            if self._failed or _is_gone(variable):
+                variable.assign(value)
+        self._failed = False
 
     def __call__(self, state: Any, iterator: Iterator[Any]) -> tuple[Any, Any]:
         self.skipping = self.to_skip > 0
@@ -84,17 +103,26 @@ class KerasFunction:
                         raise
                     break
                 if state is not self._last:  # Keras has read it from the variables
-                    state = self._place(state)
-                state, result = self._step(state, batch)
-                self._last = state
+                    state = self._last = self._place(state)
+                with self._whole:
+                    state, result = self._step(state, batch)
+                    self._last = state
                 results.append(result)
+            if self._after is not None:
+                self._after(len(results), results[-1])
+            if self._concatenates and len(results) > 1:
+                return jax.tree.map(lambda *each: jnp.concatenate(each), *results), state
+            return results[-1], state
         except StopIteration:
             raise
         except BaseException:
-            self._rescue(state)
+            self._last, self._failed = state, True
             raise
-        if self._after is not None:
-            self._after(len(results), results[-1])
-        if not self._concatenates or len(results) == 1:
-            return results[-1], state
-        return jax.tree.map(lambda *each: jnp.concatenate(each), *results), state
+
+
+def _is_gone(variable: Any) -> bool:
+    """Whether a variable has no value that can be read."""
+    try:
+        return variable.value.is_deleted()  # type: ignore[no-any-return]
+    except TypeError:  # Keras asks an initializer that is not there
+        return True

@@ -18,7 +18,7 @@ def by_numbers(move: Callable[[Array], Array], array: Array) -> Array:
     """Move an array, or the numbers of random keys, which get their type back.
 
     Args:
-        move: copies or joins arrays along their first axis.
+        move: copies arrays, or joins them along an axis counted from the first.
         array: what to move.
     """
     if not is_key(array):
