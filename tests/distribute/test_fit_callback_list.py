@@ -186,6 +186,11 @@ class MakesUpItsMind(Steps):
         self.on_predict_batch_end = self.on_predict_batch_begin = self.count
 
 
+class MakesUpItsMindLater(Steps):
+    def on_epoch_begin(self, epoch, logs=None):
+        self.on_train_batch_end = self.count
+
+
 class OfLambdas(Steps):
     def __new__(cls):
         steps = []
@@ -204,6 +209,7 @@ KINDS = [
     OnPredict,
     OnPredictBegin,
     MakesUpItsMind,
+    MakesUpItsMindLater,
     OfLambdas,
 ]
 
@@ -265,6 +271,19 @@ def test_callbacks_are_told_when_the_model_is_built_and_the_data_taken():
     model.evaluate(X, Y, verbose=0)
     model.predict(X, verbose=0)
     assert model.history is history
+
+
+def test_a_callback_may_compile_the_model():
+    class Compiles(keras.callbacks.Callback):
+        def set_model(self, model):
+            super().set_model(model)
+            model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+            model.optimizer.build(model.trainable_variables)
+
+    model = model_of(MirroredStrategy(["/cpu:0"]), "arrays")
+    RUNS["arrays"](model, verbose=0, callbacks=[Compiles()])
+    assert isinstance(model.optimizer, keras.optimizers.Adam)
+    assert int(model.optimizer.iterations.value) == 2 * STEPS
 
 
 @pytest.mark.parametrize(("limit", "name"), [("max_steps_per_epoch", "steps"), ("max_epochs", "epochs")])

@@ -119,6 +119,69 @@ def test_weights_set_after_a_failure_stay(strategy, method):
     assert {float(each) for value in found for each in value.flat} == {7.0}
 
 
+@pytest.mark.parametrize("method", ["predict_on_batch", "test_on_batch", "evaluate", "predict"])
+def test_what_a_failed_call_has_no_part_in_stays(strategy, method):
+    model = build(strategy)
+    model.train_on_batch(X[:BATCH], Y[:BATCH])
+    before = values(model)
+    model.optimizer.learning_rate = 0.5
+    model.optimizer.iterations.assign(7)
+    x = X[:8, :-1]  # of another width
+    given = (x,) if "predict" in method else (x, Y[:8])
+    with pytest.raises(ValueError, match="incompatible with the layer|expected"):
+        getattr(model, method)(*given)
+    assert (float(model.optimizer.learning_rate), int(model.optimizer.iterations.value)) == (0.5, 7)
+    same(values(model), before)
+
+
+def test_a_rate_that_a_callback_sets_stays_when_its_evaluation_fails(strategy):
+    class Slows(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            self.model.optimizer.learning_rate = 0.25
+            with pytest.raises(OSError, match="the disk is gone"):
+                self.model.evaluate(Failing(0), verbose=0)
+
+    model = build(strategy)
+    model.fit(X, Y, batch_size=BATCH, verbose=0, callbacks=[Slows()])
+    assert float(model.optimizer.learning_rate) == 0.25
+
+
+def test_averaged_weights_are_those_of_a_failed_fit_too(strategy):
+    with strategy.scope():
+        keras.utils.set_random_seed(7)
+        model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(3)])
+        model.compile(
+            keras.optimizers.SGD(0.1, use_ema=True, ema_momentum=0.9),
+            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        )
+    with pytest.raises(OSError, match="the disk is gone"):
+        model.fit(Failing(5), shuffle=False, verbose=0)
+    averages = {v.name: v for v in model.optimizer.variables if "average" in v.name}
+    assert int(model.optimizer.iterations.value) == 5
+    assert len(averages) == 2
+    same(values(model), [np.asarray(v.value) for v in averages.values()])
+
+
+def test_a_model_whose_own_fit_goes_on_after_an_error(strategy):
+    class Stubborn(keras.Sequential):
+        def fit(self, *args, **kwargs):
+            try:
+                return super().fit(*args, **kwargs)
+            except OSError:
+                return None
+
+    with strategy.scope():
+        keras.utils.set_random_seed(7)
+        model = Stubborn([keras.Input((6,)), keras.layers.Dense(3)])
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile("sgd", loss, steps_per_execution=3)
+    assert model.fit(Failing(5), shuffle=False, verbose=0) is None
+    assert int(model.optimizer.iterations.value) == 5
+    assert all(np.isfinite(value).all() for value in values(model))
+    model.fit(X, Y, batch_size=BATCH, verbose=0)
+    assert int(model.optimizer.iterations.value) == 5 + STEPS
+
+
 class FailsAt(keras.callbacks.Callback):
     def __init__(self, batch):
         super().__init__()
@@ -237,13 +300,18 @@ def test_a_second_ctrl_c_does_not_wait_for_the_step(caplog):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_handlers_of_the_program_stay():
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_handlers_of_the_program_stay(when):
     def handler(number, frame):
         """A program's own."""
 
-    before = signal.signal(signal.SIGINT, handler)
+    before = signal.getsignal(signal.SIGINT)
     try:
+        if when == "before":
+            signal.signal(signal.SIGINT, handler)
         with INTERRUPTS.watched():
+            if when == "meanwhile":
+                signal.signal(signal.SIGINT, handler)
             assert signal.getsignal(signal.SIGINT) is handler
         assert signal.getsignal(signal.SIGINT) is handler
     finally:

@@ -266,6 +266,24 @@ def test_a_backup_goes_on_at_the_exact_batch(strategy, uninterrupted, tmp_path, 
     assert not (tmp_path / "backup").exists()
 
 
+def test_a_fit_that_was_resumed_lets_go_of_its_data(strategy, tmp_path):
+    def train(data, *callbacks):
+        backup = keras.callbacks.BackupAndRestore(tmp_path / "backup", save_freq=2)
+        model = build(strategy)
+        model.fit(data, epochs=2, verbose=0, callbacks=[backup, *callbacks])
+        return model
+
+    data = Dataset.from_tensor_slices((X, Y)).batch(BATCH)
+    with pytest.raises(InterruptedError):
+        train(data, Interrupt(after=5))
+    model = train(data)
+    assert int(model.optimizer.iterations.value) == 2 * STEPS
+    gone = weakref.ref(data)
+    del data
+    gc.collect()
+    assert gone() is None
+
+
 def test_a_backup_of_another_model(strategy, tmp_path):
     backup = keras.callbacks.BackupAndRestore(tmp_path / "backup", delete_checkpoint=False)
     build(strategy).fit(X, Y, batch_size=BATCH, verbose=0, callbacks=[backup])

@@ -23,11 +23,11 @@ from muster.distribute._compiled import Executables, Step
 from muster.distribute._default import get_strategy, has_strategy
 from muster.distribute._distributed_dataset import DistributedDataset
 from muster.distribute._fit_backup import Backup, backup_of
-from muster.distribute._fit_callback_list import called_by
+from muster.distribute._fit_callback_list import Sparing, called_by
 from muster.distribute._fit_callbacks import Epochs, Report, Saves, callbacks_of
 from muster.distribute._fit_input import DatasetBatches, KerasBatches, Wait
 from muster.distribute._fit_interrupts import INTERRUPTS
-from muster.distribute._fit_step import KerasFunction
+from muster.distribute._fit_step import KerasFunction, is_gone
 from muster.distribute._global_view import GlobalView
 from muster.distribute._shared_batches import Whole
 from muster.distribute._strategy import Strategy, current_strategy
@@ -68,6 +68,7 @@ class DistributedTrainer:
         self._backups: list[Backup] = []
         self._executables: Executables = {}
         self._running = self._shares_all = False
+        self._callbacks: Sparing | None = None
 
     def attach(self) -> None:
         """Let the model's methods come here."""
@@ -83,6 +84,7 @@ class DistributedTrainer:
 
     def make_train_function(self, force: bool = False) -> None:
         """Make what Keras calls for a step of training. Its state: weights, the rest, optimizer, metrics."""
+        self._tell_callbacks()
         model = self._model
         if model.train_function is not None and not force:
             return
@@ -103,6 +105,7 @@ class DistributedTrainer:
 
     def make_test_function(self, force: bool = False) -> None:
         """Make what Keras calls for every step of evaluation. Its state: weights, the rest, metrics."""
+        self._tell_callbacks()
         model = self._model
         if model.test_function is not None and not force:
             return
@@ -118,6 +121,7 @@ class DistributedTrainer:
 
     def make_predict_function(self, force: bool = False) -> None:
         """Make what Keras calls for every step of prediction. Its state: weights, the rest."""
+        self._tell_callbacks()
         model = self._model
         if model.predict_function is not None and not force:
             return
@@ -162,7 +166,11 @@ class DistributedTrainer:
             if ends or not self.agreement.alone:
                 # The end of a pass is that of an epoch, or another worker has stopped: Keras cannot know.
                 warnings.filterwarnings("ignore", message="Your input ran out of data")
-            return method(*arguments.args, **arguments.kwargs)
+            try:
+                return method(*arguments.args, **arguments.kwargs)
+            except BaseException:
+                self._give_back(name)
+                raise
 
     def _function(self, what: str, step: Step, variables: Callable[[], list[Any]]) -> KerasFunction:
         model = self._model
@@ -180,7 +188,7 @@ class DistributedTrainer:
             functools.partial(self._placed, variables),
             model.steps_per_execution,
             functools.partial(self._report.after_step, _STATES[what]) if self._report is not None else None,
-            INTERRUPTS if self.agreement.alone else contextlib.nullcontext(),
+            INTERRUPTS if jit and self.agreement.alone else contextlib.nullcontext(),
             concatenates=what == _PREDICTS,
         )
 
@@ -215,14 +223,31 @@ class DistributedTrainer:
             try:
                 return getattr(type(self._model), name)(self._model, *args, **kwargs)
             except BaseException:
-                self._give_back()
+                self._give_back(name)
                 raise
 
-    def _give_back(self) -> None:
+    def _give_back(self, name: str) -> None:
         """Let the model keep what it has learned, where a call of its methods fails."""
-        self._model.jax_state_sync()
+        model = self._model
+        known = [(each, each.value) for each in self._variables() if not is_gone(each)]
+        model.jax_state_sync()  # from here on Keras has no state of its own, which may be an old one
+        for variable, value in known:
+            if variable.value is not value:
+                variable.assign(value)
         for function in self._functions():
-            function.give_back()
+            failed = function.give_back()
+            if failed and name == _TRAINS and function is model.train_function:
+                model.optimizer.finalize_variable_values(model.trainable_weights)  # as Keras did too early
+
+    def _variables(self) -> list[Any]:
+        """All that the model has."""
+        optimizer = getattr(self._model, "optimizer", None)  # it may predict without having been compiled
+        own = [] if optimizer is None else optimizer.variables
+        return [*self._model.variables, *own, *self._model.metrics_variables]
+
+    def _tell_callbacks(self) -> None:
+        if self._callbacks is not None:
+            self._callbacks.tell()
 
     def _functions(self) -> list[KerasFunction]:
         """What Keras calls for steps, so far as it was made."""
@@ -244,19 +269,17 @@ class DistributedTrainer:
     def _leave(self) -> None:
         """Leave to each process of a job variables of its own, with which it may do what it likes."""
         self._running = False
+        self._callbacks = None
         self._batches.clear()
-        for backup in self._backups:
-            backup.close()
-        self._backups.clear()
-        model = self._model
         for function in self._functions():
             function.forget()
+        backups, self._backups = self._backups, []
+        for backup in backups:
+            backup.close()
         if self.agreement.alone:
             return
-        optimizer = getattr(model, "optimizer", None)  # a model may predict without having been compiled
-        own = [] if optimizer is None else optimizer.variables
-        for variable in [*model.variables, *own, *model.metrics_variables]:
-            if variable.value is not None and not variable.value.is_fully_addressable:
+        for variable in self._variables():
+            if not is_gone(variable) and not variable.value.is_fully_addressable:
                 variable.assign(variable.value.addressable_data(0))
 
     def _prepare_data(self, name: str, given: dict[str, Any]) -> None:
@@ -307,7 +330,8 @@ class DistributedTrainer:
         if name == _TRAINS:
             first = [Saves(self._report)] if self._report is not None and self.agreement.is_chief else []
             own = [*first, *own, Epochs(self.agreement, self._batches[name].begin, self._report)]
-        given["callbacks"] = called_by(self._model, own, given, trains=name == _TRAINS)
+        given["callbacks"] = called = called_by(self._model, own, given, trains=name == _TRAINS)
+        self._callbacks = called if isinstance(called, Sparing) else None
 
 
 def _uncompiled(step: Step, state: Any, batch: Any) -> tuple[Any, Any]:

@@ -87,7 +87,7 @@ class Sparing(keras.callbacks.CallbackList):  # type: ignore[misc]
 
     Args:
         callbacks: to call.
-        model: is told to them when a run begins, as it is then that Keras has built it, and seen its data.
+        model: for ``tell``, which is called when Keras has built it and looked at the data.
         params: likewise.
         added: which callbacks Keras adds.
     """
@@ -102,17 +102,29 @@ class Sparing(keras.callbacks.CallbackList):  # type: ignore[misc]
         self._next_at = 0.0
         self._kept: Callable[[], None] | None = None
 
+    def tell(self) -> None:
+        """Tell the callbacks of the model and the run, once."""
+        if self._untold is not None:
+            (model, params), self._untold = self._untold, None
+            self.set_model(model)
+            self.set_params(params)
+
     def on_train_begin(self, logs: Any = None) -> None:
-        self._begin(super().on_train_begin, logs)
+        super().on_train_begin(logs)
+        self._ask()
 
     def on_test_begin(self, logs: Any = None) -> None:
-        self._begin(super().on_test_begin, logs)
+        self._show_last()  # of the epoch that validation is a part of
+        super().on_test_begin(logs)
+        self._ask()
 
     def on_predict_begin(self, logs: Any = None) -> None:
-        self._begin(super().on_predict_begin, logs)
+        super().on_predict_begin(logs)
+        self._ask()
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         super().on_epoch_begin(epoch, logs)
+        self._ask()
         self._next_at = 0.0  # the bar measures time from an epoch's first step
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -148,15 +160,9 @@ class Sparing(keras.callbacks.CallbackList):  # type: ignore[misc]
     def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
         self._keep(functools.partial(super().on_predict_batch_end, batch, logs))
 
-    def _begin(self, tell: Callable[[Any], None], logs: Any) -> None:
-        self._show_last()  # of an epoch that validation is a part of
-        if self._untold is not None:
-            model, params = self._untold
-            self._untold = None
-            self.set_model(model)
-            self.set_params(params)
-        tell(logs)
-        self._spares = not any(map(_minds_steps, self.callbacks))  # one may have made up its mind just now
+    def _ask(self) -> None:
+        """See whether a callback has made up its mind, and minds steps from now on."""
+        self._spares = not any(map(_minds_steps, self.callbacks))
 
     def _keep(self, show: Callable[[], None]) -> None:
         """Show a step if it is time to, or if it turns out to be the last one."""

@@ -31,7 +31,9 @@ class Interrupts:
         try:
             yield
         finally:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            self._in_step = self._noted = False
+            if signal.getsignal(signal.SIGINT) == self._receive:  # a callback may have put another there
+                signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def __enter__(self) -> None:
         if threading.current_thread() is threading.main_thread():

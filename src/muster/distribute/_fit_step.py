@@ -50,6 +50,7 @@ class KerasFunction:
         self._after = after
         self._whole = whole
         self._concatenates = concatenates
+        self._taken: list[Any] = []
         self._last: Any = None
         self._failed = False
         self.to_skip = 0
@@ -68,31 +69,34 @@ class KerasFunction:
 
     def forget(self) -> None:
         """Let go of the last state, which is only the variables' from here on, and may be replaced there."""
-        self._last = None
-        self._failed = False
-        self.to_skip = 0
+        self._taken, self._last, self._failed = [], None, False
+        self.to_skip, self._skipped_logs, self._catch_up = 0, None, None
 
-    def give_back(self) -> None:
-        """Let the variables have the last state where Keras has taken theirs, and has not brought it back.
+    def give_back(self) -> bool:
+        """Let the variables have the last state where Keras has taken theirs, and does not bring it back.
 
-        That is so in a call that failed. Between calls Keras has it, but for the moment in which it takes it.
+        That is so after a call that failed. Between calls Keras has it, but for the moment in which it
+        takes it.
+
+        Returns:
+            Whether a call had failed.
         """
-        if self._last is None:
-            return
-        for variable, value in zip(self._variables(), jax.tree.leaves(self._last), strict=False):
-            if self._failed or _is_gone(variable):
+        failed, self._failed = self._failed, False
+        for variable, value in zip(self._taken, jax.tree.leaves(self._last), strict=False):
+            if failed or is_gone(variable):
                 variable.assign(value)
-        self._failed = False
+        return failed
 
     def __call__(self, state: Any, iterator: Iterator[Any]) -> tuple[Any, Any]:
         self.skipping = self.to_skip > 0
         if self.skipping:
             self.to_skip -= self.steps_per_call
             if state is not self._last:
-                state = self._last = self._place(state)
+                state = self._take(self._place(state))
             if self.to_skip <= 0 and self._catch_up is not None:
                 self._catch_up(iterator)
             return self._skipped_logs, state
+        self._failed = False
         results: list[Any] = []
         try:
             for _ in range(self.steps_per_call):
@@ -103,7 +107,7 @@ class KerasFunction:
                         raise
                     break
                 if state is not self._last:  # Keras has read it from the variables
-                    state = self._last = self._place(state)
+                    state = self._take(self._place(state))
                 with self._whole:
                     state, result = self._step(state, batch)
                     self._last = state
@@ -116,11 +120,18 @@ class KerasFunction:
         except StopIteration:
             raise
         except BaseException:
-            self._last, self._failed = state, True
+            if state is not self._last:
+                self._take(state)
+            self._failed = True
             raise
 
+    def _take(self, state: Any) -> Any:
+        """Note whose values a state is."""
+        self._taken, self._last = self._variables(), state
+        return state
 
-def _is_gone(variable: Any) -> bool:
+
+def is_gone(variable: Any) -> bool:
     """Whether a variable has no value that can be read."""
     try:
         return variable.value.is_deleted()  # type: ignore[no-any-return]
