@@ -1,9 +1,8 @@
 """Who is called for each step of ``fit``: only callbacks that have a part in steps."""
 
-import functools
+import contextlib
 import math
 import time
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -97,10 +96,10 @@ class Sparing(keras.callbacks.CallbackList):  # type: ignore[misc]
     def __init__(self, callbacks: list[Any], model: Any, params: dict[str, Any], **added: bool) -> None:
         super().__init__(callbacks, **added)
         self._untold: tuple[Any, dict[str, Any]] | None = (model, params)
-        self._shows = any(isinstance(each, keras.callbacks.ProgbarLogger) for each in self.callbacks)
+        self._bars = [each for each in self.callbacks if isinstance(each, keras.callbacks.ProgbarLogger)]
         self._spares = True
         self._next_at = 0.0
-        self._kept: Callable[[], None] | None = None
+        self._kept: tuple[str, int, Any] | None = None
 
     def tell(self) -> None:
         """Tell the callbacks of the model and the run, once."""
@@ -152,29 +151,55 @@ class Sparing(keras.callbacks.CallbackList):  # type: ignore[misc]
             super().on_predict_batch_begin(batch, logs)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self._keep(functools.partial(super().on_train_batch_end, batch, logs))
+        if self._spares:
+            self._keep("on_train_batch_end", batch, logs)
+        else:
+            super().on_train_batch_end(batch, logs)
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
-        self._keep(functools.partial(super().on_test_batch_end, batch, logs))
+        if self._spares:
+            self._keep("on_test_batch_end", batch, logs)
+        else:
+            super().on_test_batch_end(batch, logs)
 
     def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
-        self._keep(functools.partial(super().on_predict_batch_end, batch, logs))
+        if self._spares:
+            self._keep("on_predict_batch_end", batch, None)
+        else:
+            super().on_predict_batch_end(batch, logs)
 
     def _ask(self) -> None:
         """See whether a callback has made up its mind, and minds steps from now on."""
         self._spares = not any(map(_minds_steps, self.callbacks))
 
-    def _keep(self, show: Callable[[], None]) -> None:
-        """Show a step if it is time to, or if it turns out to be the last one."""
-        if self._spares and not self._shows:
+    def _keep(self, hook: str, batch: int, logs: Any) -> None:
+        """Show the step before if it is time to; this one may turn out to be the last.
+
+        So what is waited for are the results of a step after which another one was dispatched.
+        """
+        if not self._bars:
             return
-        self._kept = show
         now = time.monotonic()
-        if not self._spares or now >= self._next_at:
+        if now >= self._next_at and self._kept is not None:
             self._next_at = now + self._INTERVAL
             self._show_last()
+        self._kept = hook, batch, logs
 
     def _show_last(self) -> None:
-        show, self._kept = self._kept, None
-        if show is not None:
-            show()
+        if self._kept is not None:
+            (hook, batch, logs), self._kept = self._kept, None
+            for bar in self._bars:
+                getattr(bar, hook)(batch, _numbers(logs))
+
+
+def _numbers(logs: Any) -> dict[str, Any]:
+    """Logs as callbacks are given them: numbers of Python by their names, without groups."""
+    found: dict[str, Any] = {}
+    for name, value in sorted((logs or {}).items()):
+        if isinstance(value, dict):
+            found |= _numbers(value)
+        else:
+            found[name] = np.asarray(value) if isinstance(value, jax.Array) else value
+            with contextlib.suppress(TypeError, ValueError):  # it is no number, and stays what it is
+                found[name] = float(found[name])
+    return found
