@@ -64,6 +64,23 @@ def built(kind="sequential", optimizer="sgd", **compile_args):
     return model
 
 
+def build(strategy, **compile_args):
+    """A compiled model of a strategy's, the same one each time."""
+    with strategy.scope():
+        return built("functional", "adam", **compile_args)
+
+
+def values(model):
+    """A model's weights."""
+    return [np.asarray(weight.value) for weight in model.weights]
+
+
+def same(found, expected):
+    """Compare weights."""
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
 class Batches(keras.utils.PyDataset):
     """All rows in order."""
 

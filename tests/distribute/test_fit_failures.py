@@ -6,7 +6,7 @@ import signal
 import jax
 import numpy as np
 import pytest
-from fit_cases import BATCH, ROWS, Batches, X, Y, built
+from fit_cases import BATCH, ROWS, Batches, X, Y, build, same, values
 
 from muster._keras import keras
 from muster.distribute import MirroredStrategy
@@ -20,20 +20,6 @@ pytestmark = pytest.mark.usefixtures("compiled_once")
 @pytest.fixture(scope="module", params=[1, 2])
 def strategy(request):
     return MirroredStrategy([f"/cpu:{index}" for index in range(request.param)])
-
-
-def build(strategy, **compile_args):
-    with strategy.scope():
-        return built("functional", "adam", **compile_args)
-
-
-def values(model):
-    return [np.asarray(weight.value) for weight in model.weights]
-
-
-def same(found, expected):
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
 def trained(strategy, steps):

@@ -9,7 +9,7 @@ import weakref
 import jax
 import numpy as np
 import pytest
-from fit_cases import BATCH, ROWS, WEIGHTS, Losses, X, Y, built, generator, sequential
+from fit_cases import BATCH, ROWS, WEIGHTS, Losses, X, Y, build, built, generator, same, sequential, values
 
 from muster import summary
 from muster._errors import DatasetError
@@ -26,20 +26,6 @@ pytestmark = pytest.mark.usefixtures("compiled_once")
 @pytest.fixture(scope="module")
 def strategy():
     return MirroredStrategy(["/cpu:0", "/cpu:1"])
-
-
-def build(strategy, **compile_args):
-    with strategy.scope():
-        return built("functional", "adam", **compile_args)
-
-
-def values(model):
-    return [np.asarray(weight.value) for weight in model.weights]
-
-
-def same(found, expected):
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
 def weights_after_fit(strategy, epochs=2, **compile_args):
