@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from muster._keras import keras
 from muster.program import Program
-from muster.program._keras_internals import fresh_names
+from muster.program._keras_internals import forget_state, fresh_names, set_values, values_of
 
 
 def test_automatic_names_start_afresh_and_go_on_afterwards():
@@ -65,3 +65,24 @@ def test_threads_that_build_at_once_get_the_values_of_their_own_seeds():
         together = list(pool.map(initial_values, list(range(4)) * 5))
     assert together == alone * 5
     assert random.getstate() == before
+
+
+def test_a_trainer_holds_its_last_state_until_it_is_told_to_forget_it():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.train_on_batch(jnp.ones((4, 2)), jnp.ones((4, 1)))
+    states = [
+        value for value in vars(model).values() if isinstance(value, dict) and "trainable_variables" in value
+    ]
+    held = [value for state in states for value in state["trainable_variables"]]
+    assert held[0] is model.trainable_variables[0].value
+    forget_state(model)
+    assert not any(value is state for state in states for value in vars(model).values())
+    model.train_on_batch(jnp.ones((4, 2)), jnp.ones((4, 1)))
+
+
+def test_values_of_variables_are_those_that_keras_shows():
+    variable = keras.Variable([1.0, 2.0])
+    assert values_of([variable])[0] is variable.value
+    set_values([variable], [jnp.array([3.0, 4.0])])
+    assert variable.value.tolist() == [3.0, 4.0]

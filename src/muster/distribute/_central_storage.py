@@ -49,21 +49,29 @@ class CentralStorageStrategy(MirroredStrategy):
         return GlobalView(self._mesh, self._storage)
 
     def compile(self, program: Program[Any], executables: Executables) -> Step:
-        return self._with_storage(super().compile(program, executables), frozenset())
-
-    def compile_function(self, traced: Traced, executables: Executables) -> Step:
-        return self._with_storage(super().compile_function(traced, executables), traced.program.own)
-
-    def _with_storage(self, step: Step, own: frozenset[str]) -> Step:
-        """Take a step's state from storage, and put it back; values that are a replica's own stay with it."""
-        everywhere = NamedSharding(self._mesh, P())
-
-        def moved(state: State, to: jax.sharding.Sharding) -> State:
-            put: State = jax.device_put({k: v for k, v in state.items() if k not in own}, to)
-            return state | put
+        step, everywhere = super().compile(program, executables), NamedSharding(self._mesh, P())
 
         def stored(state: State, batch: Any) -> tuple[State, Any]:
-            state, results = step(moved(state, everywhere), batch)
+            state, outputs = step(jax.device_put(state, everywhere), batch)
+            return jax.device_put(state, self._storage), outputs
+
+        return stored
+
+    def compile_function(self, traced: Traced, executables: Executables) -> Step:
+        step, everywhere = super().compile_function(traced, executables), NamedSharding(self._mesh, P())
+        own = slice(len(traced.variables.changes), len(traced.variables.changes) + len(traced.variables.own))
+
+        def moved(state: list[Any], to: jax.sharding.Sharding) -> list[Any]:
+            """Move what is not each replica's own."""
+            return [
+                *jax.device_put(state[: own.start], to),
+                *state[own],
+                *jax.device_put(state[own.stop :], to),
+            ]
+
+        def stored(state: list[Any], batch: Any) -> tuple[list[Any], Any]:
+            reads, arrays = batch
+            state, results = step(moved(state, everywhere), (jax.device_put(reads, everywhere), arrays))
             return moved(state, self._storage), results
 
         return stored

@@ -12,7 +12,7 @@ from muster import cpu
 from muster.distribute._limits import Limits
 
 Array = Any
-State = dict[str, Array]
+State = Any  # a nested structure of arrays
 Outputs = dict[str, Any]
 Step = Callable[[State, Any], tuple[State, Any]]
 """``(state, batch) -> (state, outputs)``."""

@@ -31,7 +31,7 @@ from muster.distribute._fit_step import KerasFunction, is_gone
 from muster.distribute._global_view import GlobalView
 from muster.distribute._shared_batches import Whole
 from muster.distribute._strategy import Strategy, current_strategy
-from muster.program import ByIdentity, wrap_in_scopes
+from muster.program import ByIdentity, forget_state, set_values, unshared_values, wrap_in_scopes
 
 Batches = KerasBatches | DatasetBatches
 
@@ -216,6 +216,7 @@ class DistributedTrainer:
                 stack.enter_context(INTERRUPTS.watched())
                 self._running = True
                 self.agreement.randomness()
+                self._unshare()
             else:
                 self.agreement.after_steps()
             if name in _ON_BATCH:
@@ -238,6 +239,11 @@ class DistributedTrainer:
             failed = function.give_back()
             if failed and name == _TRAINS and function is model.train_function:
                 model.optimizer.finalize_variable_values(model.trainable_weights)  # as Keras did too early
+
+    def _unshare(self) -> None:
+        """Let the variables have values that nothing else holds: Keras gives them away to be overwritten."""
+        variables = [*{id(variable): variable for variable in self._variables()}.values()]
+        set_values(variables, unshared_values(variables))
 
     def _variables(self) -> list[Any]:
         """All that the model has."""
@@ -273,6 +279,7 @@ class DistributedTrainer:
         self._batches.clear()
         for function in self._functions():
             function.forget()
+        forget_state(self._model)
         backups, self._backups = self._backups, []
         for backup in backups:
             backup.close()

@@ -12,9 +12,10 @@ import numpy as np
 from muster import cpu
 from muster._errors import OutOfRangeError
 from muster._keras import keras
-from muster.distribute._compiled import State, Step
+from muster.distribute._compiled import Step
 from muster.distribute._distributed_dataset import DistributedDataset, DistributedIterator
 from muster.distribute._draws import Branch, Draws
+from muster.distribute._function_state import FunctionState
 from muster.distribute._limits import Limits
 from muster.distribute._replica_context import current_context
 from muster.distribute._traced_iterator import EagerIterator, TracedIterator
@@ -28,25 +29,43 @@ Array = Any
 class Traced:
     """A function, traced for one kind of arguments.
 
+    As a step it is ``(state, (reads, arrays)) -> (state, results)``, all of them flat lists of arrays. The
+    state that it is given has the values of ``variables.changes`` and ``variables.own``; the one that it
+    returns has those of ``variables.combined`` as well.
+
     Attributes:
         program: takes and returns flat lists of arrays, per replica.
+        variables: which it uses, and for what.
         takes: which of the arguments each replica has its own of; the others are the same everywhere.
         gives: likewise of the results.
     """
 
     program: FunctionProgram[Any]
+    variables: FunctionState
     takes: tuple[bool, ...]
     gives: tuple[bool, ...]
 
 
-def run_traced(traced: Traced, state: State, arrays: list[Array], replicas: Replicas) -> tuple[State, Any]:
-    """Run a function as one replica, on arguments and to results that have a first axis of one replica."""
+def run_traced(traced: Traced, state: list[Array], batch: Any, replicas: Replicas | None) -> Any:
+    """Run a function as one replica; what it has of its own has a first axis of one replica.
+
+    Args:
+        traced: what to run.
+        state: as `Traced` says.
+        batch: values of the variables that it only reads, and arguments.
+        replicas: the copies that run beside this one; None if there are none, and nothing is their own.
+    """
+    variables = traced.variables
+    reads, arrays = batch
     given = [array[0] if own else array for array, own in zip(arrays, traced.takes, strict=True)]
-    own_paths = traced.program.own
-    state = {path: value[0] if path in own_paths else value for path, value in state.items()}
-    state, results = traced.program.step(state, given, replicas=replicas)
-    state = {path: value[None] if path in own_paths else value for path, value in state.items()}
-    return state, [a[None] if own else a for a, own in zip(results, traced.gives, strict=True)]
+    shared = len(variables.changes)
+    values = [*state[:shared], *reads, *[value[0] for value in state[shared:]]]
+    paths = (*variables.changes, *variables.reads, *variables.own)
+    after, results = traced.program.step(dict(zip(paths, values, strict=True)), given, replicas=replicas)
+    own_values = [after[path][None] for path in variables.own]
+    changed, combined = ([after[path] for path in paths] for paths in (variables.changes, variables.combined))
+    results = [a[None] if own else a for a, own in zip(results, traced.gives, strict=True)]
+    return [*changed, *own_values, *combined], results
 
 
 @dataclass(frozen=True)
@@ -62,6 +81,15 @@ class _Results:
     structure: Any
     constants: tuple[Any, ...]
     per_replica: tuple[tuple[bool, bool], ...]
+
+    @property
+    def nothing_else(self) -> bool:
+        """Whether the values are its arrays, as they are."""
+        return all(each is _ARRAY for each in self.constants) and not any(own for own, _ in self.per_replica)
+
+    def filled(self, arrays: Sequence[Array]) -> Any:
+        """What the function returned, with arrays."""
+        return self.structure.unflatten(_filled(self.constants, arrays, self.per_replica))
 
 
 _ARRAY = object()
@@ -99,18 +127,19 @@ class Function:
             return self._call_eagerly(args, kwargs)
         structure: Any = None
         leaves: Sequence[Any] = args
-        if kwargs or not all(isinstance(arg, _PLAIN) for arg in args):
+        if kwargs or not all([isinstance(arg, _PLAIN) for arg in args]):
             leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=is_leaf)
         kinds = tuple(map(_kind_of, leaves))
         key = (structure, kinds, current_context())
+        call = self._calls.get(key)
+        if isinstance(call, _Call):
+            return call(leaves)
         if DistributedDataset in kinds:
             return self.python_function(*args, **kwargs)
         if DistributedIterator in kinds:
             return self._call_drawing(key, leaves)
-        call = self._calls.get(key)
-        if not isinstance(call, _Call):
-            structure = jax.tree.structure((args, kwargs), is_leaf=is_leaf)
-            call = self._calls[key] = _Call(self.python_function, leaves, structure)
+        structure = jax.tree.structure((args, kwargs), is_leaf=is_leaf)
+        call = self._calls[key] = _Call(self.python_function, leaves, structure)
         return call(leaves)
 
     def _call_eagerly(self, args: Any, kwargs: Any) -> Any:
@@ -135,7 +164,7 @@ class Function:
             for iterator in iterators.values():
                 iterator.give_back()
             raise
-        return jax.tree.unflatten(results.structure, _filled(results.constants, arrays, results.per_replica))
+        return results.filled(arrays)
 
     def _call_drawing(self, key: Any, leaves: Sequence[Any]) -> Any:
         """Call it with the next batches of the iterators among its arguments.
@@ -220,6 +249,7 @@ class _Call:
         ]
 
         known = len(self._per_replica)
+        self._only_arrays = not places and all(map(is_array, leaves))
 
         def body(arrays: list[Array]) -> tuple[list[Array], _Results]:
             for iterator in iterators:
@@ -230,38 +260,31 @@ class _Call:
 
         example = [_shape_per_replica(leaf) for leaf in leaves if _is_dynamic(leaf)]
         program: FunctionProgram[_Results] = FunctionProgram(body, example)
-        self._program, self._results = program, program.static
-        self._strategy = program.strategy
-        self._own = [(spec, variable) for spec, variable in program.used if spec.own]
-        if self._strategy is not None:
-            _require_replicas(leaves, self._strategy)
+        results = program.static
+        self._finish = results.structure.unflatten if results.nothing_else else results.filled
+        strategy = program.strategy
+        if strategy is not None:
+            _require_replicas(leaves, strategy)
         draws.recorded()
         for iterator in iterators:
             iterator.recorded()
+        self._state = FunctionState(program, strategy)
         traced = Traced(
             program,
-            (*(own for own, _ in self._per_replica), *draws.per_replica),
-            tuple(own for own, _ in self._results.per_replica),
+            self._state,
+            takes=(*(own for own, _ in self._per_replica), *draws.per_replica),
+            gives=tuple(own for own, _ in results.per_replica),
         )
-        self._step: Step = (
-            alone(program) if self._strategy is None else self._strategy.compile_function(traced, {})
-        )
+        self._step = alone(traced) if strategy is None else strategy.compile_function(traced, {})
+        self._state.place_new()
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """Call it with arguments of its kind, and after them what it draws."""
-        arrays = [_data_of(leaf) for leaf in leaves if _is_dynamic(leaf)]
-        before: State = self._program.state()
-        state = before
-        if self._strategy is not None:
-            state = self._strategy.placement.placed(self._program.used, before)
-            if self._own:
-                state = state | self._strategy.placement.own(self._own, state)
-        state, given = self._step(state, arrays)
-        self._program.take(state)
-        if self._own:
-            self._strategy.placement.keep_own(self._own, before, state)
-        results = self._results
-        return jax.tree.unflatten(results.structure, _filled(results.constants, given, results.per_replica))
+        arrays = [*leaves] if self._only_arrays else [_data_of(leaf) for leaf in leaves if _is_dynamic(leaf)]
+        state, reads = self._state.take()
+        state, results = self._step(state, (reads, arrays))
+        self._state.give(state)
+        return self._finish(results)
 
 
 def _filled(
@@ -273,7 +296,7 @@ def _filled(
     return [next(values) if each is _ARRAY else each for each in constants]
 
 
-def alone(program: FunctionProgram[Any]) -> Step:
+def alone(traced: Traced) -> Step:
     """Make the step of a function on one device, or of one that no strategy has a part in.
 
     Its variables and arguments may come to live elsewhere, as when a strategy trains a model that a function
@@ -282,15 +305,20 @@ def alone(program: FunctionProgram[Any]) -> Step:
     run: Step | None = None
     limits: Limits | None = None
 
-    def step(state: State, arrays: Any) -> tuple[State, Any]:
+    def function(state: list[Array], batch: Any) -> Any:
+        return run_traced(traced, state, batch, None)
+
+    def step(state: list[Array], batch: Any) -> Any:
         nonlocal run, limits
-        limits = limits or Limits(arrays)
-        limits.check(arrays, arrays)
+        if limits is None:
+            limits = Limits(batch[1])
+        if limits.exist:
+            limits.check(batch[1], batch[1])
         if run is None:
             cpu.keep_memory()
-            options = cpu.compiler_options(jax.jit(program.step).lower(state, arrays).as_text())
-            run = jax.jit(program.step, donate_argnums=0, compiler_options=options)
-        return run(state, arrays)
+            options = cpu.compiler_options(jax.jit(function).lower(state, batch).as_text())
+            run = jax.jit(function, donate_argnums=0, compiler_options=options)
+        return run(state, batch)
 
     return step
 
@@ -355,10 +383,10 @@ def _shape_per_replica(leaf: Any) -> jax.ShapeDtypeStruct:
 
 def _kind_of(leaf: Any) -> Any:
     """What tells arguments apart for which a function is traced anew."""
-    if isinstance(leaf, PerReplica):
-        return PerReplica, leaf.data.shape, leaf.data.dtype, leaf.whole
     if is_array(leaf):
         return leaf.shape, leaf.dtype
+    if isinstance(leaf, PerReplica):
+        return PerReplica, leaf.data.shape, leaf.data.dtype, leaf.whole
     if isinstance(leaf, DistributedIterator | DistributedDataset):
         return type(leaf)
     if hasattr(leaf, "__next__"):

@@ -16,6 +16,9 @@ class Limits:
 
     Args:
         leaves: the arrays that a step takes, the first time.
+
+    Attributes:
+        exist: whether there is anything to check.
     """
 
     def __init__(self, leaves: Sequence[Any]) -> None:
@@ -25,6 +28,7 @@ class Limits:
             for i, dtype in whole.items()
             if (narrow := jax.dtypes.canonicalize_dtype(dtype)) != dtype
         }
+        self.exist = bool(self._limits)
 
     def check(self, leaves: Sequence[Any], given: Any) -> None:
         """Refuse arrays with numbers beyond that.

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from muster.program import ByIdentity, VariableSpec, combined_path
+from muster.program import ByIdentity, VariableSpec, value_of
 
 if TYPE_CHECKING:
     from muster.distribute._strategy import Strategy
 
 Array = Any
-State = dict[str, Array]
 
 
 class OwnValues:
@@ -31,31 +30,28 @@ class OwnValues:
         self._strategy = strategy
         self._known: ByIdentity[tuple[Array, Array]] = ByIdentity()
 
-    def of(self, variables: Sequence[tuple[VariableSpec, Any]], state: State) -> State:
-        """path -> the values of this process' replicas along a new first axis.
+    def of(self, variables: Sequence[tuple[VariableSpec, Any]]) -> list[Array]:
+        """The values of this process' replicas along a new first axis, of each variable.
 
         Args:
             variables: what is known of each, and the variable.
-            state: path -> value, global.
         """
-        stacks = {}
+        stacks = []
         for spec, variable in variables:
-            value = state[spec.path]
+            value = value_of(variable)
             of_value, stack = self._known.get(variable, (None, None))
-            stacks[spec.path] = stack if of_value is value else self._shared_out(spec, value)
+            stacks.append(stack if of_value is value else self._shared_out(spec, value))
         return stacks
 
-    def keep(self, variables: Sequence[tuple[VariableSpec, Any]], before: State, after: State) -> None:
+    def keep(self, variables: Sequence[tuple[VariableSpec, Any]], stacks: Sequence[Array]) -> None:
         """Keep what a step has made of them.
 
         Args:
-            variables: as for ``of``.
-            before: path -> value of each variable before the step, global.
-            after: the state that the step returned.
+            variables: as for ``of``; they have been given what the stacks come to.
+            stacks: as ``of`` gives them.
         """
-        for spec, variable in variables:
-            value = after.get(combined_path(spec.path), before[spec.path])
-            self._known[variable] = value, after[spec.path]
+        for (_, variable), stack in zip(variables, stacks, strict=True):
+            self._known[variable] = value_of(variable), stack
 
     def _shared_out(self, spec: VariableSpec, total: Array) -> Array:
         """The replicas' own values of a variable that was given one."""

@@ -14,7 +14,7 @@ from muster.distribute._function import Traced, run_traced
 from muster.distribute._packing import ONE_PACK, Packing
 from muster.distribute._random_keys import by_numbers
 from muster.distribute._shared_batches import Whole
-from muster.program import Program, Replicas, combined_path
+from muster.program import Program, Replicas
 
 Array = Any
 
@@ -91,29 +91,30 @@ class ReplicatedFunction:
         self._packing = packing
 
     def __call__(self, state: State, batch: Any, executables: Executables) -> Step:
-        traced = self._traced
-        specs = [P(AXIS) if own else P() for own in traced.takes]
-        of_state = {path: P(AXIS) if path in traced.program.own else P() for path in state}
-        combined = {combined_path(path): P() for path in traced.program.combined}
+        traced, variables = self._traced, self._traced.variables
+        everywhere, own = [P()] * len(variables.changes), [P(AXIS)] * len(variables.own)
+        takes = [P(AXIS) if own else P() for own in traced.takes]
+        gives = [P(AXIS) if own else P() for own in traced.gives]
 
-        def on_replica(state: State, arrays: list[Array]) -> tuple[State, list[Array]]:
+        def on_replica(state: State, batch: Any) -> Any:
             replicas = replicas_of_mesh(self._mesh.size, self._packing, active=self._mesh.size)
-            return run_traced(traced, state, arrays, replicas)
+            return run_traced(traced, state, batch, replicas)
 
         step = jax.shard_map(
             on_replica,
             mesh=self._mesh,
-            in_specs=(of_state, specs),
-            out_specs=(of_state | combined, [P(AXIS) if own else P() for own in traced.gives]),
+            in_specs=([*everywhere, *own], ([], takes)),
+            out_specs=([*everywhere, *own, *[P()] * len(variables.combined)], gives),
             check_vma=False,
         )
-        shardings = [NamedSharding(self._mesh, spec) for spec in specs]
+        shardings = [NamedSharding(self._mesh, spec) for spec in takes]
 
-        def place(arrays: list[Array]) -> list[Array]:
-            return [on_devices(array, each) for array, each in zip(arrays, shardings, strict=True)]
+        def place(batch: Any) -> Any:
+            reads, arrays = batch
+            return reads, [on_devices(array, each) for array, each in zip(arrays, shardings, strict=True)]
 
         run = compiled(step, (state, place(batch)), (0,), executables)
-        return lambda state, arrays: run(state, place(arrays))
+        return lambda state, batch: run(state, place(batch))
 
 
 def replicas_of_mesh(count: int, packing: Packing, *, active: int) -> Replicas:

@@ -383,9 +383,9 @@ class Strategy(ABC):
             executables: as for ``compile``.
 
         Returns:
-            ``(state, arrays) -> (state, results)``, which donates the state.
+            The step, which donates the state, as `Traced` says.
         """
-        return alone(traced.program)
+        return alone(traced)
 
     @property
     @abstractmethod

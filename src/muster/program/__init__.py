@@ -11,6 +11,10 @@ from muster.program._function_program import FunctionScope as FunctionScope
 from muster.program._function_program import combined_path as combined_path
 from muster.program._function_program import unknown as unknown
 from muster.program._gradients import gradients as gradients
+from muster.program._keras_internals import forget_state as forget_state
+from muster.program._keras_internals import set_values as set_values
+from muster.program._keras_internals import value_of as value_of
+from muster.program._keras_internals import values_of as values_of
 from muster.program._meeting import Part as Part
 from muster.program._meeting import meet as meet
 from muster.program._meeting import parts_of as parts_of
@@ -33,6 +37,7 @@ from muster.program._reduce import synchronize_metrics as synchronize_metrics
 from muster.program._replicas import Replicas as Replicas
 from muster.program._replicas import packs as packs
 from muster.program._tape import GradientTape as GradientTape
+from muster.program._unshared_values import unshared_values as unshared_values
 from muster.program._value_and_grad import value_and_grad as value_and_grad
 from muster.program._variables import VariableSpec as VariableSpec
 from muster.program._variables import current_scope as current_scope

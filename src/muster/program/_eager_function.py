@@ -6,7 +6,7 @@ from typing import Any
 
 from muster.program._eager import eager_gradients
 from muster.program._function_program import FunctionScope
-from muster.program._keras_internals import set_value, value_of
+from muster.program._keras_internals import set_values, value_of
 from muster.program._replicas import Replicas
 from muster.program._watching import origin_of
 
@@ -62,8 +62,8 @@ def run_eagerly(function: Callable[..., Any], args: Sequence[Array]) -> Any:
         args: arrays.
     """
     scope, result = _run(function, args, {}, until=-1)
-    for _, variable in scope.pairs:
-        set_value(variable, scope.state_mapping[id(variable)])
+    variables = [variable for _, variable in scope.pairs]
+    set_values(variables, [scope.state_mapping[id(variable)] for variable in variables])
     return result
 
 

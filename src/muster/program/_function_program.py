@@ -11,7 +11,7 @@ from jax.extend import core as jex
 
 from muster import cpu
 from muster._errors import TraceError, VariableMismatchError
-from muster.program._keras_internals import set_value, value_of
+from muster.program._keras_internals import set_values, value_of
 from muster.program._program import finished, shape_of
 from muster.program._replicas import Replicas
 from muster.program._variables import VariableScope, VariableSpec, entered
@@ -255,9 +255,10 @@ class FunctionProgram(Generic[Static]):
     Attributes:
         variables: what the function uses, with the variables themselves.
         strategy: the one whose ``run`` or ``reduce`` it calls, if any.
-        own: the paths of the variables of which each replica has a value of its own: its state has those.
-        combined: those of them that the function assigns to, so that the step's state has what they come to,
-            too, by `combined_path`.
+        used: these, with what is known of each. The state has those values of their own that each replica
+            has of some; of those to which the function assigns, the step's state has what they come to, too,
+            by `combined_path`.
+        assigned: the paths of the variables that the function assigns to.
         static: the second thing that the function returned.
         outputs: the shapes of the outputs, as ``jax.ShapeDtypeStruct`` s, per replica.
     """
@@ -273,10 +274,8 @@ class FunctionProgram(Generic[Static]):
 
         jax.make_jaxpr(record)(*args)
         self.used = scope.pairs
-        self._by_path = [(spec.path, variable) for spec, variable in self.used]
         self.variables = tuple(scope.specs)
-        self.own = frozenset(spec.path for spec in self.variables if spec.own)
-        self.combined = self.own & scope.updated()
+        self.assigned = scope.updated()
         self.strategy = scope.strategy
         for variable, value in scope.created_here:
             if isinstance(value, jax.core.Tracer):
@@ -284,7 +283,7 @@ class FunctionProgram(Generic[Static]):
                     f"The initial value of the variable {variable.path!r} is computed inside of the function "
                     "that creates it. Give an initializer, or create it outside."
                 )
-            set_value(variable, value)
+            set_values([variable], [value])
 
     def step(self, state: State, *args: Any, replicas: Replicas | None = None) -> tuple[State, Any]:
         """Run the function on given state: what a strategy compiles.
@@ -307,15 +306,3 @@ class FunctionProgram(Generic[Static]):
             return scope.state(), outputs
 
         return finished(replay, state, *args)
-
-    def state(self) -> State:
-        """path -> the variables' values, as they are now."""
-        return {path: value_of(variable) for path, variable in self._by_path}
-
-    def take(self, state: State) -> None:
-        """Give the variables the values that a step has made."""
-        for path, variable in self._by_path:
-            if path not in self.own:
-                set_value(variable, state[path])
-            elif (value := state.get(combined_path(path))) is not None:
-                set_value(variable, value)

@@ -9,6 +9,9 @@ elsewhere, and nothing to save and restore the counters.
 The seeds of initializers and seed generators that were given none: Keras draws them from Python's
 process-wide random numbers, which belong to the user and to all threads, and offers nothing else.
 
+The state of a model's trainer: after ``train_on_batch`` Keras holds on to the arrays that it has given the
+variables, although it has no more use for them, and offers no way to let go of them.
+
 A variable's value: a step's results are given to its variables, hundreds of them, at every call. Keras' own
 ``assign`` converts and checks each, which takes longer than a small step.
 """
@@ -16,7 +19,7 @@ A variable's value: a step's results are given to its variables, hundreds of the
 import collections
 import contextlib
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -58,9 +61,20 @@ def value_of(variable: Any) -> Any:
     return variable._value
 
 
-def set_value(variable: Any, value: Any) -> None:
-    """Give a variable an array of its shape and dtype."""
-    variable._value = value
+def values_of(variables: Sequence[Any]) -> list[Any]:
+    """The arrays that variables have outside of any scope."""
+    return [variable._value for variable in variables]
+
+
+def set_values(variables: Sequence[Any], values: Sequence[Any]) -> None:
+    """Give variables arrays of their shapes and dtypes; there may be more arrays than variables."""
+    for variable, value in zip(variables, values, strict=False):
+        variable._value = value
+
+
+def forget_state(model: Any) -> None:
+    """Let a model's trainer hold no arrays; its variables have got them."""
+    model._jax_state = None
 
 
 class _Seeds:

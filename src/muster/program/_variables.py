@@ -25,6 +25,7 @@ from muster._keras import keras
 from muster.program._initial_values import initial_value, own_array
 from muster.program._keras_internals import fresh_names, seeds_from
 from muster.program._replicas import Replicas
+from muster.program._unshared_values import copy_of
 from muster.program._watching import (
     VariableKind,
     check_new,
@@ -421,6 +422,8 @@ def _checked_assign(original: Callable[..., Any]) -> Callable[..., Any]:
             scope.refuse_constant(self)
         if scope is None:
             refuse_to_add(self)
+            if isinstance(value, keras.Variable):  # else two have one array, which a step overwrites
+                value = copy_of(value.value)
         return original(self, value)
 
     return assign

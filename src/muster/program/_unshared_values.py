@@ -1,0 +1,38 @@
+"""Values of variables that nothing but their variable holds, so that a step may overwrite them.
+
+``target.assign(variable)`` gives two variables one array, and ``before = variable.value`` keeps one that a
+step would make another's. TensorFlow copies there. Here a step does, when it finds that its state is held
+elsewhere as well: by the counts of references that Python keeps, so that nothing is copied otherwise.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+from muster.program._initial_values import own_array
+from muster.program._keras_internals import values_of
+
+Array = Any
+
+
+def unshared_values(variables: Sequence[Any]) -> list[Array]:
+    """The values of variables; a copy of each that anything else holds."""
+    values = values_of(variables)
+    if not values or max(map(sys.getrefcount, values)) <= _UNSHARED:
+        return values
+    shared = [count > _UNSHARED for count in map(sys.getrefcount, values)]
+    return [copy_of(value) if each else value for value, each in zip(values, shared, strict=True)]
+
+
+def copy_of(value: Any) -> Any:
+    """A copy of an array; what a variable has in its place, if it has lost its own, as it is."""
+    if not isinstance(value, jax.Array) or value.is_deleted():
+        return value
+    parts = [own_array(shard.data, str(value.dtype)) for shard in value.addressable_shards]
+    return jax.make_array_from_single_device_arrays(value.shape, value.sharding, parts)
+
+
+# What is counted for something that a list holds, and a variable.
+_UNSHARED = next(map(sys.getrefcount, [object()])) + 1
