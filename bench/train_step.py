@@ -3,9 +3,11 @@
 Model, arrays, order, lowerings and options of the compiler are the same for all. The arrays lie in memory.
 Loops cut their batches out of them, as a user would: ``images[at : at + 64]``, which is a view, in order, and
 ``images[order[at : at + 64]]`` shuffled. The Estimator reads the arrays through a Dataset; its one training
-pauses while the others have their turns.
+pauses while the others have their turns. Those they take in parts, in every order among them: from one turn
+to the next the machine's speed changes by more than what is looked for.
 """
 
+import itertools
 import statistics
 import tempfile
 import time
@@ -27,6 +29,7 @@ from muster.estimator import Estimator, EstimatorSpec, SessionRunHook
 BATCH = 64
 BATCHES = 600
 TURN = 150
+PART = 15
 ALTERNATIONS = 20
 BY_HAND, ESTIMATOR, FUNCTION, RUN = "jit loop", "Estimator.train", "muster.function", "strategy.run"
 
@@ -72,7 +75,7 @@ class Batches:
 
 
 def by_hand(batches: Batches) -> Callable[[], float]:
-    """The loop that a user would write in JAX; returns what gives the seconds of a turn."""
+    """The loop that a user would write in JAX; returns what gives the seconds of a part of a turn."""
     model = build()
     state = [jnp.array(v.value) for v in model.trainable_variables]
 
@@ -91,7 +94,7 @@ def by_hand(batches: Batches) -> Callable[[], float]:
     def turn() -> float:
         nonlocal state
         began = time.perf_counter()
-        for _ in range(TURN):
+        for _ in range(PART):
             state, loss = compiled(state, *batches.next())
         float(loss)
         return time.perf_counter() - began
@@ -113,7 +116,7 @@ def in_custom_loop(batches: Batches) -> Callable[[], float]:
 
     def turn() -> float:
         began = time.perf_counter()
-        for _ in range(TURN):
+        for _ in range(PART):
             loss = step(*batches.next())
         float(loss)
         return time.perf_counter() - began
@@ -140,7 +143,7 @@ def under_a_strategy(batches: Batches) -> Callable[[], float]:
 
     def turn() -> float:
         began = time.perf_counter()
-        for _ in range(TURN):
+        for _ in range(PART):
             loss = step(*batches.next())
         float(loss)
         return time.perf_counter() - began
@@ -152,7 +155,7 @@ class Turns(SessionRunHook):
     """Takes the time of the Estimator's turns, and lets others have theirs in between.
 
     Args:
-        others: name -> what gives the seconds of a turn.
+        others: name -> what gives the seconds of a part of a turn.
 
     Attributes:
         seconds: name -> of each turn but the first, which compiles.
@@ -160,6 +163,7 @@ class Turns(SessionRunHook):
 
     def __init__(self, others: dict[str, Callable[[], float]]) -> None:
         self.others = others
+        self.orders = itertools.cycle(itertools.permutations(others))
         self.seconds: dict[str, list[float]] = {name: [] for name in (ESTIMATOR, *others)}
 
     def after_create_session(self, session, coord):
@@ -170,9 +174,10 @@ class Turns(SessionRunHook):
         if session.steps_taken % TURN:
             return
         session.run("loss")
-        found = {ESTIMATOR: time.perf_counter() - self.began}
-        for name in self.others if self.round % 2 else reversed(self.others):
-            found[name] = self.others[name]()
+        found = {ESTIMATOR: time.perf_counter() - self.began, **dict.fromkeys(self.others, 0.0)}
+        for order in itertools.islice(self.orders, TURN // PART):
+            for name in order:
+                found[name] += self.others[name]()
         if self.round:
             for name, each in found.items():
                 self.seconds[name].append(each)
