@@ -12,6 +12,7 @@ from fit_cases import BATCH, X, Y, built
 
 import muster
 from jobs import Job
+from muster._errors import VariableMismatchError
 from muster._keras import keras
 from muster.distribute import CentralStorageStrategy, MirroredStrategy
 from muster.program import unshared_values
@@ -176,6 +177,92 @@ def test_nothing_is_copied_that_nothing_else_holds(strategy):
     np.testing.assert_array_equal(found[0], held)
 
 
+def test_an_interrupted_fit_leaves_one_copy_although_its_traceback_is_kept(strategy):
+    if strategy is None:
+        pytest.skip("Keras alone.")
+
+    class Interrupts(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            raise KeyboardInterrupt
+
+    model = model_of(strategy)
+    with pytest.raises(KeyboardInterrupt) as kept:
+        model.fit(X, Y, batch_size=BATCH, verbose=0, callbacks=[Interrupts()])
+    variables = [*model.variables, *model.optimizer.variables]
+    assert [*map(id, unshared_values(variables))] == [id(each.value) for each in variables]
+    assert kept.value is not None
+
+
+def test_a_held_value_compiles_nothing(strategy, compilations):
+    with scope(strategy):
+        weights = [keras.Variable(np.zeros(3, np.float32), aggregation="mean") for _ in range(2)]
+
+    def on_replica():
+        for weight in weights:
+            weight.assign_add(jnp.ones(3))
+
+    step = muster.function(on_replica if strategy is None else lambda: strategy.run(on_replica))
+    for _ in range(2):
+        step()
+    compilations.clear()
+    for _ in range(3):
+        held = weights[0].value
+        step()
+    assert not compilations
+    np.testing.assert_array_equal(held, [4, 4, 4])
+
+
+def test_layers_may_assign_a_variable_to_another_in_fit(strategy):
+    class Keeps(keras.layers.Layer):
+        def build(self, shape):
+            self.now = self.add_weight(shape=(), initializer="ones")
+            self.before = self.add_weight(shape=(), initializer="zeros", trainable=False)
+
+        def call(self, x):
+            self.before.assign(self.now)
+            return x * self.now
+
+    with scope(strategy):
+        model = keras.Sequential([keras.Input((6,)), Keeps()])
+        model.compile("sgd", "mse")
+    model.fit(X[:BATCH], X[:BATCH] * 2, batch_size=BATCH, verbose=0)
+    now, before = (float(weight.value) for weight in model.weights)
+    assert before == 1 < now
+
+
+def test_what_a_function_assigns_to_from_its_second_run_on_counts(strategy):
+    class Average:
+        value = None
+
+        @muster.function
+        def update(self, x):
+            if self.value is None:
+                self.value = keras.Variable(np.zeros(2, np.float32), aggregation="mean")
+            else:
+                self.value.assign(0.5 * self.value + 0.5 * x)
+            return self.value.value
+
+    average = Average()
+    with scope(strategy):
+        found = [float(average.update(np.ones(2, np.float32))[0]) for _ in range(3)]
+    assert found == [0.5, 0.75, 0.875]
+
+
+def test_a_function_that_assigns_to_others_when_it_is_traced_again_is_refused():
+    variable, runs = keras.Variable(0.0), []
+
+    @muster.function
+    def change():
+        runs.append(0)
+        if len(runs) > 1:
+            variable.assign_add(1.0)
+        return variable.value
+
+    with pytest.raises(VariableMismatchError, match="assigns to variable.* and did not when"):
+        change()
+    assert float(variable.value) == 0
+
+
 def test_a_function_of_one_replica_leaves_alone_what_it_only_reads(strategy):
     model = model_of(strategy)
 
@@ -199,18 +286,29 @@ def test_a_function_of_one_replica_leaves_alone_what_it_only_reads(strategy):
         assert not any(value.is_deleted() for value in before)
 
 
-def test_what_a_function_only_reads_is_moved_once():
-    strategy = MirroredStrategy(["/cpu:1"])
+@pytest.mark.parametrize("devices", [["/cpu:1"], ["/cpu:0", "/cpu:1"]])
+def test_variables_are_moved_each_time_that_they_are_elsewhere(devices):
+    strategy = MirroredStrategy(devices)
     with strategy.scope():
-        weight = keras.Variable(np.arange(3, dtype=np.float32))
-    double = muster.function(lambda: strategy.run(lambda: weight * 2))
-    for _ in range(2):
-        weight.assign(jax.device_put(np.arange(3, dtype=np.float32), jax.devices()[0]))
-        np.testing.assert_array_equal(double(), [0, 2, 4])
-        there = weight.value
-        assert there.devices() == {jax.devices()[1]}
-        double()
-        assert weight.value is there
+        total, rate = (keras.Variable(np.zeros(3, np.float32), aggregation="mean") for _ in range(2))
+
+    def on_replica():
+        total.assign_add(rate)
+
+    step = muster.function(lambda: strategy.run(on_replica))
+    expected = 0
+    for turn in range(4):
+        for _ in range(turn % 2 + 1):
+            rate.assign(jax.device_put(np.full(3, turn, np.float32), jax.devices()[0]))
+            step()
+            assert len(rate.value.devices()) == len(devices)
+            assert total.value.devices() == rate.value.devices()
+            expected += turn
+    there = rate.value
+    step()
+    np.testing.assert_array_equal(total.value, [expected + 3] * 3)
+    if len(devices) == 1:
+        assert rate.value is there  # it is only read
 
 
 @pytest.mark.parametrize("devices", [1, 2])

@@ -1,6 +1,5 @@
 """Initial values: Keras' own, concrete while something is traced, in buffers of their own."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -48,19 +47,6 @@ def test_a_shared_array_is_copied() -> None:
     shared = jnp.ones(3)
     value = initial_value(lambda shape, dtype: shared, (3,), "float32")
     assert value.unsafe_buffer_pointer() != shared.unsafe_buffer_pointer()
-
-
-@pytest.fixture
-def compilations() -> Iterator[list[str]]:
-    events: list[str] = []
-
-    def listen(event: str, duration: float, **_: object) -> None:
-        if event.endswith("backend_compile_duration"):
-            events.append(event)
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    yield events
-    jax.monitoring.clear_event_listeners()
 
 
 @pytest.mark.parametrize("class_", [keras.initializers.HeNormal, keras.initializers.RandomUniform])

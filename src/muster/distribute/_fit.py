@@ -8,6 +8,7 @@ training is that of one device, batch normalization, dropout and last batches to
 import contextlib
 import functools
 import inspect
+import traceback
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -223,8 +224,11 @@ class DistributedTrainer:
                 stack.enter_context(self._one_batch(_ON_BATCH[name]))
             try:
                 return getattr(type(self._model), name)(self._model, *args, **kwargs)
-            except BaseException:
+            except BaseException as error:
                 self._give_back(name)
+                if isinstance(error, KeyboardInterrupt):
+                    # A notebook keeps the traceback, and its frames the state, which the next call would copy.
+                    traceback.clear_frames(error.__traceback__)
                 raise
 
     def _give_back(self, name: str) -> None:

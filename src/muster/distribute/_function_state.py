@@ -43,7 +43,7 @@ class FunctionState:
         self._own, self._combined = own, list(combined.values())
         self._strategy = strategy
         self._sharding = None if strategy is None else strategy.sharding
-        self._found: list[jax.sharding.Sharding] = []
+        self._right: list[jax.sharding.Sharding] = []
 
     def place_new(self) -> None:
         """Let variables that are new to the strategy have the values, and be where, it wants them."""
@@ -59,13 +59,18 @@ class FunctionState:
         if self._sharding is not None:
             # Mostly the same objects as the last time, of which a list need not ask whether they are equal.
             found = [value.sharding for value in (*state, *reads)]
-            if found != self._found and any(sharding != self._sharding for sharding in found):
-                state, reads = jax.device_put((state, reads), self._sharding)
+            if found != self._right and any(sharding != self._sharding for sharding in found):
+                state, reads = self._moved(state), self._moved(reads)
                 set_values(self._reads, reads)
-            self._found = found
+            else:
+                self._right = found
         if self._own and self._strategy is not None:
             state += self._strategy.placement.own(self._own)
         return state, reads
+
+    def _moved(self, values: list[Array]) -> list[Array]:
+        """Values where the strategy wants them."""
+        return [v if v.sharding == self._sharding else jax.device_put(v, self._sharding) for v in values]
 
     def give(self, state: Sequence[Array]) -> None:
         """Let the variables have what a step has made of ``changes``, ``own`` and ``combined``."""

@@ -284,6 +284,15 @@ class FunctionProgram(Generic[Static]):
                     "that creates it. Give an initializer, or create it outside."
                 )
             set_values([variable], [value])
+        if scope.created_here:  # from the second call on, code that creates variables does something else
+            state = {spec.path: jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in self.variables}
+            jax.make_jaxpr(self._assigning)(state, *args)
+
+    def _assigning(self, state: State, *args: Any) -> None:
+        """Learn what the function assigns to when its variables exist."""
+        scope = FunctionScope(self.used, state)
+        scope.run(self._function, *args)
+        self.assigned |= scope.updated()
 
     def step(self, state: State, *args: Any, replicas: Replicas | None = None) -> tuple[State, Any]:
         """Run the function on given state: what a strategy compiles.
@@ -297,12 +306,18 @@ class FunctionProgram(Generic[Static]):
             The new state, and the outputs.
 
         Raises:
-            VariableMismatchError: if the function uses other variables than when it was recorded.
+            VariableMismatchError: if the function uses other variables than when it was recorded, or assigns
+                to others.
         """
 
         def replay(state: State, *args: Any) -> tuple[State, Any]:
             scope = FunctionScope(self.used, state, given=replicas)
             outputs, _ = scope.run(self._function, *args)
+            if others := sorted(scope.updated() - self.assigned):
+                raise VariableMismatchError(
+                    f"The function assigns to {', '.join(others)} this time, and did not when it was traced "
+                    "first. It must assign to the same variables at every call with arguments of one kind."
+                )
             return scope.state(), outputs
 
         return finished(replay, state, *args)

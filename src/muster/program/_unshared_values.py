@@ -1,8 +1,9 @@
 """Values of variables that nothing but their variable holds, so that a step may overwrite them.
 
 ``target.assign(variable)`` gives two variables one array, and ``before = variable.value`` keeps one that a
-step would make another's. TensorFlow copies there. Here a step does, when it finds that its state is held
-elsewhere as well: by the counts of references that Python keeps, so that nothing is copied otherwise.
+step would delete. TensorFlow copies there. Here a step does, when it finds that its state is held elsewhere
+as well: by the counts of references that Python keeps, so that nothing is copied otherwise. Other arrays on
+the same memory, as ``addressable_data`` gives, are not seen.
 """
 
 import sys
@@ -27,9 +28,11 @@ def unshared_values(variables: Sequence[Any]) -> list[Array]:
 
 
 def copy_of(value: Any) -> Any:
-    """A copy of an array; what a variable has in its place, if it has lost its own, as it is."""
-    if not isinstance(value, jax.Array) or value.is_deleted():
+    """A copy of an array, where it is; what is no array, is traced or has been deleted, as it is."""
+    if not isinstance(value, jax.Array) or isinstance(value, jax.core.Tracer) or value.is_deleted():
         return value
+    if len(value.sharding.device_set) == 1:
+        return own_array(value, str(value.dtype))  # may still be moved by what uses it, as before
     parts = [own_array(shard.data, str(value.dtype)) for shard in value.addressable_shards]
     return jax.make_array_from_single_device_arrays(value.shape, value.sharding, parts)
 
