@@ -227,7 +227,7 @@ class DistributedTrainer:
             except BaseException as error:
                 self._give_back(name)
                 if isinstance(error, KeyboardInterrupt):
-                    # A notebook keeps the traceback, and its frames the state, which the next call would copy.
+                    # A notebook keeps the traceback, and that the state, which the next call would copy.
                     traceback.clear_frames(error.__traceback__)
                 raise
 
