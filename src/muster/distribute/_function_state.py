@@ -32,8 +32,9 @@ class FunctionState:
 
     def __init__(self, program: FunctionProgram[Any], strategy: "Strategy | None") -> None:
         several = strategy is not None and strategy.num_replicas_in_sync > 1
+        all_change = several or program.creates
         shared = {spec.path: variable for spec, variable in program.used if not spec.own}
-        changes = {path: v for path, v in shared.items() if several or path in program.assigned}
+        changes = {path: v for path, v in shared.items() if all_change or path in program.assigned}
         reads = {path: v for path, v in shared.items() if path not in changes}
         own = [(spec, variable) for spec, variable in program.used if spec.own]
         combined = {combined_path(spec.path): v for spec, v in own if spec.path in program.assigned}

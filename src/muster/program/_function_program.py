@@ -258,7 +258,8 @@ class FunctionProgram(Generic[Static]):
         used: these, with what is known of each. The state has those values of their own that each replica
             has of some; of those to which the function assigns, the step's state has what they come to, too,
             by `combined_path`.
-        assigned: the paths of the variables that the function assigns to.
+        assigned: the paths of the variables that the function assigned to when it was recorded.
+        creates: whether it created variables then: if so, it may assign to others from then on.
         static: the second thing that the function returned.
         outputs: the shapes of the outputs, as ``jax.ShapeDtypeStruct`` s, per replica.
     """
@@ -276,6 +277,7 @@ class FunctionProgram(Generic[Static]):
         self.used = scope.pairs
         self.variables = tuple(scope.specs)
         self.assigned = scope.updated()
+        self.creates = bool(scope.created_here)
         self.strategy = scope.strategy
         for variable, value in scope.created_here:
             if isinstance(value, jax.core.Tracer):
@@ -284,15 +286,6 @@ class FunctionProgram(Generic[Static]):
                     "that creates it. Give an initializer, or create it outside."
                 )
             set_values([variable], [value])
-        if scope.created_here:  # from the second call on, code that creates variables does something else
-            state = {spec.path: jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in self.variables}
-            jax.make_jaxpr(self._assigning)(state, *args)
-
-    def _assigning(self, state: State, *args: Any) -> None:
-        """Learn what the function assigns to when its variables exist."""
-        scope = FunctionScope(self.used, state)
-        scope.run(self._function, *args)
-        self.assigned |= scope.updated()
 
     def step(self, state: State, *args: Any, replicas: Replicas | None = None) -> tuple[State, Any]:
         """Run the function on given state: what a strategy compiles.
@@ -313,7 +306,7 @@ class FunctionProgram(Generic[Static]):
         def replay(state: State, *args: Any) -> tuple[State, Any]:
             scope = FunctionScope(self.used, state, given=replicas)
             outputs, _ = scope.run(self._function, *args)
-            if others := sorted(scope.updated() - self.assigned):
+            if not self.creates and (others := sorted(scope.updated() - self.assigned)):
                 raise VariableMismatchError(
                     f"The function assigns to {', '.join(others)} this time, and did not when it was traced "
                     "first. It must assign to the same variables at every call with arguments of one kind."
