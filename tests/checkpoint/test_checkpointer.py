@@ -271,3 +271,26 @@ def test_a_reader_looks_again_when_all_that_it_listed_was_replaced(
         for module in ("_layout", "_read"):
             monkeypatch.setattr(f"muster.checkpoint.{module}.is_whole", replaced)
         assert newest(tmp_path) == str(tmp_path / "ckpt-2")
+
+
+@pytest.mark.parametrize("newest", [latest_checkpoint, lambda d: getattr(restore_latest(d), "path", None)])
+def test_a_reader_looks_again_when_the_last_became_whole_and_the_one_before_is_half_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, newest: Callable[[Path], str | None]
+) -> None:
+    first = write_checkpoint(tmp_path, 1, {"w": np.ones(1)}, {})
+    last = tmp_path / "ckpt-2"
+    last.mkdir()
+    whole = _layout.is_whole
+
+    def finished_after(path: str) -> bool:
+        if path == first:
+            return whole(path)
+        monkeypatch.undo()
+        assert not whole(path)
+        write_checkpoint(tmp_path, 2, {"w": np.ones(1)}, {})
+        os.unlink(os.path.join(first, _layout.FILE_NAME))
+        return False
+
+    for module in ("_layout", "_read"):
+        monkeypatch.setattr(f"muster.checkpoint.{module}.is_whole", finished_after)
+    assert newest(tmp_path) == str(last)

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from .._errors import CheckpointError, CheckpointNotFoundError
@@ -98,9 +99,19 @@ def latest_checkpoint(directory: str | os.PathLike[str]) -> str | None:
             return newest
 
 
-def is_settled(directory: str, paths: list[str]) -> bool:
-    """Says whether a directory still has what `scan` found: else all of that may have been replaced."""
-    return scan(directory) == paths
+def is_settled(directory: str, paths: list[str], seen: Collection[str] = ()) -> bool:
+    """Says whether a directory has no checkpoint of which a reader that found none has missed the writing.
+
+    The one that is written last may have become whole after the reader looked at it, and the one before it
+    may be half deleted. Whole ones are asked for before the directory is listed again: what became whole and
+    was deleted in between was so for the sake of one that was not listed.
+
+    Args:
+        directory: where the checkpoints lie.
+        paths: what `scan` found before the reader looked for whole ones among them.
+        seen: whole ones that the reader has seen.
+    """
+    return not any(is_whole(path) for path in paths if path not in seen) and scan(directory) == paths
 
 
 def delete_checkpoint(path: str) -> None:

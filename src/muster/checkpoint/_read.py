@@ -115,7 +115,7 @@ def restore_latest(directory: str | os.PathLike[str], *, set_aside: bool = False
             checkpoint = _newest_undamaged(paths, damaged)
         except CheckpointNotFoundError:
             continue  # deleted since the directory was listed, because there are newer ones
-        if checkpoint is None and not is_settled(directory, paths):
+        if checkpoint is None and not is_settled(directory, paths, damaged):
             continue
         if checkpoint is None and damaged:
             reasons = "; ".join(f"{path}: {exc}" for path, exc in damaged.items())
