@@ -47,7 +47,8 @@ def main(directory: str, count: int) -> None:
             number += 1
             step = number // 2  # every step is saved twice: the second replaces the first
             checkpointer.save(step, contents(step, number), {"step": step, "number": number}, wait=True)
-            print(step, number, flush=True)
+            sys.stdout.write(f"{step} {number}\n")  # in one piece, whoever is killed meanwhile
+            sys.stdout.flush()
         checkpointer.save(step + 1, contents(step + 1, number), {"step": step + 1, "number": number})
 
 
