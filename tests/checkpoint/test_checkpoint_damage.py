@@ -121,6 +121,16 @@ def test_a_damaged_one_is_skipped_and_named(tmp_path: Path, caplog: pytest.LogCa
     assert latest_checkpoint(tmp_path) == str(paths[4])  # it only looks
 
 
+def test_those_of_one_step_are_set_aside_as_often_as_they_are_damaged(tmp_path: Path) -> None:
+    write(tmp_path, 1)
+    for _ in range(3):
+        data_file(write(tmp_path, 2)).write_bytes(b"")
+        checkpoint = restore_latest(tmp_path, set_aside=True)
+        assert checkpoint is not None
+        assert checkpoint.step == 1
+    assert sorted(os.listdir(tmp_path)) == ["ckpt-1", *(f"ckpt-2.damaged{n}" for n in ("", "-2", "-3"))]
+
+
 def test_all_damaged_is_no_fresh_start(tmp_path: Path) -> None:
     for step in (1, 2):
         data_file(write(tmp_path, step)).unlink()

@@ -1,9 +1,10 @@
 """Reading checkpoints, also while another process writes and deletes them."""
 
+import itertools
 import logging
 import os
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,7 +99,8 @@ def restore_latest(directory: str | os.PathLike[str], *, set_aside: bool = False
     Args:
         directory: Where the checkpoints lie.
         set_aside: Whether damaged ones that are newer than the one read get ``.damaged`` appended to their
-            names, so that they are checkpoints for nobody: for the writer that goes on from the older one.
+            names (``.damaged-2`` where there is one), so that they are checkpoints for nobody: for the writer
+            that goes on from the older one.
 
     Returns:
         The checkpoint, or None if the directory has none.
@@ -132,8 +134,15 @@ def restore_latest(directory: str | os.PathLike[str], *, set_aside: bool = False
                     checkpoint.path,
                 )
                 if set_aside:
-                    os.replace(path, f"{path}.damaged")
+                    _set_aside(path)
         return checkpoint
+
+
+def _set_aside(path: str) -> None:
+    """Give a damaged checkpoint a name of its own, also where one of this step was damaged before."""
+    names = itertools.chain([f"{path}.damaged"], (f"{path}.damaged-{n}" for n in itertools.count(2)))
+    with suppress(FileNotFoundError):  # somebody has deleted it meanwhile
+        os.rename(path, next(name for name in names if not os.path.lexists(name)))
 
 
 def _newest_undamaged(paths: list[str], damaged: dict[str, DamagedCheckpointError]) -> Checkpoint | None:
