@@ -12,7 +12,6 @@ from fit_cases import BATCH, X, Y, built
 
 import muster
 from jobs import Job
-from muster._errors import VariableMismatchError
 from muster._keras import keras
 from muster.distribute import CentralStorageStrategy, MirroredStrategy
 from muster.program import unshared_values
@@ -228,39 +227,6 @@ def test_layers_may_assign_a_variable_to_another_in_fit(strategy):
     model.fit(X[:BATCH], X[:BATCH] * 2, batch_size=BATCH, verbose=0)
     now, before = (float(weight.value) for weight in model.weights)
     assert before == 1 < now
-
-
-def test_what_a_function_assigns_to_from_its_second_run_on_counts(strategy):
-    class Average:
-        value = None
-
-        @muster.function
-        def update(self, x):
-            if self.value is None:
-                self.value = keras.Variable(np.zeros(2, np.float32), aggregation="mean")
-            else:
-                self.value.assign(0.5 * self.value + 0.5 * x)
-            return self.value.value
-
-    average = Average()
-    with scope(strategy):
-        found = [float(average.update(np.ones(2, np.float32))[0]) for _ in range(3)]
-    assert found == [0.5, 0.75, 0.875]
-
-
-def test_a_function_that_assigns_to_others_when_it_is_traced_again_is_refused():
-    variable, runs = keras.Variable(0.0), []
-
-    @muster.function
-    def change():
-        runs.append(0)
-        if len(runs) > 1:
-            variable.assign_add(1.0)
-        return variable.value
-
-    with pytest.raises(VariableMismatchError, match="assigns to variable.* and did not when"):
-        change()
-    assert float(variable.value) == 0
 
 
 def test_a_function_of_one_replica_leaves_alone_what_it_only_reads(strategy):

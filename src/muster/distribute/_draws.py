@@ -116,9 +116,9 @@ class Draws:
         return [isinstance(leaf, PerReplica) for leaf in self.leaves()]
 
     def record(self) -> None:
-        """Begin a recording of the function, to which what was drawn is yet to come."""
-        self._recording = True
-        self._ahead, self.made = self.made, []
+        """Begin to record the function, or begin anew: to it, what was drawn is yet to come."""
+        self._recording, self._missing = True, None
+        self._ahead, self.made = [*self.made, *self._ahead], []
 
     def recorded(self) -> None:
         """End the recording; what it did not take goes back.

@@ -235,7 +235,7 @@ class _Call:
         draws: Draws | None = None,
     ) -> None:
         draws = draws or Draws([])
-        draws.record()
+        recording: Draws | None = draws
         places = {source: place for place, source in enumerate(_sources(leaves))}
         iterators = [TracedIterator(draws, place) for place in places.values()]
         self._leaves = [
@@ -252,6 +252,8 @@ class _Call:
         self._only_arrays = not places and all(map(is_array, leaves))
 
         def body(arrays: list[Array]) -> tuple[list[Array], _Results]:
+            if recording is not None:
+                recording.record()
             for iterator in iterators:
                 iterator.begin(arrays[known:])
             filled = _filled(self._leaves, arrays[:known], self._per_replica)
@@ -266,6 +268,7 @@ class _Call:
         if strategy is not None:
             _require_replicas(leaves, strategy)
         draws.recorded()
+        recording = None
         for iterator in iterators:
             iterator.recorded()
         self._state = FunctionState(program, strategy)
@@ -276,7 +279,7 @@ class _Call:
             gives=tuple(own for own, _ in results.per_replica),
         )
         self._step = alone(traced) if strategy is None else strategy.compile_function(traced, {})
-        self._state.place_new()
+        self._state.place_new(program.created)
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """Call it with arguments of its kind, and after them what it draws."""

@@ -32,9 +32,8 @@ class FunctionState:
 
     def __init__(self, program: FunctionProgram[Any], strategy: "Strategy | None") -> None:
         several = strategy is not None and strategy.num_replicas_in_sync > 1
-        all_change = several or program.creates
         shared = {spec.path: variable for spec, variable in program.used if not spec.own}
-        changes = {path: v for path, v in shared.items() if all_change or path in program.assigned}
+        changes = {path: v for path, v in shared.items() if several or path in program.assigned}
         reads = {path: v for path, v in shared.items() if path not in changes}
         own = [(spec, variable) for spec, variable in program.used if spec.own]
         combined = {combined_path(spec.path): v for spec, v in own if spec.path in program.assigned}
@@ -46,13 +45,19 @@ class FunctionState:
         self._sharding = None if strategy is None else strategy.sharding
         self._right: list[jax.sharding.Sharding] = []
 
-    def place_new(self) -> None:
-        """Let variables that are new to the strategy have the values, and be where, it wants them."""
+    def place_new(self, created: Sequence[Any]) -> None:
+        """Let variables that are new to the strategy have the values, and be where, it wants them.
+
+        Args:
+            created: those that the function created; it need not use them.
+        """
         if self._strategy is not None:
-            shared, own = [*self._changes, *self._reads], [variable for _, variable in self._own]
+            shared, others = [*self._changes, *self._reads], [variable for _, variable in self._own]
+            known = {id(variable) for variable in (*shared, *others)}
+            others += [variable for variable in created if id(variable) not in known]
             # Of values that are held elsewhere, what is placed could be the same buffer.
-            values = [*unshared_values(shared), *values_of(own)]
-            set_values([*shared, *own], self._strategy.placement.place_new([*shared, *own], values))
+            values = [*unshared_values(shared), *values_of(others)]
+            set_values([*shared, *others], self._strategy.placement.place_new([*shared, *others], values))
 
     def take(self) -> tuple[list[Array], list[Array]]:
         """The values of ``changes`` and of ``own``, to be overwritten; and those of ``reads``."""

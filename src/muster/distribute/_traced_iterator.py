@@ -87,6 +87,8 @@ class TracedIterator(GetNext):
             arrays: of what is drawn from all iterators; none while the function is recorded.
         """
         self._next, self._arrays = 0, arrays
+        if self._draws is not None:
+            self._kinds = []
 
     def recorded(self) -> None:
         """End the recording: what it drew, and from where, is not to be kept."""

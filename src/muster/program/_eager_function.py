@@ -24,7 +24,7 @@ class EagerScope(FunctionScope):
     """
 
     def __init__(self, values: Mapping[int, Array]) -> None:
-        super().__init__()
+        super().__init__(may_create=True)
         self._values = values
         self.found: list[tuple[Any, Array]] = []
 

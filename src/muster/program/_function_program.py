@@ -38,6 +38,7 @@ class FunctionScope(VariableScope):
         state: path -> value of each of them.
         given: the copies of this run that run beside it, for the parts of the code that are in the replica
             view; None where there are none, or to record.
+        may_create: whether the code may create variables.
 
     Attributes:
         strategy: whose replicas parts of the code run on, if on any.
@@ -50,9 +51,11 @@ class FunctionScope(VariableScope):
         state: Mapping[str, Array] | None = None,
         *,
         given: Replicas | None = None,
+        may_create: bool = False,
     ) -> None:
         super().__init__(state)
         self.given = given
+        self._may_create = may_create
         self.strategy: Any = None
         self.created_here: list[tuple[Any, Array]] = []
         for spec, variable in variables:
@@ -127,15 +130,6 @@ class FunctionScope(VariableScope):
         value = self._held(variable)
         return value if self.specs[self._places[id(variable)]].own else None
 
-    def state(self) -> State:
-        """path -> current value of every variable; by `combined_path`, what own ones come to as well."""
-        state = super().state()
-        updated = self.updated()
-        for spec, variable in self.pairs:
-            if spec.own and spec.path in updated:
-                state[combined_path(spec.path)] = self.get_current_value(variable)
-        return state
-
     def spec_of(self, variable: Any, kind: VariableKind, dtype: Any = None) -> VariableSpec:
         spec = super().spec_of(variable, kind, dtype)
         return dataclasses.replace(spec, own=keeps_own_values(variable))
@@ -186,7 +180,7 @@ class FunctionScope(VariableScope):
         """Anything may be assigned here: a function runs when it is called, and not as every step."""
 
     def created(self, variable: Any, initializer: Any) -> None:
-        if self._state is not None:
+        if not self._may_create:
             raise TraceError(
                 f"The function creates the variable {variable.path!r} at every call. Create variables, "
                 "layers and models outside of it, or only at its first call."
@@ -244,8 +238,9 @@ def combined_path(path: str) -> str:
 class FunctionProgram(Generic[Static]):
     """A function of arrays as ``step: (state, *args) -> (state, outputs)``, pure in all of them.
 
-    The constructor runs it once, on abstract values, to learn which variables it uses. They may have been
-    created anywhere; those that it creates itself exist from then on.
+    The constructor runs it on abstract values, to learn which variables it uses. They may have been created
+    anywhere. Those that it creates itself exist from then on; so it is run once more, without creating any,
+    since code that finds its variables may do something else.
 
     Args:
         function: called with ``args``; returns its outputs, in a structure of arrays, and whatever else the
@@ -258,8 +253,8 @@ class FunctionProgram(Generic[Static]):
         used: these, with what is known of each. The state has those values of their own that each replica
             has of some; of those to which the function assigns, the step's state has what they come to, too,
             by `combined_path`.
-        assigned: the paths of the variables that the function assigned to when it was recorded.
-        creates: whether it created variables then: if so, it may assign to others from then on.
+        created: the variables that the function created.
+        assigned: path -> how often the function assigns to the variable, of those that it assigns to.
         static: the second thing that the function returned.
         outputs: the shapes of the outputs, as ``jax.ShapeDtypeStruct`` s, per replica.
     """
@@ -267,25 +262,35 @@ class FunctionProgram(Generic[Static]):
     def __init__(self, function: Callable[..., tuple[Any, Static]], *args: Any) -> None:
         cpu.prepare()
         self._function = function
-        scope = FunctionScope()
-
-        def record(*args: Any) -> None:
-            returned, self.static = scope.run(function, *args)
-            self.outputs = jax.tree.map(shape_of, returned)
-
-        jax.make_jaxpr(record)(*args)
+        scope = self._recorded(args, may_create=True)
+        self.created = [variable for variable, _ in scope.created_here]
+        if self.created:
+            scope = self._recorded(args, may_create=False)
         self.used = scope.pairs
         self.variables = tuple(scope.specs)
-        self.assigned = scope.updated()
-        self.creates = bool(scope.created_here)
+        self.assigned = scope.updates()
         self.strategy = scope.strategy
-        for variable, value in scope.created_here:
-            if isinstance(value, jax.core.Tracer):
-                raise TraceError(
-                    f"The initial value of the variable {variable.path!r} is computed inside of the function "
-                    "that creates it. Give an initializer, or create it outside."
-                )
-            set_values([variable], [value])
+
+    def _recorded(self, args: Sequence[Any], *, may_create: bool) -> FunctionScope:
+        """Run the function on abstract values, and give what it creates initial values, even if it fails."""
+        scope = FunctionScope(may_create=may_create)
+
+        def record(*args: Any) -> None:
+            returned, self.static = scope.run(self._function, *args)
+            self.outputs = jax.tree.map(shape_of, returned)
+
+        try:
+            jax.make_jaxpr(record)(*args)
+        finally:
+            computed = [pair for pair in scope.created_here if isinstance(pair[1], jax.core.Tracer)]
+            known = [pair for pair in scope.created_here if not isinstance(pair[1], jax.core.Tracer)]
+            set_values([variable for variable, _ in known], [value for _, value in known])
+        if computed:
+            raise TraceError(
+                f"The initial value of the variable {computed[0][0].path!r} is computed inside of the "
+                "function that creates it. Give an initializer, or create it outside."
+            )
+        return scope
 
     def step(self, state: State, *args: Any, replicas: Replicas | None = None) -> tuple[State, Any]:
         """Run the function on given state: what a strategy compiles.
@@ -299,18 +304,30 @@ class FunctionProgram(Generic[Static]):
             The new state, and the outputs.
 
         Raises:
-            VariableMismatchError: if the function uses other variables than when it was recorded, or assigns
-                to others.
+            VariableMismatchError: if the function uses other variables than when it was recorded, does not
+                assign to each as often, or uses another strategy.
         """
 
         def replay(state: State, *args: Any) -> tuple[State, Any]:
             scope = FunctionScope(self.used, state, given=replicas)
             outputs, _ = scope.run(self._function, *args)
-            if not self.creates and (others := sorted(scope.updated() - self.assigned)):
+            now, then = scope.updates(), self.assigned
+            if others := sorted(path for path in {*now, *then} if now.get(path) != then.get(path)):
                 raise VariableMismatchError(
-                    f"The function assigns to {', '.join(others)} this time, and did not when it was traced "
-                    "first. It must assign to the same variables at every call with arguments of one kind."
+                    f"The function does not assign to {', '.join(others)} as often this time as when it was "
+                    "traced first. It must do the same at every call with arguments of one kind: look for "
+                    "what it does only once."
                 )
-            return scope.state(), outputs
+            if scope.strategy not in (None, self.strategy):
+                raise VariableMismatchError(
+                    f"The function uses {scope.strategy} this time, and {self.strategy} when it was traced "
+                    "first. It must use the same strategy at every call with arguments of one kind."
+                )
+            together = {
+                combined_path(spec.path): scope.get_current_value(variable)
+                for spec, variable in self.used
+                if spec.own and spec.path in self.assigned
+            }
+            return {**scope.state(), **together}, outputs
 
         return finished(replay, state, *args)

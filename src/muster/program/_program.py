@@ -74,7 +74,7 @@ class Program(Generic[Static]):
         self.initial.update(zip(computed, _evaluate_constants(closed, computed), strict=True))
         self.summaries: Mapping[str, str] = dict(scope.summaries)
         self._counters = scope.only_incremented_once()
-        self._updated = scope.updated()
+        self._updated = scope.updates()
         self._paths = {v.path for v in self.variables}
 
     def updates(self, path: str) -> bool:

@@ -235,10 +235,10 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         variable.assign_add(1)
         self._increments[id(variable)] += 1
 
-    def updated(self) -> set[str]:
-        """The paths of the variables that the code assigned to."""
+    def updates(self) -> dict[str, int]:
+        """path -> how often the code assigned to the variable, of those that it assigned to."""
         pairs = zip(self.specs, self._variables, strict=True)
-        return {spec.path for spec, variable in pairs if self._updates[id(variable)]}
+        return {spec.path: count for spec, variable in pairs if (count := self._updates[id(variable)])}
 
     def only_incremented_once(self) -> set[str]:
         """The paths of the variables to which the code did nothing but add one, once."""
