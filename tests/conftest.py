@@ -20,8 +20,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-# Several CPU devices for tests of strategies; JAX reads this when it first looks for devices.
-os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
+# JAX reads this when it first looks for devices. Several of the CPU, for tests of strategies. And the older
+# way to generate code for fused operations: the default one compiles more slowly, by a quarter of the suite's
+# time. Jobs, examples and commands that tests start are compiled by the default one, as users' programs are.
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_force_host_platform_device_count=8 --xla_cpu_use_fusion_emitters=false"
+)
 
 # No test finds what another has compiled, or leaves anything in the user's cache directory.
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "0"
@@ -55,6 +59,14 @@ def _processes_are_preloaded(
     wanted = any(hasattr(module, name) for module in modules for name in ("Job", "Process"))
     with jobs.preloaded(tmp_path_factory.mktemp("compiled")) if wanted else contextlib.nullcontext():
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled_quickly(request: pytest.FixtureRequest) -> None:
+    """Leave out optimizations that take longer than they save, but for modules marked ``optimized``."""
+    import jax
+
+    jax.config.update("jax_disable_most_optimizations", not request.node.get_closest_marker("optimized"))
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,14 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 DATA = Path(os.environ.get("MUSTER_TEST_DATA", EXAMPLES.parent / "../shared/data")).resolve() / "mnist"
 
 
+@pytest.fixture(autouse=True)
+def _as_a_user_runs_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what JAX does by itself, and with the cache of what was compiled."""
+    monkeypatch.delenv("XLA_FLAGS")
+    monkeypatch.delenv("JAX_ENABLE_COMPILATION_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+
+
 def run_example(name: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, EXAMPLES / name, *arguments],

@@ -13,6 +13,8 @@ from muster.config import use_cpu_lowerings
 from muster.cpu import _compiler_options, compiler_options
 from muster.distribute._compiled import compiled
 
+pytestmark = pytest.mark.optimized
+
 X = jnp.asarray(np.random.default_rng(0).standard_normal((32, 32, 32, 16), np.float32))
 KERNEL = jnp.asarray(np.random.default_rng(1).standard_normal((3, 3, 16, 16), np.float32))
 LIBRARY = "__ynn_fusion"

@@ -13,6 +13,8 @@ from jobs import free_addresses
 from muster.config import use_cpu_lowerings
 from muster.cpu import prepare
 
+pytestmark = pytest.mark.optimized
+
 
 def pooled(x):
     return lax.reduce_window(x, -jnp.inf, lax.max, (1, 2), (1, 2), "VALID")

@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import lax
 
+pytestmark = pytest.mark.optimized
+
 DTYPES = ["float32", "float16", "bfloat16", "float64"]
 
 

@@ -10,6 +10,7 @@ import pytest
 
 pytestmark = [
     pytest.mark.alone,
+    pytest.mark.optimized,
     pytest.mark.skipif(
         not hasattr(ctypes.CDLL(None), "gnu_get_libc_version"), reason="only glibc has these settings"
     ),

@@ -11,6 +11,8 @@ from jax import lax
 
 from muster._keras import keras
 
+pytestmark = pytest.mark.optimized
+
 
 @st.composite
 def poolings(draw):

@@ -21,6 +21,8 @@ from muster.distribute import (
     get_strategy,
 )
 
+pytestmark = pytest.mark.optimized
+
 
 def cpus(count):
     return [f"/cpu:{i}" for i in range(count)]

@@ -18,7 +18,7 @@ from muster.data import Dataset
 from muster.distribute import MirroredStrategy
 from muster.estimator import Estimator, EstimatorSpec, RunConfig, SessionRunHook
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.optimized]
 
 IN, OUT, BATCH, BATCHES = 37, 41, 4, 50
 X = np.random.default_rng(0).normal(size=(BATCH * BATCHES, IN)).astype(np.float32)
