@@ -135,8 +135,15 @@ def test_what_is_created_and_not_used_is_where_the_strategy_wants_it(replicas):
     assert made["unused"].value.sharding == made["used"].value.sharding
 
 
-@pytest.mark.parametrize("assigns", [lambda run: run > 1, lambda run: run == 1], ids=["then", "first"])
-def test_to_assign_to_others_when_it_is_traced_again_is_refused(assigns):
+@pytest.mark.parametrize(
+    ("assigns", "says"),
+    [
+        (lambda run: run > 1, "assigns to variable.* and did not when"),
+        (lambda run: run == 1, "does not assign to variable.* as often"),
+    ],
+    ids=["then", "first"],
+)
+def test_to_assign_to_others_when_it_is_traced_again_is_refused(assigns, says):
     variable, runs = keras.Variable(0.0), []
 
     @muster.function
@@ -146,9 +153,26 @@ def test_to_assign_to_others_when_it_is_traced_again_is_refused(assigns):
             variable.assign(10.0)
         return variable.value
 
-    with pytest.raises(VariableMismatchError, match="does not assign to variable.* as often"):
+    with pytest.raises(VariableMismatchError, match=says):
         change()
     assert float(variable.value) == 0
+    # The next call is another first one.
+    assert float(change()) == (10 if assigns(len(runs)) else 0)
+
+
+def test_metrics_that_keras_builds_when_they_are_updated_first():
+    """What is assigned more often when it is traced again is what counts from then on."""
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1, kernel_initializer="zeros")])
+    model.compile("sgd", "mse", metrics=[keras.metrics.MeanSquaredError()])
+
+    @muster.function
+    def evaluate(x, y):
+        model.reset_metrics()
+        return model.compute_metrics(x, y, model(x))["mean_squared_error"]
+
+    for expected in (1, 4, 9):
+        y = np.full((4, 1), np.sqrt(expected), np.float32)
+        assert float(evaluate(np.ones((4, 3), np.float32), y)) == pytest.approx(expected)
 
 
 def test_to_assign_once_more_when_it_is_traced_first_is_refused():
@@ -167,6 +191,19 @@ def test_to_assign_once_more_when_it_is_traced_first_is_refused():
     with pytest.raises(VariableMismatchError, match="does not assign to variable.* as often"):
         change()
     assert float(made["variable"]) == 0
+
+
+def test_a_strategy_may_have_a_part_in_the_first_run_only(replicas):
+    with replicas.scope():
+        model = keras.Sequential([keras.layers.Dense(1)])
+
+    @muster.function
+    def build(x):
+        if not model.built:
+            replicas.run(model, args=(x,))
+
+    build(np.ones((4, 3), np.float32))
+    assert [weight.value.sharding for weight in model.weights] == [replicas.sharding] * 2
 
 
 def test_what_was_reduced_once_may_be_kept(replicas):

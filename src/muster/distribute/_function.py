@@ -139,8 +139,10 @@ class Function:
         if DistributedIterator in kinds:
             return self._call_drawing(key, leaves)
         structure = jax.tree.structure((args, kwargs), is_leaf=is_leaf)
-        call = self._calls[key] = _Call(self.python_function, leaves, structure)
-        return call(leaves)
+        call = _Call(self.python_function, leaves, structure)
+        results = call(leaves)  # traces it once more, to compile it; if that fails, the next call begins anew
+        self._calls[key] = call
+        return results
 
     def _call_eagerly(self, args: Any, kwargs: Any) -> Any:
         """Run its code on numbers."""

@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from muster.program import FunctionProgram, combined_path, set_values, unshared_values, values_of
+from muster.program import (
+    FunctionProgram,
+    combined_path,
+    origin_of,
+    set_values,
+    unshared_values,
+    values_of,
+)
 
 if TYPE_CHECKING:
     from muster.distribute._strategy import Strategy
@@ -49,12 +56,13 @@ class FunctionState:
         """Let variables that are new to the strategy have the values, and be where, it wants them.
 
         Args:
-            created: those that the function created; it need not use them.
+            created: those that the function created; it need not use those of the strategy's scope.
         """
         if self._strategy is not None:
             shared, others = [*self._changes, *self._reads], [variable for _, variable in self._own]
             known = {id(variable) for variable in (*shared, *others)}
-            others += [variable for variable in created if id(variable) not in known]
+            mine = [variable for variable in created if origin_of(variable).owner is self._strategy]
+            others += [variable for variable in mine if id(variable) not in known]
             # Of values that are held elsewhere, what is placed could be the same buffer.
             values = [*unshared_values(shared), *values_of(others)]
             set_values([*shared, *others], self._strategy.placement.place_new([*shared, *others], values))

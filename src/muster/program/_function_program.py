@@ -262,14 +262,14 @@ class FunctionProgram(Generic[Static]):
     def __init__(self, function: Callable[..., tuple[Any, Static]], *args: Any) -> None:
         cpu.prepare()
         self._function = function
-        scope = self._recorded(args, may_create=True)
-        self.created = [variable for variable, _ in scope.created_here]
+        first = scope = self._recorded(args, may_create=True)
+        self.created = [variable for variable, _ in first.created_here]
         if self.created:
             scope = self._recorded(args, may_create=False)
         self.used = scope.pairs
         self.variables = tuple(scope.specs)
         self.assigned = scope.updates()
-        self.strategy = scope.strategy
+        self.strategy = scope.strategy or first.strategy
 
     def _recorded(self, args: Sequence[Any], *, may_create: bool) -> FunctionScope:
         """Run the function on abstract values, and give what it creates initial values, even if it fails."""
@@ -304,19 +304,23 @@ class FunctionProgram(Generic[Static]):
             The new state, and the outputs.
 
         Raises:
-            VariableMismatchError: if the function uses other variables than when it was recorded, does not
-                assign to each as often, or uses another strategy.
+            VariableMismatchError: if the function uses other variables than when it was recorded, assigns to
+                others or less often, or uses another strategy.
         """
 
         def replay(state: State, *args: Any) -> tuple[State, Any]:
             scope = FunctionScope(self.used, state, given=replicas)
             outputs, _ = scope.run(self._function, *args)
-            now, then = scope.updates(), self.assigned
-            if others := sorted(path for path in {*now, *then} if now.get(path) != then.get(path)):
+            now = scope.updates()
+            if others := sorted(now.keys() - self.assigned.keys()):
                 raise VariableMismatchError(
-                    f"The function does not assign to {', '.join(others)} as often this time as when it was "
-                    "traced first. It must do the same at every call with arguments of one kind: look for "
-                    "what it does only once."
+                    f"The function assigns to {', '.join(others)} this time, and did not when it was traced "
+                    "first. It must assign to the same variables at every call with arguments of one kind."
+                )
+            if lost := sorted(path for path, count in self.assigned.items() if now.get(path, 0) < count):
+                raise VariableMismatchError(
+                    f"The function does not assign to {', '.join(lost)} as often this time as when it was "
+                    "traced first. What it does only once would be lost: do that outside of it."
                 )
             if scope.strategy not in (None, self.strategy):
                 raise VariableMismatchError(
