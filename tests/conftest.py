@@ -1,12 +1,14 @@
 """What every test is held to: it leaves nothing behind."""
 
 import contextlib
+import functools
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -20,12 +22,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-# JAX reads this when it first looks for devices. Several of the CPU, for tests of strategies. And the older
-# way to generate code for fused operations: the default one compiles more slowly, by a quarter of the suite's
-# time. Jobs, examples and commands that tests start are compiled by the default one, as users' programs are.
-os.environ.setdefault(
-    "XLA_FLAGS", "--xla_force_host_platform_device_count=8 --xla_cpu_use_fusion_emitters=false"
-)
+# Several CPU devices for tests of strategies; JAX reads this when it first looks for devices.
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 
 # No test finds what another has compiled, or leaves anything in the user's cache directory.
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "0"
@@ -35,6 +33,15 @@ hypothesis.settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("any machine")
+
+# How to compile programs that run for moments. To optimize them, and to generate code for fused operations
+# the way that makes them faster, took a quarter of the time of the tests that run several at a time.
+_QUICKLY = {
+    "xla_backend_optimization_level": 0,
+    "xla_cpu_use_fusion_emitters": False,
+    "xla_llvm_disable_expensive_passes": True,
+}
+_compiles_quickly = False
 
 # Set by pytest at each phase, and by Keras, JAX and scikit-learn when they are first imported.
 _EXPECTED_VARIABLES = {
@@ -50,6 +57,32 @@ _EXPECTED_VARIABLES = {
 _GRACE_SECS = 3.0
 
 
+def pytest_configure() -> None:
+    """Let programs of this process be compiled as the test that runs wants it; those of others always are
+    as users' are."""
+    from jax._src import compiler
+
+    options = compiler.get_compile_options
+
+    @functools.wraps(options)
+    def as_wanted(*args: Any, env_options_overrides: dict[str, Any] | None = None, **kwargs: Any) -> Any:
+        quickly = _QUICKLY if _compiles_quickly else {}
+        return options(*args, env_options_overrides={**quickly, **(env_options_overrides or {})}, **kwargs)
+
+    compiler.get_compile_options = as_wanted
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Compile quickly, but as users' programs are compiled in tests that are marked ``optimized``."""
+    import jax
+
+    global _compiles_quickly
+    before, _compiles_quickly = _compiles_quickly, item.get_closest_marker("optimized") is None
+    if before and not _compiles_quickly:
+        jax.clear_caches()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _processes_are_preloaded(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -59,14 +92,6 @@ def _processes_are_preloaded(
     wanted = any(hasattr(module, name) for module in modules for name in ("Job", "Process"))
     with jobs.preloaded(tmp_path_factory.mktemp("compiled")) if wanted else contextlib.nullcontext():
         yield
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _compiled_quickly(request: pytest.FixtureRequest) -> None:
-    """Leave out optimizations that take longer than they save, but for modules marked ``optimized``."""
-    import jax
-
-    jax.config.update("jax_disable_most_optimizations", not request.node.get_closest_marker("optimized"))
 
 
 @pytest.fixture(scope="module")

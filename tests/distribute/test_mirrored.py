@@ -180,6 +180,7 @@ def test_the_sum_of_losses_is_minimized_on_request():
     assert train("sum") == pytest.approx(-5.0)
 
 
+@pytest.mark.optimized
 def test_gradients_and_the_loss_travel_in_one_collective():
     x = np.ones((4, 8, 8, 1), np.float32)
 

@@ -160,6 +160,7 @@ def test_a_tape_is_used_once_unless_persistent():
         outputs_of(lambda x: step(x, False), X)
 
 
+@pytest.mark.optimized
 def test_the_forward_computation_is_compiled_once():
     def step(x):
         w = keras.Variable(np.ones((64, 64), np.float32), name="w")

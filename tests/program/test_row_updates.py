@@ -273,6 +273,7 @@ def test_a_program_updates_the_rows_of_its_embedding(name):
     same(jax.tree.leaves((state, outputs)), (expected, expected_outputs))
 
 
+@pytest.mark.optimized
 @pytest.mark.parametrize("steps", [1, 3])
 def test_a_table_that_is_donated_stays_where_it_is(steps):
     ids, labels = np.zeros((steps, 8, 3), np.int32), np.zeros((steps, 8), np.int32)
