@@ -20,10 +20,6 @@ STRATEGIES = {
 TWO = np.float32(2)
 
 
-def sum_of(x):
-    return keras.ops.cast(keras.ops.sum(x), "int32")
-
-
 @pytest.fixture(params=STRATEGIES)
 def strategy(request):
     return STRATEGIES[request.param]()
