@@ -22,7 +22,7 @@ import numpy as np
 import muster
 from muster.data import Dataset
 from muster.distribute import CommunicationOptions, MultiWorkerMirroredStrategy
-from muster.distribute._link import Link
+from muster.distribute.workers._link import Link
 
 LAYERS, UNITS, BATCH = 80, 32, 64
 WARM_UP = 20

@@ -16,7 +16,7 @@ WARM_UP = 3
 
 
 def muster(folder, rank, port):
-    from muster.distribute._link import Link
+    from muster.distribute.workers._link import Link
 
     link = Link(rank, ["worker 0", "worker 1"])
     written = folder / f"{rank}.address"

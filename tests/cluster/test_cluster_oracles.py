@@ -20,7 +20,7 @@ from muster.cluster import (
     UnionResolver,
     validate_cluster_spec,
 )
-from muster.cluster._slurm_lists import expand_hostlist, expand_tasks_per_node
+from muster.cluster.resolvers._slurm_lists import expand_hostlist, expand_tasks_per_node
 
 
 class MinimalResolver(ClusterResolver):

@@ -14,8 +14,8 @@ import pytest
 
 from muster import _errors as errors
 from muster.cluster import ClusterSpec, Progress, Roster, Task, TaskState, derive_job_id, query_status
-from muster.cluster import _roster_service as service
-from muster.cluster._roster_messages import Hello, Status, decode_news, encode_hello
+from muster.cluster.roster import _roster_service as service
+from muster.cluster.roster._roster_messages import Hello, Status, decode_news, encode_hello
 
 pytestmark = pytest.mark.alone
 
@@ -194,7 +194,7 @@ def test_tasks_with_one_cluster_have_one_job_id():
 
 
 def test_who_is_waited_for_is_said_again_and_again(join, cluster, caplog, monkeypatch):
-    monkeypatch.setattr("muster.cluster._roster._SAY_SECS", 0.2)
+    monkeypatch.setattr("muster.cluster.roster._roster._SAY_SECS", 0.2)
     zero = join(cluster, ZERO, heartbeat_secs=1.0)
     here, missing = (cluster.task_address("worker", index) for index in (0, 1))
     error, asked = together(
@@ -277,7 +277,7 @@ class Speaker(threading.Thread):
     "data", [b"SSH-2.0-OpenSSH\r\n", b"\x00\x00\x12\x04", b'{"muster": 9}\n', b'{"muster":1,"status":{}}\n']
 )
 def test_something_else_at_a_peers_address_is_named(join, cluster, monkeypatch, caplog, data):
-    monkeypatch.setattr("muster.cluster._roster_watch.STRAY_SECS", 0.5)
+    monkeypatch.setattr("muster.cluster.roster._roster_watch.STRAY_SECS", 0.5)
     address = cluster.task_address("worker", 1)
     zero = join(cluster, ZERO)
     with Speaker(address, data), pytest.raises(errors.StrayPeerError) as raised:
@@ -304,7 +304,7 @@ def test_something_silent_at_a_peers_address_is_named(join, cluster):
 
 
 def test_another_job_at_a_peers_address_is_named_by_both(join, cluster, monkeypatch, caplog):
-    monkeypatch.setattr("muster.cluster._roster_watch.STRAY_SECS", 0.5)
+    monkeypatch.setattr("muster.cluster.roster._roster_watch.STRAY_SECS", 0.5)
     zero = join(cluster, ZERO, job_id="ours")
     join(ClusterSpec({"worker": [cluster.task_address("worker", 1)]}), ZERO, job_id="theirs")
     with pytest.raises(errors.StrayPeerError, match="it is worker 0 of job theirs .* and this is job ours"):
@@ -314,7 +314,7 @@ def test_another_job_at_a_peers_address_is_named_by_both(join, cluster, monkeypa
 
 
 def test_a_task_that_was_started_twice_learns_it_and_harms_nobody(join, cluster, pair, monkeypatch, caplog):
-    monkeypatch.setattr("muster.cluster._roster_watch.STRAY_SECS", 0.5)
+    monkeypatch.setattr("muster.cluster.roster._roster_watch.STRAY_SECS", 0.5)
     here, one_address = cluster.job_tasks("worker")
     elsewhere = ClusterSpec({"worker": [here, *workers(1).job_tasks("worker")]})
     twin = join(elsewhere, ONE, job_id=derive_job_id(cluster))

@@ -9,7 +9,7 @@ import pytest
 
 from muster import _errors as errors
 from muster.cluster import ClusterSpec, Roster, Task, TaskState, query_status, split_address
-from muster.cluster._roster_address import adopt_listener, listen
+from muster.cluster.roster._roster_address import adopt_listener, listen
 
 pytestmark = pytest.mark.alone
 
@@ -183,7 +183,7 @@ def test_what_is_there_already_is_described():
 
 
 def test_what_is_there_already_may_be_silent(monkeypatch):
-    monkeypatch.setattr("muster.cluster._roster_address._OCCUPANT_SECS", BRIEF)
+    monkeypatch.setattr("muster.cluster.roster._roster_address._OCCUPANT_SECS", BRIEF)
     with socket.create_server(("127.0.0.1", 0)) as server:
         assert "it is in use, by something that does not answer" in in_use(
             f"127.0.0.1:{server.getsockname()[1]}"
@@ -199,7 +199,7 @@ def test_what_is_there_already_may_only_hold_the_port():
 
 
 def test_one_number_of_localhost_in_use_leaves_nothing_open(monkeypatch):
-    monkeypatch.setattr("muster.cluster._roster_address._OCCUPANT_SECS", BRIEF)
+    monkeypatch.setattr("muster.cluster.roster._roster_address._OCCUPANT_SECS", BRIEF)
     with socket.create_server(("127.0.0.1", 0)) as server:
         assert "cannot listen" in in_use(f"localhost:{server.getsockname()[1]}")
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.cluster import Progress, Status, Task, TaskState
-from muster.cluster._roster_messages import (
+from muster.cluster.roster._roster_messages import (
     MAX_HELLO,
     Hello,
     LineBuffer,

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from muster import _errors as errors
 from muster.cluster import Progress, Status, Task, TaskState
-from muster.cluster._roster_events import (
+from muster.cluster.roster._roster_events import (
     Announced,
     Answer,
     Called,
@@ -26,8 +26,8 @@ from muster.cluster._roster_events import (
     Publish,
     Tick,
 )
-from muster.cluster._roster_messages import Hello
-from muster.cluster._roster_watch import (
+from muster.cluster.roster._roster_messages import Hello
+from muster.cluster.roster._roster_watch import (
     FAIL_SECS,
     LINGER_SECS,
     REDIAL_SECS,

@@ -7,8 +7,8 @@ import hypothesis.strategies as st
 import pytest
 
 from muster.cluster import ClusterEnvironmentError, ClusterSpec, SlurmClusterResolver, TFConfig, placement
-from muster.cluster._slurm_gpus import find_gpus
-from muster.cluster._slurm_lists import expand_hostlist, expand_tasks_per_node
+from muster.cluster.resolvers._slurm_gpus import find_gpus
+from muster.cluster.resolvers._slurm_lists import expand_hostlist, expand_tasks_per_node
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from jax import lax
 
 from muster.config import use_cpu_lowerings
 from muster.cpu import _compiler_options, compiler_options
-from muster.distribute._compiled import compiled
+from muster.distribute.engine._compiled import compiled
 
 pytestmark = pytest.mark.optimized
 

@@ -21,7 +21,7 @@ PROGRAM = """
 import resource, statistics, sys
 import jax, jax.numpy as jnp
 import muster
-from muster.distribute._compiled import compiled
+from muster.distribute.engine._compiled import compiled
 
 if "off" in sys.argv:
     muster.config.use_cpu_lowerings(False)

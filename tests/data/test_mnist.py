@@ -15,7 +15,8 @@ import pytest
 from test_idx import idx_bytes
 
 from muster._errors import DatasetError, DownloadError
-from muster.data import _mnist, load_mnist
+from muster.data import load_mnist
+from muster.data.files import _mnist
 
 _IMAGES = np.random.default_rng(0).integers(0, 256, (5, 28, 28), dtype=np.uint8)
 _LABELS = np.arange(5, dtype=np.uint8)

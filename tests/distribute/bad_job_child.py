@@ -14,7 +14,7 @@ import numpy as np
 
 import muster
 from muster import keras
-from muster.cluster import _roster_watch
+from muster.cluster.roster import _roster_watch
 from muster.data import Dataset
 from muster.distribute import (
     CommunicationOptions,

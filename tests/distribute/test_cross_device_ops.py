@@ -16,8 +16,8 @@ from muster.distribute import (
     PerReplica,
     ReductionToOneDevice,
 )
-from muster.distribute._packing import Packing
-from muster.distribute._replicated import ReplicatedStep
+from muster.distribute.engine._packing import Packing
+from muster.distribute.engine._replicated import ReplicatedStep
 from muster.program import Program
 from oracles import cases, check_error
 

@@ -332,7 +332,7 @@ def test_logs_that_are_no_numbers_are_shown_as_keras_shows_them(monkeypatch):
 def test_the_bar_shows_a_step_every_twentieth_of_a_second_and_the_last(monkeypatch, secs, expected):
     shown_steps = []
     clock = SimpleNamespace(monotonic=itertools.count(0.0, secs).__next__ if secs else lambda: 1.0)
-    monkeypatch.setattr("muster.distribute._fit_callback_list.time", clock)
+    monkeypatch.setattr("muster.distribute.fit._fit_callback_list.time", clock)
     monkeypatch.setattr(
         keras.callbacks.ProgbarLogger,
         "on_train_batch_end",

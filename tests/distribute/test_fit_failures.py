@@ -10,7 +10,7 @@ from fit_cases import BATCH, ROWS, Batches, X, Y, build, same, values
 
 from muster._keras import keras
 from muster.distribute import MirroredStrategy
-from muster.distribute._fit_interrupts import INTERRUPTS
+from muster.distribute.fit._fit_interrupts import INTERRUPTS
 
 STEPS = -(-ROWS // BATCH)
 

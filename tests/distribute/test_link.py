@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from muster._errors import MismatchError, MissingPeerError, PeerLostError
-from muster.distribute._link import Link
+from muster.distribute.workers._link import Link
 
 pytestmark = pytest.mark.alone
 

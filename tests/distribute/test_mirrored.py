@@ -190,7 +190,7 @@ def test_gradients_and_the_loss_travel_in_one_collective():
         return {"loss": muster.program.common_value(loss)}
 
     program = Program(lambda x: (step(x), None), x)
-    from muster.distribute._replicated import ReplicatedStep
+    from muster.distribute.engine._replicated import ReplicatedStep
 
     make = ReplicatedStep(program, mirrored(2)._mesh)
     function, place = make.function_for(x)

@@ -24,7 +24,7 @@ from muster.distribute import (
     PerReplica,
     Strategy,
 )
-from muster.distribute._worker_share import batch_sizes_for_worker
+from muster.distribute.input._worker_share import batch_sizes_for_worker
 from oracles import cases
 
 # Families that have no counterpart here, by how their names begin.

@@ -3,7 +3,7 @@
 import numpy as np
 from test_link import together
 
-from muster.distribute._shared_batches import SharedBatches, Whole
+from muster.distribute.input._shared_batches import SharedBatches, Whole
 
 
 def test_equal_batches_that_a_workers_replicas_cannot_share_are_everybodys():

@@ -28,7 +28,7 @@ from muster.distribute import (
     has_strategy,
     in_cross_replica_context,
 )
-from muster.distribute._values import stacked
+from muster.distribute.replicas._values import stacked
 from oracles import cases, load
 
 # Of the other families, "variable" is in test_variable_oracles.py, and losses are in test_average_loss.py.

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from muster.estimator import _clock
-from muster.estimator._hooks import SessionRunArgs, SessionRunHook
-from muster.estimator._run_loop import TrainingSession
-from muster.estimator._session import Session
+from muster.estimator.hooks import SessionRunArgs, SessionRunHook
+from muster.estimator.loop._run_loop import TrainingSession
+from muster.estimator.session import _clock
+from muster.estimator.session._session import Session
 from muster.summary import SessionLog
 
 

@@ -11,12 +11,10 @@ import pytest
 
 from muster._keras import keras
 from muster.data import Dataset
-from muster.estimator import _clock
-from muster.estimator._continuous_eval import ContinuousEvalListener, EvalResult
 from muster.estimator._estimator import Estimator
 from muster.estimator._estimator_spec import EstimatorSpec
-from muster.estimator._exporter import Exporter
-from muster.estimator._hooks import (
+from muster.estimator.exporters._exporter import Exporter
+from muster.estimator.hooks import (
     CheckpointSaverHook,
     CheckpointSaverListener,
     SessionRunHook,
@@ -24,6 +22,8 @@ from muster.estimator._hooks import (
     stop_if_lower_hook,
     stop_if_no_increase_hook,
 )
+from muster.estimator.roles._continuous_eval import ContinuousEvalListener, EvalResult
+from muster.estimator.session import _clock
 from muster.program import get_or_create_global_step, minimize
 from muster.summary import read_events
 

@@ -14,10 +14,10 @@ import pytest
 from hooks_fakes import Counter, Deferred, FakeClock, RecordingWriter
 
 from muster import _errors as errors
-from muster.estimator import _hooks as hooks
-from muster.estimator._hooks import _nan
-from muster.estimator._run_loop import TrainingSession, run_loop
-from muster.estimator._session import Session
+from muster.estimator import hooks
+from muster.estimator.hooks import _nan
+from muster.estimator.loop._run_loop import TrainingSession, run_loop
+from muster.estimator.session._session import Session
 from muster.program import Output
 from muster.summary import EventFileWriter, read_events
 

@@ -13,7 +13,7 @@ import pytest
 from hooks_departures import departure_of
 from hooks_fakes import Counter, FakeClock, RecordingWriter, TraceHook
 
-from muster.estimator import _hooks as hooks
+from muster.estimator import hooks
 from muster.program import Output
 from muster.summary import EventFileWriter
 from oracles import FOLDER, check_error, check_same, decode, load

@@ -5,7 +5,7 @@ import pytest
 
 import canned
 from muster.estimator import EvalSpec, ModeKeys
-from muster.estimator._regression_head import RegressionHead
+from muster.estimator.heads._regression_head import RegressionHead
 from muster.feature_column import numeric_column
 
 _REDUCTIONS = {"SUM": "sum", "SUM_OVER_BATCH_SIZE": "sum_over_batch_size"}

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hooks_fakes import Counter, TraceHook
 
-from muster.estimator._hooks import SessionRunArgs, SessionRunHook
-from muster.estimator._run_loop import run_loop
-from muster.estimator._session import Session
+from muster.estimator.hooks import SessionRunArgs, SessionRunHook
+from muster.estimator.loop._run_loop import run_loop
+from muster.estimator.session._session import Session
 from muster.program import Output
 
 Pair = namedtuple("Pair", ["first", "second"])

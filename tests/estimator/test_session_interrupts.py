@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from hooks_fakes import Counter, TraceHook
 
-from muster.estimator import _hooks as hooks
-from muster.estimator._run_loop import TrainingSession, run_loop
-from muster.estimator._session import Session
+from muster.estimator import hooks
+from muster.estimator.loop._run_loop import TrainingSession, run_loop
+from muster.estimator.session._session import Session
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,6 @@ from jax.experimental import sparse
 
 import oracles
 from muster._keras import keras
-from muster.estimator._continuous_eval import EvalResult
 from muster.estimator._estimator_spec import (
     ClassificationOutput,
     EstimatorSpec,
@@ -18,12 +17,13 @@ from muster.estimator._estimator_spec import (
     PredictOutput,
     RegressionOutput,
 )
-from muster.estimator._exporter import Exporter
-from muster.estimator._hooks import CheckpointSaverListener, SessionRunHook
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._run_config import RunConfig
 from muster.estimator._specs import EvalSpec, TrainSpec
-from muster.estimator._training import train_and_evaluate
+from muster.estimator.exporters._exporter import Exporter
+from muster.estimator.hooks import CheckpointSaverListener, SessionRunHook
+from muster.estimator.roles._continuous_eval import EvalResult
+from muster.estimator.roles._training import train_and_evaluate
 from muster.program import TrainOp
 
 

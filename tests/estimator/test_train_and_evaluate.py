@@ -30,7 +30,7 @@ import oracles
 from muster._errors import CheckpointNotFoundError
 from muster.estimator._run_config import RunConfig
 from muster.estimator._specs import EvalSpec, TrainSpec
-from muster.estimator._training import TrainingExecutor, train_and_evaluate
+from muster.estimator.roles._training import TrainingExecutor, train_and_evaluate
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
 
@@ -256,7 +256,7 @@ def start_evaluator(
     cluster = '{"cluster": {"chief": ["c:1"]}, "task": {"type": "evaluator", "index": 0}}'
     monkeypatch.setenv("TF_CONFIG", cluster)
     estimator = FollowedTraining(asked, clock, events, RunConfig())
-    monkeypatch.setattr("muster.estimator._clock.sleep", estimator.sleep)
+    monkeypatch.setattr("muster.estimator.session._clock.sleep", estimator.sleep)
     exporter = RecordingExporter(events, "rec")
     listener = None
     if "continuous_eval_listener" in asked:
@@ -307,7 +307,7 @@ def test_an_evaluator_that_is_interrupted_ends_cleanly(
     def interrupt(secs: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("muster.estimator._clock.sleep", interrupt)
+    monkeypatch.setattr("muster.estimator.session._clock.sleep", interrupt)
     caplog.set_level(logging.INFO, "muster")
     assert executor.run() is None
     assert caplog.messages[-1] == "Exiting evaluation, as it was interrupted."

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from muster._keras import keras
-from muster.program._initial_values import initial_value, own_array
+from muster.program.variables._initial_values import initial_value, own_array
 
 INITIALIZERS = [
     keras.initializers.GlorotUniform(seed=3),

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from muster._keras import keras
 from muster.program import Program
-from muster.program._keras_internals import forget_state, fresh_names, set_values, values_of
+from muster.program.variables._keras_internals import forget_state, fresh_names, set_values, values_of
 
 
 def test_automatic_names_start_afresh_and_go_on_afterwards():

@@ -7,8 +7,8 @@ import pytest
 from jax import lax
 
 from muster._keras import keras
-from muster.program._jaxprs import contains
-from muster.program._loops import with_wide_products
+from muster.program.passes._jaxprs import contains
+from muster.program.passes._loops import with_wide_products
 
 ROUNDS, BATCH, UNITS = 5, 3, 4
 RNG = np.random.default_rng(0)

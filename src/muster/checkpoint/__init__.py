@@ -4,16 +4,16 @@ A checkpoint is ``<directory>/ckpt-<step>/``: one or more data files in the safe
 ``manifest.json``, written last. A directory without a manifest is not there for a reader.
 """
 
-from ._amend import amend_metadata as amend_metadata
-from ._checkpointer import Checkpointer as Checkpointer
-from ._layout import CheckpointInfo as CheckpointInfo
-from ._layout import latest_checkpoint as latest_checkpoint
-from ._layout import list_checkpoints as list_checkpoints
-from ._read import Checkpoint as Checkpoint
-from ._read import VariableInfo as VariableInfo
-from ._read import list_variables as list_variables
-from ._read import read_checkpoint as read_checkpoint
-from ._read import read_metadata as read_metadata
-from ._read import restore_latest as restore_latest
-from ._retention import retain as retain
-from ._write import write_checkpoint as write_checkpoint
+from muster.checkpoint._amend import amend_metadata as amend_metadata
+from muster.checkpoint._checkpointer import Checkpointer as Checkpointer
+from muster.checkpoint._layout import CheckpointInfo as CheckpointInfo
+from muster.checkpoint._layout import latest_checkpoint as latest_checkpoint
+from muster.checkpoint._layout import list_checkpoints as list_checkpoints
+from muster.checkpoint._read import Checkpoint as Checkpoint
+from muster.checkpoint._read import VariableInfo as VariableInfo
+from muster.checkpoint._read import list_variables as list_variables
+from muster.checkpoint._read import read_checkpoint as read_checkpoint
+from muster.checkpoint._read import read_metadata as read_metadata
+from muster.checkpoint._read import restore_latest as restore_latest
+from muster.checkpoint._retention import retain as retain
+from muster.checkpoint._write import write_checkpoint as write_checkpoint

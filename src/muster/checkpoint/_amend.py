@@ -5,8 +5,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from .._errors import CheckpointError
-from ._manifest import FILE_NAME, encode, read_manifest
+from muster._errors import CheckpointError
+from muster.checkpoint._manifest import FILE_NAME, encode, read_manifest
 
 
 def amend_metadata(path: str | os.PathLike[str], changes: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from .._errors import DamagedCheckpointError
+from muster._errors import DamagedCheckpointError
 
 # Other types are stored as flat U8; their real type and shape stand in the manifest.
 _CODES = {

@@ -12,10 +12,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._errors import CheckpointError
-from ._layout import delete_checkpoint, is_whole, list_checkpoints, scan
-from ._retention import check_retention, retain
-from ._write import Snapshot, take_snapshot, write_snapshot
+from muster._errors import CheckpointError
+from muster.checkpoint._layout import delete_checkpoint, is_whole, list_checkpoints, scan
+from muster.checkpoint._retention import check_retention, retain
+from muster.checkpoint._write import Snapshot, take_snapshot, write_snapshot
 
 _logger = logging.getLogger(__name__)
 

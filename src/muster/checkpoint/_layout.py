@@ -6,8 +6,8 @@ import shutil
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from .._errors import CheckpointError, CheckpointNotFoundError
-from ._manifest import FILE_NAME, read_manifest
+from muster._errors import CheckpointError, CheckpointNotFoundError
+from muster.checkpoint._manifest import FILE_NAME, read_manifest
 
 _NAME = re.compile(r"ckpt-(0|[1-9][0-9]*)")
 

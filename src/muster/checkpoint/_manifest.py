@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
-from ._arrays import FileRecord
+from muster._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
+from muster.checkpoint._arrays import FileRecord
 
 FILE_NAME = "manifest.json"
 FORMAT = 1

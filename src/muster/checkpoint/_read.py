@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
-from ._arrays import dtype_named, read_arrays
-from ._layout import is_settled, is_whole, scan
-from ._manifest import FILE_NAME, Manifest, VariableRecord, decode, read_bytes, read_manifest
+from muster._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
+from muster.checkpoint._arrays import dtype_named, read_arrays
+from muster.checkpoint._layout import is_settled, is_whole, scan
+from muster.checkpoint._manifest import FILE_NAME, Manifest, VariableRecord, decode, read_bytes, read_manifest
 
 _logger = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from ._layout import CheckpointInfo
+from muster.checkpoint._layout import CheckpointInfo
 
 
 def check_retention(max_to_keep: int | None, keep_every_n_hours: float) -> None:

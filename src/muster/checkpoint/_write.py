@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import CheckpointError
-from ._arrays import is_numeric, write_arrays
-from ._layout import checkpoint_path, is_whole, scan
-from ._manifest import FILE_NAME, Manifest, Piece, VariableRecord, encode, read_manifest
+from muster._errors import CheckpointError
+from muster.checkpoint._arrays import is_numeric, write_arrays
+from muster.checkpoint._layout import checkpoint_path, is_whole, scan
+from muster.checkpoint._manifest import FILE_NAME, Manifest, Piece, VariableRecord, encode, read_manifest
 
 
 @dataclass(frozen=True)

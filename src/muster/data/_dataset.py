@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from ._cache import Cache
-from ._combine import Concatenate, Zip
-from ._dataset_sources import DatasetSources
-from ._elements import Batch, Filter, Map, Unbatch
-from ._flat_map import Interleave
-from ._iterator import DatasetIterator
-from ._node import INFINITE, UNKNOWN, Node
-from ._options import Options
-from ._order import Repeat, Shard, Skip, Take
-from ._padding import Padding
-from ._prefetch import AUTOTUNE, Prefetch
-from ._shuffle import Shuffle
-from ._sources import RangeSource
-from ._structure import flatten
+from muster.data._dataset_sources import DatasetSources
+from muster.data._iterator import DatasetIterator
+from muster.data._options import Options
+from muster.data.pipeline._cache import Cache
+from muster.data.pipeline._combine import Concatenate, Zip
+from muster.data.pipeline._elements import Batch, Filter, Map, Unbatch
+from muster.data.pipeline._flat_map import Interleave
+from muster.data.pipeline._node import INFINITE, UNKNOWN, Node
+from muster.data.pipeline._order import Repeat, Shard, Skip, Take
+from muster.data.pipeline._padding import Padding
+from muster.data.pipeline._prefetch import AUTOTUNE, Prefetch
+from muster.data.pipeline._shuffle import Shuffle
+from muster.data.pipeline._sources import RangeSource
+from muster.data.pipeline._structure import flatten
 
 INFINITE_CARDINALITY = INFINITE
 UNKNOWN_CARDINALITY = UNKNOWN

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._list_files import FileNames
-from ._node import Node
-from ._random_access import RandomAccess, RandomAccessSource
-from ._sources import ArraySource, GeneratorSource, RangeSource
-from ._spec import TensorSpec
-from ._structure import flatten, flatten_as, rebuild
+from muster.data.files._list_files import FileNames
+from muster.data.files._random_access import RandomAccess, RandomAccessSource
+from muster.data.pipeline._node import Node
+from muster.data.pipeline._sources import ArraySource, GeneratorSource, RangeSource
+from muster.data.pipeline._spec import TensorSpec
+from muster.data.pipeline._structure import flatten, flatten_as, rebuild
 
 if TYPE_CHECKING:
-    from ._dataset import Dataset
+    from muster.data._dataset import Dataset
 
 
 class DatasetSources(ABC):

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from muster._errors import DatasetError, PositionError
-
-from ._node import Handles, Node, Run, each
-from ._optional import GetNext
-from ._prefetch import Prefetcher
+from muster.data._optional import GetNext
+from muster.data.pipeline._node import Handles, Node, Run, each
+from muster.data.pipeline._prefetch import Prefetcher
 
 _FORMAT = 1
 

@@ -22,31 +22,31 @@ from muster.checkpoint import (
 )
 from muster.cluster import Task, TaskState, TaskType
 from muster.distribute import Strategy, get_strategy, keep_compiled
-from muster.estimator import _clock
-from muster.estimator._batches import Batches, open_batches
 from muster.estimator._checks import check_instances, check_steps
-from muster.estimator._default_hooks import require_saver, training_hooks
 from muster.estimator._estimator_spec import EstimatorSpec
-from muster.estimator._evaluation import format_metrics, write_metrics
-from muster.estimator._hooks import (
+from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._model_fn import call_input_fn, check_model_fn_args
+from muster.estimator._run_config import RunConfig, check_train_args, check_workers, resolve_config
+from muster.estimator.hooks import (
     CheckpointSaverListener,
     SessionRunHook,
     StopAfterNEvalsHook,
     StopAtStepHook,
 )
-from muster.estimator._interrupts import SignalWatch
-from muster.estimator._mode_keys import ModeKeys
-from muster.estimator._model_fn import call_input_fn, check_model_fn_args
-from muster.estimator._prediction import checked_keys, single_examples
-from muster.estimator._progress_report import ProgressReport
-from muster.estimator._restore import initial_state
-from muster.estimator._run_config import RunConfig, check_train_args, check_workers, resolve_config
-from muster.estimator._run_loop import TrainingSession, run_loop
-from muster.estimator._saving import TrainingSaver, mark_ended, require_same_checkpoint, saved_position
-from muster.estimator._session import Session
-from muster.estimator._step_profile import StepProfile
-from muster.estimator._tracing import GLOBAL_STEP, LOSS, METRICS, PREDICTIONS, trace_model_fn
-from muster.estimator._warm_start import warm_start_settings
+from muster.estimator.loop._batches import Batches, open_batches
+from muster.estimator.loop._default_hooks import require_saver, training_hooks
+from muster.estimator.loop._evaluation import format_metrics, write_metrics
+from muster.estimator.loop._interrupts import SignalWatch
+from muster.estimator.loop._prediction import checked_keys, single_examples
+from muster.estimator.loop._progress_report import ProgressReport
+from muster.estimator.loop._restore import initial_state
+from muster.estimator.loop._run_loop import TrainingSession, run_loop
+from muster.estimator.loop._saving import TrainingSaver, mark_ended, require_same_checkpoint, saved_position
+from muster.estimator.loop._step_profile import StepProfile
+from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS, METRICS, PREDICTIONS, trace_model_fn
+from muster.estimator.loop._warm_start import warm_start_settings
+from muster.estimator.session import _clock
+from muster.estimator.session._session import Session
 from muster.program import Program, functions_run_eagerly
 from muster.summary import EventFileWriter
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Self
 
 from muster.estimator._checks import check_instances, check_number, check_steps
-from muster.estimator._exporter import Exporter
-from muster.estimator._hooks import CheckpointSaverListener, SessionRunHook
+from muster.estimator.exporters._exporter import Exporter
+from muster.estimator.hooks import CheckpointSaverListener, SessionRunHook
 
 InputFn = Callable[..., Any]
 

@@ -9,8 +9,8 @@ import struct
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 
-from .._errors import SummaryError
-from .._wire import WireError, fields, read_number, sized, varint
+from muster._errors import SummaryError
+from muster._wire import WireError, fields, read_number, sized, varint
 
 _WALL_TIME, _STEP, _FILE_VERSION, _SUMMARY, _SESSION_LOG = 1, 2, 3, 5, 7  # Event
 _VALUE = 1  # Summary

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from .._errors import SummaryError
-from .._records import RecordError, read_record
-from ._messages import SessionLog, parse_event
+from muster._errors import SummaryError
+from muster._records import RecordError, read_record
+from muster.summary._messages import SessionLog, parse_event
 
 _logger = logging.getLogger(__name__)
 

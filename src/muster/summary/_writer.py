@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from .._errors import SummaryError
-from .._records import frame
-from . import _messages as messages
-from ._messages import SessionLog as SessionLog
+from muster._errors import SummaryError
+from muster._records import frame
+from muster.summary import _messages as messages
+from muster.summary._messages import SessionLog as SessionLog
 
 _MAX_PENDING = 1 << 16  # bytes
 

@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from muster import distribute as _distribute
-from muster.compat import _cluster_resolver, _multi_worker
-from muster.compat._missing import Names as _Names
-from muster.compat._missing import missing as _missing
-from muster.compat._run_options import RunOptions as RunOptions
+from muster.compat.ops._missing import Names as _Names
+from muster.compat.ops._missing import missing as _missing
+from muster.compat.v2 import _cluster_resolver, _multi_worker
+from muster.compat.v2._run_options import RunOptions as RunOptions
 from muster.distribute import CrossDeviceOps as CrossDeviceOps
 from muster.distribute import DistributedDataset as DistributedDataset
 from muster.distribute import DistributedIterator as DistributedIterator

@@ -2,30 +2,30 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from muster.compat._average_loss import compute_average_loss as compute_average_loss
-from muster.compat._average_loss import scale_regularization_loss as scale_regularization_loss
-from muster.compat._elementwise import sigmoid as sigmoid
-from muster.compat._elementwise import tanh as tanh
-from muster.compat._missing import missing as _missing
-from muster.compat._nn import elu as elu
-from muster.compat._nn import embedding_lookup as embedding_lookup
-from muster.compat._nn import gelu as gelu
-from muster.compat._nn import in_top_k as in_top_k
-from muster.compat._nn import l2_loss as l2_loss
-from muster.compat._nn import l2_normalize as l2_normalize
-from muster.compat._nn import leaky_relu as leaky_relu
-from muster.compat._nn import log_softmax as log_softmax
-from muster.compat._nn import moments as moments
-from muster.compat._nn import relu as relu
-from muster.compat._nn import relu6 as relu6
-from muster.compat._nn import sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits
-from muster.compat._nn import softmax as softmax
-from muster.compat._nn import softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits
-from muster.compat._nn import softplus as softplus
-from muster.compat._nn import (
+from muster.compat.ops._elementwise import sigmoid as sigmoid
+from muster.compat.ops._elementwise import tanh as tanh
+from muster.compat.ops._missing import missing as _missing
+from muster.compat.ops._nn import elu as elu
+from muster.compat.ops._nn import embedding_lookup as embedding_lookup
+from muster.compat.ops._nn import gelu as gelu
+from muster.compat.ops._nn import in_top_k as in_top_k
+from muster.compat.ops._nn import l2_loss as l2_loss
+from muster.compat.ops._nn import l2_normalize as l2_normalize
+from muster.compat.ops._nn import leaky_relu as leaky_relu
+from muster.compat.ops._nn import log_softmax as log_softmax
+from muster.compat.ops._nn import moments as moments
+from muster.compat.ops._nn import relu as relu
+from muster.compat.ops._nn import relu6 as relu6
+from muster.compat.ops._nn import sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits
+from muster.compat.ops._nn import softmax as softmax
+from muster.compat.ops._nn import softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits
+from muster.compat.ops._nn import softplus as softplus
+from muster.compat.ops._nn import (
     sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits,
 )
-from muster.compat._nn import top_k as top_k
+from muster.compat.ops._nn import top_k as top_k
+from muster.compat.v1._average_loss import compute_average_loss as compute_average_loss
+from muster.compat.v1._average_loss import scale_regularization_loss as scale_regularization_loss
 
 if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
 

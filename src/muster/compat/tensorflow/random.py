@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from muster.compat._missing import missing as _missing
-from muster.compat._random import normal as normal
-from muster.compat._random import set_seed as set_seed
-from muster.compat._random import uniform as uniform
+from muster.compat.ops._missing import missing as _missing
+from muster.compat.ops._random import normal as normal
+from muster.compat.ops._random import set_seed as set_seed
+from muster.compat.ops._random import uniform as uniform
 
 if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
 

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from muster.compat._missing import missing as _missing
-from muster.compat._step import summary_scalar as _scalar
+from muster.compat.ops._missing import missing as _missing
+from muster.compat.v1._step import summary_scalar as _scalar
 
 scalar = _scalar
 

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any
 
-from muster.compat._missing import Names as _Names
-from muster.compat._missing import missing as _missing
+from muster.compat.ops._missing import Names as _Names
+from muster.compat.ops._missing import missing as _missing
 
 
 def _initialize_tpu_system(cluster_resolver: Any = None) -> None:

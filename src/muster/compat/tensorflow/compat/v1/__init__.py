@@ -7,24 +7,17 @@ import sys
 from typing import Any
 
 from muster._keras import keras as _keras
-from muster.compat._elementwise import ceil as ceil
-from muster.compat._elementwise import floordiv as floordiv
-from muster.compat._elementwise import is_finite as is_finite
-from muster.compat._elementwise import is_inf as is_inf
-from muster.compat._elementwise import is_nan as is_nan
-from muster.compat._elementwise import log as log
-from muster.compat._elementwise import log1p as log1p
-from muster.compat._elementwise import reciprocal as reciprocal
-from muster.compat._elementwise import rsqrt as rsqrt
-from muster.compat._elementwise import squared_difference as squared_difference
-from muster.compat._missing import missing as _missing
-from muster.compat._step import GraphKeys as GraphKeys
-from muster.compat._step import assign as assign
-from muster.compat._step import assign_add as assign_add
-from muster.compat._step import disable_eager_execution as disable_eager_execution
-from muster.compat._step import disable_v2_behavior as disable_v2_behavior
-from muster.compat._step import get_collection as get_collection
-from muster.compat._step import trainable_variables as trainable_variables
+from muster.compat.ops._elementwise import ceil as ceil
+from muster.compat.ops._elementwise import floordiv as floordiv
+from muster.compat.ops._elementwise import is_finite as is_finite
+from muster.compat.ops._elementwise import is_inf as is_inf
+from muster.compat.ops._elementwise import is_nan as is_nan
+from muster.compat.ops._elementwise import log as log
+from muster.compat.ops._elementwise import log1p as log1p
+from muster.compat.ops._elementwise import reciprocal as reciprocal
+from muster.compat.ops._elementwise import rsqrt as rsqrt
+from muster.compat.ops._elementwise import squared_difference as squared_difference
+from muster.compat.ops._missing import missing as _missing
 from muster.compat.tensorflow import estimator as estimator
 from muster.compat.tensorflow import summary as summary
 from muster.compat.tensorflow import train as train
@@ -34,6 +27,13 @@ from muster.compat.tensorflow.compat.v1 import logging as logging
 from muster.compat.tensorflow.compat.v1 import losses as losses
 from muster.compat.tensorflow.compat.v1 import metrics as metrics
 from muster.compat.tensorflow.random import set_seed as _set_seed
+from muster.compat.v1._step import GraphKeys as GraphKeys
+from muster.compat.v1._step import assign as assign
+from muster.compat.v1._step import assign_add as assign_add
+from muster.compat.v1._step import disable_eager_execution as disable_eager_execution
+from muster.compat.v1._step import disable_v2_behavior as disable_v2_behavior
+from muster.compat.v1._step import get_collection as get_collection
+from muster.compat.v1._step import trainable_variables as trainable_variables
 
 ones_initializer = _keras.initializers.Ones
 set_random_seed = _set_seed

@@ -2,19 +2,19 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from muster.compat._logging import DEBUG as DEBUG
-from muster.compat._logging import ERROR as ERROR
-from muster.compat._logging import FATAL as FATAL
-from muster.compat._logging import INFO as INFO
-from muster.compat._logging import WARN as WARN
-from muster.compat._logging import debug as debug
-from muster.compat._logging import error as error
-from muster.compat._logging import fatal as fatal
-from muster.compat._logging import get_verbosity as get_verbosity
-from muster.compat._logging import info as info
-from muster.compat._logging import set_verbosity as set_verbosity
-from muster.compat._logging import warning as warning
-from muster.compat._missing import missing as _missing
+from muster.compat.ops._missing import missing as _missing
+from muster.compat.v2._logging import DEBUG as DEBUG
+from muster.compat.v2._logging import ERROR as ERROR
+from muster.compat.v2._logging import FATAL as FATAL
+from muster.compat.v2._logging import INFO as INFO
+from muster.compat.v2._logging import WARN as WARN
+from muster.compat.v2._logging import debug as debug
+from muster.compat.v2._logging import error as error
+from muster.compat.v2._logging import fatal as fatal
+from muster.compat.v2._logging import get_verbosity as get_verbosity
+from muster.compat.v2._logging import info as info
+from muster.compat.v2._logging import set_verbosity as set_verbosity
+from muster.compat.v2._logging import warning as warning
 
 if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
 

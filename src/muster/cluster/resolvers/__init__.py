@@ -1,0 +1,1 @@
+"""Cluster resolvers: one environment a file."""

@@ -1,0 +1,70 @@
+"""A cluster that the program states itself."""
+
+from collections.abc import Mapping
+
+from muster._errors import ClusterTypeError
+from muster.cluster._cluster_spec import ClusterSpec
+from muster.cluster.resolvers._resolver import ClusterResolver, with_layer
+
+
+class SimpleClusterResolver(ClusterResolver):
+    """A cluster that the program states itself; nothing of it is checked against anything else.
+
+    Follows ``tf.distribute.cluster_resolver.SimpleClusterResolver``
+    (tensorflow/python/distribute/cluster_resolver/cluster_resolver.py).
+
+    Args:
+        cluster_spec: All tasks.
+        master: The address that `master` returns when it is not asked for a task.
+        task_type: The job of this process.
+        task_id: Its number in that job.
+        environment: Where the job runs: free text.
+        num_accelerators: How many accelerators of each kind each task has.
+        rpc_layer: The protocol in the address of a master.
+
+    Raises:
+        ClusterTypeError: ``cluster_spec`` is not a ClusterSpec, or ``master`` is not text.
+    """
+
+    def __init__(
+        self,
+        cluster_spec: ClusterSpec,
+        master: str = "",
+        task_type: str | None = None,
+        task_id: int | None = None,
+        environment: str = "",
+        num_accelerators: Mapping[str, int] | int | None = None,
+        rpc_layer: str | None = None,
+    ) -> None:
+        if not isinstance(cluster_spec, ClusterSpec):
+            raise ClusterTypeError(f"cluster_spec must be a `tf.train.ClusterSpec`. Given: {cluster_spec!r}")
+        if not isinstance(master, str):
+            raise ClusterTypeError(f"master must be a string. Given: {master!r}")
+        self._cluster_spec = cluster_spec
+        self._master = master
+        self._environment = environment
+        self._num_accelerators = {} if num_accelerators is None else num_accelerators
+        self.task_type = task_type
+        self.task_id = task_id
+        self.rpc_layer = rpc_layer
+
+    def cluster_spec(self) -> ClusterSpec:
+        return self._cluster_spec
+
+    def master(
+        self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
+    ) -> str:
+        """Return the address of a task if both its job and number are given, else the one set at first."""
+        address = self._master
+        if task_type is not None and task_id is not None:
+            address = self._cluster_spec.task_address(task_type, task_id)
+        return with_layer(address, rpc_layer or self.rpc_layer)
+
+    @property
+    def environment(self) -> str:
+        return self._environment
+
+    def num_accelerators(
+        self, task_type: str | None = None, task_id: int | None = None
+    ) -> Mapping[str, int] | int:
+        return self._num_accelerators

@@ -1,0 +1,122 @@
+"""The tasks of a Slurm step."""
+
+import os
+from collections.abc import Mapping
+
+from muster._errors import ClusterEnvironmentError, ClusterError
+from muster.cluster._cluster_spec import ClusterSpec
+from muster.cluster._task import check_index
+from muster.cluster.resolvers._resolver import TaskResolver
+from muster.cluster.resolvers._slurm_gpus import VISIBLE, find_gpus
+from muster.cluster.resolvers._slurm_lists import expand_hostlist, expand_tasks_per_node
+
+
+class SlurmClusterResolver(TaskResolver):
+    """The tasks that ``srun`` started together, each at its host and a port of its own.
+
+    Ranks are given to jobs in the order of their names, and to hosts in blocks, in the order in which Slurm
+    lists them: start the step with ``--distribution=block``.
+
+    Follows ``tf.distribute.cluster_resolver.SlurmClusterResolver``
+    (tensorflow/python/distribute/cluster_resolver/slurm_cluster_resolver.py), but reads the environment once,
+    when built, so that what is wrong is an error there and this task is known at once; keeps the order of
+    hosts instead of sorting them as text, which puts n10 before n2; and runs on hosts without GPUs, too.
+
+    Args:
+        jobs: How many tasks each job has, by its name. None: all tasks are workers.
+        port_base: The port of the first task of a host; the others of that host have the next ones.
+        gpus_per_node: How many GPUs each host has for the step. None: as many as this task may use.
+        gpus_per_task: How many of them a task gets. None: they are shared out evenly.
+        tasks_per_node: How many tasks each host has, by its name, or one number for all hosts. None: as
+            Slurm says.
+        auto_set_gpu: Whether `cluster_spec` sets ``CUDA_VISIBLE_DEVICES`` to the share of this task. JAX
+            reads it when it first looks for devices. Nothing is set where Slurm has shared them out already
+            (``--gpus-per-task``).
+        rpc_layer: The protocol in the address of a master.
+
+    Raises:
+        ClusterEnvironmentError: This is no step of Slurm's, or it has not as many tasks or GPUs as asked for.
+        ClusterError: What Slurm says is not of the form expected, or it has placed tasks otherwise.
+    """
+
+    def __init__(
+        self,
+        jobs: Mapping[str, int] | None = None,
+        port_base: int = 8888,
+        gpus_per_node: int | None = None,
+        gpus_per_task: int | None = None,
+        tasks_per_node: Mapping[str, int] | int | None = None,
+        auto_set_gpu: bool = True,
+        rpc_layer: str | None = "grpc",
+    ) -> None:
+        environ = os.environ
+        rank = check_index(_required(environ, "SLURM_PROCID"), "this task in SLURM_PROCID")
+        hosts = _tasks_of_hosts(environ, tasks_per_node)
+        jobs = {"worker": _number(environ, "SLURM_STEP_NUM_TASKS")} if jobs is None else jobs
+        asked, assigned = sum(jobs.values()), sum(hosts.values())
+        if asked != assigned:
+            raise ClusterEnvironmentError(
+                f"Requested {asked} tasks but only {assigned} were assigned. Asked for: {dict(jobs)}; "
+                f"the hosts have: {hosts}."
+            )
+        places = [(host, local) for host, count in hosts.items() for local in range(count)]
+        if rank not in range(len(places)):
+            raise ClusterError(f"SLURM_PROCID is {rank}, which is none of the step's {len(places)} tasks.")
+        host, local = places[rank]
+        _check_placed(environ, rank, host)
+
+        addresses = iter(f"{host}:{port_base + local}" for host, local in places)
+        cluster = {job: [next(addresses) for _ in range(jobs[job])] for job in sorted(jobs)}
+        ranked = [(job, index) for job, tasks in cluster.items() for index in range(len(tasks))]
+        super().__init__(ClusterSpec(cluster), *ranked[rank], rpc_layer)
+        gpus = find_gpus(environ, max(hosts.values()), gpus_per_node, gpus_per_task)
+        self._gpus = gpus.per_task
+        self._visible = gpus.of_task(local) if auto_set_gpu else None
+
+    def cluster_spec(self) -> ClusterSpec:
+        """Return the addresses of all tasks, and set which GPUs this one uses unless told not to."""
+        if self._visible is not None:
+            # Only this early, and in this process, does it have an effect: the one variable that muster sets
+            # for itself, as the argument asks.
+            os.environ[VISIBLE] = self._visible
+        return self._cluster
+
+    def get_task_info(self) -> tuple[str | None, int | None]:
+        """Return the job of this process and its number in that job."""
+        return self.task_type, self.task_id
+
+    def num_accelerators(
+        self, task_type: str | None = None, task_id: int | None = None
+    ) -> Mapping[str, int] | int:
+        return {"GPU": self._gpus}
+
+
+def _required(environ: Mapping[str, str], name: str) -> str:
+    if name not in environ:
+        raise ClusterEnvironmentError(f"{name} not found in environment. Not running inside a SLURM step?")
+    return environ[name]
+
+
+def _number(environ: Mapping[str, str], name: str) -> int:
+    return check_index(_required(environ, name), name)
+
+
+def _tasks_of_hosts(environ: Mapping[str, str], given: Mapping[str, int] | int | None) -> dict[str, int]:
+    """Return how many tasks each host has, in the order of ranks."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    hosts = expand_hostlist(_required(environ, "SLURM_STEP_NODELIST"))
+    if given is not None:
+        return dict.fromkeys(hosts, given)
+    counts = expand_tasks_per_node(_required(environ, "SLURM_STEP_TASKS_PER_NODE"))
+    return dict(zip(hosts, counts, strict=False))  # the sum is compared with what was asked for
+
+
+def _check_placed(environ: Mapping[str, str], rank: int, host: str) -> None:
+    """Raise ClusterError if Slurm has placed this task otherwise: the others would look for it there."""
+    actual = environ.get("SLURMD_NODENAME", host)
+    if actual != host:
+        raise ClusterError(
+            f"Task {rank} of the step runs on {actual!r}; with tasks given to hosts in blocks it would run "
+            f"on {host!r}. Start the step with srun --distribution=block."
+        )

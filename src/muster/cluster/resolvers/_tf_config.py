@@ -1,0 +1,153 @@
+"""``TF_CONFIG``: the text that tells a process who is in its job, and which task it is."""
+
+import collections
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from muster._errors import ClusterError, ClusterTypeError
+from muster.cluster._cluster_spec import ClusterSpec
+from muster.cluster._task import Task, check_index
+from muster.cluster.resolvers._resolver import ClusterResolver
+
+_NAME = "TF_CONFIG"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TFConfig:
+    """What ``TF_CONFIG`` says, checked for its form.
+
+    Whether the task is one of the cluster, and the cluster one that can train, is checked by who uses it:
+    see `muster.cluster.placement`. Unknown keys are allowed. ``null`` is the same as absent.
+
+    Args:
+        cluster: All tasks. Empty: there is but this process.
+        task_type: The job of this process, None if not given.
+        task_index: Its number in that job, None if not given.
+        environment: Free text, such as ``"cloud"``.
+        rpc_layer: The protocol in the address of a master, such as ``"grpc"``.
+        session_master: The address to use in place of this task's own.
+        eval_session_master: The same for evaluation.
+        service: Free settings of a cluster manager.
+        model_dir: Where to keep checkpoints and summaries.
+        raw: The object that was parsed, as it was.
+    """
+
+    cluster: ClusterSpec = ClusterSpec({})
+    task_type: str | None = None
+    task_index: int | None = None
+    environment: str | None = None
+    rpc_layer: str | None = None
+    session_master: str | None = None
+    eval_session_master: str | None = None
+    service: Mapping[str, Any] | None = None
+    model_dir: str | None = None
+    raw: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def parse(cls, text: str) -> "TFConfig":
+        """Read the value of the environment variable.
+
+        Args:
+            text: A JSON object.
+
+        Raises:
+            ClusterError: It is not JSON, not an object, names an address twice, or is wrong elsewhere.
+            ClusterTypeError: A part of it has the wrong type.
+        """
+        try:
+            raw = json.loads(text)
+        except json.JSONDecodeError as exc:
+            raise ClusterError(
+                f"{_NAME} is not JSON: {exc}. Given: {text!r}. "
+                "Unset it to train in one process, or give it an object with `cluster` and `task`."
+            ) from exc
+        if not isinstance(raw, dict):
+            raise ClusterTypeError(f"{_NAME} must be a JSON object with `cluster` and `task`, given: {text}")
+        task = raw.get("task", {})
+        if not isinstance(task, dict):
+            raise ClusterTypeError(
+                f'"task" in {_NAME} must be an object with `type` and `index`, given: {task!r}'
+            )
+        service = raw.get("service")
+        if service is not None and not isinstance(service, dict):
+            raise ClusterTypeError(
+                f'If "service" is set in {_NAME}, it must be a dict. Given {type(service)}: {service!r}'
+            )
+        cluster = ClusterSpec(raw.get("cluster", {}))
+        _check_unique(cluster)
+        task_type, index = task.get("type"), task.get("index")
+        return cls(
+            cluster=cluster,
+            task_type=None if task_type is None else str(task_type),
+            task_index=None if index is None else check_index(index, f'"task" in {_NAME}'),
+            service=service,
+            raw=raw,
+            **{key: _text(raw, key) for key in _TEXTS},
+        )
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str]) -> "TFConfig":
+        """Read ``TF_CONFIG`` from an environment; absent is the same as ``{}``. Raises as `parse` does."""
+        return cls.parse(environ.get(_NAME, "{}"))
+
+    @classmethod
+    def from_resolver(cls, resolver: ClusterResolver) -> "TFConfig":
+        """Return what a resolver knows, for programs that read ``TF_CONFIG``, such as RunConfig does.
+
+        Args:
+            resolver: Asked for its cluster first, and then for the task of this process.
+        """
+        return cls(
+            cluster=resolver.cluster_spec(),
+            task_type=resolver.task_type,
+            task_index=resolver.task_id,
+            rpc_layer=resolver.rpc_layer,
+        )
+
+    @property
+    def task(self) -> Task:
+        """This process.
+
+        Raises:
+            ClusterError: Its type or index is not given.
+        """
+        if not self.task_type or self.task_index is None:
+            raise ClusterError(
+                f'{_NAME} does not say which task this is: "task" has the type {self.task_type!r} '
+                f"and the index {self.task_index!r}. Set both."
+            )
+        return Task(self.task_type, self.task_index)
+
+    def to_json(self) -> str:
+        """Return the text that `parse` reads back, without what is None."""
+        content: dict[str, Any] = {"cluster": self.cluster.as_dict()}
+        task = {"type": self.task_type, "index": self.task_index}
+        content["task"] = {key: value for key, value in task.items() if value is not None}
+        content |= {key: getattr(self, key) for key in (*_TEXTS, "service")}
+        return json.dumps({key: value for key, value in content.items() if value is not None})
+
+
+_TEXTS = ("environment", "rpc_layer", "session_master", "eval_session_master", "model_dir")
+
+
+def _text(raw: Mapping[str, Any], key: str) -> str | None:
+    value = raw.get(key)
+    if value is None or isinstance(value, str):
+        return value
+    raise ClusterTypeError(f'"{key}" in {_NAME} must be text, given: {value!r}')
+
+
+def _check_unique(cluster: ClusterSpec) -> None:
+    """Raise ClusterError if two tasks have one address. TensorFlow does not check: the job then hangs."""
+    tasks = collections.defaultdict(list)
+    for job in cluster.jobs:
+        for index in cluster.task_indices(job):
+            tasks[cluster.task_address(job, index)].append(str(Task(job, index)))
+    for address, names in tasks.items():
+        if len(names) > 1:
+            raise ClusterError(
+                f'"cluster" in {_NAME} gives the address {address!r} to {" and ".join(names)}. '
+                "Give each task an address of its own."
+            )

@@ -1,0 +1,116 @@
+"""The hosts of a Cloud TPU."""
+
+import os
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+
+from muster._errors import ClusterEnvironmentError, ClusterError
+from muster.cluster._cluster_spec import ClusterSpec
+from muster.cluster._task import check_index
+from muster.cluster.resolvers._resolver import TaskResolver
+
+_PCI = Path("/sys/bus/pci/devices")
+_GOOGLE = "0x1ae0"
+_METADATA_SECS = 5.0
+
+
+class TPUClusterResolver(TaskResolver):
+    """The hosts of the Cloud TPU that this process runs on, one task each.
+
+    A program runs on every host of a TPU; nothing is reached over the network, and JAX initialises the TPU
+    itself. Who the hosts are, ``TPU_WORKER_HOSTNAMES`` and ``TPU_WORKER_ID`` say, as on Kubernetes; where
+    they are not set, the metadata server that every TPU VM has.
+
+    Takes the place of ``tf.distribute.cluster_resolver.TPUClusterResolver``
+    (tensorflow/python/distribute/cluster_resolver/tpu/tpu_cluster_resolver.py), whose other arguments are for
+    TPUs elsewhere.
+
+    Args:
+        tpu: Its name. Empty, ``"local"`` or None: whichever this is.
+        job_name: The job of the tasks.
+        port: The port at which tasks listen.
+
+    Raises:
+        ClusterEnvironmentError: This is no host of a TPU, or of another one.
+        ClusterError: ``tpu`` is an address, or what the environment says does not fit together.
+    """
+
+    def __init__(self, tpu: str | None = None, *, job_name: str = "worker", port: int = 8888) -> None:
+        if tpu and "://" in tpu:
+            raise ClusterError(
+                f"muster runs on the hosts of a TPU, and reaches none over the network. Given: {tpu!r}. "
+                "Start the program on every host, with TPUClusterResolver()."
+            )
+        name = os.environ.get("TPU_NAME", tpu)
+        if tpu and tpu not in ("local", name):
+            raise ClusterEnvironmentError(f"This is a host of the TPU {name!r}, and not of {tpu!r}.")
+        hosts, number = _from_environ(os.environ) or _from_metadata(os.environ)
+        if number not in range(len(hosts)):
+            raise ClusterError(
+                f"This is host {number} of a TPU that has {len(hosts)}: {hosts}. Count from 0."
+            )
+        cluster = ClusterSpec({job_name: [f"{host}:{port}" for host in hosts]})
+        super().__init__(cluster, job_name, number, "grpc")
+
+    @classmethod
+    def connect(cls, tpu: str | None = None) -> "TPUClusterResolver":
+        """Return a resolver for a TPU, of which nothing is left to initialise.
+
+        Args:
+            tpu: Its name, as for the class.
+
+        Raises:
+            ClusterEnvironmentError: This is no host of that TPU.
+        """
+        return cls(tpu)
+
+
+def _from_environ(environ: Mapping[str, str]) -> tuple[list[str], int] | None:
+    """Return the hosts and the number of this one, None where the environment does not tell."""
+    hosts = [host.strip() for host in environ.get("TPU_WORKER_HOSTNAMES", "").split(",") if host.strip()]
+    if not hosts:
+        return None
+    number = environ.get("TPU_WORKER_ID")
+    if number is None and len(hosts) > 1:
+        raise ClusterError(f"TPU_WORKER_HOSTNAMES has {len(hosts)} hosts, and TPU_WORKER_ID is not set.")
+    return hosts, check_index(number or 0, "this host in TPU_WORKER_ID")
+
+
+def _from_metadata(environ: Mapping[str, str]) -> tuple[list[str], int]:
+    """Return the hosts and the number of this one from the metadata server."""
+    # A machine elsewhere is not made to wait for a server that it does not have.
+    if not _has_tpu():
+        raise ClusterEnvironmentError(
+            "There is no TPU here: TPU_WORKER_HOSTNAMES is not set, and no device of Google's is on the PCI "
+            "bus. Run the program on the hosts of a TPU."
+        )
+    endpoints = _metadata(environ, "worker-network-endpoints")
+    try:
+        hosts = [endpoint.split(":")[2] for endpoint in endpoints.split(",")]  # name:id:address
+    except IndexError:
+        raise ClusterError(
+            f"The TPU's metadata have no addresses in `worker-network-endpoints`: {endpoints!r}."
+        ) from None
+    return hosts, check_index(_metadata(environ, "agent-worker-number"), "this host of the TPU")
+
+
+def _has_tpu() -> bool:
+    return any(vendor.read_text().strip() == _GOOGLE for vendor in _PCI.glob("*/vendor"))
+
+
+def _metadata(environ: Mapping[str, str], key: str) -> str:
+    """Return an attribute of this machine from the metadata server."""
+    server = environ.get("GCE_METADATA_IP", "metadata.google.internal")
+    request = urllib.request.Request(
+        f"http://{server}/computeMetadata/v1/instance/attributes/{key}", headers={"Metadata-Flavor": "Google"}
+    )
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with direct.open(request, timeout=_METADATA_SECS) as response:
+            return str(response.read().decode())
+    except OSError as exc:
+        raise ClusterEnvironmentError(
+            f"The metadata server {server} does not say {key}: {exc}. Set TPU_WORKER_HOSTNAMES and "
+            "TPU_WORKER_ID instead."
+        ) from exc

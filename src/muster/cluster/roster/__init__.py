@@ -1,0 +1,1 @@
+"""The roster: which tasks of the job are up, and how they are."""

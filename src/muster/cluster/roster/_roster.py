@@ -1,0 +1,323 @@
+"""The roster: every task of a job finds the others, and knows when one of them is gone."""
+
+import dataclasses
+import json
+import logging
+import os
+import socket
+import sys
+import threading
+import time
+import traceback
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from muster._errors import ClusterError, MissingPeerError
+from muster.cluster._cluster_spec import ClusterSpec
+from muster.cluster._task import Task, TaskType
+from muster.cluster.roster._roster_address import adopt_listener, listen, split_address
+from muster.cluster.roster._roster_events import Announced, Ended
+from muster.cluster.roster._roster_identity import derive_job_id, installed_versions, training_tasks
+from muster.cluster.roster._roster_messages import MAX_ERROR, MAX_LINE, Progress, Status, TaskState
+from muster.cluster.roster._roster_watch import LINGER_SECS, Watch
+from muster.cluster.roster._roster_wire import Wire
+
+_log = logging.getLogger(__name__)
+
+# The exit code of a task that ends because another is lost. Cluster managers that look at codes (Kubeflow's
+# ExitCode policy) restart a task whose code is 128 or more; it is no signal's.
+EXIT_PEER_LOST = 175
+
+_SAY_SECS = 10.0  # how often a task that waits says so
+_EXIT_SECS = 5.0  # how long the last words of a task may take
+_BEAT_SECS = 1.0  # how often a task says that it lives, if its deadline does not ask for more
+_MAX_TEXT = 500  # what a task waits for, in characters
+_MAX_NAMED = 10  # tasks named in one message
+
+
+def exit_because_lost(task: Task, reason: str) -> None:
+    """End this process at once, with `EXIT_PEER_LOST`, after saying why and flushing logs and streams.
+
+    It ends even if the main thread never returns from a collective, or holds a lock that the flushing needs.
+    An error that the loss causes there is not reported, so that the reason is the end of the log.
+
+    Args:
+        task: The task that was lost.
+        reason: Why, as a sentence that names it.
+    """
+    last_resort = threading.Timer(_EXIT_SECS, os._exit, [EXIT_PEER_LOST])
+    last_resort.daemon = True
+    last_resort.start()
+    sys.excepthook = lambda *_: threading.Event().wait()
+    _log.critical("This task ends, because it has lost %s: %s", task, reason)
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, OSError, ValueError):
+            continue  # there is none, or nobody reads it
+    os._exit(EXIT_PEER_LOST)
+
+
+class Roster:
+    """Every task of a job finds the others, and knows when one of them is gone.
+
+    From its construction on, this task listens at its own address and tells who asks (`query_status`) how
+    it is. It calls every other training task (chief and workers) and stays connected to it. One that breaks
+    off, that fails, or that is silent for longer than ``heartbeat_secs`` is lost: then ``on_lost`` is called,
+    once, on a thread of the roster. Any task may start first. Parameter servers and evaluators only tell how
+    they are.
+
+    As a context manager it says `done` at the end, or `fail` with the exception that left the block.
+
+    What is said is plain text, and nobody has to prove who they are: it keeps mistakes apart, not attackers.
+    Use it in networks that you trust.
+
+    Args:
+        cluster: All tasks of the job; empty: there is but this one.
+        task: This task.
+        job_id: What tells this job from others; None: derived from the addresses of the training tasks.
+        heartbeat_secs: How long another task may be silent, in seconds.
+        listener: A socket that listens at this task's address already; it is closed in the end. None: one is
+            opened.
+        on_lost: What to do when a task is lost, given that task and a sentence that says why. If it returns,
+            all that waits here raises PeerLostError.
+        versions: What must be the same in all tasks; None: `installed_versions`.
+
+    Raises:
+        ClusterError: The task is not one of the cluster, or its address is not host:port.
+        AddressInUseError: Another process listens at its address.
+        RosterError: This process may not listen there.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterSpec,
+        task: Task,
+        *,
+        job_id: str | None = None,
+        heartbeat_secs: float = 30.0,
+        listener: socket.socket | None = None,
+        on_lost: Callable[[Task, str], None] = exit_because_lost,
+        versions: Mapping[str, str] | None = None,
+    ) -> None:
+        if not heartbeat_secs > 0:
+            raise ValueError(f"heartbeat_secs must be more than 0, given: {heartbeat_secs!r}.")
+        training = training_tasks(cluster) if cluster else (task,)
+        here = task.type in cluster.jobs and task.index in cluster.task_indices(task.type)
+        if cluster and not here and task.type != TaskType.EVALUATOR:
+            raise ClusterError(f"{task} is not a task of the cluster, which is {cluster}. Check TF_CONFIG.")
+        # An evaluator is outside the cluster, and parameter servers have no part in its collectives.
+        others = [other for other in training if other != task] if task in training else []
+        addresses = {other: cluster.task_address(other.type, other.index) for other in others}
+        for address in addresses.values():
+            split_address(address)
+        own = Status(
+            job=derive_job_id(cluster) if job_id is None else job_id,
+            task=task,
+            run=uuid.uuid4().hex,
+            pid=os.getpid(),
+            host=socket.gethostname(),
+            versions=installed_versions() if versions is None else dict(versions),
+            training=training,
+        )
+        if listener is not None:
+            listeners = [listener]
+        else:
+            listeners = listen(task, cluster.task_address(task.type, task.index)) if here else []
+        self._task = task
+        self._peers = others
+        self._announced: dict[str, Any] = {}
+        self._watch = Watch(own, addresses, heartbeat_secs)
+        self._wire = Wire(self._watch, addresses, listeners, min(_BEAT_SECS, heartbeat_secs / 5), on_lost)
+        self._wire.start()
+
+    @classmethod
+    def from_environ(
+        cls,
+        environ: Mapping[str, str],
+        cluster: ClusterSpec,
+        task: Task,
+        *,
+        heartbeat_secs: float = 30.0,
+        on_lost: Callable[[Task, str], None] = exit_because_lost,
+        versions: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Build the roster of a task with what its launcher says in an environment; raises as Roster does.
+
+        ``MUSTER_JOB_ID`` is the id of the job; ``MUSTER_LISTEN_FD`` the number of an inherited socket that
+        listens at the task's address. Each may be absent.
+        """
+        descriptor = environ.get("MUSTER_LISTEN_FD")
+        return cls(
+            cluster,
+            task,
+            job_id=environ.get("MUSTER_JOB_ID"),
+            heartbeat_secs=heartbeat_secs,
+            listener=None if descriptor is None else adopt_listener(descriptor),
+            on_lost=on_lost,
+            versions=versions,
+        )
+
+    def wait_for_all(self, timeout_secs: float) -> None:
+        """Wait until all training tasks have reached each other, and fit together.
+
+        Args:
+            timeout_secs: How long to wait, in seconds.
+
+        Raises:
+            MissingPeerError: Some did not come in time; says which, at which address, and what is there.
+            MismatchError: One has other versions or another cluster.
+            StrayPeerError: Another process has answered in place of one for ten seconds.
+            PeerLostError: One is lost.
+        """
+        self._wait(self._watch.missing_peers, timeout_secs)
+
+    def announce(self, key: str, value: Any) -> None:
+        """Tell all other tasks something, once and for all.
+
+        Args:
+            key: What it is called.
+            value: Anything that JSON has.
+
+        Raises:
+            ValueError: The key was announced already, or JSON has no such value, or it is too large.
+            TypeError: JSON has no such type.
+        """
+        with self._wire.changed:
+            if key in self._announced:
+                raise ValueError(f"{key!r} was announced already. Announce each key once.")
+            text = json.dumps({**self._announced, key: value}, allow_nan=False)
+            if len(text) > MAX_LINE // 2:
+                raise ValueError(
+                    f"With {key!r} the announcements of {self._task} take {len(text)} bytes, and "
+                    f"{MAX_LINE // 2} are allowed. Announce a digest or an address in place of what is large."
+                )
+            value = self._announced[key] = json.loads(text)[key]  # as the others get it
+        self._wire.post(Announced(key, value))
+
+    def lookup(self, task: Task, key: str, timeout_secs: float) -> Any:
+        """Return what a training task has announced, after waiting for it.
+
+        Raises:
+            ValueError: There is no such task.
+            RosterError: As `wait_for_all` does, for this task.
+        """
+        if task == self._task and key in self._announced:
+            return self._announced[key]
+        if task not in self._peers:
+            raise ValueError(f"{task} is not another training task, and has not announced {key!r} here.")
+        self._wait(lambda: self._watch.missing_values(key, [task]), timeout_secs)
+        return self.statuses()[task].announcements[key]
+
+    def report(
+        self,
+        *,
+        state: TaskState | None = None,
+        step: int | None = None,
+        steps_per_sec: float | None = None,
+        loss: float | None = None,
+        input_wait: float | None = None,
+        waits_for: str | None = None,
+    ) -> None:
+        """Set how far this task is: what `Progress` has; None: no change. Others hear of it within a second.
+
+        It is cheap: no socket is touched. Numbers are converted, so that a loss must be on the host.
+
+        Raises:
+            ValueError: The state is none, or one that `done` and `fail` set.
+        """
+        if state in (TaskState.DONE, TaskState.FAILED):
+            raise ValueError(f"The state {state} cannot be reported: call done() or fail() instead.")
+        changes = {
+            "state": None if state is None else TaskState(state),
+            "step": None if step is None else int(step),
+            "steps_per_sec": None if steps_per_sec is None else float(steps_per_sec),
+            "loss": None if loss is None else float(loss),
+            "input_wait": None if input_wait is None else float(input_wait),
+            "waits_for": None if waits_for is None else waits_for[:_MAX_TEXT],
+        }
+        given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+        self._wire.progress = dataclasses.replace(self._wire.progress, **given)
+
+    @property
+    def progress(self) -> Progress:
+        """How far this task is, as it has last reported."""
+        return self._wire.progress
+
+    def statuses(self) -> dict[Task, Status]:
+        """Return the last that is known of each training task that was met, and of this one."""
+        with self._wire.changed:
+            return self._watch.statuses()
+
+    def fail(self, exc: BaseException) -> None:
+        """Tell the others that this task fails, and why; then they are to end too.
+
+        It waits for a moment: an exception is often but the echo of a task that was lost, and then that one
+        is named, and ``on_lost`` is called.
+        """
+        text = "".join(traceback.format_exception_only(exc)).strip()
+        self._wire.post(Ended(text[:MAX_ERROR]))
+        with self._wire.changed:
+            self._wire.changed.wait_for(
+                lambda: self._watch.ended or not self._wire.running, LINGER_SECS + 1.0
+            )
+
+    def done(self) -> None:
+        """Tell the others that this task has done its work and may leave. From now on nobody is lost here."""
+        self._wire.post(Ended(None))
+
+    def close(self) -> None:
+        """Send what is still to be sent, and close all connections. To leave without `done` is to be lost."""
+        self._wire.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if exc is None or (isinstance(exc, SystemExit) and not exc.code):
+            self.done()
+        else:
+            self.fail(exc)
+        self.close()
+
+    def _wait(self, look: Callable[[], Mapping[Task, str]], timeout_secs: float) -> None:
+        """Wait until nothing is missing, saying every ten seconds what is."""
+        began = said = time.monotonic()
+        before = self._wire.progress
+        try:
+            while True:
+                with self._wire.changed:
+                    now = time.monotonic()
+                    missing = look()
+                    hopeless = self._watch.hopeless(missing, now)
+                    if hopeless is not None:
+                        raise hopeless
+                    if not missing:
+                        return
+                    names = _some(list(missing.values()))
+                    if now - began >= timeout_secs or not self._wire.running:
+                        raise MissingPeerError(
+                            f"{self._task} has waited {now - began:.0f} s for {names}. See the logs of what "
+                            "is missing. MultiWorkerMirroredStrategy(session_creation_timeout_secs=...) says "
+                            "how long to wait."
+                        )
+                    self.report(
+                        state=TaskState.WAITING, waits_for=_some([str(t) for t in missing])[:_MAX_TEXT]
+                    )
+                    if now - said < _SAY_SECS:
+                        self._wire.changed.wait(min(said + _SAY_SECS, began + timeout_secs) - now)
+                        continue
+                said = now
+                _log.warning("Waiting for %s, %.0f s", names, now - began)
+        finally:
+            self.report(state=before.state, waits_for=before.waits_for)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = [f"and {len(names) - _MAX_NAMED} more"] if len(names) > _MAX_NAMED else []
+    return ", ".join([*names[:_MAX_NAMED], *more])

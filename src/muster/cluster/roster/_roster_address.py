@@ -1,0 +1,215 @@
+"""The address of a task: listening at it, and asking what answers there."""
+
+import contextlib
+import errno
+import ipaddress
+import os
+import socket
+import time
+from typing import Any
+
+from muster._errors import AddressInUseError, ClusterError, RosterError, StrayPeerError
+from muster.cluster._task import Task
+from muster.cluster.roster._roster_messages import (
+    MAX_LINE,
+    Hello,
+    LineBuffer,
+    ProtocolError,
+    Status,
+    decode_news,
+    encode_hello,
+)
+
+_BACKLOG = 128
+# How long an occupied address may take to say who occupies it, in seconds.
+_OCCUPANT_SECS = 2.0
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Return the host and the port of ``"host:port"``; an IPv6 address stands in brackets.
+
+    Raises:
+        ClusterError: It is not of that form.
+    """
+    host, _, port = address.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        host = ""
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        host = ""
+    if not host or not (port.isascii() and port.isdecimal() and 0 < int(port) < 1 << 16):
+        raise ClusterError(
+            f"The address of a task must be host:port, such as 10.0.0.1:2222 or [::1]:2222. "
+            f"Given: {address!r}."
+        )
+    return host, int(port)
+
+
+def listen(task: Task, address: str) -> list[socket.socket]:
+    """Listen at a task's address, and let nobody else do so.
+
+    Numbers and ``localhost`` are taken as they are. Any other name is bound to the interfaces that it stands
+    for; but to all of them where it stands for none of this host (a Kubernetes service), or for the loopback,
+    as the host's own name often does here and nowhere else.
+
+    Args:
+        task: Whose address it is, for messages.
+        address: ``"host:port"``.
+
+    Raises:
+        AddressInUseError: Somebody listens there; says who.
+        RosterError: This process may not listen there.
+    """
+    host, port = split_address(address)
+    with contextlib.ExitStack() as opened:
+        try:
+            sockets = [opened.enter_context(sock) for sock in _bind_all(_interfaces(host, port))]
+            if not sockets:
+                sockets = [opened.enter_context(_bind_every_interface(port))]
+            for sock in sockets:
+                # Two sockets that may reuse an address can both be bound to it: the second cannot listen.
+                sock.listen(_BACKLOG)
+        except OSError as exc:
+            if exc.errno == errno.EADDRINUSE:
+                raise AddressInUseError(
+                    f"{task} cannot listen at its address {address}: {_occupant(address)}. "
+                    "End that process, or give this job other ports in TF_CONFIG."
+                ) from exc
+            raise RosterError(f"{task} cannot listen at its address {address}: {exc}.") from exc
+        opened.pop_all()
+        return sockets
+
+
+def adopt_listener(descriptor: str) -> socket.socket:
+    """Take over a listening socket that the parent of this process has opened.
+
+    Args:
+        descriptor: The number of the file, as text.
+
+    Raises:
+        RosterError: It is not such a socket.
+    """
+    try:
+        sock = socket.socket(fileno=int(descriptor))
+        listens = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+    except (ValueError, OSError) as exc:
+        raise RosterError(_NOT_A_LISTENER.format(descriptor)) from exc
+    if not listens:
+        sock.detach()
+        raise RosterError(_NOT_A_LISTENER.format(descriptor))
+    os.set_inheritable(sock.fileno(), False)  # or a child of this process would hold the port after its end
+    return sock
+
+
+_NOT_A_LISTENER = (
+    "MUSTER_LISTEN_FD is {!r}, which is not the number of a listening socket of this process. "
+    "It is meant for the direct child of a launcher: unset it for any other process."
+)
+
+
+def query_status(address: str, timeout_secs: float) -> Status:
+    """Ask what answers at an address.
+
+    Args:
+        address: ``"host:port"``.
+        timeout_secs: How long to wait for an answer, in seconds.
+
+    Raises:
+        StrayPeerError: Something that is not a task of muster.
+        TimeoutError: Something that does not answer, or nothing.
+        OSError: Nothing answers there, or the host is not known.
+    """
+    deadline = time.monotonic() + timeout_secs
+    lines = LineBuffer(MAX_LINE)
+    with socket.create_connection(split_address(address), timeout=timeout_secs) as sock:
+        sock.sendall(encode_hello(Hello(watch=False)))
+        try:
+            while (left := deadline - time.monotonic()) > 0:
+                sock.settimeout(left)
+                data = sock.recv(1 << 16)
+                if not data:
+                    raise ProtocolError("it breaks off the connection")
+                for line in lines.feed(data):
+                    status = decode_news(line)
+                    if isinstance(status, Status):
+                        return status
+                    raise ProtocolError("it does not say who it is")
+        except ProtocolError as exc:
+            raise StrayPeerError(f"What answers at {address} is not a task of muster: {exc}.") from exc
+    raise TimeoutError(f"What listens at {address} did not answer within {timeout_secs:g} s.")
+
+
+def _occupant(address: str) -> str:
+    try:
+        status = query_status(address, _OCCUPANT_SECS)
+    except StrayPeerError:
+        return "it is in use, by something that is not muster"
+    except TimeoutError:
+        return "it is in use, by something that does not answer"
+    except OSError as exc:
+        return f"it is in use, and nothing answers there ({exc.strerror or exc})"
+    return f"there is {status} already, which is {status.state}"
+
+
+_Address = tuple[socket.AddressFamily, tuple[Any, ...]]
+
+
+def _interfaces(host: str, port: int) -> list[_Address]:
+    """Return what a name stands for, or nothing if all interfaces should be listened at."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError:
+        return []
+    addresses: list[_Address] = list(
+        dict.fromkeys((family, tuple(where)) for family, _, _, _, where in found)
+    )
+    plain = host == "localhost" or _is_number(host)
+    if not plain and any(ipaddress.ip_address(where[0]).is_loopback for _, where in addresses):
+        return []
+    return addresses
+
+
+def _is_number(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _bind_all(addresses: list[_Address]) -> list[socket.socket]:
+    """Bind to those addresses that are this host's."""
+    with contextlib.ExitStack() as opened:
+        bound = []
+        for family, where in addresses:
+            try:
+                bound.append(opened.enter_context(_bind(family, where)))
+            except OSError as exc:
+                if exc.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                    raise
+        opened.pop_all()
+        return bound
+
+
+def _bind_every_interface(port: int) -> socket.socket:
+    try:
+        return _bind(socket.AF_INET6, ("::", port), only_v6=False)
+    except OSError as exc:
+        if exc.errno == errno.EADDRINUSE:
+            raise
+        return _bind(socket.AF_INET, ("0.0.0.0", port))  # a host without IPv6
+
+
+def _bind(family: int, where: tuple[Any, ...], *, only_v6: bool = True) -> socket.socket:
+    with contextlib.ExitStack() as opened:
+        sock = opened.enter_context(socket.socket(family, socket.SOCK_STREAM))
+        # Connections of a job that has just ended linger in the kernel. Nobody else may listen all the same.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, only_v6)
+        sock.bind(where)
+        opened.pop_all()
+        return sock

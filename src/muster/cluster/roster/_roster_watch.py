@@ -1,0 +1,351 @@
+"""What a task makes of what it hears from the others: a state machine without sockets, clocks or threads.
+
+Each task calls every other training task at its address, and judges it by what answers there. Those that call
+here are only told about this task. So a stray caller can do no harm, and whoever claims to be a task, but is
+not what answers at that task's address, learns it from everyone that it calls.
+"""
+
+import dataclasses
+import enum
+import logging
+import math
+from collections.abc import Collection, Mapping
+
+from muster._errors import MismatchError, PeerLostError, RosterError, StrayPeerError
+from muster.cluster._task import Task
+from muster.cluster.roster._roster_events import (
+    Action,
+    Announced,
+    Answer,
+    Called,
+    Close,
+    Dial,
+    Dialed,
+    DialFailed,
+    Ended,
+    Event,
+    Garbled,
+    Heard,
+    HungUp,
+    Log,
+    Lose,
+    Publish,
+    Tick,
+)
+from muster.cluster.roster._roster_messages import Hello, Progress, Status, TaskState
+
+# How long to leave a peer alone before it is called again, in seconds.
+REDIAL_SECS = 0.2
+# How long to wait for the first word on a connection before it is given up for a new one, in seconds.
+SILENT_SECS = 5.0
+# How long something else may answer at a peer's address, as a job that is just ending does, in seconds.
+STRAY_SECS = 10.0
+# How long a task that fails waits for news of a lost peer, which would be the cause, in seconds.
+FAIL_SECS = 0.5
+# How long a task that cannot go on stays, so that those that have not reached it yet learn why, in seconds.
+LINGER_SECS = 2.0
+# Distinct strangers that are logged: nobody can fill the log.
+_MAX_STRANGERS = 100
+
+
+class _Phase(enum.Enum):
+    DIALING = enum.auto()
+    CONNECTED = enum.auto()  # but nothing was heard yet
+    MET = enum.auto()
+    LEFT = enum.auto()
+
+
+@dataclasses.dataclass
+class _Peer:
+    task: Task
+    address: str
+    phase: _Phase = _Phase.DIALING
+    since: float = 0.0  # when the phase began
+    heard: float = 0.0
+    status: Status | None = None
+    trouble: str = "not called yet"  # why it is not there
+    stray: str = ""  # what answers instead of it
+    stray_since: float = 0.0
+    mismatch: str = ""  # how it does not fit
+    mismatch_since: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.task} at {self.address}"
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has said that it is done or has failed."""
+        return self.status is not None and self.status.state in (TaskState.DONE, TaskState.FAILED)
+
+
+class Watch:
+    """What this task knows of its job.
+
+    Args:
+        own: What it says of itself at first.
+        peers: The other training tasks, and their addresses.
+        heartbeat_secs: How long a peer that was met may be silent.
+    """
+
+    def __init__(self, own: Status, peers: Mapping[Task, str], heartbeat_secs: float) -> None:
+        self.own = own
+        self.lost: Lose | None = None
+        self._peers = {task: _Peer(task, address) for task, address in peers.items()}
+        self._heartbeat_secs = heartbeat_secs
+        self._failing: tuple[float, str] | None = None
+        self._strangers: set[str] = set()
+
+    @property
+    def wake_at(self) -> float:
+        """When the next `Tick` is needed at the latest; infinity: there is no hurry."""
+        return math.inf if self._failing is None or self.ended else self._failing[0]
+
+    @property
+    def ended(self) -> bool:
+        """Whether this task has said that it is done or has failed."""
+        return self.own.state in (TaskState.DONE, TaskState.FAILED)
+
+    def statuses(self) -> dict[Task, Status]:
+        """Return the last that is known of each task, this one included."""
+        met = {task: peer.status for task, peer in self._peers.items() if peer.status is not None}
+        return {self.own.task: self.own, **met}
+
+    def missing_peers(self) -> dict[Task, str]:
+        """Return the peers that are not there yet, or have not reached this task yet, and why."""
+        missing = {}
+        for task, peer in self._peers.items():
+            if peer.status is None:
+                missing[task] = f"{peer} ({peer.stray or peer.trouble})"
+            elif peer.status.met.get(self.own.task) != self.own.run:
+                missing[task] = f"{peer} (it has not reached this task yet)"
+        return missing
+
+    def missing_values(self, key: str, tasks: Collection[Task]) -> dict[Task, str]:
+        """Return those of some peers that have not announced a value, and what they are doing instead."""
+        missing = {}
+        for task in tasks:
+            peer = self._peers[task]
+            if peer.status is None:
+                missing[task] = f"{peer} ({peer.stray or peer.trouble})"
+            elif key not in peer.status.announcements:
+                waits_for = peer.status.progress.waits_for
+                doing = f"waiting for {waits_for}" if waits_for else peer.status.state
+                missing[task] = f"{peer} ({doing}; it has not announced {key!r})"
+        return missing
+
+    def hopeless(self, missing: Collection[Task], now: float) -> RosterError | None:
+        """Return why waiting for some peers will not end, if so."""
+        if self.lost is not None:
+            return PeerLostError(self.lost.why)
+        for task in missing:
+            peer = self._peers[task]
+            if peer.mismatch and now - peer.mismatch_since >= LINGER_SECS:
+                return MismatchError(peer.mismatch)
+            if peer.stray and now - peer.stray_since >= STRAY_SECS:
+                return StrayPeerError(f"What answers is not {peer}: {peer.stray}.")
+            if peer.status is not None and peer.status.state == TaskState.DONE:
+                return PeerLostError(f"{peer} has ended already, and does not take part any more.")
+        return None
+
+    def start(self) -> list[Action]:
+        """Return what to do first."""
+        return [Dial(task, 0.0) for task in self._peers]
+
+    def handle(self, event: Event, now: float) -> list[Action]:
+        """Take in what has happened, and return what to do.
+
+        Args:
+            event: What has happened.
+            now: The time, in seconds from any start.
+        """
+        match event:
+            case Tick(progress):
+                return self._tick(progress, now)
+            case Heard(task, news):
+                if isinstance(news, Status):
+                    return self._heard(self._peers[task], news, now)
+                return self._beat(self._peers[task], news, now)
+            case Dialed(task):
+                peer = self._peers[task]
+                peer.phase, peer.since = _Phase.CONNECTED, now
+                peer.trouble = "something accepts connections there, but does not answer"
+                return []
+            case DialFailed(task, why):
+                peer = self._peers[task]
+                peer.trouble, peer.stray = why, ""
+                return [Dial(task, REDIAL_SECS)]
+            case Garbled(task, why):
+                peer = self._peers[task]
+                if peer.phase == _Phase.MET:
+                    return self._lose(task, f"{peer} broke off: {why}.")
+                return self._stray(peer, f"it is something else: {why}", now)
+            case HungUp(task, why):
+                return self._hung_up(self._peers[task], why)
+            case Called(caller, origin, hello):
+                return self._called(caller, origin, hello)
+            case Announced(key, value):
+                self.own = dataclasses.replace(self.own, announcements={**self.own.announcements, key: value})
+                return [Publish()]
+            case Ended(error):
+                if self.ended:
+                    return []
+                if error is None or not self._peers:
+                    return self._end(error)
+                grace = LINGER_SECS if self.missing_peers() else FAIL_SECS
+                self._failing = self._failing or (now + grace, error)
+                return []
+
+    def _tick(self, progress: Progress, now: float) -> list[Action]:
+        actions: list[Action] = []
+        if not self.ended:
+            self.own = dataclasses.replace(self.own, progress=progress)
+        for task, peer in self._peers.items():
+            if peer.phase == _Phase.MET:
+                silent = now - peer.heard
+                if silent > self._heartbeat_secs and not peer.ended:
+                    reason = f"{peer} stands still: it has not answered for {silent:.0f} s."
+                    actions += self._lose(task, reason)
+            elif peer.phase == _Phase.CONNECTED and now - peer.since > SILENT_SECS:
+                peer.phase = _Phase.DIALING
+                actions += [Close(task), Dial(task, 0.0)]
+        if self._failing is not None and now >= self._failing[0] and not self.ended:
+            return actions + self._end(self._failing[1])
+        return [*actions, Publish(beat=True)]
+
+    def _heard(self, peer: _Peer, status: Status, now: float) -> list[Action]:
+        own, met = self.own, peer.phase == _Phase.MET
+        stray = _stranger(own, peer, status)
+        if not met and status.state == TaskState.FAILED and status.blamed is not None:
+            stray = "it is just ending, because it lost a task of an earlier run"
+        if stray:
+            return self._stray(peer, stray, now)
+        if not met:
+            mismatch = _mismatch(own, peer, status)
+            if mismatch:
+                return self._mismatched(peer, mismatch, now)
+        peer.phase, peer.heard, peer.status = _Phase.MET, now, status
+        peer.stray = peer.mismatch = ""
+        actions: list[Action] = []
+        if not met:
+            self.own = dataclasses.replace(own, met={**own.met, peer.task: status.run})
+            actions = [Log(logging.INFO, f"Met {peer} (process {status.pid} on {status.host})."), Publish()]
+        if status.state == TaskState.FAILED:
+            actions += self._failed(peer, status)
+        return actions
+
+    def _mismatched(self, peer: _Peer, why: str, now: float) -> list[Action]:
+        peer.phase, peer.trouble = _Phase.DIALING, "it does not fit this task"
+        actions: list[Action] = [Close(peer.task), Dial(peer.task, REDIAL_SECS)]
+        if peer.mismatch != why:
+            peer.mismatch, peer.mismatch_since = why, now
+            actions.insert(0, Log(logging.ERROR, why))
+        return actions
+
+    def _beat(self, peer: _Peer, progress: Progress, now: float) -> list[Action]:
+        if peer.status is None:
+            return self._stray(peer, "it does not say who it is", now)
+        peer.heard = now
+        peer.status = dataclasses.replace(peer.status, progress=progress)
+        return []
+
+    def _failed(self, peer: _Peer, status: Status) -> list[Action]:
+        if self._failing is not None and status.blamed in (None, self.own.task):
+            return []  # both fail, each for its own reason
+        if status.blamed is None:
+            return self._lose(peer.task, f"{peer} failed: {status.error}")
+        if status.blamed == self.own.task:
+            return self._lose(peer.task, f"{peer} has ended, because it lost this task: {status.error}")
+        return self._lose(status.blamed, status.error)
+
+    def _stray(self, peer: _Peer, why: str, now: float) -> list[Action]:
+        """Take note that something else answers where a peer should."""
+        if peer.phase == _Phase.MET:
+            return [Close(peer.task), *self._lose(peer.task, f"{peer} is another now: {why}.")]
+        actions: list[Action] = [Close(peer.task), Dial(peer.task, REDIAL_SECS)]
+        if not peer.stray:
+            peer.stray_since = now
+            actions.insert(0, Log(logging.WARNING, f"What answers is not {peer}: {why}."))
+        peer.phase, peer.stray = _Phase.DIALING, why
+        return actions
+
+    def _hung_up(self, peer: _Peer, why: str) -> list[Action]:
+        if peer.phase != _Phase.MET:
+            peer.phase = _Phase.DIALING
+            peer.trouble = f"something accepts connections there, and breaks them off ({why})"
+            return [Dial(peer.task, REDIAL_SECS)]
+        peer.phase = _Phase.LEFT
+        if peer.ended:
+            return []
+        return self._lose(peer.task, f"{peer} has ended without a word ({why}).")
+
+    def _called(self, caller: int, origin: str, hello: Hello) -> list[Action]:
+        who = hello.caller
+        if not hello.watch or who is None:
+            return [Answer(caller, keep=False)]
+        problem = ""
+        if who.job != self.own.job:
+            problem = f"this is {self.own.task} of job {self.own.job}"
+        elif who.task not in self._peers:
+            problem = f"the cluster has {_names(self.own.training)}, and this is {self.own.task}"
+        elif self.own.met.get(who.task, who.run) != who.run:
+            problem = f"{self._peers[who.task]} answers as another process"
+        if not problem:
+            return [Answer(caller, keep=True)]
+        actions: list[Action] = [Answer(caller, keep=False)]
+        text = f"A stray process calls from {origin}: it says that it is {who}, but {problem}."
+        if text not in self._strangers and len(self._strangers) < _MAX_STRANGERS:
+            self._strangers.add(text)
+            actions.append(Log(logging.WARNING, text))
+        return actions
+
+    def _lose(self, task: Task, reason: str) -> list[Action]:
+        if self.ended:
+            return []
+        self.lost = Lose(task, reason)
+        actions: list[Action] = []
+        if self._failing is not None:
+            actions.append(Log(logging.ERROR, f"{self.own.task} fails, likely for that: {self._failing[1]}"))
+        # The others may notice this task's end before they notice the cause: so they are told of it.
+        return [*actions, *self._end(reason, blamed=task), self.lost]
+
+    def _end(self, error: str | None, blamed: Task | None = None) -> list[Action]:
+        state = TaskState.DONE if error is None else TaskState.FAILED
+        progress = dataclasses.replace(self.own.progress, state=state, waits_for="")
+        self.own = dataclasses.replace(self.own, progress=progress, error=error or "", blamed=blamed)
+        return [Publish()]
+
+
+def _stranger(own: Status, peer: _Peer, status: Status) -> str:
+    """Return how what answers at a peer's address is not that peer, or nothing."""
+    if status.job != own.job:
+        return (
+            f"it is {status}, and this is job {own.job}. Unless MUSTER_JOB_ID says it, a job's id comes from "
+            "the cluster in TF_CONFIG: give all tasks the same one, to the letter"
+        )
+    if status.task != peer.task:
+        return f"it is {status}"
+    if status.met.get(own.task, own.run) != own.run:
+        return (
+            f"it has met another process as {own.task}: this task was started twice, or is reached elsewhere"
+        )
+    return ""
+
+
+def _names(tasks: Collection[Task]) -> str:
+    return ", ".join(map(str, tasks))
+
+
+def _mismatch(own: Status, peer: _Peer, status: Status) -> str:
+    """Return why two tasks of one job cannot train together, or nothing."""
+    if set(status.training) != set(own.training):
+        return (
+            f"{peer} is in another cluster: it trains with {_names(status.training)}, and {own.task} with "
+            f"{_names(own.training)}. Give all tasks the same cluster in TF_CONFIG."
+        )
+    names = sorted({*own.versions, *status.versions})
+    differing = [name for name in names if own.versions.get(name) != status.versions.get(name)]
+    if not differing:
+        return ""
+    theirs = ", ".join(f"{name} {status.versions.get(name, 'not at all')}" for name in differing)
+    ours = ", ".join(f"{name} {own.versions.get(name, 'not at all')}" for name in differing)
+    return f"{peer} has {theirs}, and {own.task} has {ours}. Install the same versions everywhere."

@@ -1,0 +1,281 @@
+"""The thread of the roster, and its connections to the peers."""
+
+import collections
+import contextlib
+import functools
+import logging
+import os
+import selectors
+import socket
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+
+from muster.cluster._task import Task
+from muster.cluster.roster._roster_address import split_address
+from muster.cluster.roster._roster_events import (
+    Action,
+    Answer,
+    Close,
+    Dial,
+    Dialed,
+    DialFailed,
+    Event,
+    Garbled,
+    Heard,
+    HungUp,
+    Log,
+    Lose,
+    Publish,
+    Tick,
+)
+from muster.cluster.roster._roster_messages import (
+    MAX_LINE,
+    Hello,
+    LineBuffer,
+    Progress,
+    ProtocolError,
+    decode_news,
+    encode_hello,
+)
+from muster.cluster.roster._roster_service import Service
+from muster.cluster.roster._roster_watch import Watch
+
+_log = logging.getLogger(__name__)
+
+_CHUNK = 1 << 16
+# How long a connection may take to come about, in seconds.
+_DIAL_SECS = 5.0
+# How long the last words of a task may take to be sent, in seconds.
+_FLUSH_SECS = 1.0
+
+
+class Wire:
+    """The thread of the roster: it waits for what happens, asks `watch` what to do, and does it.
+
+    Only that thread changes `watch`. Others read it while they hold `changed`, which is notified at each
+    event, and so at least every ``beat_secs``.
+
+    Args:
+        watch: What to tell of events, and to take actions from.
+        addresses: Where the peers are.
+        listeners: Where others call this task.
+        beat_secs: How often to say that this task lives, in seconds.
+        on_lost: Called once by the thread, with the task and the reason, if a peer is lost.
+    """
+
+    def __init__(
+        self,
+        watch: Watch,
+        addresses: Mapping[Task, str],
+        listeners: Sequence[socket.socket],
+        beat_secs: float,
+        on_lost: Callable[[Task, str], None],
+    ) -> None:
+        self.watch = watch
+        self.changed = threading.Condition()
+        self.progress = Progress()  # replaced whole, by any thread
+        self._addresses = addresses
+        self._hello = encode_hello(Hello(watch=True, caller=watch.own))
+        self._beat_secs = beat_secs
+        self._on_lost = on_lost
+        self._peers: dict[Task, tuple[socket.socket, LineBuffer]] = {}
+        self._inbox: collections.deque[Callable[[], None]] = collections.deque()
+        self._inbox_lock = threading.Lock()
+        self._closing = threading.Event()
+        self._flush_until = 0.0
+        self._selector = selectors.DefaultSelector()
+        self._wake_in, self._wake_out = socket.socketpair()
+        self._wake_in.setblocking(False)
+        self._wake_out.setblocking(False)
+        self._selector.register(self._wake_in, selectors.EVENT_READ, self._woken)
+        self._service = Service(self._selector, listeners, len(addresses), lambda: watch.own, self._handle)
+        self._thread = threading.Thread(target=self._run, name="muster-roster", daemon=True)
+        alive = weakref.ref(self)
+
+        def in_child() -> None:
+            if (wire := alive()) is not None:
+                wire._forked()
+
+        os.register_at_fork(after_in_child=in_child)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def post(self, event: Event) -> None:
+        """Tell the thread of an event."""
+        self._later(functools.partial(self._handle, event))
+
+    def close(self) -> None:
+        """Send what is still to be sent, within a second, and close everything."""
+        self._later(self._close)
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    @property
+    def running(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def _run(self) -> None:
+        tick = time.monotonic()
+        try:
+            self._act(self.watch.start())
+            while not self._closing.is_set() or self._flushing():
+                self._read(max(0.0, min(tick, self.watch.wake_at) - time.monotonic()))
+                while self._inbox:
+                    self._inbox.popleft()()
+                if time.monotonic() >= min(tick, self.watch.wake_at):
+                    # If this task was stopped itself, much time has passed: it hears its peers, then judges.
+                    self._read(0.0)
+                    tick = time.monotonic() + self._beat_secs
+                    self._service.tidy()
+                    self._handle(Tick(self.progress))
+        finally:
+            with self._inbox_lock:
+                self._closing.set()
+            for item in self._inbox:
+                if isinstance(item, _NewConnection):  # it came about too late
+                    item.sock.close()
+            self._close_files()
+            with self.changed:
+                self.changed.notify_all()
+
+    def _read(self, timeout_secs: float) -> None:
+        """Read and write what can be read and written, after waiting for it."""
+        for key, mask in self._selector.select(timeout_secs):
+            key.data(mask)
+
+    def _later(self, item: Callable[[], None]) -> bool:
+        """Have the thread do something, unless it is about to end."""
+        with self._inbox_lock:
+            if self._closing.is_set():
+                return False
+            self._inbox.append(item)
+            with contextlib.suppress(BlockingIOError):  # then it is being woken already
+                self._wake_out.send(b"!")
+        return True
+
+    def _woken(self, mask: int) -> None:
+        self._wake_in.recv(_CHUNK)
+
+    def _close(self) -> None:
+        self._flush_until = time.monotonic() + _FLUSH_SECS
+        self._closing.set()
+
+    def _flushing(self) -> bool:
+        return self._service.unsent and time.monotonic() < self._flush_until
+
+    def _forked(self) -> None:
+        """Close the files of this task in a child, which must not keep up the connections after its end."""
+        self.changed = threading.Condition()  # the thread may have held the locks, and is not in the child
+        self._inbox_lock = threading.Lock()
+        self._closing = threading.Event()
+        self._closing.set()
+        self._close_files()
+
+    def _close_files(self) -> None:
+        peers = [sock for sock, _ in self._peers.values()]
+        for sock in (*peers, *self._service.sockets, self._wake_in, self._wake_out):
+            sock.close()
+        self._selector.close()
+
+    def _handle(self, event: Event) -> None:
+        with self.changed:
+            actions = self.watch.handle(event, time.monotonic())
+            self.changed.notify_all()
+        self._act(actions)
+
+    def _act(self, actions: Sequence[Action]) -> None:
+        for action in actions:
+            match action:
+                case Dial(task, delay):
+                    threading.Thread(target=self._dial, args=(task, delay), daemon=True).start()
+                case Close(task):
+                    self._hang_up(task)
+                case Publish(beat):
+                    self._service.publish(beat)
+                case Answer(caller, keep):
+                    self._service.answer(caller, keep)
+                case Log(level, text):
+                    _log.log(level, "%s", text)
+                case Lose(task, reason):
+                    self._on_lost(task, reason)
+
+    def _dial(self, task: Task, delay: float) -> None:
+        """Call a peer; on a thread of its own, because a name can take long to be resolved."""
+        if self._closing.wait(delay):
+            return
+        try:
+            sock = socket.create_connection(split_address(self._addresses[task]), timeout=_DIAL_SECS)
+        except OSError as exc:
+            self.post(DialFailed(task, _reason(exc)))
+            return
+        try:
+            if sock.getsockname() == sock.getpeername():
+                # Calling a free port of one's own host can, by chance, be answered by the call itself.
+                raise ConnectionRefusedError("nothing listens there")
+            sock.sendall(self._hello)
+            sock.setblocking(False)
+        except OSError as exc:
+            sock.close()
+            self.post(DialFailed(task, _reason(exc)))
+            return
+        if not self._later(_NewConnection(self._dialed, task, sock)):
+            sock.close()
+
+    def _dialed(self, task: Task, sock: socket.socket) -> None:
+        self._peers[task] = sock, LineBuffer(MAX_LINE)
+        self._selector.register(sock, selectors.EVENT_READ, functools.partial(self._hear, task, sock))
+        self._handle(Dialed(task))
+
+    def _hear(self, task: Task, sock: socket.socket, mask: int) -> None:
+        if not self._connected(task, sock):
+            return
+        try:
+            data = sock.recv(_CHUNK)
+        except BlockingIOError:
+            return
+        except OSError as exc:
+            self._hang_up(task)
+            self._handle(HungUp(task, _reason(exc)))
+            return
+        if not data:
+            self._hang_up(task)
+            self._handle(HungUp(task, "end of the connection"))
+            return
+        try:
+            for line in self._peers[task][1].feed(data):
+                self._handle(Heard(task, decode_news(line)))
+                if not self._connected(task, sock):
+                    return
+        except ProtocolError as exc:
+            self._hang_up(task)
+            self._handle(Garbled(task, str(exc)))
+
+    def _connected(self, task: Task, sock: socket.socket) -> bool:
+        return task in self._peers and self._peers[task][0] is sock
+
+    def _hang_up(self, task: Task) -> None:
+        if task in self._peers:
+            sock, _ = self._peers.pop(task)
+            self._selector.unregister(sock)
+            sock.close()
+
+
+class _NewConnection:
+    """Work for the thread that holds a socket."""
+
+    def __init__(self, work: Callable[[Task, socket.socket], None], task: Task, sock: socket.socket) -> None:
+        self._work = work
+        self._task = task
+        self.sock = sock
+
+    def __call__(self) -> None:
+        self._work(self._task, self.sock)
+
+
+def _reason(exc: OSError) -> str:
+    return (exc.strerror or str(exc)).lower()

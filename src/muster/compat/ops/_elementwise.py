@@ -1,0 +1,170 @@
+"""TensorFlow's operations on values one by one. ``name`` is accepted everywhere and means nothing."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from muster.compat.ops._arrays import Array, ArrayLike, DTypeLike, array_module, as_array, as_arrays
+
+Unary = Callable[..., Array]
+Binary = Callable[..., Array]
+
+
+def cast(x: ArrayLike, dtype: DTypeLike, name: str | None = None) -> Array:
+    """The values in another dtype; always a copy, so that ``x /= 255`` afterwards changes nothing else.
+
+    Args:
+        x: values of any shape.
+        dtype: such as ``tf.float32``. While a step or a ``map`` is traced, JAX has no 64-bit types and the
+            32-bit one is taken.
+        name: unused.
+
+    Source: tensorflow/python/ops/math_ops.py, ``cast``.
+    """
+    if array_module(x) is jnp:
+        return as_array(x, dtype)
+    return np.array(x).astype(dtype)[()]
+
+
+def _unary(function: str) -> Unary:
+    def operation(x: ArrayLike, name: str | None = None) -> Array:
+        return getattr(array_module(x), function)(as_array(x))
+
+    return _named(operation, function)
+
+
+def _binary(function: str) -> Binary:
+    def operation(x: ArrayLike, y: ArrayLike, name: str | None = None) -> Array:
+        return getattr(array_module(x, y), function)(*as_arrays(x, y))
+
+    return _named(operation, function)
+
+
+def _named(operation: Callable[..., Array], function: str) -> Callable[..., Array]:
+    operation.__name__ = function
+    operation.__doc__ = f"As ``numpy.{function}``, on NumPy and JAX arrays."
+    return operation
+
+
+abs = _unary("abs")
+ceil = _unary("ceil")
+cos = _unary("cos")
+exp = _unary("exp")
+expm1 = _unary("expm1")
+floor = _unary("floor")
+is_finite = _unary("isfinite")
+is_inf = _unary("isinf")
+is_nan = _unary("isnan")
+log = _unary("log")
+log1p = _unary("log1p")
+logical_not = _unary("logical_not")
+negative = _unary("negative")
+ones_like = _unary("ones_like")
+reciprocal = _unary("reciprocal")
+round = _unary("round")
+sign = _unary("sign")
+sin = _unary("sin")
+sqrt = _unary("sqrt")
+square = _unary("square")
+tanh = _unary("tanh")
+zeros_like = _unary("zeros_like")
+
+add = _binary("add")
+divide = _binary("true_divide")
+equal = _binary("equal")
+floordiv = _binary("floor_divide")
+floormod = _binary("mod")
+greater = _binary("greater")
+greater_equal = _binary("greater_equal")
+less = _binary("less")
+less_equal = _binary("less_equal")
+logical_and = _binary("logical_and")
+logical_or = _binary("logical_or")
+maximum = _binary("maximum")
+minimum = _binary("minimum")
+multiply = _binary("multiply")
+not_equal = _binary("not_equal")
+pow = _binary("power")
+subtract = _binary("subtract")
+
+
+def add_n(inputs: Any, name: str | None = None) -> Array:
+    """The sum of arrays of one shape."""
+    total, *others = inputs
+    for other in others:
+        total = add(total, other)
+    return total
+
+
+def squared_difference(x: ArrayLike, y: ArrayLike, name: str | None = None) -> Array:
+    """``(x - y) ** 2``."""
+    return square(subtract(x, y))
+
+
+def rsqrt(x: ArrayLike, name: str | None = None) -> Array:
+    """``1 / sqrt(x)``."""
+    return reciprocal(sqrt(x))
+
+
+def sigmoid(x: ArrayLike, name: str | None = None) -> Array:
+    """``1 / (1 + exp(-x))``."""
+    return jax.nn.sigmoid(as_array(x))
+
+
+def where(condition: ArrayLike, x: ArrayLike = None, y: ArrayLike = None, name: str | None = None) -> Array:
+    """``x`` where the condition holds, else ``y``.
+
+    Raises:
+        ValueError: without ``x`` and ``y``; the shape of what that form returns depends on the values.
+    """
+    if x is None or y is None:
+        raise ValueError(
+            "tf.where needs x and y: the places where a condition holds have no fixed shape, which a traced "
+            "step needs. Multiply by the mask instead, or use numpy.where in the input function."
+        )
+    return array_module(condition, x, y).where(as_array(condition), *as_arrays(x, y))
+
+
+def clip_by_value(
+    t: ArrayLike, clip_value_min: ArrayLike, clip_value_max: ArrayLike, name: str | None = None
+) -> Array:
+    """The values, none below or above the limits."""
+    return minimum(maximum(t, clip_value_min), clip_value_max)
+
+
+def clip_by_norm(t: ArrayLike, clip_norm: float, axes: Any = None, name: str | None = None) -> Array:
+    """The array, scaled so that its Euclidean norm is at most ``clip_norm``.
+
+    Source: tensorflow/python/ops/clip_ops.py, ``clip_by_norm``.
+    """
+    xp, value = array_module(t), as_array(t)
+    norm = xp.sqrt(xp.sum(xp.square(value), axis=axes, keepdims=True))
+    return value * (clip_norm / xp.maximum(norm, clip_norm))
+
+
+def global_norm(t_list: Any, name: str | None = None) -> Array:
+    """The Euclidean norm of several arrays together; None among them counts nothing.
+
+    Source: tensorflow/python/ops/clip_ops.py, ``global_norm``.
+    """
+    squares = [jnp.sum(jnp.square(as_array(t))) for t in t_list if t is not None]
+    return jnp.sqrt(sum(squares, jnp.zeros(())))
+
+
+def clip_by_global_norm(
+    t_list: Any, clip_norm: float, use_norm: ArrayLike = None, name: str | None = None
+) -> tuple[list[Array | None], Array]:
+    """Several arrays, all scaled alike so that their norm together is at most ``clip_norm``.
+
+    Returns:
+        The arrays, None where None was given, and the norm that they had.
+
+    Source: tensorflow/python/ops/clip_ops.py, ``clip_by_global_norm``.
+    """
+    norm = global_norm(t_list) if use_norm is None else use_norm
+    # Not a number if the norm is not finite, so that a broken gradient shows.
+    scale = jnp.where(jnp.isfinite(norm), clip_norm / jnp.maximum(norm, clip_norm), jnp.nan)
+    return [None if t is None else as_array(t) * scale for t in t_list], norm

@@ -1,0 +1,80 @@
+"""Losses of a whole batch of which a replica has a part."""
+
+import operator
+from typing import Any
+
+import jax.numpy as jnp
+
+from muster.compat.ops._arrays import Array, ArrayLike, as_array
+from muster.distribute import get_replica_context, has_strategy, in_cross_replica_context
+from muster.program import replica_weight
+
+
+def compute_average_loss(
+    per_example_loss: ArrayLike, sample_weight: Any = None, global_batch_size: int | None = None
+) -> Array:
+    """This replica's share of the mean loss of the batch: the sum over the replicas is the mean.
+
+    Args:
+        per_example_loss: float, shape [examples, ...], per replica.
+        sample_weight: weighs the examples; broadcast to them.
+        global_batch_size: what to divide by; None: the examples of all replicas that count.
+
+    Returns:
+        Float, shape (), per replica.
+
+    Raises:
+        ValueError: ``per_example_loss`` is a single number.
+        TypeError: ``global_batch_size`` is no integer.
+        RuntimeError: This is in the cross-replica context, and no ``global_batch_size`` is given.
+
+    Source: tensorflow/python/ops/nn_impl_distribute.py, ``compute_average_loss``.
+    """
+    losses = jnp.asarray(as_array(per_example_loss))
+    if losses.ndim == 0:
+        raise ValueError(
+            "Invalid value passed for `per_example_loss`. Expected a tensor with at least rank 1. Received "
+            f"per_example_loss={per_example_loss} with rank 0"
+        )
+    if sample_weight is not None:
+        weights = jnp.asarray(as_array(sample_weight), losses.dtype)
+        losses = losses * weights.reshape(weights.shape + (1,) * (losses.ndim - weights.ndim))
+    if global_batch_size is None:
+        _require_replica("compute_average_loss")
+        return jnp.sum(losses) / losses.shape[0] * replica_share()
+    try:
+        size = operator.index(global_batch_size)
+    except TypeError as exc:
+        raise TypeError(f"global_batch_size must be an integer, got {global_batch_size!r}.") from exc
+    if size < 0:
+        raise ValueError(f"global_batch_size must be non-negative, got {size}.")
+    return jnp.sum(losses) / size if size else jnp.zeros((), losses.dtype)
+
+
+def scale_regularization_loss(regularization_loss: ArrayLike) -> Array:
+    """This replica's share of a loss that is the same on all of them.
+
+    Args:
+        regularization_loss: float, of any shape; summed.
+
+    Raises:
+        RuntimeError: This is in the cross-replica context.
+
+    Source: tensorflow/python/ops/nn_impl_distribute.py, ``scale_regularization_loss``.
+    """
+    _require_replica("scale_regularization_loss")
+    return jnp.sum(jnp.asarray(as_array(regularization_loss))) * replica_share()
+
+
+def replica_share() -> float:
+    """What part of the whole a replica is; a batch that all are given whole is the first one's."""
+    context = get_replica_context()
+    return 1.0 if context is None or context.num_replicas_in_sync == 1 else replica_weight()
+
+
+def _require_replica(name: str) -> None:
+    if has_strategy() and in_cross_replica_context():
+        raise RuntimeError(
+            f"You are calling `{name}` in cross replica context, while it was expected to be called in "
+            "replica context."
+        )

@@ -1,0 +1,234 @@
+"""The optimizers of ``tf.compat.v1.train``: its arguments and defaults, over those of Keras.
+
+Source of the arguments and updates: tensorflow/python/training/, a file for each optimizer.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from muster._keras import keras
+from muster.compat.v1._step import trainable_variables
+from muster.program import TrainOp, apply_gradients, gradients, minimize
+
+LearningRate = float | Callable[[], Any] | Any
+"""A number, a value that the step computes, a function that returns one, or a schedule of Keras'."""
+
+
+class Optimizer:
+    """Trains variables by the update of a Keras optimizer.
+
+    Attributes:
+        keras_optimizer: that optimizer.
+
+    Source: tensorflow/python/training/optimizer.py, ``Optimizer``.
+    """
+
+    def __init__(self, keras_optimizer: Any) -> None:
+        """Wrap an optimizer that was built in this step."""
+        self.keras_optimizer = keras_optimizer
+
+    def get_name(self) -> str:
+        """The optimizer's name."""
+        return str(self.keras_optimizer.name)
+
+    def minimize(
+        self,
+        loss: Any,
+        global_step: Any = None,
+        var_list: Iterable[Any] | None = None,
+        name: str | None = None,
+    ) -> TrainOp:
+        """Take one step against the gradients of a loss; `muster.minimize` says how.
+
+        Args:
+            loss: a floating-point array of shape (), per replica.
+            global_step: the variable to count up by one, or None.
+            var_list: the variables to train; None takes every trainable one that was created so far.
+            name: unused.
+        """
+        return minimize(self.keras_optimizer, loss, global_step, var_list)
+
+    def compute_gradients(self, loss: Any, var_list: Iterable[Any] | None = None) -> list[tuple[Any, Any]]:
+        """The gradients of a loss.
+
+        Args:
+            loss: a floating-point array of shape (), per replica.
+            var_list: the variables; None takes every trainable one that was created so far.
+
+        Returns:
+            Pairs of a gradient and its variable. A variable that the loss does not depend on has a gradient
+            of zeros, where TensorFlow's has None.
+        """
+        variables = trainable_variables() if var_list is None else list(var_list)
+        return list(zip(gradients(loss, variables), variables, strict=True))
+
+    def apply_gradients(
+        self, grads_and_vars: Iterable[tuple[Any, Any]], global_step: Any = None, name: str | None = None
+    ) -> TrainOp:
+        """Take one step on given gradients.
+
+        Args:
+            grads_and_vars: pairs of a gradient, or None to leave the variable as it is, and a variable.
+            global_step: the variable to count up by one, or None.
+            name: unused.
+
+        Raises:
+            ValueError: if there are no pairs, or no gradients in them.
+        """
+        pairs = list(grads_and_vars)
+        if not pairs:
+            raise ValueError("No variables provided.")
+        given = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
+        if not given:
+            names = ", ".join(variable.path for _, variable in pairs)
+            raise ValueError(f"No gradients provided for any variable: {names}.")
+        return apply_gradients(self.keras_optimizer, given, global_step)
+
+
+class GradientDescentOptimizer(Optimizer):
+    """``w -= learning_rate * gradient``."""
+
+    def __init__(
+        self, learning_rate: LearningRate, use_locking: bool = False, name: str = "GradientDescent"
+    ) -> None:
+        super().__init__(keras.optimizers.SGD(_rate(learning_rate), name=name))
+
+
+class MomentumOptimizer(Optimizer):
+    """``m = momentum * m + gradient; w -= learning_rate * m``.
+
+    Keras' SGD has the learning rate inside of ``m``, which differs once the rate changes.
+    """
+
+    def __init__(
+        self,
+        learning_rate: LearningRate,
+        momentum: float,
+        use_locking: bool = False,
+        name: str = "Momentum",
+        use_nesterov: bool = False,
+    ) -> None:
+        super().__init__(_Momentum(_rate(learning_rate), momentum, use_nesterov, name))
+
+
+class AdagradOptimizer(Optimizer):
+    """``a += gradient ** 2; w -= learning_rate * gradient / sqrt(a)``."""
+
+    def __init__(
+        self,
+        learning_rate: LearningRate,
+        initial_accumulator_value: float = 0.1,
+        use_locking: bool = False,
+        name: str = "Adagrad",
+    ) -> None:
+        if initial_accumulator_value <= 0:
+            raise ValueError(f"initial_accumulator_value must be positive: {initial_accumulator_value}")
+        super().__init__(
+            keras.optimizers.Adagrad(_rate(learning_rate), initial_accumulator_value, epsilon=0.0, name=name)
+        )
+
+
+class AdamOptimizer(Optimizer):
+    """Adam, with the epsilon that TensorFlow's paper calls epsilon hat."""
+
+    def __init__(
+        self,
+        learning_rate: LearningRate = 0.001,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        use_locking: bool = False,
+        name: str = "Adam",
+    ) -> None:
+        super().__init__(keras.optimizers.Adam(_rate(learning_rate), beta1, beta2, epsilon, name=name))
+
+
+class RMSPropOptimizer(Optimizer):
+    """RMSProp; its mean of squares starts at one, that of Keras at zero."""
+
+    def __init__(
+        self,
+        learning_rate: LearningRate,
+        decay: float = 0.9,
+        momentum: float = 0.0,
+        epsilon: float = 1e-10,
+        use_locking: bool = False,
+        centered: bool = False,
+        name: str = "RMSProp",
+    ) -> None:
+        super().__init__(_RMSprop(_rate(learning_rate), decay, momentum, epsilon, centered, name=name))
+
+
+class AdadeltaOptimizer(Optimizer):
+    """Adadelta."""
+
+    def __init__(
+        self,
+        learning_rate: LearningRate = 0.001,
+        rho: float = 0.95,
+        epsilon: float = 1e-8,
+        use_locking: bool = False,
+        name: str = "Adadelta",
+    ) -> None:
+        super().__init__(keras.optimizers.Adadelta(_rate(learning_rate), rho, epsilon, name=name))
+
+
+class FtrlOptimizer(Optimizer):
+    """FTRL-Proximal."""
+
+    def __init__(
+        self,
+        learning_rate: LearningRate,
+        learning_rate_power: float = -0.5,
+        initial_accumulator_value: float = 0.1,
+        l1_regularization_strength: float = 0.0,
+        l2_regularization_strength: float = 0.0,
+        use_locking: bool = False,
+        name: str = "Ftrl",
+        accum_name: str | None = None,
+        linear_name: str | None = None,
+        l2_shrinkage_regularization_strength: float = 0.0,
+        beta: float | None = None,
+    ) -> None:
+        super().__init__(
+            keras.optimizers.Ftrl(
+                _rate(learning_rate),
+                learning_rate_power,
+                initial_accumulator_value,
+                l1_regularization_strength,
+                l2_regularization_strength,
+                l2_shrinkage_regularization_strength,
+                beta or 0.0,
+                name=name,
+            )
+        )
+
+
+def _rate(learning_rate: LearningRate) -> Any:
+    """A learning rate as a function: of a number Keras would make a variable, which checkpoints restore."""
+    return learning_rate if callable(learning_rate) else lambda: learning_rate
+
+
+class _Momentum(keras.optimizers.Optimizer):  # type: ignore[misc]  # keras is untyped
+    def __init__(self, learning_rate: Any, momentum: float, nesterov: bool, name: str) -> None:
+        super().__init__(learning_rate=learning_rate, name=name)
+        self.momentum = momentum
+        self.nesterov = nesterov
+
+    def build(self, variables: list[Any]) -> None:
+        if not self.built:
+            super().build(variables)
+            self.momentums = self.add_optimizer_variables(variables, "momentum")
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        rate = keras.ops.cast(learning_rate, variable.dtype)
+        accumulated = self.momentums[self._get_variable_index(variable)]
+        self.assign(accumulated, accumulated * self.momentum + gradient)
+        step = gradient + accumulated * self.momentum if self.nesterov else accumulated
+        self.assign_sub(variable, rate * step)
+
+
+class _RMSprop(keras.optimizers.RMSprop):  # type: ignore[misc]  # keras is untyped
+    def add_optimizer_variables(self, trainable_variables: Any, name: Any, initializer: Any = "zeros") -> Any:
+        first = "ones" if name == "velocity" else initializer
+        return super().add_optimizer_variables(trainable_variables, name, first)

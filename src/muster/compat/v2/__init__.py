@@ -1,0 +1,1 @@
+"""What programs written for TensorFlow 2 use."""

@@ -1,0 +1,17 @@
+"""``tf.distribute.cluster_resolver``."""
+
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from muster.cluster import ClusterResolver as ClusterResolver
+from muster.cluster import KubernetesClusterResolver as KubernetesClusterResolver
+from muster.cluster import SimpleClusterResolver as SimpleClusterResolver
+from muster.cluster import SlurmClusterResolver as SlurmClusterResolver
+from muster.cluster import TFConfigClusterResolver as TFConfigClusterResolver
+from muster.cluster import TPUClusterResolver as TPUClusterResolver
+from muster.cluster import UnionResolver as UnionResolver
+from muster.compat.ops._missing import missing as _missing
+
+if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
+
+    def __getattr__(name: str) -> None:
+        raise _missing("tf.distribute.cluster_resolver", name)

@@ -1,0 +1,1 @@
+"""File formats: opens, decodes and indexes the files of a dataset."""

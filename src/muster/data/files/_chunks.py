@@ -1,0 +1,139 @@
+"""Rows that are read a chunk at a time, in columns: a handle is a chunk and the number of a row in it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from muster.data.files._files import SequentialFiles
+from muster.data.pipeline._node import Handles, Loaded, Run, Stacked, Stream
+from muster.data.pipeline._spec import TensorSpec, object_array
+from muster.data.pipeline._structure import rebuild
+
+Column = np.ndarray[Any, Any]
+
+
+class Chunk(ABC):
+    """Some rows of a file, as they lie in it, which become arrays when they are wanted."""
+
+    def __init__(self, rows: int):
+        self.rows = rows
+
+    @cached_property
+    @abstractmethod
+    def columns(self) -> list[Column]:
+        """Arrays of shape (rows, ...)."""
+
+    def part(self, start: int, stop: int) -> list[Column]:
+        """The columns of some rows.
+
+        Raises:
+            DatasetError: One of them cannot be read.
+        """
+        return [column[start:stop] for column in self.columns]
+
+    def row(self, number: int) -> list[Any]:
+        """The values of one row.
+
+        Raises:
+            DatasetError: It cannot be read.
+        """
+        return [column[number] for column in self.columns]
+
+
+class ChunkedFiles(SequentialFiles):
+    """Files of rows. All rows are alike, so that batches are gathered from columns.
+
+    Args:
+        kind: the name of the dataset.
+        files: paths.
+        template: the structure of an element, with anything at its leaves.
+        specs: of the leaves.
+    """
+
+    def __init__(self, kind: str, files: tuple[str, ...], template: Any, specs: list[TensorSpec]):
+        super().__init__(kind, files)
+        self.template = template
+        self.specs = specs
+
+    @cached_property
+    def uniform(self) -> bool:
+        return True
+
+    @property
+    def element_spec(self) -> Any:
+        return rebuild(self.template, self.specs)
+
+    def load(self, run: Run, handles: Handles) -> Loaded:
+        columns = [
+            np.empty([0, *(size or 0 for size in spec.shape or ())], spec.dtype) for spec in self.specs
+        ]
+        if len(handles):
+            columns = _gathered(list(handles))
+        return Stacked(rebuild(self.template, columns), len(handles))
+
+
+def _gathered(handles: list[tuple[Chunk, int]]) -> list[Column]:
+    runs = _runs(handles)
+    if len(runs) == 1:
+        chunk, start, stop = runs[0]
+        return chunk.part(start, stop)
+    if 4 * len(runs) <= len(handles):
+        parts = [chunk.part(start, stop) for chunk, start, stop in runs]
+        return [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
+    rows = [chunk.row(number) for chunk, number in handles]
+    return [_stacked(values) for values in zip(*rows, strict=True)]
+
+
+def _runs(handles: list[tuple[Chunk, int]]) -> list[tuple[Chunk, int, int]]:
+    """What follows each other in one chunk: the chunk, the first row, and the row after the last."""
+    runs: list[tuple[Chunk, int, int]] = []
+    for chunk, number in handles:
+        if runs and runs[-1][0] is chunk and runs[-1][2] == number:
+            runs[-1] = (chunk, runs[-1][1], number + 1)
+        else:
+            runs.append((chunk, number, number + 1))
+    return runs
+
+
+def _stacked(values: tuple[Any, ...]) -> Column:
+    if isinstance(values[0], np.ndarray):
+        return np.stack(values)
+    return np.array(values) if isinstance(values[0], np.generic | str) else object_array(values)
+
+
+class ChunkStream(Stream):
+    """The rows of a file's chunks."""
+
+    def __init__(self, chunks: Iterator[Chunk]):
+        super().__init__()
+        self._chunks = chunks
+        self._chunk: Chunk | None = None
+        self._next = 0
+
+    def pull(self, count: int) -> Handles:
+        pulled: list[Any] = []
+        while len(pulled) < count and (chunk := self._current()) is not None:
+            stop = min(chunk.rows, self._next + count - len(pulled))
+            pulled += [(chunk, number) for number in range(self._next, stop)]
+            self._next = stop
+        return pulled
+
+    def skip(self, count: int) -> int:
+        done = 0
+        while done < count and (chunk := self._current()) is not None:
+            passed = min(chunk.rows - self._next, count - done)
+            self._next += passed
+            done += passed
+        return done
+
+    def _current(self) -> Chunk | None:
+        """The chunk that the next row is in; None at the end."""
+        while self._chunk is None or self._next == self._chunk.rows:
+            self._chunk = next(self._chunks, None)
+            self._next = 0
+            if self._chunk is None:
+                return None
+        return self._chunk

@@ -1,0 +1,266 @@
+"""Sources that are files: what they have in common, and those that are read from front to back."""
+
+import gzip
+import io
+import os
+import zlib
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, BinaryIO, NamedTuple, Self
+
+import numpy as np
+
+from muster._errors import DatasetError
+from muster.data.pipeline._node import UNKNOWN, Epoch, Handles, Node, Run, Stream, join, without_cached
+from muster.data.pipeline._structure import flatten
+
+_SHOWN = 5
+_BUFFER = 1 << 18  # bytes
+_INFLATED = 1 << 16  # bytes
+
+
+class FileSource(Node):
+    """The elements of files, of one file after the other.
+
+    Args:
+        kind: the name of the dataset, for messages.
+        files: paths.
+    """
+
+    def __init__(self, kind: str, files: Sequence[str]):
+        super().__init__()
+        self.kind = kind
+        self.files = tuple(files)
+
+    @property
+    def label(self) -> str:
+        # Of the names only, so that a position is good for a copy of the files elsewhere.
+        names = zlib.crc32("\n".join(map(os.path.basename, self.files)).encode())
+        return f"{self.kind}({len(self.files)} files, names {names:08x})"
+
+    def with_files(self, files: Sequence[str]) -> Self:
+        """The same source of other files."""
+        other = without_cached(self)
+        other.files = tuple(files)
+        return other
+
+
+def paths_of(kind: str, filenames: Any) -> tuple[str, ...]:
+    """The paths in what a user gave: one, or a list or array of them.
+
+    Raises:
+        TypeError: One is no path.
+        ValueError: There is none.
+    """
+    if isinstance(filenames, str | bytes | os.PathLike):
+        filenames = [filenames]
+    elif isinstance(filenames, np.ndarray):
+        filenames = filenames.reshape(-1).tolist()
+    elif not isinstance(filenames, list | tuple):
+        raise TypeError(f"{kind} needs a path or a list of paths, got {filenames!r}.")
+    leaves = flatten(tuple(filenames))
+    for leaf in leaves:
+        if not isinstance(leaf, str | bytes | os.PathLike):
+            raise TypeError(f"{kind} needs paths, got {leaf!r} of type {type(leaf).__name__}.")
+    if not leaves:
+        raise ValueError(f"{kind} needs at least one file, got {filenames!r}.")
+    return tuple(os.fsdecode(leaf) for leaf in leaves)
+
+
+def missing_file(kind: str, path: str, files: Iterable[str], exc: OSError) -> DatasetError:
+    """The error for a file that cannot be opened: what was looked for, and what is there."""
+    if not isinstance(exc, FileNotFoundError):
+        return DatasetError(f"{kind} cannot open {path}: {exc.strerror}.")
+    folder = os.path.dirname(path) or "."
+    try:
+        there = sorted(os.listdir(folder))
+    except OSError:
+        found = f"The folder {folder} is not there either"
+    else:
+        found = f"In {folder} there is {_some(there) if there else 'nothing'}"
+    return DatasetError(f"{kind} has found no file {path}. It looked for {_some(files)}. {found}.")
+
+
+def _some(names: Iterable[str]) -> str:
+    names = list(names)
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def check_compression(compression_type: str | None) -> str:
+    """The compression of files: GZIP, ZLIB, or empty for none.
+
+    Raises:
+        ValueError: It is another one.
+    """
+    compression = compression_type or ""
+    if compression not in ("", "GZIP", "ZLIB"):
+        raise ValueError(f"compression_type is 'GZIP', 'ZLIB', '' or None, got {compression_type!r}.")
+    return compression
+
+
+def open_binary(path: str, compression: str) -> BinaryIO:
+    """Open a file to read what is in it, uncompressed.
+
+    Raises:
+        OSError: It cannot be opened.
+    """
+    file = open(path, "rb", buffering=_BUFFER)
+    if compression == "GZIP":
+        return _Inflated.over(file, 16 + zlib.MAX_WBITS)
+    return _Inflated.over(file, zlib.MAX_WBITS) if compression == "ZLIB" else file
+
+
+def open_to_write(path: str, compression: str) -> BinaryIO:
+    """Open a new file to write to it, compressed."""
+    if compression == "GZIP":
+        return gzip.open(path, "wb")  # type: ignore[return-value]
+    file = open(path, "wb")
+    return io.BufferedWriter(_Deflated(file)) if compression == "ZLIB" else file
+
+
+class _Inflated(io.RawIOBase):
+    """What is compressed in a file; closes it."""
+
+    def __init__(self, file: BinaryIO, wbits: int):
+        self._file = file
+        self._wbits = wbits
+        self._inflate = zlib.decompressobj(wbits)
+        self._given = 0
+
+    @classmethod
+    def over(cls, file: BinaryIO, wbits: int) -> BinaryIO:
+        """Read it in larger pieces."""
+        return io.BufferedReader(cls(file, wbits), _BUFFER)
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._given
+
+    def readinto(self, buffer: Any) -> int:
+        while True:
+            taken = self._inflate.unconsumed_tail or self._inflate.unused_data or self._file.read(_INFLATED)
+            if self._inflate.eof and taken:
+                self._inflate = zlib.decompressobj(self._wbits)  # another part follows
+            data = self._inflate.decompress(taken, len(buffer))
+            if data or not taken:
+                break
+        if not data and not self._inflate.eof:
+            raise zlib.error("the compressed data is cut off")
+        buffer[: len(data)] = data
+        self._given += len(data)
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+class _Deflated(io.RawIOBase):
+    """Compresses what is written; closes the file."""
+
+    def __init__(self, file: BinaryIO):
+        self._file = file
+        self._deflate = zlib.compressobj()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._file.write(self._deflate.compress(data))
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.write(self._deflate.flush())
+            self._file.close()
+        super().close()
+
+
+class Part(NamedTuple):
+    """A part of what is read one after the other.
+
+    Attributes:
+        size: how many elements it has; None if that is not known before it is read.
+        open: begins to read it.
+    """
+
+    size: int | None
+    open: Callable[[], Stream]
+
+
+class PartsStream(Stream):
+    """The elements of one part after the other. At most one is open, and none that is passed over."""
+
+    def __init__(self, parts: Iterable[Part]):
+        super().__init__()
+        self._parts = iter(parts)
+        self._next = next(self._parts, None)
+        self._open: Stream | None = None
+
+    def pull(self, count: int) -> Handles:
+        pieces: list[Handles] = []
+        while count and (stream := self._current()) is not None:
+            piece = stream.pull(count)
+            if len(piece) == count and not pieces:
+                return piece
+            pieces.append(piece)
+            count -= len(piece)
+            if count:
+                self._end()
+        return join(pieces)
+
+    def skip(self, count: int) -> int:
+        done = 0
+        while done < count and self._next is not None:
+            size = self._next.size
+            if self._open is None and size is not None and size <= count - done:
+                done += size
+                self._end()
+            elif (stream := self._current()) is not None:
+                done += stream.skip(count - done)
+                if done < count:
+                    self._end()
+        return done
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def _end(self) -> None:
+        PartsStream.close(self)
+        self._next = next(self._parts, None)
+
+    def _current(self) -> Stream | None:
+        if self._open is None and self._next is not None:
+            self._open = self._next.open()
+        return self._open
+
+
+class SequentialFiles(FileSource):
+    """Files that are read from front to back. Handles are what the reader of a file gives."""
+
+    @abstractmethod
+    def open_file(self, path: str) -> Stream:
+        """Begin to read a file.
+
+        Raises:
+            OSError: It cannot be opened.
+        """
+
+    @property
+    def cardinality(self) -> int:
+        return UNKNOWN
+
+    def open(self, run: Run, epoch: Epoch) -> Stream:
+        return PartsStream(Part(None, partial(self._opened, path)) for path in self.files)
+
+    def _opened(self, path: str) -> Stream:
+        try:
+            return self.open_file(path)
+        except OSError as exc:
+            raise missing_file(self.kind, path, self.files, exc) from exc

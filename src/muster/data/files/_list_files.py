@@ -1,0 +1,61 @@
+"""The names of files that match a pattern."""
+
+import glob
+import os
+import zlib
+from typing import Any
+
+import numpy as np
+
+from muster._errors import DatasetError
+from muster.data.files._files import paths_of
+from muster.data.pipeline._node import Handles, Loaded, Run, Stacked, Table
+from muster.data.pipeline._spec import TensorSpec
+
+
+class FileNames(Table):
+    """Names of files, as text.
+
+    Args:
+        names: paths.
+    """
+
+    def __init__(self, names: list[str]):
+        super().__init__()
+        self.names = np.array(names, dtype=str)
+
+    @classmethod
+    def matching(cls, patterns: Any) -> "FileNames":
+        """The files that match one of some patterns, in the order of their names.
+
+        Raises:
+            DatasetError: There are none that match.
+        """
+        given = paths_of("list_files", patterns)
+        names = sorted({name for pattern in given for name in glob.glob(pattern)})
+        if not names:
+            folders = {
+                os.path.dirname(pattern) or "."
+                for pattern in given
+                if not glob.has_magic(os.path.dirname(pattern))
+            }
+            absent = sorted(folder for folder in folders if not os.path.isdir(folder))
+            why = f" There is no folder {', '.join(absent)}." if absent else ""
+            raise DatasetError(f"No files matched pattern: {', '.join(given)}.{why}")
+        return cls(names)
+
+    @property
+    def label(self) -> str:
+        names = zlib.crc32("\n".join(map(os.path.basename, self.names.tolist())).encode())
+        return f"list_files({self.cardinality} files, names {names:08x})"
+
+    @property
+    def cardinality(self) -> int:
+        return len(self.names)
+
+    @property
+    def element_spec(self) -> Any:
+        return TensorSpec((), str)
+
+    def load(self, run: Run, handles: Handles) -> Loaded:
+        return Stacked(self.names.take(handles, axis=0), len(handles))

@@ -1,0 +1,120 @@
+"""Rows of the arrays in npz files, which stay in the files until they are wanted."""
+
+import os
+import struct
+import zipfile
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from muster._errors import DatasetError
+from muster.data.files._files import FileSource, missing_file
+from muster.data.pipeline._combine import merge
+from muster.data.pipeline._node import Handles, Loaded, Run, Stacked, Table
+from muster.data.pipeline._spec import TensorSpec
+
+Columns = dict[str, np.ndarray[Any, Any]]
+
+_LOCAL_HEADER = struct.Struct("<26xHH")  # of a zip file's member: the lengths of its name and of what follows
+
+
+class NpzSource(Table, FileSource):
+    """The rows of the arrays in npz files, read by number as data in memory is.
+
+    Args:
+        files: paths.
+        keys: the arrays to read; None for all of the first file.
+    """
+
+    def __init__(self, files: tuple[str, ...], keys: list[str] | None):
+        super().__init__("NpzDataset", files)
+        self._keys = keys
+
+    @property
+    def cardinality(self) -> int:
+        return int(self._ends[-1])
+
+    @property
+    def element_spec(self) -> Any:
+        return {name: TensorSpec(array.shape[1:], array.dtype) for name, array in self._parts[0].items()}
+
+    def load(self, run: Run, handles: Handles) -> Loaded:
+        rows = np.asarray(handles)
+        files = np.searchsorted(self._ends, rows, side="right")
+        places, parts = [], []
+        for number in np.unique(files).tolist():
+            where = np.flatnonzero(files == number)
+            own = rows[where] - (self._ends[number - 1] if number else 0)
+            places.append(where)
+            # Arrays in files are not aligned: `take` would copy the whole of them first.
+            parts.append({name: np.asarray(array)[own] for name, array in self._parts[number].items()})
+        if not parts:
+            parts, places = [{name: array[:0] for name, array in self._parts[0].items()}], [rows]
+        return Stacked(parts[0], len(rows)) if len(parts) == 1 else merge(places, parts)
+
+    @cached_property
+    def _ends(self) -> np.ndarray[Any, Any]:
+        return np.cumsum([len(next(iter(columns.values()))) for columns in self._parts])
+
+    @cached_property
+    def _parts(self) -> list[Columns]:
+        parts = [self._open(path) for path in self.files]
+        first = {name: (array.shape[1:], array.dtype) for name, array in parts[0].items()}
+        for path, columns in zip(self.files, parts, strict=True):
+            here = {name: (array.shape[1:], array.dtype) for name, array in columns.items()}
+            if here != first:
+                raise DatasetError(
+                    f"The files of NpzDataset differ: {path} has {_told(here)}, {self.files[0]} has "
+                    f"{_told(first)}."
+                )
+        return parts
+
+    def _open(self, path: str) -> Columns:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+                keys = list(members) if self._keys is None else self._keys
+                if missing := [key for key in keys if key not in members]:
+                    raise DatasetError(f"{path} has no array {missing[0]!r}. It has {', '.join(members)}.")
+                columns = {key: _array(path, archive, members[key]) for key in keys}
+        except OSError as exc:
+            raise missing_file(self.kind, path, self.files, exc) from exc
+        except (zipfile.BadZipFile, ValueError) as exc:
+            raise (
+                exc if isinstance(exc, DatasetError) else DatasetError(f"{path} is no npz file: {exc}")
+            ) from exc
+        lengths = {name: array.shape[:1] for name, array in columns.items()}
+        if not columns or () in lengths.values() or len(set(lengths.values())) > 1:
+            raise DatasetError(
+                f"{path}: its arrays must have rows, all as many, got the lengths {lengths}. Choose some by "
+                "keys."
+            )
+        return columns
+
+
+def _told(columns: dict[str, tuple[Any, Any]]) -> str:
+    return ", ".join(f"{name}: {dtype}{list(shape)}" for name, (shape, dtype) in columns.items())
+
+
+def _array(path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray[Any, Any]:
+    """An array of a file: mapped into memory if it is not compressed, else read."""
+    if info.compress_type != zipfile.ZIP_STORED:
+        with archive.open(info) as member:
+            return np.lib.format.read_array(member, allow_pickle=False)
+    with open(path, "rb") as file:
+        file.seek(info.header_offset)
+        name, extra = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
+        file.seek(name + extra, os.SEEK_CUR)
+        version = np.lib.format.read_magic(file)
+        read_header = (
+            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        )
+        shape, fortran, dtype = read_header(file)
+        if dtype.hasobject:
+            raise DatasetError(
+                f"{path}: {info.filename} holds Python objects, which are not read from files."
+            )
+        if 0 in shape:
+            return np.empty(shape, dtype)
+        return np.memmap(path, dtype, "r", file.tell(), shape, "F" if fortran else "C")

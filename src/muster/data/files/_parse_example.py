@@ -1,0 +1,289 @@
+"""``tf.io.parse_example``: serialized examples to arrays.
+
+Source: tensorflow/python/ops/parsing_ops.py; tensorflow/core/util/example_proto_fast_parsing.cc.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from muster._errors import DatasetError
+from muster.data.files._example import Values, read_example
+from muster.data.pipeline._spec import object_array, short_dtype
+
+_KINDS: dict[str, str] = {"float32": "float", "int64": "int64", "str": "bytes", "object": "bytes"}
+
+
+class _Shaped:
+    """What features have in common."""
+
+    shape: Any
+    dtype: Any
+    default_value: Any
+
+    def check(self) -> None:
+        """Check its type and its default.
+
+        Raises:
+            ValueError: An Example has no values of this type, or the default is of another one.
+        """
+        kinds: dict[str, Any] = {"bytes": (str, bytes), "int64": (int, np.integer)}
+        known = kinds.get(self.kind, (int, float, np.integer, np.floating))
+        given: Any = [] if self.default_value is None else np.asarray(self.default_value, object).reshape(-1)
+        if not all(isinstance(value, known) for value in given):
+            raise ValueError(
+                f"The default_value of a feature of dtype {short_dtype(np.dtype(self.dtype))} cannot be "
+                f"{self.default_value!r}."
+            )
+
+    @cached_property
+    def kind(self) -> str:
+        """The kind of its values in an Example."""
+        return _kind(self.dtype)
+
+    @cached_property
+    def size(self) -> int:
+        """How many values its shape has."""
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True)
+class FixedLenFeature(_Shaped):
+    """A feature with as many values in each example.
+
+    Args:
+        shape: of the values in one example; a number is a vector's length.
+        dtype: float32, int64, or ``tf.string`` for bytes.
+        default_value: stands in for a feature that an example does not have; one value, or all of them.
+    """
+
+    shape: Sequence[int] | int
+    dtype: Any
+    default_value: Any = None
+
+    def __post_init__(self) -> None:
+        shape = (self.shape,) if isinstance(self.shape, int) else tuple(self.shape)
+        if any(not isinstance(size, int) or size < 0 for size in shape):
+            raise ValueError(f"A FixedLenFeature needs sizes >= 0, got shape {self.shape!r}.")
+        object.__setattr__(self, "shape", shape)
+        self.check()
+
+
+@dataclass(frozen=True)
+class FixedLenSequenceFeature(_Shaped):
+    """A feature with any number of items of one shape; shorter ones are padded in a batch.
+
+    Args:
+        shape: of one item.
+        dtype: as for FixedLenFeature.
+        allow_missing: must be True.
+        default_value: what is padded with; 0 or empty.
+    """
+
+    shape: Sequence[int] | int
+    dtype: Any
+    allow_missing: bool = False
+    default_value: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", (self.shape,) if isinstance(self.shape, int) else tuple(self.shape))
+        self.check()
+        if not self.allow_missing:
+            raise ValueError(
+                "A FixedLenSequenceFeature needs allow_missing=True: its number of items may be zero. "
+                "Use a FixedLenFeature for values that must be there."
+            )
+
+
+def _kind(dtype: Any) -> str:
+    resolved = np.dtype(dtype)
+    name = "str" if resolved.kind in "US" else str(resolved)
+    if name not in _KINDS:
+        raise ValueError(
+            f"A feature of an Example has dtype float32, int64 or string, got {resolved}. Ask for one of "
+            "them and cast what comes."
+        )
+    return _KINDS[name]
+
+
+Spec = FixedLenFeature | FixedLenSequenceFeature
+
+
+def parse_single_example(
+    serialized: bytes, features: Mapping[str, Any], example_names: Any = None, name: str | None = None
+) -> dict[str, Any]:
+    """Read one serialized Example.
+
+    Args:
+        serialized: bytes.
+        features: name -> FixedLenFeature or FixedLenSequenceFeature.
+        example_names: what the example is called in an error.
+        name: ignored.
+
+    Returns:
+        name -> array of the feature's shape; bytes as Python objects.
+
+    Raises:
+        DatasetError: These bytes are no Example, or a feature is missing, or of another type or length.
+        TypeError: A feature's description is of another kind.
+    """
+    _check(features)
+    example = read_example(serialized)
+    place = f" of {example_names}" if example_names else ""
+    return {key: _single(key, spec, example.get(key), place) for key, spec in features.items()}
+
+
+def parse_example(
+    serialized: Any, features: Mapping[str, Any], example_names: Any = None, name: str | None = None
+) -> dict[str, Any]:
+    """Read a batch of serialized Examples.
+
+    Args:
+        serialized: a vector, or a list, of bytes; or bytes, for one example.
+        features, example_names, name: as for `parse_single_example`; a name for each example.
+
+    Returns:
+        name -> array of shape (examples, *the feature's shape); (examples, most items, *shape) for sequences.
+
+    Raises:
+        DatasetError, TypeError: as for `parse_single_example`.
+    """
+    if isinstance(serialized, bytes):
+        return parse_single_example(serialized, features, example_names)
+    _check(features)
+    rows = list(np.asarray(serialized, object).reshape(-1)) if len(serialized) else []
+    if np.ndim(serialized) > 1:
+        raise ValueError(f"parse_example needs a vector of bytes, got shape {np.shape(serialized)}.")
+    names = [f" of example {i} of the batch" for i in range(len(rows))]
+    if example_names is not None:
+        names = [f" of {each}" for each in example_names]
+    examples = [read_example(row) for row in rows]
+    return {
+        key: _batch(key, spec, [example.get(key) for example in examples], names)
+        for key, spec in features.items()
+    }
+
+
+def _check(features: Mapping[str, Any]) -> None:
+    if not features:
+        raise ValueError("Missing: features was {}. Name the features to read, each with its shape and type.")
+    for key, spec in features.items():
+        if not isinstance(spec, Spec):
+            raise TypeError(
+                f"The feature {key!r} is described by {spec!r}. There are FixedLenFeature and "
+                "FixedLenSequenceFeature; sparse and ragged values have no counterpart here: read a feature "
+                "of varying length as FixedLenSequenceFeature([], dtype, allow_missing=True), which pads it."
+            )
+
+
+def _single(key: str, spec: Spec, found: tuple[str, Values] | None, place: str) -> Any:
+    values = _values(key, spec, found, place)
+    shape: Any = spec.shape
+    shaped = (-1, *shape) if isinstance(spec, FixedLenSequenceFeature) else shape
+    return _array(spec, values).reshape(shaped)[()]
+
+
+def _batch(key: str, spec: Spec, found: list[tuple[str, Values] | None], places: list[str]) -> Any:
+    rows = [_values(key, spec, each, place) for each, place in zip(found, places, strict=True)]
+    shape: Any = spec.shape
+    if isinstance(spec, FixedLenFeature):
+        return _joined(spec, rows).reshape(len(rows), *shape)
+    longest = max((len(row) for row in rows), default=0)
+    blank = _default(spec)
+    rows = [[*row, *[blank] * (longest - len(row))] if len(row) < longest else row for row in rows]
+    return _joined(spec, rows).reshape(len(rows), longest // max(1, spec.size), *shape)
+
+
+def _joined(spec: Spec, rows: list[Any]) -> np.ndarray[Any, Any]:
+    """The values of several examples, flat."""
+    if spec.kind == "bytes":
+        return object_array([value for row in rows for value in row])
+    dtype = np.dtype(spec.dtype)
+    return np.concatenate(rows).astype(dtype, copy=False) if rows else np.empty(0, dtype)
+
+
+def _array(spec: Spec, values: Any) -> np.ndarray[Any, Any]:
+    return object_array(values) if spec.kind == "bytes" else np.array(values, np.dtype(spec.dtype))
+
+
+def _values(key: str, spec: Spec, found: tuple[str, Values] | None, place: str) -> Any:
+    """The values of one feature in one example, checked: as many as its shape says, or its default's.
+
+    Raises:
+        DatasetError: They are missing, or of another type, or of another number.
+    """
+    shape, size = spec.shape, spec.size
+    kind, values = found or ("", [])
+    if not kind:
+        if isinstance(spec, FixedLenSequenceFeature):
+            return []
+        if spec.default_value is None:
+            raise DatasetError(
+                f"The feature {key!r}{place} is required but could not be found. Give its FixedLenFeature a "
+                "default_value if examples may lack it."
+            )
+        given = np.asarray(spec.default_value, object).reshape(-1).tolist()
+        given = [each.encode() if isinstance(each, str) else each for each in given]
+        if len(given) not in (1, size):
+            raise DatasetError(
+                f"The default_value of {key!r} has {len(given)} values, its shape {shape} {size}."
+            )
+        return given * size if len(given) == 1 else given
+    if kind != spec.kind:
+        raise DatasetError(
+            f"The feature {key!r}{place} holds values of type {kind}, where {spec.kind} was asked for."
+        )
+    if isinstance(spec, FixedLenSequenceFeature):
+        if len(values) % max(1, size):
+            raise DatasetError(
+                f"The feature {key!r}{place} has {len(values)} values, no multiple of the {size} of an item "
+                f"of shape {shape}."
+            )
+    elif len(values) != size:
+        raise DatasetError(
+            f"The feature {key!r}{place} has {len(values)} values, where its shape {shape} needs {size}. "
+            "Read one of varying length as FixedLenSequenceFeature."
+        )
+    return values
+
+
+def _default(spec: Spec) -> Any:
+    blank: Callable[[], Any] = bytes if spec.kind == "bytes" else int
+    value = blank() if spec.default_value is None else spec.default_value
+    return value.encode() if isinstance(value, str) else value
+
+
+def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, name: str | None = None) -> Any:
+    """Read bytes as numbers.
+
+    Args:
+        input_bytes: bytes, or an array of them that are equally long.
+        out_type: the dtype of the numbers.
+        little_endian: the order of their bytes.
+        name: ignored.
+
+    Returns:
+        Array of shape (*shape of input_bytes, numbers in each).
+
+    Raises:
+        DatasetError: The bytes are not a whole number of numbers, or not equally long.
+
+    Source: tensorflow/python/ops/parsing_ops.py, ``decode_raw``.
+    """
+    dtype = np.dtype(out_type)
+    stored = dtype.newbyteorder("<" if little_endian else ">")
+    given = [input_bytes] if isinstance(input_bytes, bytes) else list(np.asarray(input_bytes).reshape(-1))
+    lengths = sorted({len(each) for each in given})
+    if len(lengths) > 1:
+        raise DatasetError(f"decode_raw needs bytes that are equally long, got lengths {lengths}.")
+    if any(length % dtype.itemsize for length in lengths):
+        raise DatasetError(
+            f"decode_raw got {lengths[0]} bytes, which are no whole number of {dtype}, of {dtype.itemsize} "
+            "bytes each."
+        )
+    numbers = np.frombuffer(b"".join(given), stored).astype(dtype)
+    return numbers.reshape(*([] if isinstance(input_bytes, bytes) else np.shape(input_bytes)), -1)

@@ -1,0 +1,137 @@
+"""Elements that can be had by number: of a user's object, and of ArrayRecord files."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from muster._errors import DatasetError
+from muster.data.files._extras import extra_module
+from muster.data.files._files import FileSource, missing_file
+from muster.data.pipeline._node import Epoch, Handles, Loaded, Node, Rows, Run, Stream
+from muster.data.pipeline._spec import TensorSpec, as_element, spec_of
+from muster.data.pipeline._structure import map_leaves
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class RandomAccess(Protocol[T_co]):
+    """What has elements by number, as lists, data sources of Grain and map-style datasets of PyTorch do."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> T_co: ...
+
+
+class RandomAccessSource(Node):
+    """The elements of an object, in order.
+
+    Args:
+        elements: gives the same ones each time, whichever are asked for.
+        kind: what it is called.
+    """
+
+    def __init__(self, elements: RandomAccess[Any], kind: str):
+        super().__init__()
+        self._elements = elements
+        self._kind = kind
+
+    @cached_property
+    def width(self) -> int:
+        return 1
+
+    @property
+    def label(self) -> str:
+        return f"from_source({self._kind} of {self.cardinality})"
+
+    @cached_property
+    def cardinality(self) -> int:
+        return len(self._elements)
+
+    @cached_property
+    def element_spec(self) -> Any:
+        """Structure of `TensorSpec`, of the first element; sizes may vary.
+
+        Raises:
+            DatasetError: There is none.
+        """
+        if not self.cardinality:
+            raise DatasetError(f"the element_spec of {self.description} is unknown: it is empty.")
+        first = as_element(self._elements[0])
+        return map_leaves(lambda leaf: TensorSpec(None, spec_of(leaf).dtype), first)
+
+    def open(self, run: Run, epoch: Epoch) -> Stream:
+        return Rows(self.cardinality)
+
+    def load(self, run: Run, handles: Handles) -> Loaded:
+        return read_rows(self._elements, handles)
+
+
+def read_rows(elements: RandomAccess[Any], handles: Handles) -> list[Any]:
+    """The elements with these numbers; all at once where the object can."""
+    rows = np.asarray(handles).tolist()
+    several = getattr(elements, "__getitems__", None)
+    found = [elements[row] for row in rows] if several is None else several(rows)
+    return [as_element(element) for element in found]
+
+
+class ArrayRecordSource(FileSource):
+    """The records of ArrayRecord files, as bytes, by number. Needs Grain.
+
+    Args:
+        files: paths.
+
+    Raises:
+        ImportError: Grain is not installed.
+    """
+
+    def __init__(self, files: tuple[str, ...]):
+        super().__init__("ArrayRecordDataset", files)
+        _ = self._sources
+
+    @cached_property
+    def _sources(self) -> Any:
+        return extra_module("grain.sources", "grain", "ArrayRecordDataset")
+
+    @cached_property
+    def width(self) -> int:
+        return 1
+
+    @cached_property
+    def cardinality(self) -> int:
+        with self._opened() as records:
+            return len(records)
+
+    @property
+    def element_spec(self) -> Any:
+        return TensorSpec((), object)
+
+    def open(self, run: Run, epoch: Epoch) -> Stream:
+        return Rows(self.cardinality)
+
+    def load(self, run: Run, handles: Handles) -> Loaded:
+        records = run.stores.get(self)
+        if records is None:
+            with self._opened(keep=True) as records:
+                run.stores[self] = records  # until the iteration ends
+        return read_rows(records, handles)
+
+    @contextmanager
+    def _opened(self, keep: bool = False) -> Iterator[Any]:
+        for path in self.files:
+            try:
+                open(path, "rb").close()  # so that the error is muster's
+            except OSError as exc:
+                raise missing_file(self.kind, path, self.files, exc) from exc
+        try:
+            records = self._sources.ArrayRecordDataSource(list(self.files))
+            len(records)
+        except (ValueError, RuntimeError) as exc:
+            raise DatasetError(f"{', '.join(self.files)}: these are no ArrayRecord files: {exc}") from exc
+        if keep:
+            yield records
+            return
+        with records:
+            yield records

@@ -1,0 +1,68 @@
+"""Lines of text files."""
+
+import zlib
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from muster._errors import DatasetError
+from muster.data.files._files import SequentialFiles, open_binary
+from muster.data.pipeline._node import Handles, Loaded, Run, Stream
+from muster.data.pipeline._spec import TensorSpec
+
+
+class TextSource(SequentialFiles):
+    """The lines of UTF-8 files, without their ends.
+
+    Args:
+        files: paths.
+        compression: of the files.
+    """
+
+    def __init__(self, files: tuple[str, ...], compression: str):
+        super().__init__("TextLineDataset", files)
+        self._compression = compression
+
+    @property
+    def element_spec(self) -> Any:
+        return TensorSpec((), str)
+
+    def open_file(self, path: str) -> Stream:
+        return _Lines(path, self._compression)
+
+    def load(self, run: Run, handles: Handles) -> Loaded:
+        return list(handles)
+
+
+class _Lines(Stream):
+    def __init__(self, path: str, compression: str):
+        super().__init__()
+        self._path = path
+        self._compression = compression
+        self._file = open_binary(path, compression)
+        self._number = 0
+
+    def pull(self, count: int) -> Handles:
+        return [self._decoded(line) for line in self._lines(count)]
+
+    def skip(self, count: int) -> int:
+        return sum(1 for _ in self._lines(count))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _lines(self, count: int) -> Iterator[bytes]:
+        try:
+            for line in islice(self._file, count):
+                self._number += 1
+                yield line
+        except (OSError, zlib.error) as exc:
+            raise DatasetError(
+                f"{self._path} cannot be read as {self._compression or 'text'}: {exc}."
+            ) from exc
+
+    def _decoded(self, line: bytes) -> str:
+        try:
+            return line.removesuffix(b"\n").removesuffix(b"\r").decode()
+        except UnicodeDecodeError as exc:
+            raise DatasetError(f"{self._path}, line {self._number}: it is no UTF-8 text: {exc}.") from exc

@@ -1,0 +1,134 @@
+"""TFRecord files: read, and written."""
+
+import os
+import zlib
+from types import TracebackType
+from typing import Any, Self
+
+from muster._errors import DatasetError
+from muster._records import RecordError, frame, read_record, skip_record
+from muster.data.files._files import SequentialFiles, check_compression, open_binary, open_to_write
+from muster.data.pipeline._node import Handles, Loaded, Run, Stream
+from muster.data.pipeline._spec import TensorSpec
+
+
+class TFRecordSource(SequentialFiles):
+    """The records of TFRecord files, as bytes.
+
+    Args:
+        files: paths.
+        compression: of the files.
+    """
+
+    def __init__(self, files: tuple[str, ...], compression: str):
+        super().__init__("TFRecordDataset", files)
+        self._compression = compression
+
+    @property
+    def element_spec(self) -> Any:
+        return TensorSpec((), object)
+
+    def open_file(self, path: str) -> Stream:
+        return _Records(path, self._compression)
+
+    def load(self, run: Run, handles: Handles) -> Loaded:
+        return list(handles)
+
+
+class _Records(Stream):
+    def __init__(self, path: str, compression: str):
+        super().__init__()
+        self._path = path
+        self._compression = compression
+        self._file = open_binary(path, compression)
+
+    def pull(self, count: int) -> Handles:
+        records: list[bytes] = []
+        try:
+            while len(records) < count and (record := read_record(self._file)) is not None:
+                records.append(record)
+        except (RecordError, OSError, zlib.error) as exc:
+            raise self._damaged(exc) from exc
+        return records
+
+    def skip(self, count: int) -> int:
+        if self._compression:
+            return super().skip(count)
+        size, passed = os.fstat(self._file.fileno()).st_size, 0
+        try:
+            while passed < count and skip_record(self._file, size):
+                passed += 1
+        except (RecordError, OSError) as exc:
+            raise self._damaged(exc) from exc
+        return passed
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _damaged(self, exc: Exception) -> DatasetError:
+        if isinstance(exc, zlib.error):
+            return DatasetError(f"{self._path} cannot be uncompressed as {self._compression}: {exc}.")
+        hint = "" if self._compression else " Is it compressed? Then say so by compression_type."
+        return DatasetError(f"{self._path}: {exc}{hint}")
+
+
+class TFRecordOptions:
+    """How a TFRecord file is written.
+
+    Args:
+        compression_type: ``GZIP``, ``ZLIB``, or empty or None for none.
+
+    Source: tensorflow/python/lib/io/tf_record.py, ``TFRecordOptions``.
+    """
+
+    def __init__(self, compression_type: str | None = None):
+        self.compression_type = check_compression(compression_type)
+
+
+class TFRecordWriter:
+    """Writes records to a new TFRecord file. Use it in a ``with`` statement, or `close` it.
+
+    Args:
+        path: of the file, which is written anew.
+        options: TFRecordOptions, or a compression type.
+
+    Raises:
+        DatasetError: The file cannot be written.
+
+    Source: tensorflow/python/lib/io/tf_record.py, ``TFRecordWriter``.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], options: TFRecordOptions | str | None = None):
+        if not isinstance(options, TFRecordOptions):
+            options = TFRecordOptions(options)
+        self._path = os.fspath(path)
+        try:
+            self._file = open_to_write(self._path, options.compression_type)
+        except OSError as exc:
+            raise DatasetError(f"{self._path} cannot be written: {exc.strerror}.") from exc
+
+    def write(self, record: bytes) -> None:
+        """Write the bytes of one record.
+
+        Raises:
+            TypeError: They are no bytes.
+        """
+        if not isinstance(record, bytes):
+            raise TypeError(f"A record is bytes, got {record!r} of type {type(record).__name__}.")
+        self._file.write(frame(record))
+
+    def flush(self) -> None:
+        """Hand what was written to the operating system."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """End the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

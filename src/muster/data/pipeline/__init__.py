@@ -1,0 +1,1 @@
+"""The operations of a dataset, one node of the pipeline each."""

@@ -1,0 +1,211 @@
+"""`cache`: elements are computed once and kept in memory.
+
+The order that is kept is the one of the source's first iteration with the same seeds, so that a
+restarted process fills its cache with the same elements.
+"""
+
+import threading
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from muster.data.pipeline._node import (
+    Epoch,
+    Handles,
+    Loaded,
+    Node,
+    Ordering,
+    Rows,
+    Run,
+    Stacked,
+    Stream,
+    each,
+    stacked,
+)
+from muster.data.pipeline._structure import flatten, map_leaves, rebuild
+
+_BLOCK_BYTES = 8 * 2**20
+_BLOCK_ROWS = 1024
+
+
+class Cache(Ordering):
+    """The source, computed once.
+
+    Elements that are all alike are kept as arrays, filled in blocks as they are first read. Others are
+    kept one by one, in the order in which they are first read.
+    """
+
+    def __init__(self, source: Node):
+        super().__init__(source)
+        self._lock = threading.Lock()
+        self._store: tuple[Any, _Columns | _Elements] | None = None
+
+    @cached_property
+    def _columnar(self) -> bool:
+        # The width of text is not part of a spec, so that there is no array to be made for it. Handles that
+        # are no row numbers hold what they lead to.
+        return (
+            self.source.uniform
+            and self.source.width > 0
+            and self.source.cardinality >= 0
+            and all(spec.dtype.kind not in "US" for spec in flatten(self.source.element_spec))
+        )
+
+    @cached_property
+    def uniform(self) -> bool:
+        return self._columnar
+
+    @cached_property
+    def width(self) -> int:
+        return 1 if self._columnar else 0
+
+    @cached_property
+    def block(self) -> int:
+        return 1
+
+    @property
+    def label(self) -> str:
+        return "cache()"
+
+    @property
+    def cardinality(self) -> int:
+        return self.source.cardinality
+
+    def open(self, run: Run, epoch: Epoch) -> Stream:
+        store = self._store_of(run)
+        return Rows(self.source.cardinality) if isinstance(store, _Columns) else _ElementsStream(store)
+
+    def load(self, run: Run, handles: Handles) -> Loaded:
+        store = self._store_of(run)
+        return store.take(np.asarray(handles)) if isinstance(store, _Columns) else list(handles)
+
+    def with_inputs(self, inputs: Sequence[Node]) -> Node:
+        return Cache(*inputs)  # with nothing in it
+
+    def _store_of(self, run: Run) -> "_Columns | _Elements":
+        store: _Columns | _Elements | None = run.stores.get(self)
+        if store is None:
+            key = tuple(run.orders[order][0] for order in self.source.random_orders)
+            with self._lock:
+                if self._store is None or self._store[0] != key:
+                    kind = _Columns if self._columnar else _Elements
+                    self._store = (key, kind(self.source, run.first))
+                store = run.stores[self] = self._store[1]
+        return store
+
+
+class _Columns:
+    """Elements kept as arrays of shape (n, ...), by their place in the source."""
+
+    def __init__(self, node: Node, run: Run):
+        self._node = node
+        self._run = run
+        self._lock = threading.Lock()
+        self._handles: Handles | None = None
+        self._template: Any = None
+        self._arrays: list[np.ndarray[Any, Any]] = []
+        self._block = 1
+        self._filled = np.zeros(0, dtype=bool)
+        self._whole = False
+
+    def take(self, places: np.ndarray[Any, Any]) -> Loaded:
+        """Return the elements at `places`, int64 of shape (n,)."""
+        if not self._whole:
+            with self._lock:
+                if self._handles is None:
+                    self._prepare()
+                if self._node.computes and not self._whole:
+                    self._fill(places)
+        if self._node.computes:
+            return Stacked(
+                rebuild(self._template, [a.take(places, axis=0) for a in self._arrays]), len(places)
+            )
+        # The source only gathers: to keep its rows would hold them twice.
+        return self._node.load(self._run, np.asarray(self._handles)[places])
+
+    def _prepare(self) -> None:
+        stream = self._node.open(self._run, ())
+        count = self._node.cardinality
+        self._handles = stream.pull(count)
+        stream.close()
+        if not self._node.computes:
+            self._whole = True
+            return
+        specs = flatten(self._node.element_spec)
+        self._arrays = [np.empty((count, *spec.shape), spec.dtype) for spec in specs]
+        row_bytes = max(1, sum(array[:1].nbytes for array in self._arrays))
+        self._block = min(_BLOCK_ROWS, max(1, _BLOCK_BYTES // row_bytes))
+        self._filled = np.zeros(-(-count // self._block), dtype=bool)
+        self._template = self._node.element_spec
+
+    def _fill(self, places: np.ndarray[Any, Any]) -> None:
+        if self._handles is None:
+            raise RuntimeError("the cache is filled before it is prepared")
+        blocks = np.unique(places // self._block)
+        for block in blocks[~self._filled[blocks]]:
+            rows = slice(block * self._block, (block + 1) * self._block)
+            columns = stacked(self._node.load(self._run, self._handles[rows]))
+            for array, column in zip(self._arrays, flatten(columns), strict=True):
+                array[rows] = column
+            self._filled[block] = True
+        self._whole = bool(self._filled.all())
+
+
+class _Elements:
+    """Elements kept one by one, in order."""
+
+    def __init__(self, node: Node, run: Run):
+        self.node = node
+        self.run = run
+        self.lock = threading.Lock()
+        self.elements: list[Any] = []
+        self.whole = False
+
+
+class _ElementsStream(Stream):
+    """What is kept, then the source from there on."""
+
+    def __init__(self, store: _Elements):
+        super().__init__()
+        self._store = store
+        self._next = 0
+        self._source: Stream | None = None
+        self._source_next = 0
+
+    def pull(self, count: int) -> Handles:
+        store = self._store
+        pulled = store.elements[self._next : self._next + count]
+        self._next += len(pulled)
+        while len(pulled) < count and not store.whole:
+            new = self._compute(count - len(pulled))
+            pulled += new
+            self._next += len(new)
+        return pulled
+
+    def close(self) -> None:
+        if self._source is not None:
+            self._source.close()
+
+    def _compute(self, count: int) -> list[Any]:
+        store = self._store
+        if self._source is None:
+            self._source = store.node.open(store.run, ())
+        # Behind by what other iterations have added meanwhile.
+        self._source.skip(self._next - self._source_next)
+        handles = self._source.pull(count)
+        self._source_next = self._next + len(handles)
+        loaded = each(store.node.load(store.run, handles)) if len(handles) else []
+        new = [map_leaves(_freeze, element) for element in loaded]
+        with store.lock:
+            # Another iteration may have come further meanwhile.
+            store.elements += new[len(store.elements) - self._next :]
+            store.whole = store.whole or len(handles) < count
+        return new
+
+
+def _freeze(leaf: Any) -> Any:
+    if isinstance(leaf, np.ndarray):
+        leaf.flags.writeable = False
+    return leaf

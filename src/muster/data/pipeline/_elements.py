@@ -1,0 +1,320 @@
+"""Operations that make elements: map, filter, batch, padded_batch, unbatch."""
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from muster._errors import DatasetError
+from muster.data.pipeline._map import MapFunction
+from muster.data.pipeline._node import (
+    UNKNOWN,
+    Epoch,
+    Handles,
+    Loaded,
+    Node,
+    Ordering,
+    Run,
+    Stacked,
+    Stream,
+    each,
+    join,
+    stacked,
+)
+from muster.data.pipeline._padding import Padding
+from muster.data.pipeline._spec import TensorSpec, spec_of
+from muster.data.pipeline._structure import flatten, map_leaves, rebuild
+
+_BLOCK_BATCHES = 8
+_BLOCK_BYTES = 2 * 2**20
+
+
+class Map(Ordering):
+    """A function of each element; computed when the element is loaded, never for one skipped."""
+
+    def __init__(self, source: Node, function: Callable[..., Any]):
+        super().__init__(source)
+        self._function = MapFunction(function, "map")
+
+    @property
+    def label(self) -> str:
+        return "map()"
+
+    @property
+    def cardinality(self) -> int:
+        return self.source.cardinality
+
+    @cached_property
+    def computes(self) -> bool:
+        return True
+
+    @cached_property
+    def block(self) -> int:
+        return 1
+
+    @cached_property
+    def _traced_spec(self) -> Any | None:
+        return self._function.output_spec(self.source.element_spec)
+
+    @cached_property
+    def uniform(self) -> bool:
+        return self.source.uniform and self._traced_spec is not None
+
+    @cached_property
+    def element_spec(self) -> Any:
+        """Structure of `TensorSpec`.
+
+        Where the function runs in Python, it is applied to the first element to learn its types;
+        shapes then stay unknown.
+
+        Raises:
+            DatasetError: There is no first element.
+        """
+        if self._traced_spec is not None:
+            return self._traced_spec
+        run = Run.peek(self)
+        stream = self.open(run, ())
+        try:
+            handles = stream.pull(1)
+            if not len(handles):
+                raise DatasetError(
+                    f"the element_spec of {self.description} is unknown: its function runs in Python and "
+                    "the dataset is empty."
+                )
+            (element,) = each(self.load(run, handles))
+        finally:
+            stream.close()
+        return map_leaves(lambda leaf: TensorSpec(None, spec_of(leaf).dtype), element)
+
+    def open(self, run: Run, epoch: Epoch) -> Stream:
+        return self.source.open(run, epoch)
+
+    def load(self, run: Run, handles: Handles) -> Loaded:
+        return self._function.apply(self.source.load(run, handles))
+
+
+class Filter(Node):
+    """The elements for which a predicate holds. Its handles are the elements."""
+
+    def __init__(self, source: Node, predicate: Callable[..., Any]):
+        super().__init__(source)
+        self._predicate = MapFunction(predicate, "filter")
+
+    @property
+    def label(self) -> str:
+        return "filter()"
+
+    @property
+    def cardinality(self) -> int:
+        return 0 if self.inputs[0].cardinality == 0 else UNKNOWN
+
+    @property
+    def element_spec(self) -> Any:
+        return self.inputs[0].element_spec
+
+    def open(self, run: Run, epoch: Epoch) -> Stream:
+        return _FilterStream(self.inputs[0], self._predicate, run, epoch)
+
+    def load(self, run: Run, handles: Handles) -> Loaded:
+        return list(handles)
+
+
+class _FilterStream(Stream):
+    def __init__(self, node: Node, predicate: MapFunction, run: Run, epoch: Epoch):
+        self._source = node.open(run, epoch)
+        super().__init__(self._source)
+        self._node = node
+        self._predicate = predicate
+        self._run = run
+
+    def pull(self, count: int) -> Handles:
+        kept: list[Any] = []
+        while len(kept) < count:
+            wanted = count - len(kept)
+            handles = self._source.pull(wanted)
+            if not len(handles):
+                break
+            loaded = self._node.load(self._run, handles)
+            decisions = each(self._predicate.apply(loaded))
+            for element, decision in zip(each(loaded), decisions, strict=True):
+                if not isinstance(decision, np.bool_):
+                    raise DatasetError(
+                        f"filter needs a function that returns one boolean, it returned {decision!r}."
+                    )
+                if decision:
+                    kept.append(element)
+            if len(handles) < wanted:
+                break
+        return kept
+
+
+class Batch(Node):
+    """Consecutive elements, stacked or padded. A handle is the handles of a batch's elements."""
+
+    def __init__(self, source: Node, batch_size: int, drop_remainder: bool, padding: Padding | None = None):
+        super().__init__(source)
+        self._batch_size = batch_size
+        self._drop_remainder = drop_remainder
+        self._padding = padding
+
+    @property
+    def label(self) -> str:
+        name = "batch" if self._padding is None else "padded_batch"
+        return f"{name}({self._batch_size}{', drop_remainder=True' if self._drop_remainder else ''})"
+
+    @property
+    def cardinality(self) -> int:
+        known = self.inputs[0].cardinality
+        if known < 0:
+            return known
+        return known // self._batch_size if self._drop_remainder else -(-known // self._batch_size)
+
+    @cached_property
+    def ahead(self) -> int:
+        return -(-self.inputs[0].ahead // self._batch_size)
+
+    @cached_property
+    def block(self) -> int:
+        # To call a compiled function, or to come here at all, costs more than one small batch takes.
+        source = self.inputs[0]
+        if self._padding is not None or not source.uniform:
+            return 1
+        rows = [math.prod(spec.shape) * spec.dtype.itemsize for spec in flatten(source.element_spec)]
+        return max(1, min(_BLOCK_BATCHES, _BLOCK_BYTES // max(1, self._batch_size * int(sum(rows)))))
+
+    @property
+    def element_spec(self) -> Any:
+        size = self._batch_size if self._drop_remainder else None
+        spec = self.inputs[0].element_spec
+        if self._padding is not None:
+            spec = self._padding.element_spec(spec)
+        return map_leaves(
+            lambda leaf: TensorSpec(None if leaf.shape is None else (size, *leaf.shape), leaf.dtype),
+            spec,
+        )
+
+    def open(self, run: Run, epoch: Epoch) -> Stream:
+        return _BatchStream(self.inputs[0].open(run, epoch), self._batch_size, self._drop_remainder)
+
+    def load(self, run: Run, handles: Handles) -> Loaded:
+        source, padding = self.inputs[0], self._padding
+        if padding is not None:
+            return [padding.stack(each(source.load(run, group))) for group in handles]
+        if 1 < len(handles) <= self.block:
+            return _split(_frozen(stacked(source.load(run, join(list(handles))))), list(map(len, handles)))
+        return [_frozen(stacked(source.load(run, group))) for group in handles]
+
+
+class _BatchStream(Stream):
+    def __init__(self, source: Stream, batch_size: int, drop_remainder: bool):
+        super().__init__(source)
+        self._source = source
+        self._batch_size = batch_size
+        self._drop_remainder = drop_remainder
+
+    def pull(self, count: int) -> Handles:
+        groups: list[Any] = []
+        while len(groups) < count:
+            group = self._source.pull(self._batch_size)
+            whole = len(group) == self._batch_size
+            if whole or (len(group) and not self._drop_remainder):
+                groups.append(group)
+            if not whole:
+                break
+        return groups
+
+    def skip(self, count: int) -> int:
+        passed = self._source.skip(count * self._batch_size)
+        return passed // self._batch_size if self._drop_remainder else -(-passed // self._batch_size)
+
+
+def _frozen(columns: Any) -> Any:
+    """Make arrays read-only: a step that has begun may read them for as long as it takes."""
+    for array in flatten(columns):
+        array.flags.writeable = False
+    return columns
+
+
+def _split(columns: Any, sizes: list[int]) -> list[Any]:
+    """Cut a structure of arrays into consecutive batches of the given sizes."""
+    arrays = flatten(columns)
+    stops = list(accumulate(sizes))
+    return [
+        rebuild(columns, [array[stop - size : stop] for array in arrays])
+        for stop, size in zip(stops, sizes, strict=True)
+    ]
+
+
+class Unbatch(Node):
+    """The rows of each element. Its handles are the elements."""
+
+    def __init__(self, source: Node):
+        super().__init__(source)
+
+    @property
+    def label(self) -> str:
+        return "unbatch()"
+
+    @property
+    def cardinality(self) -> int:
+        known = self.inputs[0].cardinality
+        if known <= 0:
+            return known
+        sizes = {leaf.shape[0] for leaf in flatten(self.inputs[0].element_spec) if leaf.shape}
+        size = sizes.pop() if len(sizes) == 1 else None
+        return UNKNOWN if size is None else known * size
+
+    @property
+    def element_spec(self) -> Any:
+        return map_leaves(_row_spec, self.inputs[0].element_spec)
+
+    def open(self, run: Run, epoch: Epoch) -> Stream:
+        return _UnbatchStream(self.inputs[0], run, epoch)
+
+    def load(self, run: Run, handles: Handles) -> Loaded:
+        return list(handles)
+
+
+class _UnbatchStream(Stream):
+    def __init__(self, node: Node, run: Run, epoch: Epoch):
+        self._source = node.open(run, epoch)
+        super().__init__(self._source)
+        self._node = node
+        self._run = run
+        self._rows: list[Any] = []
+        self._next = 0
+
+    def pull(self, count: int) -> Handles:
+        pulled: list[Any] = []
+        while True:
+            rows = self._rows[self._next : self._next + count - len(pulled)]
+            self._next += len(rows)
+            pulled += rows
+            if len(pulled) == count:
+                return pulled
+            handles = self._source.pull(1)
+            if not len(handles):
+                return pulled
+            (element,) = each(self._node.load(self._run, handles))
+            self._rows, self._next = each(Stacked(element, _row_count(element))), 0
+
+
+def _row_count(element: Any) -> int:
+    shapes: list[tuple[int, ...]] = [getattr(leaf, "shape", ()) for leaf in flatten(element)]
+    if () in shapes or len({shape[0] for shape in shapes}) != 1:
+        raise DatasetError(
+            "unbatch cuts the components of an element along their first axis, which must be equally long; "
+            f"their shapes are {shapes}."
+        )
+    return shapes[0][0]
+
+
+def _row_spec(spec: TensorSpec) -> TensorSpec:
+    if spec.shape == ():
+        raise DatasetError(
+            "unbatch needs components with a first axis, got single values. Leave unbatch out."
+        )
+    return TensorSpec(None if spec.shape is None else spec.shape[1:], spec.dtype)

@@ -1,0 +1,213 @@
+"""Operations that make a dataset of each element, and read those: flat_map and interleave.
+
+A handle is one of the dataset that it comes from, with that dataset: what is skipped is not loaded.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from muster._errors import DatasetError
+from muster.data.pipeline._combine import merge
+from muster.data.pipeline._map import spread
+from muster.data.pipeline._node import (
+    UNKNOWN,
+    Epoch,
+    Handles,
+    Loaded,
+    Node,
+    RandomOrder,
+    Run,
+    Stacked,
+    Stream,
+    each,
+)
+from muster.data.pipeline._spec import TensorSpec
+from muster.data.pipeline._structure import flatten, form
+
+
+class _Inner:
+    """The dataset made of one element, with the run that it is read in."""
+
+    def __init__(self, node: Node, run: Run):
+        self.node = node
+        self.run = run
+
+
+class Interleave(Node):
+    """The elements of the datasets that a function makes of the source's elements.
+
+    Some of them are open at a time, and give some elements each, in turn. One that has ended is replaced by
+    the next when its turn comes.
+
+    Source: tensorflow/core/kernels/data/interleave_dataset_op.cc.
+
+    Args:
+        source: of the elements.
+        function: makes of each a node; called anew in each pass, also on the way to a position.
+        cycle_length: how many are open.
+        block_length: how many elements one gives in its turn.
+    """
+
+    def __init__(self, source: Node, function: Callable[..., Node], cycle_length: int, block_length: int):
+        super().__init__(source)
+        self.function = function
+        self._cycle = cycle_length
+        self._block = block_length
+        self._order = RandomOrder(None, reshuffle=True)
+        """Seeds shuffles without a seed in the datasets that are made."""
+
+    @property
+    def label(self) -> str:
+        return "flat_map()" if self._cycle == 1 else f"interleave({self._cycle}, {self._block})"
+
+    @property
+    def cardinality(self) -> int:
+        return 0 if self.inputs[0].cardinality == 0 else UNKNOWN
+
+    @cached_property
+    def random_orders(self) -> list[RandomOrder]:
+        return [*self.inputs[0].random_orders, self._order]
+
+    @cached_property
+    def element_spec(self) -> Any:
+        """Structure of `TensorSpec`: that of the first dataset.
+
+        Raises:
+            DatasetError: There is none.
+        """
+        node = self.first()
+        if node is None:
+            raise DatasetError(f"the element_spec of {self.description} is unknown: it makes no dataset.")
+        return node.element_spec
+
+    def first(self) -> Node | None:
+        """The dataset made of the first element; None if there is no element."""
+        run = Run.peek(self)
+        stream = self.inputs[0].open(run, ())
+        try:
+            handles = stream.pull(1)
+            if not len(handles):
+                return None
+            (element,) = each(self.inputs[0].load(run, handles))
+        finally:
+            stream.close()
+        node: Node = spread(self.function, element)
+        return node
+
+    def open(self, run: Run, epoch: Epoch) -> Stream:
+        return _InterleaveStream(self, run, epoch, self._cycle, self._block)
+
+    def make(self, run: Run, handles: Handles, number: int) -> _Inner:
+        """The dataset made of the element with this number in its pass."""
+        (element,) = each(self.inputs[0].load(run, handles))
+        node: Node = spread(self.function, element)
+        seed, iteration = run.orders[self._order]
+        orders = {}
+        for place, order in enumerate(node.random_orders):
+            drawn = np.random.SeedSequence((seed % 2**64, number, place)).generate_state(1)[0]
+            orders[order] = (
+                int(drawn) if order.given is None else order.given,
+                iteration if order.reshuffle else 0,
+            )
+        return _Inner(node, Run(orders))
+
+    def load(self, run: Run, handles: Handles) -> Loaded:
+        places: dict[_Inner, list[int]] = {}
+        for place, (inner, _) in enumerate(handles):
+            places.setdefault(inner, []).append(place)
+        parts = [
+            inner.node.load(inner.run, inner.node.as_handles([handles[place][1] for place in mine]))
+            for inner, mine in places.items()
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        whole = [part for part in parts if isinstance(part, Stacked)]
+        if len(whole) == len(parts) and _alike(whole):
+            return merge([np.array(mine) for mine in places.values()], [part.columns for part in whole])
+        elements: list[Any] = [None] * len(handles)
+        for mine, part in zip(places.values(), parts, strict=True):
+            for place, element in zip(mine, each(part), strict=True):
+                elements[place] = element
+        return elements
+
+
+def _alike(parts: list[Stacked]) -> bool:
+    """Whether rows of several structures of arrays can be put into one."""
+    specs = [[TensorSpec(array.shape[1:], array.dtype) for array in flatten(part.columns)] for part in parts]
+    forms = [form(part.columns) for part in parts]
+    return all(each == specs[0] for each in specs) and all(each == forms[0] for each in forms)
+
+
+class _InterleaveStream(Stream):
+    def __init__(self, node: Interleave, run: Run, epoch: Epoch, cycle: int, block: int):
+        self._source = node.inputs[0].open(run, epoch)
+        super().__init__(self._source)
+        self._node = node
+        self._run = run
+        self._epoch = epoch
+        self._open: list[tuple[_Inner, Stream] | None] = [None] * cycle
+        self._block = block
+        self._turn = 0
+        self._given = 0
+        self._made = 0
+        self._ended = False
+
+    def pull(self, count: int) -> Handles:
+        pulled: list[Any] = []
+
+        def take(inner: _Inner, stream: Stream, wanted: int) -> int:
+            handles = stream.pull(wanted)
+            pulled.extend((inner, handle) for handle in handles)
+            return len(handles)
+
+        self._take(count, take)
+        return pulled
+
+    def skip(self, count: int) -> int:
+        return self._take(count, lambda inner, stream, wanted: stream.skip(wanted))
+
+    def close(self) -> None:
+        for each_open in self._open:
+            if each_open is not None:
+                each_open[1].close()
+        super().close()
+
+    def _take(self, count: int, take: Callable[[_Inner, Stream, int], int]) -> int:
+        """Take elements from the open datasets in turn, and return how many there were."""
+        done = 0
+        while done < count and (current := self._current()) is not None:
+            wanted = min(count - done, self._block - self._given)
+            got = take(*current, wanted)
+            done += got
+            self._given += got
+            if got < wanted:
+                current[1].close()
+                self._open[self._turn] = None
+            if got < wanted or self._given == self._block:
+                self._pass_on()
+        return done
+
+    def _current(self) -> tuple[_Inner, Stream] | None:
+        """The dataset whose turn it is; None if all have ended."""
+        while True:
+            current = self._open[self._turn]
+            if current is not None:
+                return current
+            if not self._ended:
+                handles = self._source.pull(1)
+                if len(handles):
+                    inner = self._node.make(self._run, handles, self._made)
+                    self._made += 1
+                    self._open[self._turn] = (inner, inner.node.open(inner.run, self._epoch))
+                    continue
+                self._ended = True
+            if not any(self._open):
+                return None
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        self._given = 0
+        self._turn = (self._turn + 1) % len(self._open)

@@ -1,0 +1,367 @@
+"""Run a user's function on elements: compiled over many at once if JAX can trace it, else one by one.
+
+A function is traced on the shapes of one element and, for elements that lie stacked in memory,
+vectorised over them with `jax.vmap`; so it keeps its per-element meaning. It is not traced if
+
+- an element holds text or Python objects,
+- tracing raises (NumPy functions, Python control flow on values, methods that tracers lack),
+- it uses Python's or NumPy's random numbers, gives another program when traced again, or changes a
+  Keras variable: what it does would be frozen at the first call.
+
+A traced function follows JAX's types: unless 64-bit types are enabled, int64 and float64 that it
+computes with become int32 and float32. Components that it passes on unchanged keep their type.
+"""
+
+import logging
+import random
+import re
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from muster._errors import DatasetError
+from muster._whole_numbers import first_beyond
+from muster.data.pipeline._node import Loaded, Stacked, each
+from muster.data.pipeline._spec import TensorSpec, as_element, stack
+from muster.data.pipeline._structure import flatten, flatten_as, form, map_leaves, rebuild
+
+_LOG = logging.getLogger("muster")
+_MAX_TRACES = 128
+_MANY_TRACES = 32
+
+
+class _NotTraceable(Exception):
+    """The function must run in Python, for the reason given."""
+
+    def __init__(self, reason: str, surprising: bool = False):
+        super().__init__(reason)
+        self.surprising = surprising
+
+
+class Trace:
+    """A function as JAX saw it for elements of one structure, with fixed shapes and types."""
+
+    def __init__(self, function: Callable[..., Any], template: Any, specs: Sequence[TensorSpec]):
+        """Trace `function`.
+
+        Raises:
+            _NotTraceable: It cannot be.
+        """
+        import jax  # only a traced map needs it, and it is slow to import
+        from jax.extend.core import jaxpr_as_fun
+
+        self._jax = jax
+        program, out_template = _trace_twice(jax, function, template, specs)
+        self.template = out_template
+        inputs, outputs = program.jaxpr.invars, program.jaxpr.outvars
+        # Outputs that are inputs are handed on as they are: no copy, and int64 stays int64.
+        self._passed = [next((i for i, var in enumerate(inputs) if out is var), None) for out in outputs]
+        self._computed = [k for k, source in enumerate(self._passed) if source is None]
+        read = {id(var) for equation in program.jaxpr.eqns for var in equation.invars}
+        self._used = [i for i, var in enumerate(inputs) if id(var) in read]
+        self.specs = [
+            TensorSpec(aval.shape, aval.dtype) if source is None else specs[source]
+            for source, aval in zip(self._passed, program.out_avals, strict=True)
+        ]
+        self._limits = {
+            i: np.iinfo(program.in_avals[i].dtype)
+            for i in self._used
+            if specs[i].dtype.kind in "iu" and program.in_avals[i].dtype != specs[i].dtype
+        }
+        run = jaxpr_as_fun(program)
+        avals = program.in_avals
+
+        def compute(*used: Any) -> list[Any]:
+            values = dict(zip(self._used, used, strict=True))
+            everything = [
+                values[i] if i in values else jax.numpy.zeros(aval.shape, aval.dtype)
+                for i, aval in enumerate(avals)
+            ]
+            outputs = run(*everything)
+            return [outputs[k] for k in self._computed]
+
+        self._one = jax.jit(compute)
+        self._many = jax.jit(jax.vmap(compute))
+        self._width = 0
+        self._device = _host_device(jax)
+
+    def one(self, leaves: list[Any]) -> Any:
+        """Apply the function to the leaves of one element."""
+        results = self._call(self._one, [leaves[i] for i in self._used])
+        return self._assemble(leaves, [result[()] for result in results])
+
+    def many(self, columns: list[Any], count: int) -> Stacked:
+        """Apply the function to each of `count` elements, whose leaves lie stacked in `columns`."""
+        if not self._used:
+            single = self._call(self._one, [])
+            return Stacked(self._assemble(columns, [np.stack([one] * count) for one in single]), count)
+        width = self._bucket(count)
+        arguments = [columns[i] for i in self._used]
+        if width != count:
+            arguments = [
+                np.concatenate([array, np.broadcast_to(array[:1], (width - count, *array.shape[1:]))])
+                for array in arguments
+            ]
+        results = self._call(self._many, arguments)
+        return Stacked(self._assemble(columns, [result[:count] for result in results]), count)
+
+    def _bucket(self, count: int) -> int:
+        """Choose how many elements to compute, so that few different sizes are ever compiled.
+
+        The first size seen is taken to be the batch size; a last, partial batch is filled up to it.
+        """
+        if not self._width:
+            self._width = count
+        if count <= self._width <= 8 * count:
+            return self._width
+        return 1 << (count - 1).bit_length()
+
+    def _call(self, compiled: Callable[..., Any], arguments: list[Any]) -> list[np.ndarray[Any, Any]]:
+        if not self._computed:
+            return []
+        for i, argument in zip(self._used, arguments, strict=True):
+            if i in self._limits:
+                _check_range(argument, self._limits[i])
+        if self._device is not None:
+            arguments = self._jax.device_put(arguments, self._device)
+        return [np.asarray(result) for result in compiled(*arguments)]
+
+    def _assemble(self, leaves: list[Any], computed: list[Any]) -> Any:
+        results = iter(computed)
+        return rebuild(
+            self.template, [next(results) if source is None else leaves[source] for source in self._passed]
+        )
+
+
+class MapFunction:
+    """A user's function and the decision how to run it, which is made once and logged."""
+
+    def __init__(self, function: Callable[..., Any], operation: str):
+        """Wrap `function`.
+
+        Args:
+            function: Called with an element; a tuple (not a named one) is spread over its arguments.
+            operation: ``map`` or ``filter``, for messages.
+
+        Raises:
+            TypeError: `function` cannot be called.
+        """
+        if not callable(function):
+            raise TypeError(f"{operation} needs a function, got {function!r}.")
+        self._function = function
+        self._name = f"{operation}({getattr(function, '__qualname__', type(function).__name__)})"
+        self._traces: dict[Any, Trace] = {}
+        self._traced_count = 0
+        self._in_python = False
+        self._lock = threading.RLock()
+
+    def apply(self, loaded: Loaded) -> Loaded:
+        """Apply the function to each element."""
+        if isinstance(loaded, Stacked):
+            leaves = flatten(loaded.columns)
+            trace = self._trace(loaded.columns, [TensorSpec(a.shape[1:], a.dtype) for a in leaves])
+            if trace is not None:
+                return trace.many(leaves, loaded.size)
+            return [self._call(element) for element in each(loaded)]
+        if len(loaded) > 1 and not self._in_python and _alike(loaded):
+            return self.apply(Stacked(stack(loaded), len(loaded)))
+        return [self._apply_one(element) for element in loaded]
+
+    def output_spec(self, spec: Any) -> Any | None:
+        """Return the spec of the function's result if it can be traced, else None.
+
+        Args:
+            spec: Spec of its argument. Sizes that vary are tried out with two different sizes.
+        """
+        leaves = flatten(spec)
+        if any(leaf.shape is None for leaf in leaves):
+            return None
+        if all(None not in leaf.shape for leaf in leaves):
+            trace = self._trace(spec, leaves)
+            return None if trace is None else rebuild(trace.template, trace.specs)
+        try:
+            with self._lock:
+                tried = [Trace(self._function, spec, _with_size(leaves, size)) for size in (2, 3)]
+        except _NotTraceable:
+            return None
+        if any(
+            len(a.shape or ()) != len(b.shape or ())
+            for a, b in zip(tried[0].specs, tried[1].specs, strict=True)
+        ):
+            return None
+        shapes = [
+            [
+                size if size == other else None
+                for size, other in zip(a.shape or (), b.shape or (), strict=True)
+            ]
+            for a, b in zip(tried[0].specs, tried[1].specs, strict=True)
+        ]
+        specs = [TensorSpec(shape, a.dtype) for shape, a in zip(shapes, tried[0].specs, strict=True)]
+        return rebuild(tried[0].template, specs)
+
+    def _apply_one(self, element: Any) -> Any:
+        leaves = flatten(element)
+        if not all(isinstance(leaf, np.ndarray | np.generic) for leaf in leaves):
+            self._trace(element, None)
+            return self._call(element)
+        trace = self._trace(element, [TensorSpec(leaf.shape, leaf.dtype) for leaf in leaves])
+        return self._call(element) if trace is None else trace.one(leaves)
+
+    def _call(self, element: Any) -> Any:
+        return as_element(spread(self._function, element))
+
+    def _trace(self, template: Any, specs: list[TensorSpec] | None) -> Trace | None:
+        """Return the trace for elements of this form, or None to call the function in Python."""
+        if self._in_python:
+            return None
+        key = (form(template), *[(s.shape, s.dtype) for s in specs or ()])
+        with self._lock:
+            trace = self._traces.get(key)
+            if trace is None:
+                try:
+                    if specs is None:
+                        raise _NotTraceable("an element holds text or Python objects")
+                    trace = Trace(self._function, template, specs)
+                except _NotTraceable as exc:
+                    self._in_python = True
+                    level = logging.WARNING if exc.surprising else logging.INFO
+                    _LOG.log(level, "%s runs in Python, element by element: %s.", self._name, exc)
+                    return None
+                self._remember(key, trace)
+            return trace
+
+    def _remember(self, key: Any, trace: Trace) -> None:
+        if not self._traces:
+            _LOG.info("%s runs compiled by JAX, many elements at a time.", self._name)
+        self._traces[key] = trace
+        self._traced_count += 1
+        if self._traced_count == _MANY_TRACES:
+            _LOG.warning(
+                "%s has been compiled for %d different shapes of elements, which is slow. "
+                "Give elements one shape, for example with padded_batch(padded_shapes=...).",
+                self._name,
+                _MANY_TRACES,
+            )
+        if len(self._traces) > _MAX_TRACES:
+            del self._traces[next(iter(self._traces))]
+
+
+def spread(function: Callable[..., Any], element: Any) -> Any:
+    """Call a function with an element; a tuple (not a named one) is spread over its arguments."""
+    return function(*element) if type(element) is tuple else function(element)
+
+
+def _alike(elements: list[Any]) -> bool:
+    """Whether elements can be stacked: same structure, all arrays or NumPy scalars, same shapes, types."""
+    first = flatten(elements[0])
+    if not all(isinstance(leaf, np.ndarray | np.generic) for leaf in first):
+        return False
+    for element in elements[1:]:
+        for a, b in zip(first, flatten_as(elements[0], element), strict=True):
+            if not isinstance(b, np.ndarray | np.generic) or a.shape != b.shape or a.dtype != b.dtype:
+                return False
+    return True
+
+
+def _with_size(specs: list[TensorSpec], size: int) -> list[TensorSpec]:
+    return [
+        TensorSpec([size if known is None else known for known in spec.shape or ()], spec.dtype)
+        for spec in specs
+    ]
+
+
+def _trace_twice(
+    jax: Any, function: Callable[..., Any], template: Any, specs: Sequence[TensorSpec]
+) -> tuple[Any, Any]:
+    """Trace `function` and make sure that doing so again gives the same program.
+
+    Returns:
+        The closed jaxpr over flat leaves, and the structure of the function's result.
+
+    Raises:
+        _NotTraceable: It cannot be traced, or must not.
+    """
+    if any(spec.dtype.kind not in "biufcV" or spec.dtype.names for spec in specs):
+        raise _NotTraceable("an element holds text or Python objects")
+    found: list[Any] = []
+
+    def flat(*leaves: Any) -> list[Any]:
+        result = spread(function, rebuild(template, leaves))
+        found.append(map_leaves(lambda leaf: 0, result))
+        return [leaf if isinstance(leaf, jax.Array) else jax.numpy.asarray(leaf) for leaf in flatten(result)]
+
+    shapes = [jax.ShapeDtypeStruct(spec.shape, jax.dtypes.canonicalize_dtype(spec.dtype)) for spec in specs]
+    python_state, numpy_state = random.getstate(), np.random.get_state()
+    try:
+        with _keras_scope() as scope:
+            # A function object each, because JAX remembers the programs of those that it has traced.
+            programs = [jax.make_jaxpr(partial(flat))(*shapes) for _ in range(2)]
+    except Exception as exc:  # whatever it is: called in Python, the function succeeds or shows its own error
+        raise _NotTraceable(f"JAX cannot trace it ({type(exc).__name__}: {_first_line(exc)})") from exc
+    finally:
+        drew = random.getstate() != python_state or not _same_state(np.random.get_state(), numpy_state)
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)
+    if drew:
+        raise _NotTraceable("it uses random numbers of Python or NumPy", surprising=True)
+    if scope is not None and scope.state_mapping:
+        raise _NotTraceable("it changes Keras variables", surprising=True)
+    if not _same_program(*programs):
+        raise _NotTraceable("tracing it twice gave two different programs", surprising=True)
+    if not flatten(found[0]):
+        raise _NotTraceable("it returns nothing")
+    return programs[0], found[0]
+
+
+def _keras_scope() -> AbstractContextManager[Any]:
+    """Keep the traced function from writing tracers into Keras variables, if Keras is in use at all."""
+    keras = sys.modules.get("keras")
+    scope: AbstractContextManager[Any] = nullcontext() if keras is None else keras.StatelessScope()
+    return scope
+
+
+def _same_program(first: Any, second: Any) -> bool:
+    # Addresses of functions differ from trace to trace and mean nothing.
+    texts = [re.sub(r" at 0x[0-9a-f]+", "", str(program)) for program in (first, second)]
+    return texts[0] == texts[1] and all(
+        np.array_equal(np.asarray(a), np.asarray(b), equal_nan=np.asarray(a).dtype.kind in "fc")
+        for a, b in zip(first.consts, second.consts, strict=True)
+    )
+
+
+def _same_state(first: Any, second: Any) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def _host_device(jax: Any) -> Any | None:
+    """Return the CPU if JAX would otherwise compute elsewhere: input is prepared on the host."""
+    if jax.default_backend() == "cpu":
+        return None
+    try:
+        return jax.local_devices(backend="cpu")[0]
+    except RuntimeError:  # JAX_PLATFORMS leaves the CPU out
+        return None
+
+
+def _check_range(values: Any, limits: "np.iinfo[Any]") -> None:
+    """Refuse numbers that would be cut off when they become 32 bit.
+
+    Raises:
+        DatasetError: Names the first such number.
+    """
+    wrong = first_beyond(values, limits)
+    if wrong is not None:
+        raise DatasetError(
+            f"the map function computes with {wrong}, a number of type {wrong.dtype} that does not fit into "
+            f"{limits.dtype}, which JAX uses in its place. Set jax_enable_x64, or compute this component "
+            "with NumPy functions, which run in Python."
+        )
+
+
+def _first_line(exc: Exception) -> str:
+    return next(iter(str(exc).strip().splitlines()), "")

@@ -1,0 +1,209 @@
+"""Operations that only choose and order elements: take, skip, shard, repeat."""
+
+import sys
+
+from muster.data.pipeline._node import INFINITE, UNKNOWN, Epoch, Handles, Node, Ordering, Run, Stream, join
+
+
+class Take(Ordering):
+    """The first `count` elements."""
+
+    def __init__(self, source: Node, count: int):
+        super().__init__(source)
+        self._count = count
+
+    @property
+    def label(self) -> str:
+        return f"take({self._count})"
+
+    @property
+    def cardinality(self) -> int:
+        known = self.source.cardinality
+        if known == INFINITE or self._count == 0:
+            return self._count
+        return UNKNOWN if known == UNKNOWN else min(known, self._count)
+
+    def open(self, run: Run, epoch: Epoch) -> Stream:
+        return _TakeStream(self.source.open(run, epoch), self._count)
+
+
+class _TakeStream(Stream):
+    def __init__(self, source: Stream, count: int):
+        super().__init__(source)
+        self._source = source
+        self._left = count
+
+    def pull(self, count: int) -> Handles:
+        count = min(count, self._left)
+        self._left -= count
+        return self._source.pull(count) if count else []
+
+    def skip(self, count: int) -> int:
+        count = min(count, self._left)
+        self._left -= count
+        return self._source.skip(count)
+
+
+class Skip(Ordering):
+    """All but the first `count` elements."""
+
+    def __init__(self, source: Node, count: int):
+        super().__init__(source)
+        self._count = count
+
+    @property
+    def label(self) -> str:
+        return f"skip({self._count})"
+
+    @property
+    def cardinality(self) -> int:
+        known = self.source.cardinality
+        return known if known < 0 else max(0, known - self._count)
+
+    def open(self, run: Run, epoch: Epoch) -> Stream:
+        return _StridedStream(self.source.open(run, epoch), self._count, 1)
+
+
+class Shard(Ordering):
+    """Element i where i % num_shards == index."""
+
+    def __init__(self, source: Node, num_shards: int, index: int):
+        super().__init__(source)
+        self.num_shards = num_shards
+        self._index = index
+
+    @property
+    def label(self) -> str:
+        return f"shard({self.num_shards}, {self._index})"
+
+    @property
+    def cardinality(self) -> int:
+        known = self.source.cardinality
+        return known if known < 0 else len(self.numbers)
+
+    @property
+    def numbers(self) -> range:
+        """The numbers that its elements have in its source, from 0; without an end where that is unknown."""
+        known = self.source.cardinality
+        return range(self._index, known if known >= 0 else sys.maxsize, self.num_shards)
+
+    def open(self, run: Run, epoch: Epoch) -> Stream:
+        return _StridedStream(self.source.open(run, epoch), self._index, self.num_shards)
+
+
+class _StridedStream(Stream):
+    """Every `stride`-th element from `first` on; what lies between is skipped only when it must be."""
+
+    def __init__(self, source: Stream, first: int, stride: int):
+        super().__init__(source)
+        self._source = source
+        self._gap = first
+        self._stride = stride
+
+    def pull(self, count: int) -> Handles:
+        if not self._advance(self._gap) or not count:
+            return []
+        self._gap = self._stride - 1
+        return self._source.pull((count - 1) * self._stride + 1)[:: self._stride]
+
+    def skip(self, count: int) -> int:
+        if not count or not self._advance(self._gap):
+            return 0
+        passed = self._source.skip((count - 1) * self._stride + 1)
+        self._gap = self._stride - 1
+        return -(-passed // self._stride)
+
+    def _advance(self, count: int) -> bool:
+        self._gap = 0
+        return count == 0 or self._source.skip(count) == count
+
+
+class Repeat(Ordering):
+    """The source again and again, `count` times or (None) for ever."""
+
+    def __init__(self, source: Node, count: int | None):
+        super().__init__(source)
+        self._count = count
+
+    @property
+    def label(self) -> str:
+        return f"repeat({'' if self._count is None else self._count})"
+
+    @property
+    def cardinality(self) -> int:
+        known = self.source.cardinality
+        if known == 0 or self._count == 0:
+            return 0
+        if self._count is None:
+            return INFINITE
+        return known if known < 0 else known * self._count
+
+    def open(self, run: Run, epoch: Epoch) -> Stream:
+        return _RepeatStream(self.source, self._count, run, epoch)
+
+
+class _RepeatStream(Stream):
+    def __init__(self, node: Node, count: int | None, run: Run, epoch: Epoch):
+        super().__init__()
+        self._node = node
+        self._count = count
+        self._run = run
+        self._outer = epoch
+        self._pass = 0
+        self._source: Stream | None = None
+        self._any = False
+
+    def pull(self, count: int) -> Handles:
+        parts: list[Handles] = []
+        while count:
+            source = self._current()
+            if source is None:
+                break
+            part = source.pull(count)
+            self._any = self._any or len(part) > 0
+            if len(part) == count and not parts:
+                return part
+            parts.append(part)
+            count -= len(part)
+            if count:
+                self._end_pass()
+        return join(parts)
+
+    def skip(self, count: int) -> int:
+        done = 0
+        known = self._node.cardinality
+        if known > 0 and self._source is None:
+            # Whole passes need not be opened: their order depends on nothing that came before.
+            passes = count // known
+            if self._count is not None:
+                passes = min(passes, self._count - self._pass)
+            self._pass += passes
+            done = passes * known
+        while done < count:
+            source = self._current()
+            if source is None:
+                break
+            passed = source.skip(count - done)
+            self._any = self._any or passed > 0
+            done += passed
+            if done < count:
+                self._end_pass()
+        return done
+
+    def close(self) -> None:
+        if self._source is not None:
+            self._source.close()
+
+    def _current(self) -> Stream | None:
+        if self._source is None and (self._count is None or self._pass < self._count):
+            self._any = False
+            self._source = self._node.open(self._run, (*self._outer, self._pass))
+        return self._source
+
+    def _end_pass(self) -> None:
+        self.close()
+        self._source = None
+        self._pass += 1
+        if not self._any:
+            # A pass without elements: all would be so, and an endless repeat would never return.
+            self._count = 0

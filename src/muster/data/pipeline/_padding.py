@@ -1,0 +1,117 @@
+"""What `padded_batch` does to a batch of elements of different sizes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from muster._errors import DatasetError
+from muster.data.pipeline._spec import Shape, TensorSpec, check_alike, object_array, short_dtype
+from muster.data.pipeline._structure import flatten, flatten_as, rebuild
+
+
+class Padding:
+    """Shapes to pad to and values to pad with."""
+
+    def __init__(self, shapes: Any, values: Any):
+        """Describe the padding.
+
+        Args:
+            shapes: Structure of shapes as the elements have, None or -1 for "as long as the longest in the
+                batch"; or None for that everywhere.
+            values: Structure of values as the elements have, or one value for all, or None for 0, False
+                and the empty text.
+        """
+        self._shapes = shapes
+        self._values = values
+
+    def stack(self, elements: Sequence[Any]) -> Any:
+        """Pad elements and stack them.
+
+        Raises:
+            DatasetError: They cannot be: different types or ranks, or longer than the shape asked for.
+        """
+        first = elements[0]
+        columns = list(zip(*(flatten_as(first, element) for element in elements), strict=True))
+        patterns = self._leaf_shapes(first, len(columns))
+        values = self._leaf_values(first, len(columns))
+        return rebuild(first, [_pad(*parts) for parts in zip(columns, patterns, values, strict=True)])
+
+    def element_spec(self, spec: Any) -> Any:
+        """Return the spec of padded elements, before they are stacked."""
+        leaves = flatten(spec)
+        return rebuild(
+            spec,
+            [
+                TensorSpec([None] * len(leaf.shape) if leaf.shape is not None else None, leaf.dtype)
+                if pattern is None
+                else TensorSpec(pattern, leaf.dtype)
+                for leaf, pattern in zip(leaves, self._leaf_shapes(spec, len(leaves)), strict=True)
+            ],
+        )
+
+    def _leaf_shapes(self, template: Any, count: int) -> list[Shape | None]:
+        if self._shapes is None:
+            return [None] * count
+        return [_shape(shape) for shape in flatten_as(template, self._shapes)]
+
+    def _leaf_values(self, template: Any, count: int) -> list[Any]:
+        if isinstance(self._values, tuple | dict):
+            return flatten_as(template, self._values)
+        return [self._values] * count
+
+
+def _shape(sizes: Any) -> Shape | None:
+    try:
+        return None if sizes is None else tuple(None if size in (None, -1) else int(size) for size in sizes)
+    except TypeError as exc:
+        raise DatasetError(
+            f"padded_shapes has the structure of the elements, with a shape at each leaf; got {sizes!r}."
+        ) from exc
+
+
+def _pad(leaves: Sequence[Any], pattern: Shape | None, value: Any) -> np.ndarray[Any, Any]:
+    check_alike(leaves, ranks_only=True)
+    if not isinstance(leaves[0], np.ndarray | np.generic | str):
+        return object_array(leaves)
+    arrays = [np.asarray(leaf) for leaf in leaves]
+    longest = [max(sizes) for sizes in zip(*(array.shape for array in arrays), strict=True)]
+    if pattern is not None and len(pattern) != len(longest):
+        raise DatasetError(f"padded_shapes says {pattern} for elements of shape {arrays[0].shape}.")
+    shape = [
+        size if wanted is None else wanted
+        for size, wanted in zip(longest, pattern or [None] * len(longest), strict=True)
+    ]
+    for array in arrays:
+        if any(size > limit for size, limit in zip(array.shape, shape, strict=True)):
+            raise DatasetError(
+                f"cannot pad an element of shape {array.shape} to the smaller shape {tuple(shape)} "
+                "of padded_shapes."
+            )
+    dtype = np.result_type(*arrays)
+    if value is None:
+        value = "" if dtype.kind == "U" else b"" if dtype.kind == "S" else 0
+    filling = _filling(value, dtype)
+    padded = np.full((len(arrays), *shape), filling, dtype=np.result_type(dtype, filling))
+    for i, array in enumerate(arrays):
+        corner: tuple[int | slice, ...] = (i, *[slice(size) for size in array.shape])
+        padded[corner] = array
+    return padded
+
+
+def _filling(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """A padding value as one of its component's, whose text may be shorter.
+
+    Raises:
+        DatasetError: It is none.
+    """
+    given = np.asarray(value)
+    if given.ndim == 0 and dtype.kind in "US" and given.dtype.kind == dtype.kind:
+        return given
+    try:
+        filling = given.astype(dtype)
+    except (TypeError, ValueError, OverflowError):
+        filling = None
+    if filling is None or given.ndim or dtype.kind in "US" or (dtype.kind in "biu" and filling != given):
+        raise DatasetError(f"padding_values has {value!r} for a component of {short_dtype(dtype)}.")
+    return filling

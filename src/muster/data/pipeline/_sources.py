@@ -1,0 +1,241 @@
+"""Where elements come from: arrays, ranges of numbers, Python generators."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from muster._errors import DatasetError
+from muster.data.pipeline._node import UNKNOWN, Epoch, Handles, Loaded, Node, Run, Stacked, Stream, Table
+from muster.data.pipeline._spec import TensorSpec, as_array, as_leaf, fits, object_array, short, spec_of
+from muster.data.pipeline._structure import flatten, flatten_as, map_leaves, rebuild
+
+_ALIGNMENT = 64
+"""Bytes; XLA reads arrays on the host in place if they are aligned so."""
+
+
+class _Counted(Table):
+    """Rows whose number is known from the start."""
+
+    def __init__(self, count: int):
+        super().__init__()
+        self._count = count
+
+    @property
+    def cardinality(self) -> int:
+        return self._count
+
+
+class ArraySource(_Counted):
+    """The rows of arrays of equal length, gathered from where they lie."""
+
+    def __init__(self, template: Any, arrays: list[np.ndarray[Any, Any]], name: str):
+        super().__init__(len(arrays[0]))
+        self._template = template
+        self._arrays = arrays
+        self._name = name
+
+    @classmethod
+    def slices(cls, tensors: Any) -> "ArraySource":
+        """Cut a structure of arrays along their first axis.
+
+        Raises:
+            ValueError: There is no array, or one without axes.
+            DatasetError: The arrays have different lengths.
+        """
+        arrays = [as_array(leaf) for leaf in flatten(tensors)]
+        if not arrays:
+            raise ValueError(f"from_tensor_slices needs at least one array, got {tensors!r}.")
+        shapes = [array.shape for array in arrays]
+        if () in shapes:
+            raise ValueError(
+                f"from_tensor_slices cuts arrays along their first axis, but component {shapes.index(())} is "
+                "a single value. Use from_tensors for one element."
+            )
+        if len({shape[0] for shape in shapes}) > 1:
+            raise DatasetError(
+                "from_tensor_slices needs components of the same length, got lengths "
+                f"{[shape[0] for shape in shapes]} (shapes {shapes})."
+            )
+        return cls(tensors, arrays, "from_tensor_slices")
+
+    @classmethod
+    def single(cls, tensors: Any) -> "ArraySource":
+        """Hold one element.
+
+        Raises:
+            ValueError: There is no leaf.
+        """
+        leaves = [as_leaf(leaf) for leaf in flatten(tensors)]
+        if not leaves:
+            raise ValueError(f"from_tensors needs at least one value, got {tensors!r}.")
+        arrays = [
+            np.asarray(leaf)[None]
+            if isinstance(leaf, np.ndarray | np.generic | str)
+            else object_array([leaf])
+            for leaf in leaves
+        ]
+        return cls(tensors, arrays, "from_tensors")
+
+    @property
+    def label(self) -> str:
+        return f"{self._name}({self._count} of {short(self.element_spec)})"
+
+    @property
+    def element_spec(self) -> Any:
+        return rebuild(self._template, [TensorSpec(a.shape[1:], a.dtype) for a in self._arrays])
+
+    def load(self, run: Run, handles: Handles) -> Loaded:
+        gathered = [_gather(array, handles) for array in self._arrays]
+        return Stacked(rebuild(self._template, gathered), len(handles))
+
+
+def _gather(array: np.ndarray[Any, Any], rows: Handles) -> np.ndarray[Any, Any]:
+    """Copy rows to where a device can read them: JAX copies what is not aligned so once more."""
+    if array.dtype.kind not in "biufc":
+        return array.take(rows, axis=0)
+    shape = (len(rows), *array.shape[1:])
+    memory = np.empty(math.prod(shape) * array.itemsize + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    aligned = memory[start : memory.size - _ALIGNMENT + start].view(array.dtype).reshape(shape)
+    # With mode="raise" NumPy would gather into memory of its own first; row numbers are never wrong.
+    return array.take(rows, axis=0, out=aligned, mode="clip")
+
+
+class RangeSource(_Counted):
+    """Evenly spaced numbers, computed when they are wanted."""
+
+    def __init__(self, numbers: range, dtype: np.dtype[Any]):
+        super().__init__(len(numbers))
+        self._numbers = numbers
+        self._dtype = dtype
+
+    @property
+    def label(self) -> str:
+        return f"{self._numbers} of {self._dtype}"
+
+    @property
+    def element_spec(self) -> Any:
+        return TensorSpec((), self._dtype)
+
+    def load(self, run: Run, handles: Handles) -> Loaded:
+        rows = np.asarray(handles)
+        return Stacked((self._numbers.start + rows * self._numbers.step).astype(self._dtype), len(rows))
+
+
+class GeneratorSource(Node):
+    """The elements of a Python generator, begun anew for each pass."""
+
+    def __init__(self, function: Callable[..., Iterable[Any]], args: tuple[Any, ...], spec: Any):
+        """Describe the source.
+
+        Args:
+            function: Called with `args` for each pass. To go on from a saved position the elements
+                before it are generated again and dropped, so it must yield the same ones each time.
+            args: Passed on as NumPy values.
+            spec: Structure of `TensorSpec` that each element must fit.
+
+        Raises:
+            TypeError: `function` cannot be called, or a leaf of `spec` is no `TensorSpec`.
+            ValueError: `spec` has no leaf.
+        """
+        super().__init__()
+        if not callable(function):
+            raise TypeError(f"from_generator needs a function that returns an iterable, got {function!r}.")
+        leaves = flatten(spec)
+        if not leaves:
+            raise ValueError(f"output_signature needs at least one TensorSpec, got {spec!r}.")
+        for leaf in leaves:
+            if not isinstance(leaf, TensorSpec):
+                raise TypeError(f"output_signature is a structure of TensorSpec, got {leaf!r} in it.")
+        self._function = function
+        self._args = tuple(map_leaves(as_leaf, arg) for arg in args)
+        self._spec = spec
+        self._specs: list[TensorSpec] = leaves
+
+    @property
+    def label(self) -> str:
+        return f"from_generator({short(self._spec)})"
+
+    @property
+    def cardinality(self) -> int:
+        return UNKNOWN
+
+    @property
+    def element_spec(self) -> Any:
+        return self._spec
+
+    def open(self, run: Run, epoch: Epoch) -> Stream:
+        elements = self._function(*self._args)
+        try:
+            iterator = iter(elements)
+        except TypeError as exc:
+            raise TypeError(
+                f"from_generator needs a function that returns an iterable, {self._function!r} returned "
+                f"{elements!r}."
+            ) from exc
+        return _Generated(iterator, self._convert)
+
+    def load(self, run: Run, handles: Handles) -> Loaded:
+        return list(handles)
+
+    def _convert(self, value: Any) -> Any:
+        leaves = flatten_as(self._spec, value)
+        return rebuild(
+            self._spec, [_conform(leaf, spec) for leaf, spec in zip(leaves, self._specs, strict=True)]
+        )
+
+
+class _Generated(Stream):
+    def __init__(self, elements: Iterator[Any], convert: Callable[[Any], Any]):
+        super().__init__()
+        self._elements = elements
+        self._convert = convert
+
+    def pull(self, count: int) -> Handles:
+        return [self._convert(value) for value in islice(self._elements, count)]
+
+    def skip(self, count: int) -> int:
+        return sum(1 for _ in islice(self._elements, count))
+
+    def close(self) -> None:
+        if hasattr(self._elements, "close"):
+            self._elements.close()
+
+
+def _conform(value: Any, spec: TensorSpec) -> Any:
+    """Copy what a generator yielded into a leaf that fits its spec.
+
+    Raises:
+        DatasetError: It does not fit.
+    """
+    leaf = as_leaf(value)
+    if isinstance(leaf, np.ndarray) and leaf.size == 0 and isinstance(value, list):
+        leaf = leaf.astype(spec.dtype)  # an empty list has no type of its own
+    elif isinstance(leaf, np.ndarray | np.generic) and spec.dtype.kind not in "OUS":
+        leaf = _cast(leaf, spec.dtype)
+    found = spec_of(leaf)
+    as_objects = spec.dtype.kind == "O" or (spec.dtype.kind == "S" and isinstance(leaf, bytes))
+    if not (as_objects or found.dtype == spec.dtype) or not fits(found.shape, spec.shape):
+        raise DatasetError(
+            f"the generator yielded {_shorten(value)}, which is {short(found)}, where its signature says "
+            f"{short(spec)}. Change the generator or its output_signature."
+        )
+    return leaf
+
+
+def _cast(leaf: Any, dtype: np.dtype[Any]) -> Any:
+    """Cast numbers if that loses nothing but floating-point precision; else return them as they are."""
+    if leaf.dtype == dtype:
+        return leaf
+    if leaf.dtype.kind in "iu" and dtype.kind in "iu":
+        cast = leaf.astype(dtype)
+        return cast if np.array_equal(cast, leaf) else leaf
+    return leaf.astype(dtype) if np.can_cast(leaf.dtype, dtype, "same_kind") else leaf
+
+
+def _shorten(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."

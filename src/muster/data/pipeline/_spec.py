@@ -1,0 +1,224 @@
+"""Leaves of elements: what they are (`TensorSpec`), how Python values become arrays, how they stack.
+
+Leaves are NumPy arrays, NumPy scalars, ``str``, ``bytes`` or any other Python object. ``bytes`` stack
+into object arrays, because NumPy's own bytes type drops trailing zero bytes.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from muster._errors import DatasetError
+from muster.data.pipeline._structure import flatten, flatten_as, map_leaves, rebuild
+
+Shape = tuple[int | None, ...]
+
+
+class TensorSpec:
+    """Shape and type of one component of a dataset's elements. Immutable.
+
+    Source: tensorflow/python/framework/tensor.py, ``TensorSpec``.
+    """
+
+    __slots__ = ("_dtype", "_name", "_shape")
+
+    def __init__(self, shape: Iterable[int | None] | None, dtype: Any = np.float32, name: str | None = None):
+        """Describe a component.
+
+        Args:
+            shape: The sizes; None for one that varies; None instead of all for an unknown rank.
+            dtype: Anything that ``np.dtype`` takes. Text of any length is ``str``.
+            name: For the reader only.
+
+        Raises:
+            ValueError: A size is negative.
+        """
+        self._shape: Shape | None = None if shape is None else tuple(shape)
+        if any(size is not None and size < 0 for size in self._shape or ()):
+            raise ValueError(f"a shape has sizes >= 0 or None, got {self._shape}.")
+        self._dtype: np.dtype[Any] = _without_width(np.dtype(dtype))
+        self._name = name
+
+    @property
+    def shape(self) -> Shape | None:
+        """Sizes, None where one varies; None if not even the rank is known."""
+        return self._shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy type; text has no width (``np.dtype(str)``)."""
+        return self._dtype
+
+    @property
+    def name(self) -> str | None:
+        """The name given, for the reader only."""
+        return self._name
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Whether a leaf, or another spec, may be of this spec."""
+        spec = other if isinstance(other, TensorSpec) else spec_of(other)
+        return self._dtype == spec._dtype and fits(spec._shape, self._shape)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorSpec) and self._shape == other._shape and self._dtype == other._dtype
+
+    def __hash__(self) -> int:
+        return hash((self._shape, self._dtype))
+
+    def __repr__(self) -> str:
+        name = "" if self._name is None else f", name={self._name!r}"
+        return f"TensorSpec(shape={self._shape}, dtype={short_dtype(self._dtype)}{name})"
+
+
+def short_dtype(dtype: np.dtype[Any]) -> str:
+    """Name a type: ``str`` and ``bytes`` without their width."""
+    return {"U": "str", "S": "bytes"}.get(dtype.kind, str(dtype))
+
+
+def short(spec: Any) -> str:
+    """Show a structure of specs in one line: ``uint8[28,28,1], int64[]``."""
+    return ", ".join(
+        f"{short_dtype(leaf.dtype)}[{'...' if leaf.shape is None else ','.join(map(str, leaf.shape))}]"
+        for leaf in flatten(spec)
+    )
+
+
+def fits(shape: Shape | None, pattern: Shape | None) -> bool:
+    """Whether `shape` is one that `pattern` allows."""
+    if shape is None or pattern is None:
+        return True
+    return len(shape) == len(pattern) and all(
+        None in (size, wanted) or size == wanted for size, wanted in zip(shape, pattern, strict=True)
+    )
+
+
+def spec_of(leaf: Any) -> TensorSpec:
+    """Return the spec of one leaf."""
+    if isinstance(leaf, np.ndarray | np.generic):
+        return TensorSpec(leaf.shape, leaf.dtype)
+    return TensorSpec((), str if isinstance(leaf, str) else object)
+
+
+def as_leaf(value: Any, copy: bool = True) -> Any:
+    """Turn what user code returned into a leaf.
+
+    Python numbers and lists of them get TensorFlow's types: int32 (int64 if it must be) and float32.
+
+    Args:
+        value: Anything.
+        copy: Whether an array is copied: user code may fill the same buffer again.
+    """
+    if isinstance(value, np.ndarray):
+        return value[()] if value.ndim == 0 else (value.copy() if copy else value)
+    if isinstance(value, np.generic | str | bytes):
+        return value
+    if isinstance(value, bool | int | float | complex | list):
+        return as_array(value)[()]
+    if hasattr(value, "__array__"):
+        return as_leaf(np.asarray(value), copy)
+    return value
+
+
+def as_array(value: Any) -> np.ndarray[Any, Any]:
+    """Turn a component into an array, with TensorFlow's types for Python numbers.
+
+    Raises:
+        DatasetError: Nested lists of different lengths.
+    """
+    try:
+        array = np.asarray(value)
+    except ValueError as exc:
+        raise DatasetError(f"a nested list cannot become an array: {exc}") from exc
+    if isinstance(value, list | bool | int | float | complex):
+        first = value
+        while isinstance(first, list | tuple) and first:
+            first = first[0]
+        if isinstance(first, bytes) and not isinstance(first, np.generic):
+            return np.array(value, dtype=object)
+        if not isinstance(first, np.generic | np.ndarray):
+            array = _narrow(array)
+    return array
+
+
+def _narrow(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    if array.dtype == np.float64:
+        return array.astype(np.float32)
+    if array.dtype == np.complex128:
+        return array.astype(np.complex64)
+    if array.dtype == np.int64 and array.size:
+        limits = np.iinfo(np.int32)
+        if limits.min <= array.min() and array.max() <= limits.max:
+            return array.astype(np.int32)
+    return array
+
+
+def as_element(value: Any) -> Any:
+    """Turn what user code returned into an element."""
+    return map_leaves(as_leaf, value)
+
+
+def stack(elements: Sequence[Any]) -> Any:
+    """Stack elements along a new first axis.
+
+    Raises:
+        DatasetError: They differ in structure, shape or type.
+    """
+    first = elements[0]
+    rows = [flatten_as(first, element) for element in elements]
+    return rebuild(first, [_stack_leaves(leaves) for leaves in zip(*rows, strict=True)])
+
+
+def _stack_leaves(leaves: Sequence[Any]) -> np.ndarray[Any, Any]:
+    first = leaves[0]
+    if isinstance(first, str) and all(isinstance(leaf, str) for leaf in leaves):
+        return np.array(leaves)
+    if isinstance(first, np.ndarray | np.generic):
+        check_alike(leaves)
+        return np.stack(leaves) if isinstance(first, np.ndarray) else np.array(leaves)
+    return object_array(leaves)
+
+
+def check_alike(leaves: Sequence[Any], ranks_only: bool = False) -> None:
+    """Refuse leaves that differ in type, or in shape (in rank, if `ranks_only`).
+
+    Raises:
+        DatasetError: Names the two that differ.
+    """
+    first = leaves[0]
+    if isinstance(first, np.ndarray | np.generic) and all(
+        type(leaf) is type(first) and leaf.dtype == first.dtype and leaf.shape == first.shape
+        for leaf in leaves
+    ):
+        return  # the usual case, without the cost of building specs
+    wanted = spec_of(first)
+    for i, leaf in enumerate(leaves):
+        spec = spec_of(leaf)
+        if spec.dtype != wanted.dtype:
+            raise DatasetError(
+                f"cannot batch elements of different types: element 0 of the batch is "
+                f"{short(wanted)}, element {i} is {short(spec)}. Cast them to one type in `map`."
+            )
+        if ranks_only and spec.shape is not None and wanted.shape is not None:
+            if len(spec.shape) != len(wanted.shape):
+                raise DatasetError(
+                    f"cannot pad elements of different ranks: element 0 of the batch has shape "
+                    f"{wanted.shape}, element {i} has shape {spec.shape}."
+                )
+        elif spec.shape != wanted.shape:
+            raise DatasetError(
+                f"cannot batch elements of different shapes: element 0 of the batch has shape "
+                f"{wanted.shape}, element {i} has shape {spec.shape}. Use `padded_batch` to pad them."
+            )
+
+
+def object_array(leaves: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """Return a vector of Python objects, which NumPy must not look into."""
+    array = np.empty(len(leaves), dtype=object)
+    for i, leaf in enumerate(leaves):
+        array[i] = leaf
+    return array
+
+
+def _without_width(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(dtype.kind) if dtype.kind in "US" else dtype

@@ -1,0 +1,1 @@
+"""Datasets of files: TFRecord, CSV, Parquet, ArrayRecord, npz, text."""

@@ -1,0 +1,1 @@
+"""Divides a dataset's files or elements among workers."""

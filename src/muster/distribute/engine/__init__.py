@@ -1,0 +1,1 @@
+"""Compiles traced code into steps, for one device, a mesh, or several processes."""

@@ -1,0 +1,1 @@
+"""``fit``, ``evaluate`` and ``predict`` of Keras models under a strategy."""

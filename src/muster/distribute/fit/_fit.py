@@ -1,0 +1,426 @@
+"""``fit``, ``evaluate`` and ``predict`` of Keras models that are built in a strategy's scope.
+
+Keras' own trainer runs. What it calls a train function is made here: it draws the batch that the workers
+share, and runs Keras' own ``train_step`` compiled for all devices, which see the whole batch as one. So
+training is that of one device, batch normalization, dropout and last batches too.
+"""
+
+import contextlib
+import functools
+import inspect
+import traceback
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+
+from muster._keras import keras
+from muster.cluster import TaskState
+from muster.data import Dataset
+from muster.distribute.engine._compiled import Executables, Step
+from muster.distribute.engine._global_view import GlobalView
+from muster.distribute.fit._agreement import Agreement
+from muster.distribute.fit._fit_backup import Backup, backup_of
+from muster.distribute.fit._fit_callback_list import Sparing, called_by
+from muster.distribute.fit._fit_callbacks import Epochs, Report, Saves, callbacks_of
+from muster.distribute.fit._fit_input import DatasetBatches, KerasBatches, Wait
+from muster.distribute.fit._fit_interrupts import INTERRUPTS
+from muster.distribute.fit._fit_step import KerasFunction, is_gone
+from muster.distribute.input._distributed_dataset import DistributedDataset
+from muster.distribute.input._shared_batches import Whole
+from muster.distribute.strategies._default import get_strategy, has_strategy
+from muster.distribute.strategies._strategy import Strategy, current_strategy
+from muster.program import ByIdentity, forget_state, set_values, unshared_values, wrap_in_scopes
+
+Batches = KerasBatches | DatasetBatches
+
+_TRAINS, _TESTS, _PREDICTS = "fit", "evaluate", "predict"
+
+_STATES = {_TRAINS: TaskState.TRAINING, _TESTS: TaskState.EVALUATING, _PREDICTS: TaskState.EVALUATING}
+
+_ON_BATCH = {"train_on_batch": _TRAINS, "test_on_batch": _TESTS, "predict_on_batch": _PREDICTS}
+
+
+class DistributedTrainer:
+    """Runs one model's trainer on the devices of the strategy in whose scope the model was built.
+
+    Args:
+        model: a Keras model.
+        strategy: whose devices it uses.
+        view: of its devices.
+
+    Attributes:
+        agreement: of the workers.
+        wait: for input.
+
+    Source: tensorflow/python/keras/engine/training.py, ``Model.fit`` and its ``distribute_strategy``.
+    """
+
+    def __init__(self, model: Any, strategy: Strategy, view: GlobalView) -> None:
+        self.agreement = Agreement(strategy, model)
+        self.wait = Wait()
+        self._strategy = strategy
+        self._model = model
+        self._view = view
+        self._report = None if strategy.reporter is None else Report(strategy.reporter, self.wait)
+        self._batches: dict[str, Batches] = {}
+        self._backups: list[Backup] = []
+        self._executables: Executables = {}
+        self._running = self._shares_all = False
+        self._callbacks: Sparing | None = None
+
+    def attach(self) -> None:
+        """Let the model's methods come here."""
+        model = self._model
+        # What Keras has made before, for arrays, is not what datasets are trained on by.
+        model.train_function = model.test_function = model.predict_function = None
+        for name in (_TRAINS, _TESTS, _PREDICTS, *_ON_BATCH):
+            method = functools.partial(self._call, name)
+            setattr(model, name, functools.wraps(getattr(type(model), name))(method))
+        model.make_train_function = self.make_train_function
+        model.make_test_function = self.make_test_function
+        model.make_predict_function = self.make_predict_function
+
+    def make_train_function(self, force: bool = False) -> None:
+        """Make what Keras calls for a step of training. Its state: weights, the rest, optimizer, metrics."""
+        self._tell_callbacks()
+        model = self._model
+        if model.train_function is not None and not force:
+            return
+
+        def step(state: Any, batch: Any) -> tuple[Any, Any]:
+            logs, state = model.train_step(state, batch)
+            return state, logs
+
+        def variables() -> list[Any]:
+            return [
+                *model.trainable_variables,
+                *model.non_trainable_variables,
+                *model.optimizer.variables,
+                *model.metrics_variables,
+            ]
+
+        model.train_function = self._function(_TRAINS, step, variables)
+
+    def make_test_function(self, force: bool = False) -> None:
+        """Make what Keras calls for every step of evaluation. Its state: weights, the rest, metrics."""
+        self._tell_callbacks()
+        model = self._model
+        if model.test_function is not None and not force:
+            return
+
+        def step(state: Any, batch: Any) -> tuple[Any, Any]:
+            logs, state = model.test_step(state, batch)
+            return state, logs
+
+        def variables() -> list[Any]:
+            return [*model.trainable_variables, *model.non_trainable_variables, *model.metrics_variables]
+
+        model.test_function = self._function(_TESTS, step, variables)
+
+    def make_predict_function(self, force: bool = False) -> None:
+        """Make what Keras calls for every step of prediction. Its state: weights, the rest."""
+        self._tell_callbacks()
+        model = self._model
+        if model.predict_function is not None and not force:
+            return
+
+        def step(state: Any, batch: Any) -> tuple[Any, Any]:
+            outputs, rest = model.predict_step(state, batch)
+            return (state[0], rest), outputs
+
+        def variables() -> list[Any]:
+            return [*model.trainable_variables, *model.non_trainable_variables]
+
+        model.predict_function = self._function(_PREDICTS, step, variables)
+
+    @property
+    def training_batches(self) -> Batches:
+        """The batches of the ``fit`` that runs."""
+        return self._batches[_TRAINS]
+
+    @property
+    def train_function(self) -> KerasFunction:
+        """What Keras calls for every step of training."""
+        function: KerasFunction = self._model.train_function
+        return function
+
+    def scope(self) -> contextlib.AbstractContextManager[Any]:
+        """The strategy's scope."""
+        return self._strategy.scope()
+
+    def share_all(self) -> None:
+        """Let all workers take the chief's values of all variables before the next step."""
+        self._shares_all = True
+
+    def run(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Run Keras' own ``fit``, ``evaluate`` or ``predict``, with data and callbacks for this strategy."""
+        arguments = inspect.signature(method).bind(self._model, *args, **kwargs)
+        name = method.__name__
+        self._prepare_data(name, arguments.arguments)
+        self._prepare_callbacks(name, arguments.arguments)
+        with warnings.catch_warnings():
+            batches = self._batches[name]
+            ends = isinstance(batches, DatasetBatches) and batches.ends_epochs
+            if ends or not self.agreement.alone:
+                # The end of a pass is that of an epoch, or another worker has stopped: Keras cannot know.
+                warnings.filterwarnings("ignore", message="Your input ran out of data")
+            try:
+                return method(*arguments.args, **arguments.kwargs)
+            except BaseException:
+                self._give_back(name)
+                raise
+
+    def _function(self, what: str, step: Step, variables: Callable[[], list[Any]]) -> KerasFunction:
+        model = self._model
+        if model.run_eagerly and not self.agreement.alone:
+            raise ValueError(
+                f"run_eagerly=True debugs one process; {self._strategy} has several. Leave it out, or the "
+                "strategy."
+            )
+        # Several processes meet in compiled programs only, also where a layer asks for none.
+        jit = not model.run_eagerly and (model.jit_compile or not self.agreement.alone)
+        return KerasFunction(
+            variables,
+            functools.partial(self._next, what),
+            self._view.compile(step, self._executables) if jit else functools.partial(_uncompiled, step),
+            functools.partial(self._placed, variables),
+            model.steps_per_execution,
+            functools.partial(self._report.after_step, _STATES[what]) if self._report is not None else None,
+            INTERRUPTS if jit and self.agreement.alone else contextlib.nullcontext(),
+            concatenates=what == _PREDICTS,
+        )
+
+    def _next(self, what: str, iterator: Iterator[Any]) -> Any:
+        with self.wait:
+            return self._batches[what].next(what, iterator)
+
+    def _placed(self, variables: Callable[[], list[Any]], state: Any) -> Any:
+        """State that Keras read from its variables, where a step takes it."""
+        values, structure = jax.tree.flatten(state)
+        if self._shares_all:
+            placed = self._strategy.place({str(i): value for i, value in enumerate(values)})
+            values = [placed[str(i)] for i in range(len(values))]
+            self._shares_all = False
+        values = self._strategy.placement.place_new(variables(), values)
+        return jax.tree.unflatten(structure, [self._view.placed(value) for value in values])
+
+    def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of the model in the strategy's scope; what it calls in turn is a part of it."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self._strategy.scope())
+            if not self._running:
+                stack.enter_context(self._strategy.together())
+                stack.callback(self._leave)
+                stack.enter_context(INTERRUPTS.watched())
+                self._running = True
+                self.agreement.randomness()
+                self._unshare()
+            else:
+                self.agreement.after_steps()
+            if name in _ON_BATCH:
+                stack.enter_context(self._one_batch(_ON_BATCH[name]))
+            try:
+                return getattr(type(self._model), name)(self._model, *args, **kwargs)
+            except BaseException as error:
+                self._give_back(name)
+                if isinstance(error, KeyboardInterrupt):
+                    # A notebook keeps the traceback, and that the state, which the next call would copy.
+                    traceback.clear_frames(error.__traceback__)
+                raise
+
+    def _give_back(self, name: str) -> None:
+        """Let the model keep what it has learned, where a call of its methods fails."""
+        model = self._model
+        known = [(each, each.value) for each in self._variables() if not is_gone(each)]
+        model.jax_state_sync()  # from here on Keras has no state of its own, which may be an old one
+        for variable, value in known:
+            if variable.value is not value:
+                variable.assign(value)
+        for function in self._functions():
+            failed = function.give_back()
+            if failed and name == _TRAINS and function is model.train_function:
+                model.optimizer.finalize_variable_values(model.trainable_weights)  # as Keras did too early
+
+    def _unshare(self) -> None:
+        """Let the variables have values that nothing else holds: Keras gives them away to be overwritten."""
+        variables = [*{id(variable): variable for variable in self._variables()}.values()]
+        set_values(variables, unshared_values(variables))
+
+    def _variables(self) -> list[Any]:
+        """All that the model has."""
+        optimizer = getattr(self._model, "optimizer", None)  # it may predict without having been compiled
+        own = [] if optimizer is None else optimizer.variables
+        return [*self._model.variables, *own, *self._model.metrics_variables]
+
+    def _tell_callbacks(self) -> None:
+        if self._callbacks is not None:
+            self._callbacks.tell()
+
+    def _functions(self) -> list[KerasFunction]:
+        """What Keras calls for steps, so far as it was made."""
+        model = self._model
+        made = (model.train_function, model.test_function, model.predict_function)
+        return [function for function in made if function is not None]
+
+    @contextlib.contextmanager
+    def _one_batch(self, what: str) -> Iterator[None]:
+        """Take a batch that Keras is given by itself, in the midst of others if this is a callback's."""
+        before = self._batches.get(what)
+        self._batches[what] = KerasBatches(self.agreement, self._strategy)
+        try:
+            yield
+        finally:
+            if before is not None:
+                self._batches[what] = before
+
+    def _leave(self) -> None:
+        """Leave to each process of a job variables of its own, with which it may do what it likes."""
+        self._running = False
+        self._callbacks = None
+        self._batches.clear()
+        for function in self._functions():
+            function.forget()
+        forget_state(self._model)
+        backups, self._backups = self._backups, []
+        for backup in backups:
+            backup.close()
+        if self.agreement.alone:
+            return
+        for variable in self._variables():
+            if not is_gone(variable) and not variable.value.is_fully_addressable:
+                variable.assign(variable.value.addressable_data(0))
+
+    def _prepare_data(self, name: str, given: dict[str, Any]) -> None:
+        """Say where a run's batches come from, and hand Keras what it knows for a dataset."""
+        x = given.get("x")
+        per_epoch = given.get("steps_per_epoch" if name == _TRAINS else "steps")
+        if isinstance(x, Dataset | DistributedDataset):
+            for other in ("y", "sample_weight", "batch_size"):
+                if given.get(other) is not None:
+                    raise ValueError(
+                        f"With a Dataset as `x`, `{other}` should not be given, got {given[other]!r}: the "
+                        "dataset yields batches of (inputs, targets, sample_weights)."
+                    )
+            weights = given.pop("class_weight", None)
+            continues = name == _TRAINS and per_epoch is not None
+            given["x"] = x = DatasetBatches(
+                self.agreement, self._strategy, x, per_epoch, weights, continues=continues
+            )
+            if name == _TRAINS:
+                given["shuffle"] = False
+        if isinstance(x, DatasetBatches):
+            self._batches[name] = x
+        else:
+            self._batches[name] = KerasBatches(self.agreement, self._strategy, per_epoch)
+        self._batches[name].begin()
+        validation = given.get("validation_data")
+        if isinstance(validation, Dataset | DistributedDataset):
+            steps = given.get("validation_steps")
+            given["validation_data"] = DatasetBatches(self.agreement, self._strategy, validation, steps)
+
+    def _prepare_callbacks(self, name: str, given: dict[str, Any]) -> None:
+        callbacks = given.get("callbacks")
+        if isinstance(callbacks, keras.callbacks.CallbackList):
+            if name == _TRAINS:
+                raise TypeError("Under a strategy, give fit a list of callbacks rather than a CallbackList.")
+            return  # those of the fit that this is a part of
+        if not self.agreement.is_chief:
+            given["verbose"] = 0
+        own = jax.tree.leaves(callbacks)
+        if name == _TRAINS:
+            asked = [each for each in own if isinstance(each, keras.callbacks.BackupAndRestore)]
+            self._backups += [backup_of(each, self) for each in asked]
+            for backup in self._backups:
+                if backup.initial_epoch is not None:
+                    given["initial_epoch"] = backup.initial_epoch
+            own = [each for each in own if each not in asked] + self._backups
+        own = callbacks_of(own, self.agreement)
+        if name == _TRAINS:
+            first = [Saves(self._report)] if self._report is not None and self.agreement.is_chief else []
+            own = [*first, *own, Epochs(self.agreement, self._batches[name].begin, self._report)]
+        given["callbacks"] = called = called_by(self._model, own, given, trains=name == _TRAINS)
+        self._callbacks = called if isinstance(called, Sparing) else None
+
+
+def _uncompiled(step: Step, state: Any, batch: Any) -> tuple[Any, Any]:
+    return step(state, batch.batch if isinstance(batch, Whole) else batch)
+
+
+# Of models that live; each holds its trainer, which holds the model.
+_TRAINERS: ByIdentity[Callable[[], DistributedTrainer | None]] = ByIdentity()
+
+
+def _adopt(model: Any, strategy: Strategy) -> None:
+    trainer = DistributedTrainer(model, strategy, strategy.global_view)
+    _TRAINERS[model] = weakref.ref(trainer)
+    trainer.attach()
+
+
+def _adopting(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        strategy = current_strategy()
+        if strategy is not None and self not in _TRAINERS:
+            _adopt(self, strategy)
+
+    return init
+
+
+def _trainer_of(model: Any) -> DistributedTrainer | None:
+    """The trainer of a model; None if no strategy has a part in it.
+
+    Raises:
+        ValueError: This is a strategy's scope, and the model was built outside of it.
+    """
+    trainer = _TRAINERS.get(model, lambda: None)()
+    if trainer is None and has_strategy():
+        raise ValueError(
+            f"The model {model.name!r} was not created in the scope of {current_strategy()}, which is to "
+            "train it. Build the model, as well as compile it, inside of `with strategy.scope():`."
+        )
+    return trainer
+
+
+def scope_of_model(model: Any) -> contextlib.AbstractContextManager[Any]:
+    """The scope of the strategy in whose scope a model was created, to build it in; else no scope."""
+    trainer = _TRAINERS.get(model, lambda: None)()
+    return contextlib.nullcontext() if trainer is None else trainer.scope()
+
+
+def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def compile(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _trainer_of(self)
+        return original(self, *args, **kwargs)
+
+    return compile
+
+
+def _running(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        trainer = _trainer_of(self)
+        if trainer is not None:
+            return trainer.run(original, *args, **kwargs)
+        if any(isinstance(value, Dataset | DistributedDataset) for value in (*args, *kwargs.values())):
+            _adopt(self, get_strategy())
+            return getattr(self, original.__name__)(*args, **kwargs)
+        return original(self, *args, **kwargs)
+
+    return run
+
+
+def _defining(name: str) -> Any:
+    """The class of Keras that defines a method of its models, which asks whether a model overrides it."""
+    return next(owner for owner in keras.Model.__mro__ if name in vars(owner))
+
+
+wrap_in_scopes(keras.Model, "__init__", _adopting)
+wrap_in_scopes(_defining("compile"), "compile", _compiling)
+# Always, so that a model without a strategy takes a Dataset, too.
+for _name in (_TRAINS, _TESTS, _PREDICTS):
+    setattr(_defining(_name), _name, _running(getattr(keras.Model, _name)))

@@ -1,0 +1,166 @@
+"""Keras' BackupAndRestore, made exact: training goes on with the very next batch."""
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from muster._errors import CheckpointMismatchError
+from muster._keras import keras
+from muster.checkpoint import Checkpoint, Checkpointer, restore_latest
+from muster.distribute.fit._agreement import random_state
+from muster.distribute.fit._fit_input import Position
+
+if TYPE_CHECKING:
+    from muster.distribute.fit._fit import DistributedTrainer
+
+
+def backup_of(given: keras.callbacks.BackupAndRestore, trainer: "DistributedTrainer") -> "Backup":
+    """What does for a callback of Keras what it was asked for."""
+    at_batches = given.save_freq and given.save_freq != "epoch"
+    return _AtBatches(given, trainer) if at_batches else Backup(given, trainer)
+
+
+class Backup(keras.callbacks.Callback):  # type: ignore[misc]
+    """Saves what training needs to go on, and goes on from there: the chief writes, and all begin alike.
+
+    Besides weights and the optimizer's state these are the metrics of the epoch, the seeds, the random
+    numbers by which data is shuffled, and how many batches were drawn. A checkpoint is whole or absent.
+
+    Args:
+        given: Keras' own callback, which says where and how often.
+        trainer: of the model.
+
+    Attributes:
+        initial_epoch: where training goes on; None if nothing was saved.
+
+    Raises:
+        CheckpointError: The directory cannot be written, or its checkpoints are damaged.
+
+    Source: keras/src/callbacks/backup_and_restore.py, ``BackupAndRestore``, which goes on at the start of an
+    epoch.
+    """
+
+    def __init__(self, given: keras.callbacks.BackupAndRestore, trainer: "DistributedTrainer") -> None:
+        super().__init__()
+        self._trainer = trainer
+        self._directory = given.backup_dir
+        self._at_epochs = given.save_freq == "epoch"
+        self._keep = 2 if given.double_checkpoint else 1
+        self._delete = given.delete_checkpoint
+        self._epoch = self._saves = 0
+        self._writer: Checkpointer | None = None
+        self._found: Checkpoint | None = None
+        metadata = None
+        if trainer.agreement.is_chief:
+            self._found = restore_latest(self._directory, set_aside=True)
+            metadata = None if self._found is None else self._found.metadata
+        self._saved: dict[str, Any] | None = trainer.agreement.on("backup", metadata)[0][0]
+        self.initial_epoch: int | None = None if self._saved is None else self._saved["epoch"]
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        if self._trainer.agreement.is_chief:
+            self._writer = Checkpointer(self._directory, max_to_keep=self._keep)
+        if self._saved is not None:
+            self._saves = self._saved["saves"]
+            self._restore()
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._epoch = epoch
+        if self._saved is None:
+            return
+        saved = self._saved
+        if saved["step"]:
+            self._restore()  # the metrics, which Keras has reset
+        self._saved = self._found = None
+        self._trainer.training_batches.go_on(Position(saved["random"], saved["drawn"]))
+        catch_up = self._trainer.training_batches.catch_up
+        self._trainer.train_function.skip(saved["step"], saved["logs"], catch_up)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        if (left := self._trainer.train_function.to_skip) > 0:
+            raise CheckpointMismatchError(
+                f"The backup in {self._directory} was taken in an epoch with {left} steps more than one has "
+                "now. Use the same data, batch size and steps_per_epoch, or delete the directory."
+            )
+        if self._at_epochs:
+            batches = self._trainer.training_batches
+            position = Position(random_state(), 0) if batches.ends_epochs else batches.position
+            self._save(epoch + 1, 0, position, {})
+
+    def on_train_end(self, logs: Any = None) -> None:
+        self.close()
+        if self._writer is not None and self._delete:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    def close(self) -> None:
+        """Wait for the save under way. May be called again."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def _save(self, epoch: int, step: int, position: Position, logs: Any) -> None:
+        self._saves += 1
+        if self._writer is None:
+            return
+        values = {name: np.array(variable.value) for name, variable in _named(self.model).items()}
+        self._writer.save(
+            self._saves,
+            values,
+            {
+                "epoch": epoch,
+                "step": step,
+                "drawn": position.drawn,
+                "random": position.random,
+                "logs": {name: float(value) for name, value in (logs or {}).items()},
+                "saves": self._saves,
+            },
+        )
+
+    def _restore(self) -> None:
+        self._trainer.share_all()
+        if self._found is None:
+            return  # the chief has it
+        variables = _named(self.model)
+        found = self._found.variables
+        kinds = {name: tuple(variable.shape) for name, variable in variables.items()}
+        saved = {name: array.shape for name, array in found.items()}
+        if differ := sorted({name for name, _ in kinds.items() ^ saved.items()}):
+            name = differ[0]
+            raise CheckpointMismatchError(
+                f"The backup in {self._directory} is of another model: variable {name} has shape "
+                f"{saved.get(name, 'none')} there and {kinds.get(name, 'none')} here. Delete the "
+                "directory to start anew, or choose another one."
+            )
+        for name, variable in variables.items():
+            variable.assign(found[name])
+
+
+class _AtBatches(Backup):
+    """Saves after so many batches: a class of its own, since Keras waits for each step where one asks."""
+
+    def __init__(self, given: keras.callbacks.BackupAndRestore, trainer: "DistributedTrainer") -> None:
+        super().__init__(given, trainer)
+        self._every = int(given.save_freq)
+        self._since = 0
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        if self._trainer.train_function.skipping:
+            return
+        self._since += self._trainer.train_function.steps_per_call
+        if self._since >= self._every:
+            self._since = 0
+            self._save(self._epoch, batch + 1, self._trainer.training_batches.position, logs)
+
+
+def _named(model: Any) -> dict[str, Any]:
+    """All that training changes, by number: names are others when a model is built once more."""
+    groups = {
+        "model": [*model.trainable_variables, *model.non_trainable_variables],
+        "optimizer": model.optimizer.variables,
+        "metrics": model.metrics_variables,
+    }
+    return {
+        f"{group}/{number}": variable
+        for group, variables in groups.items()
+        for number, variable in enumerate(variables)
+    }

@@ -1,0 +1,112 @@
+"""Callbacks of ``fit`` under a strategy: who writes, what all agree on, what others are told."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from muster._keras import keras
+from muster.cluster import TaskState
+from muster.distribute.fit._agreement import Agreement
+from muster.distribute.fit._fit_input import Wait
+from muster.distribute.fit._fit_tensorboard import tensorboard_scalars
+
+# They write, and change nothing in the model: the chief's are enough.
+_WRITERS = (
+    keras.callbacks.ModelCheckpoint,
+    keras.callbacks.CSVLogger,
+    keras.callbacks.RemoteMonitor,
+    keras.callbacks.TensorBoard,
+)
+
+
+def callbacks_of(given: Sequence[Any], agreement: Agreement) -> list[Any]:
+    """What a worker calls for the callbacks that the user gave."""
+    if not agreement.is_chief:
+        return [each for each in given if not isinstance(each, _WRITERS)]
+    return [
+        tensorboard_scalars(each) if type(each) is keras.callbacks.TensorBoard else each for each in given
+    ]
+
+
+class Saves(keras.callbacks.Callback):  # type: ignore[misc]
+    """Says, before others write at the end of an epoch, that this task saves. The first callback."""
+
+    def __init__(self, report: "Report") -> None:
+        super().__init__()
+        self._report = report
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self._report.enter(TaskState.SAVING)
+
+
+class Epochs(keras.callbacks.Callback):  # type: ignore[misc]
+    """Starts the epochs of a run's batches, and lets all workers stop where one does. The last callback.
+
+    It has no part in a step: Keras would wait for the results of each.
+
+    Args:
+        agreement: of the workers.
+        begin: called at the start of every epoch.
+        report: told that this task trains on; None where there are no others.
+    """
+
+    def __init__(self, agreement: Agreement, begin: Callable[[], None], report: "Report | None") -> None:
+        super().__init__()
+        self._agreement = agreement
+        self._report = report
+        self._begin = begin
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._agreement.randomness()  # a callback may have drawn on one worker only
+        self._begin()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        if self._report is not None:
+            self._report.enter(TaskState.TRAINING)
+        self._agreement.after_steps()
+        self._agreement.after_epoch()
+
+
+class Report:
+    """Tells the other tasks what this one does and how far it is, once a second.
+
+    Args:
+        report: takes the fields of ``muster.cluster.Progress`` by name.
+        wait: for input.
+    """
+
+    def __init__(self, report: Callable[..., None], wait: Wait) -> None:
+        self._report = report
+        self._wait = wait
+        self._state: TaskState | None = None
+        self._steps = self._told_steps = 0
+        self._told_at = self._waited = 0.0
+
+    def enter(self, state: TaskState) -> None:
+        """Say what this task does from here on."""
+        self._state = state
+        self._report(state=state)
+
+    def after_step(self, state: TaskState, steps: int, logs: Any) -> None:
+        """Report if it is due.
+
+        Args:
+            state: what this task does.
+            steps: so many were taken.
+            logs: of the last of them.
+        """
+        if state is TaskState.TRAINING:
+            self._steps += steps
+        now = time.monotonic()
+        if state is not self._state:  # the first step compiles
+            self.enter(state)
+        elif (secs := now - self._told_at) < 1.0:
+            return
+        elif state is TaskState.TRAINING:
+            self._report(
+                step=self._steps,
+                loss=float(logs["loss"]) if "loss" in logs else None,
+                steps_per_sec=(self._steps - self._told_steps) / secs,
+                input_wait=min(1.0, (self._wait.secs - self._waited) / secs),
+            )
+        self._told_at, self._told_steps, self._waited = now, self._steps, self._wait.secs

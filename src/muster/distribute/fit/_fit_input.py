@@ -1,0 +1,330 @@
+"""What a model under ``fit``, ``evaluate`` or ``predict`` is given: the same steps on all workers."""
+
+import dataclasses
+import hashlib
+import itertools
+import logging
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from muster._errors import DatasetError, MismatchError
+from muster._keras import keras
+from muster.data import UNKNOWN_CARDINALITY, Dataset
+from muster.distribute.fit._agreement import Agreement, random_state, set_random_state
+from muster.distribute.input._distributed_dataset import DistributedDataset
+from muster.distribute.input._shared_batches import Whole
+from muster.distribute.replicas._values import PerReplica
+
+if TYPE_CHECKING:
+    from muster.distribute.strategies._strategy import Strategy
+
+Array = Any
+
+_log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Position:
+    """How far a pass over the data is.
+
+    Attributes:
+        random: the process-wide random numbers by which it is shuffled, as they were at its start.
+        drawn: how many batches of it were drawn.
+    """
+
+    random: list[Any]
+    drawn: int
+
+
+class KerasBatches:
+    """Batches from Keras' own iterators: of the whole job, and the same on all workers.
+
+    Args:
+        agreement: of the workers.
+        strategy: whose replicas share each batch.
+        per_epoch: how many batches make an epoch; None for one pass.
+
+    Attributes:
+        ends_epochs: whether the end of a pass is that of an epoch.
+        position: in the pass.
+    """
+
+    def __init__(self, agreement: Agreement, strategy: "Strategy", per_epoch: int | None = None) -> None:
+        context = strategy.input_context
+        self._workers, self._worker = context.num_input_pipelines, context.input_pipeline_id
+        self._replicas = strategy.num_replicas_in_sync
+        self._agreement = agreement
+        self._checked = self._warned = False
+        self._unshared = 0
+        self.ends_epochs = per_epoch is None
+        self.position = Position([], 0)
+        self._pass: Iterator[Any] | None = None
+        self._saved: Position | None = None
+
+    def begin(self) -> None:
+        """Start an epoch."""
+        self._checked = False
+        self._unshared = 0
+
+    def go_on(self, position: Position) -> None:
+        """Let the pass that begins next be that of a position, after the batches that were drawn."""
+        self._saved = position
+
+    def catch_up(self, iterator: Iterator[Any]) -> None:
+        """Begin the pass of an iterator now, if it has not begun."""
+        if iterator is not self._pass:
+            self._pass = iterator
+            self._start(iterator)
+
+    def next(self, what: str, iterator: Iterator[Any]) -> Any:
+        """This process' rows of the next batch; or all of them, as a ``Whole`` one."""
+        self.catch_up(iterator)
+        batch = next(iterator, None)
+        if not self._agreement.alone:
+            self._require_same(what, batch)
+        if batch is None:
+            raise StopIteration
+        self.position = Position(self.position.random, self.position.drawn + 1)
+        if self._replicas == 1:
+            return batch
+        counts = {np.shape(leaf)[0] for leaf in jax.tree.leaves(batch) if np.ndim(leaf)}
+        rows = counts.pop() if len(counts) == 1 else 1
+        if rows % self._replicas:
+            self._unshared += 1
+            if self._unshared == 2:  # so it was not the last one of the data
+                self._warn(rows)
+            return Whole(batch)
+        if self._workers == 1:
+            return batch
+        own = slice(rows // self._workers * self._worker, rows // self._workers * (self._worker + 1))
+        return jax.tree.map(lambda leaf: leaf[own] if np.ndim(leaf) else leaf, batch)
+
+    def _start(self, iterator: Iterator[Any]) -> None:
+        """Begin a pass, or go on with the one that was saved. Keras draws its order with the first batch."""
+        saved, self._saved = self._saved, None
+        if saved is not None:
+            set_random_state(saved.random)
+            for _ in range(saved.drawn):
+                next(iterator, None)
+        self.position = saved or Position(random_state(), 0)
+
+    def _require_same(self, what: str, batch: Any) -> None:
+        """Check that this is the others' batch as well: its kind always, its contents once an epoch."""
+        kinds = None
+        if batch is not None:
+            kinds = [f"{np.asarray(leaf).dtype}{list(np.shape(leaf))}" for leaf in jax.tree.leaves(batch)]
+        digest = None if self._checked or batch is None else _digest(batch)
+        first, *rest = self._agreement.on(what, kinds, digest)
+        self._checked = True
+        for worker, theirs in enumerate(rest, start=1):
+            if theirs == first:
+                continue
+            ours, others = (
+                "no batch" if k is None else f"a batch of {', '.join(k)}" for k in (first[0], theirs[0])
+            )
+            differ = f"{ours} and {others}" if first[0] != theirs[0] else "batches with other contents"
+            raise MismatchError(
+                f"In a step of {what}, worker 0 and worker {worker} have {differ}. What is given to fit must "
+                "yield the batches of the whole job, the same ones in the same order on all workers, which "
+                "share each of them: seed what shuffles. For workers with data of their own, give "
+                "strategy.distribute_datasets_from_function(...)."
+            )
+
+    def _warn(self, rows: int) -> None:
+        if self._warned:
+            return
+        self._warned = True
+        _log.warning(
+            "%d replicas cannot share a batch of %d rows equally: each computes all of it. "
+            "Batches of %d rows would be shared.",
+            self._replicas,
+            rows,
+            max(rows - rows % self._replicas, self._replicas),
+        )
+
+
+class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
+    """The steps of a dataset, pass after pass.
+
+    Keras takes it for one of its own, for the structure of a batch and their number; steps take ``next``.
+
+    Args:
+        agreement: of the workers.
+        strategy: whose steps they are.
+        dataset: of global batches, or a distributed one.
+        per_epoch: how many batches make an epoch; None for one pass.
+        class_weight: what examples of each class weigh; None for no weights.
+        continues: whether an epoch goes on in the pass where the one before stopped.
+
+    Attributes:
+        ends_epochs: whether the end of a pass is that of an epoch.
+        position: in the pass.
+
+    Raises:
+        DatasetError: It is empty.
+        ValueError: It has no end, and how much of it makes an epoch is not said.
+    """
+
+    def __init__(
+        self,
+        agreement: Agreement,
+        strategy: "Strategy",
+        dataset: Dataset | DistributedDataset,
+        per_epoch: int | None,
+        class_weight: dict[int, float] | None = None,
+        *,
+        continues: bool = False,
+    ) -> None:
+        super().__init__()
+        self._continues = continues
+        self._agreement = agreement
+        self._class_weight = class_weight
+        self.ends_epochs = per_epoch is None
+        self._count: int | None = None
+        if isinstance(dataset, Dataset):
+            count = dataset.cardinality()
+            if count != UNKNOWN_CARDINALITY and agreement.alone and per_epoch is None:
+                self._count = count
+            dataset = strategy.experimental_distribute_dataset(dataset)
+        if dataset.endless and per_epoch is None:
+            raise ValueError(
+                "This dataset repeats without end: say how many batches make an epoch, with "
+                "steps_per_epoch (validation_steps, steps)."
+            )
+        self._dataset = dataset
+        random_before = random_state()
+        self._seed = _new_seed()
+        set_random_state(random_before)  # the first pass draws the same seed
+        self._opened: Iterator[Any] | None = dataset.iterator(self._seed)
+        first = next(self._opened, None)
+        if first is None:
+            raise DatasetError("The dataset is empty: there is nothing to train or evaluate on.")
+        self._example = self._weighted(own_rows(first))
+        self._opened = itertools.chain([first], self._opened)
+        self._steps: Iterator[Any] | None = None
+        self.position = Position([], 0)
+        self._saved: Position | None = None
+
+    @property
+    def num_batches(self) -> int | None:
+        """How many there are in a pass; None if that is not known."""
+        return self._count
+
+    def __getitem__(self, index: int) -> Any:
+        """The first batch, for its structure."""
+        return self._example.batch if isinstance(self._example, Whole) else self._example
+
+    def begin(self) -> None:
+        """Start an epoch: with a new pass, unless epochs continue."""
+        if not self._continues:
+            self._steps = None
+
+    def go_on(self, position: Position) -> None:
+        """Let the pass that begins next be that of a position, after the batches that were drawn."""
+        self._saved, self._steps = position, None
+
+    def catch_up(self, iterator: Iterator[Any]) -> None:
+        """Begin the pass now."""
+        self._steps = self._start()
+
+    def next(self, what: str, iterator: Iterator[Any]) -> Any:
+        """This process' rows of the next batch; or all of them, as a ``Whole`` one."""
+        self._agreement.on(what)
+        if self._steps is None:
+            self._steps = self._start()
+        batch = next(self._steps, None)
+        if batch is None:
+            if self._continues:
+                self._steps = None
+            raise StopIteration  # again and again, until the next epoch begins
+        self.position = Position(self.position.random, self.position.drawn + 1)
+        return self._weighted(own_rows(batch))
+
+    def _start(self) -> Iterator[Any]:
+        """Begin a pass, or go on with the one that was saved."""
+        saved, self._saved = self._saved, None
+        if saved is not None:
+            set_random_state(saved.random)
+        self.position = saved or Position(random_state(), 0)
+        seed = _new_seed()
+        opened, self._opened = self._opened, None
+        if opened is None or seed != self._seed:
+            opened = self._dataset.iterator(seed)
+        for _ in range(self.position.drawn):
+            next(opened, None)
+        return opened
+
+    def _weighted(self, batch: Any) -> Any:
+        if isinstance(batch, Whole):
+            return Whole(self._weighted(batch.batch))
+        x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
+        if self._class_weight is not None:
+            if weights is not None:
+                raise ValueError("Give class_weight, or sample weights in the dataset, not both.")
+            weights = class_weights(y, self._class_weight)
+        return keras.utils.pack_x_y_sample_weight(x, y, weights)
+
+
+def own_rows(step: Any) -> Any:
+    """What replicas of this process are given in a step, as rows one after the other."""
+    leaves = jax.tree.leaves(step, is_leaf=_is_per_replica)
+    if not any(map(_is_per_replica, leaves)):
+        return step
+    if any(_is_per_replica(leaf) and leaf.whole for leaf in leaves):
+        return Whole(jax.tree.map(lambda leaf: leaf.data[0], step, is_leaf=_is_per_replica))
+    return jax.tree.map(
+        lambda leaf: leaf.data.reshape(-1, *leaf.data.shape[2:]), step, is_leaf=_is_per_replica
+    )
+
+
+def _is_per_replica(leaf: Any) -> bool:
+    return isinstance(leaf, PerReplica)
+
+
+def class_weights(labels: Array, weights: dict[int, float]) -> Array:
+    """What each example weighs by its class.
+
+    Args:
+        labels: of shape (n,) or (n, 1), or one-hot (n, classes).
+        weights: class -> weight; 1 for those that are missing.
+
+    Returns:
+        Of shape (n,), float32.
+    """
+    labels = np.asarray(labels)
+    one_hot = labels.ndim > 1 and labels.shape[-1] > 1
+    classes = labels.argmax(-1) if one_hot else labels.reshape(len(labels)).round().astype(int)
+    return np.array([weights.get(int(each), 1.0) for each in classes], np.float32)
+
+
+def _new_seed() -> int:
+    return int(np.random.randint(2**31))
+
+
+def _digest(batch: Any) -> str:
+    digest = hashlib.sha256()
+    for leaf in jax.tree.leaves(batch):
+        digest.update(np.asarray(leaf).tobytes())
+    return digest.hexdigest()[:16]
+
+
+class Wait:
+    """How long steps wait for their input.
+
+    Attributes:
+        secs: so far.
+    """
+
+    def __init__(self) -> None:
+        self.secs = 0.0
+        self._began = 0.0
+
+    def __enter__(self) -> None:
+        self._began = time.monotonic()
+
+    def __exit__(self, *error: object) -> None:
+        self.secs += time.monotonic() - self._began

@@ -1,0 +1,139 @@
+"""What Keras calls for each step of ``fit``, ``evaluate`` and ``predict``."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from muster.distribute.engine._compiled import Step
+
+
+class KerasFunction:
+    """``(state, iterator) -> (results, state)``, as Keras' trainer wants it.
+
+    Args:
+        variables: gives those whose values are the state, in its order.
+        draw: takes Keras' iterator, and returns this process' part of the next batch.
+        step: ``(state, batch) -> (state, results)``.
+        place: puts state that Keras read from its variables where the step takes it.
+        several: how many steps a call takes.
+        after: called after them with their number and the last results; None for nothing.
+        whole: entered for every step: what must not be interrupted.
+        concatenates: whether the results of the steps of a call are put together; else the last ones count.
+
+    Attributes:
+        skipping: whether the last call did nothing, as its steps were done before training was interrupted.
+        to_skip: so many steps remain of which this is so.
+        steps_per_call: how many steps a call takes.
+    """
+
+    def __init__(
+        self,
+        variables: Callable[[], list[Any]],
+        draw: Callable[[Iterator[Any]], Any],
+        step: Step,
+        place: Callable[[Any], Any],
+        several: int,
+        after: Callable[[int, Any], None] | None,
+        whole: contextlib.AbstractContextManager[Any],
+        *,
+        concatenates: bool,
+    ) -> None:
+        self.skipping = False
+        self.steps_per_call = several
+        self._variables = variables
+        self._draw = draw
+        self._step = step
+        self._place = place
+        self._after = after
+        self._whole = whole
+        self._concatenates = concatenates
+        self._taken: list[Any] = []
+        self._last: Any = None
+        self._failed = False
+        self.to_skip = 0
+        self._skipped_logs: Any = None
+        self._catch_up: Callable[[Iterator[Any]], None] | None = None
+
+    def skip(self, steps: int, logs: Any, catch_up: Callable[[Iterator[Any]], None]) -> None:
+        """Take no steps for a while.
+
+        Args:
+            steps: for so many.
+            logs: what calls return meanwhile.
+            catch_up: called with Keras' iterator at the end.
+        """
+        self.to_skip, self._skipped_logs, self._catch_up = steps, logs, catch_up
+
+    def forget(self) -> None:
+        """Let go of the last state, which is only the variables' from here on, and may be replaced there."""
+        self._taken, self._last, self._failed = [], None, False
+        self.to_skip, self._skipped_logs, self._catch_up = 0, None, None
+
+    def give_back(self) -> bool:
+        """Let the variables have the last state where Keras has taken theirs, and does not bring it back.
+
+        That is so after a call that failed. Between calls Keras has it, but for the moment in which it
+        takes it.
+
+        Returns:
+            Whether a call had failed.
+        """
+        failed, self._failed = self._failed, False
+        for variable, value in zip(self._taken, jax.tree.leaves(self._last), strict=False):
+            if failed or is_gone(variable):
+                variable.assign(value)
+        return failed
+
+    def __call__(self, state: Any, iterator: Iterator[Any]) -> tuple[Any, Any]:
+        self.skipping = self.to_skip > 0
+        if self.skipping:
+            self.to_skip -= self.steps_per_call
+            if state is not self._last:
+                state = self._take(self._place(state))
+            if self.to_skip <= 0 and self._catch_up is not None:
+                self._catch_up(iterator)
+            return self._skipped_logs, state
+        self._failed = False
+        results: list[Any] = []
+        try:
+            for _ in range(self.steps_per_call):
+                try:
+                    batch = self._draw(iterator)
+                except StopIteration:
+                    if not results:
+                        raise
+                    break
+                if state is not self._last:  # Keras has read it from the variables
+                    state = self._take(self._place(state))
+                with self._whole:
+                    state, result = self._step(state, batch)
+                    self._last = state
+                results.append(result)
+            if self._after is not None:
+                self._after(len(results), results[-1])
+            if self._concatenates and len(results) > 1:
+                return jax.tree.map(lambda *each: jnp.concatenate(each), *results), state
+            return results[-1], state
+        except StopIteration:
+            raise
+        except BaseException:
+            if state is not self._last:
+                self._take(state)
+            self._failed = True
+            raise
+
+    def _take(self, state: Any) -> Any:
+        """Note whose values a state is."""
+        self._taken, self._last = self._variables(), state
+        return state
+
+
+def is_gone(variable: Any) -> bool:
+    """Whether a variable has no value that can be read."""
+    try:
+        return variable.value.is_deleted()  # type: ignore[no-any-return]
+    except TypeError:  # Keras asks an initializer that is not there
+        return True

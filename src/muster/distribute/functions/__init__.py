@@ -1,0 +1,1 @@
+"""`muster.function`: user code traced once and called again and again."""

@@ -1,0 +1,138 @@
+"""What a strategy does in a function that is being traced: it runs code on replicas, whose values meet."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+
+from muster._keras import keras
+from muster.data import GetNext
+from muster.distribute.input._distributed_dataset import DistributedDataset
+from muster.distribute.replicas._replica_context import (
+    ReduceOp,
+    ReplicaContext,
+    current_context,
+    gathered,
+    reduced,
+    traced_scope,
+)
+from muster.distribute.replicas._values import PerReplica, is_array, is_leaf, map_values
+from muster.program import Replicas
+
+if TYPE_CHECKING:
+    from muster.distribute.strategies._strategy import Strategy
+
+Array = Any
+
+
+def run_traced_code(
+    strategy: "Strategy", fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Call a function as one of the replicas; its arrays are ``PerReplica`` where there are several."""
+    leaves = jax.tree.leaves((args, kwargs), is_leaf=is_leaf)
+    whole = any(isinstance(leaf, PerReplica) and leaf.whole for leaf in leaves)
+    args, kwargs = map_values(lambda v: v.data if isinstance(v, PerReplica) else v, (args, kwargs))
+    replicas = _replicas(strategy, whole)
+    with strategy.entered(ReplicaContext(strategy, replicas)):
+        if replicas is None:
+            return fn(*args, **kwargs)
+        with traced_scope().replica_view(replicas):
+            result = fn(*args, **kwargs)
+    return map_values(lambda v: PerReplica(jnp.asarray(v), whole) if is_array(v) else v, result)
+
+
+def require_values(method: str, given: Any, replicas: int) -> None:
+    """Refuse a dataset or an iterator where values are wanted.
+
+    Raises:
+        TypeError: There is a dataset; or an iterator, and there are several replicas.
+    """
+    for leaf in jax.tree.leaves(given, is_leaf=is_leaf):
+        if isinstance(leaf, DistributedDataset):
+            raise TypeError(
+                f"strategy.{method} was given a dataset. Loop over it, and give its batches, or what comes "
+                "of them: `for batch in dataset: strategy.run(fn, args=(batch,))`."
+            )
+        if isinstance(leaf, GetNext) and replicas > 1:
+            raise TypeError(
+                f"strategy.{method} was given an iterator, from which replicas cannot draw one by one. Draw "
+                "for all of them: `strategy.run(fn, args=(next(iterator),))`."
+            )
+
+
+def reduce_traced(
+    strategy: "Strategy", op: ReduceOp, value: Any, axis: int | tuple[int, ...] | None
+) -> Array:
+    """One value reduced over the replicas, and along axes of its own if any are given."""
+    if isinstance(value, PerReplica):
+        return reduced(_replicas(strategy, value.whole), op, value.data, axis)
+    replicas = _replicas(strategy, whole=False)
+    if isinstance(value, keras.Variable) and (own := traced_scope().own_value(value)) is not None:
+        return reduced(replicas, op, own, axis)
+    if strategy.num_replicas_in_sync > 1 and op is ReduceOp.SUM and not _is_zero(value):
+        raise ValueError(
+            f"A non-DistributedValues value {value} cannot be reduced with the given reduce op {op}: "
+            "it is the same on all replicas. Give a value that comes from strategy.run, or reduce it "
+            "by MEAN."
+        )
+    if value is None:
+        return None
+    return reduced(None, op, traced_scope().read(value), axis)
+
+
+def gather_traced(strategy: "Strategy", value: Any, axis: int) -> Array:
+    """The values of all replicas, one after the other along an axis; one that they share as it is."""
+    if isinstance(value, PerReplica):
+        return gathered(_replicas(strategy, value.whole), value.data, axis)
+    _replicas(strategy, whole=False)
+    return gathered(None, traced_scope().read(value), axis)
+
+
+def local_traced(strategy: "Strategy", value: PerReplica) -> tuple[Array, ...]:
+    """The values of this process' replicas."""
+    replicas = _replicas(strategy, whole=False)
+    if replicas is None:
+        return (value.data,)
+    local = strategy.local_replicas
+    first = replicas.index // local * local
+    return tuple(jax.lax.dynamic_slice_in_dim(replicas.gather(value.data), first, local))
+
+
+def require_cross_replica() -> None:
+    """Raise RuntimeError if this is one replica's code."""
+    if isinstance(current_context(), ReplicaContext):
+        raise RuntimeError(
+            "Method requires being in cross-replica context, use get_replica_context().merge_call()"
+        )
+
+
+def check_agreement(variable: Any) -> None:
+    """Check that several replicas can agree on a variable's values.
+
+    Raises:
+        ValueError: They cannot.
+
+    Source: tensorflow/python/distribute/distribute_utils.py, ``create_mirrored_variable`` and
+        ``_validate_synchronization``.
+    """
+    if variable.synchronization == "none":
+        raise ValueError(
+            "`NONE` variable synchronization mode is not supported with tf.distribute strategy. Please "
+            f"change the `synchronization` for variable: {variable.path}"
+        )
+    if variable.aggregation == "mean" and not keras.backend.is_float_dtype(variable.dtype):
+        raise ValueError(
+            "creating distributed tf.Variable with aggregation=MEAN and a non-floating dtype is not "
+            f"supported, please use a different aggregation or dtype: {variable.path} is {variable.dtype}"
+        )
+
+
+def _replicas(strategy: "Strategy", whole: bool) -> Replicas | None:
+    """The replicas in the function that is being traced; None if there is but one."""
+    count = strategy.num_replicas_in_sync
+    return traced_scope().replicas_of(strategy, count, active=1 if whole else count)
+
+
+def _is_zero(value: Any) -> bool:
+    return isinstance(value, int | float) and value == 0

@@ -1,0 +1,139 @@
+"""``next`` inside of a function: what is drawn from an iterator becomes arguments of the program."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from muster._errors import TraceError
+from muster.data import GetNext, Optional
+from muster.distribute.functions._draws import Draws, Kind, out_of_range, read
+from muster.distribute.input._distributed_dataset import DistributedIterator
+from muster.distribute.replicas._values import PerReplica, is_array, is_leaf
+from muster.program import unknown
+
+Array = Any
+
+
+class EagerIterator(GetNext):
+    """An iterator in a function that runs untraced, and may run again on the same batches.
+
+    Args:
+        source: the iterator that the function was called with.
+    """
+
+    def __init__(self, source: DistributedIterator) -> None:
+        self._source = source
+        self._batches: list[Any] = []
+        self._next = 0
+
+    def begin(self) -> "EagerIterator":
+        """Begin a run of the function."""
+        self._next = 0
+        return self
+
+    def give_back(self) -> None:
+        """Let the iterator have all batches again."""
+        if self._batches:
+            self._source.give_back(self._batches)
+
+    def __iter__(self) -> "EagerIterator":
+        return self
+
+    def __next__(self) -> Any:
+        following = self.get_next_as_optional()
+        if not following.has_value():
+            raise out_of_range(len(self._batches))
+        return following.get_value()
+
+    def get_next_as_optional(self) -> Optional:
+        """The next batch, or at the end an Optional without a value."""
+        if self._next == len(self._batches):
+            following = read(self._source)
+            if not following.has_value():
+                return following
+            self._batches.append(following.get_value())
+        self._next += 1
+        batch = self._batches[self._next - 1]
+        # As arguments are: NumPy's arrays would compute by themselves with the variables of a gradient.
+        return Optional((jax.tree.map(_of_jax, batch, is_leaf=is_leaf),))
+
+
+class TracedIterator(GetNext):
+    """An iterator in a function that is being traced.
+
+    While the function is recorded, each ``next`` draws a batch, for its shapes. From then on as many are
+    drawn before every call, and the program takes their arrays. Where the function asked whether there is one
+    and there was none, the program is that of the end of the data.
+
+    Args:
+        draws: what the function draws while it is recorded.
+        place: of this iterator among those that it draws from.
+    """
+
+    def __init__(self, draws: Draws, place: int) -> None:
+        self._draws: Draws | None = draws
+        self._place = place
+        # Of each batch, where its arrays begin among those of all iterators; None stands for the end.
+        self._kinds: list[tuple[int, Kind] | None] = []
+        self._arrays: Sequence[Array] = ()
+        self._next = 0
+
+    def begin(self, arrays: Sequence[Array]) -> None:
+        """Begin a run of the function.
+
+        Args:
+            arrays: of what is drawn from all iterators; none while the function is recorded.
+        """
+        self._next, self._arrays = 0, arrays
+        if self._draws is not None:
+            self._kinds = []
+
+    def recorded(self) -> None:
+        """End the recording: what it drew, and from where, is not to be kept."""
+        self._draws = None
+
+    def __iter__(self) -> None:
+        raise TraceError(
+            "A loop over an iterator in a traced function would make one program of all of its batches. Loop "
+            "outside of the function, or call `next` as often as one call is to take steps."
+        )
+
+    def __next__(self) -> Any:
+        """The next batch, its arrays traced.
+
+        Raises:
+            OutOfRangeError: There is none, while the function is recorded.
+        """
+        return self._following(asks=False).get_value()
+
+    def get_next_as_optional(self) -> Optional:
+        """The next batch, its arrays traced, or at the end an Optional without a value."""
+        return self._following(asks=True)
+
+    def _following(self, asks: bool) -> Optional:
+        if self._draws is not None:
+            draw = self._draws.draw(self._place, asks)
+            self._kinds.append(None if draw.kind is None else (draw.begin, draw.kind))
+        if self._next == len(self._kinds):
+            raise TraceError(
+                f"The function takes more batches this time than the {self._next} that it took when it was "
+                "traced first. It must take as many at every call with arguments of one kind."
+            )
+        found = self._kinds[self._next]
+        self._next += 1
+        return Optional() if found is None else Optional((self._traced(*found),))
+
+    def _traced(self, begin: int, kind: Kind) -> Any:
+        if self._draws is None:
+            arrays = self._arrays[begin : begin + len(kind.arrays)]
+        else:
+            arrays = [unknown(shape[own:], dtype) for shape, dtype, own, _ in kind.arrays]
+        pairs = zip(arrays, kind.arrays, strict=True)
+        values = [PerReplica(array, whole) if own else array for array, (_, _, own, whole) in pairs]
+        return jax.tree.unflatten(kind.structure, values)
+
+
+def _of_jax(leaf: Any) -> Any:
+    return jnp.asarray(leaf) if is_array(leaf) else leaf

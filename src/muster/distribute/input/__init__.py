@@ -1,0 +1,1 @@
+"""Divides datasets among workers and replicas."""

@@ -1,0 +1,1 @@
+"""Values per replica, and the replica context."""

@@ -1,0 +1,212 @@
+"""The replica context: what code that runs once for each replica asks and tells."""
+
+import contextlib
+import enum
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+
+from muster._errors import TraceError
+from muster.distribute.replicas._random_keys import by_numbers, is_key
+from muster.distribute.replicas._values import PerReplica, map_values
+from muster.program import FunctionScope, Replicas, current_scope
+
+if TYPE_CHECKING:
+    from muster.distribute.strategies._strategy import Strategy
+
+Array = Any
+
+
+class ReduceOp(enum.Enum):
+    """How the values of replicas become one.
+
+    Source: tensorflow/python/distribute/reduce_util.py, ``ReduceOp``.
+    """
+
+    SUM = "SUM"
+    MEAN = "MEAN"
+
+    @classmethod
+    def of(cls, given: "ReduceOp | str") -> "ReduceOp":
+        """The member, or the member of that name in any case.
+
+        Raises:
+            ValueError: There is none.
+        """
+        if isinstance(given, cls):
+            return given
+        if isinstance(given, str) and given.upper() in cls.__members__:
+            return cls[given.upper()]
+        raise ValueError(f"A reduce op must be one of SUM and MEAN, got {given!r}.")
+
+
+class ReplicaContext:
+    """What one of several replicas knows of the others, in ``strategy.run``.
+
+    Source: tensorflow/python/distribute/distribute_lib.py, ``ReplicaContext``.
+    """
+
+    def __init__(self, strategy: "Strategy", replicas: Replicas | None) -> None:
+        self.strategy = strategy
+        self._replicas = replicas
+
+    @property
+    def replica_id_in_sync_group(self) -> Array:
+        """Which replica this is, from 0: int32, shape (); a number where there is but one."""
+        return 0 if self._replicas is None else self._replicas.index.astype(jnp.int32)
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """How many replicas there are, over all workers."""
+        return self.strategy.num_replicas_in_sync
+
+    def all_reduce(self, reduce_op: ReduceOp | str, value: Any, options: Any = None) -> Any:
+        """Add, or average, the values of all replicas; differentiable.
+
+        Args:
+            reduce_op: SUM or MEAN.
+            value: arrays in a nested structure, per replica.
+            options: accepted for TensorFlow's programs.
+
+        Returns:
+            The same structure, equal on all replicas.
+        """
+        op = ReduceOp.of(reduce_op)
+        leaves, structure = jax.tree.flatten(value)
+        arrays = [jnp.asarray(_read(leaf)) for leaf in leaves]
+        if any(map(is_key, arrays)):
+            raise TypeError("Random keys cannot be reduced: all_gather them, or draw from them first.")
+        replicas = self._replicas
+        if replicas is not None:
+            arrays = replicas.sum(arrays)
+            if op is ReduceOp.MEAN:
+                arrays = [total / replicas.active for total in arrays]
+        return jax.tree.unflatten(structure, arrays)
+
+    def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
+        """The values of all replicas, one after the other along an axis.
+
+        Args:
+            value: arrays of rank one at least in a nested structure, per replica.
+            axis: along which to concatenate.
+            options: accepted for TensorFlow's programs.
+        """
+        return jax.tree.map(lambda leaf: gathered(self._replicas, jnp.asarray(_read(leaf)), axis), value)
+
+    def merge_call(
+        self, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Call a function once for all replicas, in the cross-replica context.
+
+        Args:
+            merge_fn: called with the strategy and the arguments, as values of all replicas.
+            args: per replica.
+            kwargs: likewise.
+
+        Returns:
+            What it returns, as this replica has it.
+        """
+        replicas = self._replicas
+        if replicas is None:
+            with entered(CROSS_REPLICA):
+                return merge_fn(self.strategy, *args, **(kwargs or {}))
+        scope = traced_scope()
+        wrapped = map_values(lambda v: _wrapped(v, replicas), (tuple(args), kwargs or {}))
+        with entered(CROSS_REPLICA), scope.cross_replica_view():
+            result = merge_fn(self.strategy, *wrapped[0], **wrapped[1])
+        return map_values(lambda v: v.data if isinstance(v, PerReplica) else v, result)
+
+
+CROSS_REPLICA: Any = object()
+_CONTEXT: ContextVar[Any] = ContextVar("muster_replica_context", default=None)
+
+
+@contextlib.contextmanager
+def entered(context: Any) -> Iterator[None]:
+    """Let code run in a replica context, or in the cross-replica one."""
+    token = _CONTEXT.set(context)
+    try:
+        yield
+    finally:
+        _CONTEXT.reset(token)
+
+
+def current_context() -> Any:
+    """The innermost context that was entered: a ReplicaContext, CROSS_REPLICA, or None."""
+    return _CONTEXT.get()
+
+
+def _read(value: Any) -> Any:
+    scope = current_scope()
+    return value if scope is None else scope.read(value)
+
+
+def _wrapped(value: Any, replicas: Replicas) -> Any:
+    return PerReplica(value, replicas.active < replicas.count) if isinstance(value, jax.Array) else value
+
+
+def reduced(
+    replicas: Replicas | None, op: ReduceOp, value: Array, axis: int | tuple[int, ...] | None
+) -> Array:
+    """A value reduced over the replicas, and along axes of its own if any are given."""
+    if is_key(value):
+        raise TypeError("Random keys cannot be reduced: gather them, or draw from them first.")
+    if replicas is None and axis is None:
+        return value
+    if jnp.issubdtype(value.dtype, jnp.bool_):
+        raise TypeError("Values of dtype bool cannot be reduced. Cast them to numbers first.")
+    axes = () if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    elements = 1
+    for each in axes:
+        if not -value.ndim <= each < value.ndim:
+            raise ValueError(
+                f"Invalid reduction dimension {each} for input with {value.ndim} dimensions: "
+                f"shape {tuple(value.shape)}."
+            )
+        elements *= value.shape[each]
+    total, count = jnp.sum(value, axes) if axes else value, 1
+    if replicas is not None:
+        total, count = replicas.sum([total])[0], replicas.active
+    return total / (elements * count) if op is ReduceOp.MEAN else total
+
+
+def gathered(replicas: Replicas | None, value: Array, axis: int) -> Array:
+    """The values of all replicas, one after the other along an axis; that of a single one as it is."""
+    if replicas is None:
+        return value
+    if value.ndim == 0:
+        raise ValueError("Values of rank 0 cannot be gathered along an axis: expand their dimensions.")
+    if not 0 <= axis < value.ndim:
+        raise ValueError(f"`axis` = {axis} is out of range for values of rank {value.ndim}.")
+    return by_numbers(lambda numbers: jnp.concatenate(list(replicas.gather(numbers)), axis), value)
+
+
+def refuse_in_program(what: str, instead: str) -> None:
+    """Refuse to make values of this moment a part of the function that is being traced.
+
+    Raises:
+        TraceError: One is.
+    """
+    if current_scope() is not None:
+        raise TraceError(
+            f"{what} in a traced function would give the same batches at every call: they are read while it "
+            f"is traced. {instead}."
+        )
+
+
+def traced_scope() -> FunctionScope:
+    """The scope of the function that is being traced.
+
+    Raises:
+        TraceError: It is a model_fn, whose replicas are the Estimator's to run.
+    """
+    scope = current_scope()
+    if not isinstance(scope, FunctionScope):
+        raise TraceError(
+            "run, reduce and gather of a strategy are for functions and custom loops. A model_fn is run on "
+            "each replica by the Estimator, with the strategy that its RunConfig names."
+        )
+    return scope

@@ -1,0 +1,116 @@
+"""Values that each replica has its own of."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from muster._keras import keras
+from muster.data import Optional
+from muster.distribute.replicas._random_keys import is_key
+
+Array = Any
+
+# What `get_next_as_optional` gives is a structure of the batch, as it is to TensorFlow: functions return it.
+jax.tree_util.register_pytree_node(
+    Optional, lambda optional: (optional.values, None), lambda _, values: Optional(tuple(values))
+)
+
+
+@dataclass(frozen=True, eq=False)
+class PerReplica:
+    """A value that each replica has its own of: of one shape and dtype everywhere.
+
+    Attributes:
+        data: in a step, this replica's array; outside, those of this process' replicas along a new first
+            axis.
+        whole: whether every replica was given the same, so that only the first one counts.
+
+    Source: tensorflow/python/distribute/values.py, ``PerReplica``.
+    """
+
+    data: Array
+    whole: bool = False
+
+    @property
+    def values(self) -> tuple[Array, ...]:
+        """The values of this process' replicas, in their order."""
+        shards = getattr(self.data, "addressable_shards", None)
+        if shards is None or len(shards) == 1:
+            return tuple(self.data)
+        return tuple(shard.data[0] for shard in sorted(shards, key=lambda shard: shard.index[0].start))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """Refuse to be one array.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError(
+            "It looks like you are using a PerReplica object while not inside a replica context, which is "
+            "not supported. Use it in strategy.run, reduce it, or take its values."
+        )
+
+    def __repr__(self) -> str:
+        values = "".join(f"\n  {i}: {value}" for i, value in enumerate(self.values))
+        return f"PerReplica:{{{values}\n}}"
+
+
+# Made once: these are asked for every argument of every step.
+_VALUES = (PerReplica, keras.Variable)
+_ARRAYS = (np.ndarray, np.generic, jax.Array)
+
+
+def is_leaf(value: Any) -> bool:
+    """Whether something is one value in a nested structure: an iterator is, too."""
+    return value is None or isinstance(value, _VALUES) or hasattr(value, "__next__")
+
+
+def is_array(value: Any) -> bool:
+    """Whether a step takes something as an array: other values are constants of its program."""
+    return isinstance(value, _ARRAYS)
+
+
+def map_values(function: Callable[..., Any], *structures: Any) -> Any:
+    """Apply a function to the values of nested structures."""
+    return jax.tree.map(function, *structures, is_leaf=is_leaf)
+
+
+def stacked(values: list[Any]) -> PerReplica:
+    """One value from those of this process' replicas.
+
+    Raises:
+        ValueError: They differ in shape or dtype.
+    """
+    arrays = [value if is_key(value) else np.asarray(value) for value in values]
+    kinds = {(array.shape, array.dtype) for array in arrays}
+    if len(kinds) > 1:
+        shapes = ", ".join(f"{array.dtype}{list(array.shape)}" for array in arrays)
+        raise ValueError(
+            f"The values of the replicas differ in shape or type: {shapes}. Pad them to one shape."
+        )
+    return PerReplica(jnp.stack(arrays) if is_key(arrays[0]) else np.stack(arrays))
+
+
+def repeated(value: Any, replicas: int) -> PerReplica:
+    """The same for each of this process' replicas, to be counted once."""
+    array = np.asarray(value)
+    return PerReplica(np.broadcast_to(array[None], (replicas, *array.shape)), whole=True)
+
+
+@dataclass(frozen=True)
+class ValueContext:
+    """For which replica a value is made.
+
+    Attributes:
+        replica_id_in_sync_group: its number, from 0.
+        num_replicas_in_sync: how many there are.
+
+    Source: tensorflow/python/distribute/distribute_lib.py, ``ValueContext``.
+    """
+
+    replica_id_in_sync_group: int = 0
+    num_replicas_in_sync: int = 1

@@ -1,0 +1,1 @@
+"""One strategy a file: each chooses workers, a placement and an engine."""

@@ -1,0 +1,63 @@
+"""``LinearRegressor``: a canned Estimator."""
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from muster.estimator._estimator import Estimator
+from muster.estimator._run_config import RunConfig
+
+if TYPE_CHECKING:
+    from muster.feature_column import DenseColumn, NumericColumn
+
+
+class LinearRegressor(Estimator):
+    """Predicts numbers by a linear model of features; all else is as for any `Estimator`.
+
+    The input gives features in a dict, each of shape (batch, ...), and labels of shape (batch,
+    label_dimension), or (batch,) for one number. Predictions are ``{"predictions": ...}``, float32 of shape
+    (label_dimension,) for each example. `evaluate` returns ``average_loss``, ``label/mean`` and
+    ``prediction/mean`` beside ``loss``; weights count in them.
+
+    Args:
+        feature_columns: what the model reads, from `muster.feature_column`.
+        model_dir: as for `Estimator`.
+        label_dimension: how many numbers an example's label has.
+        weight_column: the key of a feature that weighs examples, of shape (batch,) or (batch, 1), or single
+            numbers of labels, of shape (batch, label_dimension); or a numeric column of it. None weighs all
+            alike.
+        optimizer: ``"Adagrad"``, ``"Adam"``, ``"Ftrl"``, ``"RMSProp"`` or ``"SGD"``, with the learning rate
+            min(0.2, 1 / sqrt(number of columns)); an optimizer of Keras', which is copied from its
+            configuration; or a function without arguments that returns a new one.
+        config: as for `Estimator`.
+        warm_start_from: as for `Estimator`.
+        loss_reduction: ``"sum_over_batch_size"``, the mean of the weighted squares over the numbers of the
+            labels, or ``"sum"``. Replicas' losses are averaged, or added.
+        sparse_combiner: only ``"sum"``: it is of columns that are not there yet.
+
+    Raises:
+        TypeError: The weight column is neither text nor a numeric column.
+        ValueError: The columns are not those of a model, or another argument is none of the above.
+
+    Source: ``LinearRegressorV2`` (tensorflow_estimator/python/estimator/canned/linear.py).
+    """
+
+    def __init__(
+        self,
+        feature_columns: "Iterable[DenseColumn] | DenseColumn",
+        model_dir: str | os.PathLike[str] | None = None,
+        label_dimension: int = 1,
+        weight_column: "str | NumericColumn | None" = None,
+        optimizer: Any = "Ftrl",
+        config: RunConfig | None = None,
+        warm_start_from: Any = None,
+        loss_reduction: str = "sum_over_batch_size",
+        sparse_combiner: str = "sum",
+    ) -> None:
+        # Imported here, because all programs with Estimators import this module, and few use canned ones.
+        from muster.estimator.canned._linear_model import linear_model_fn
+        from muster.estimator.heads._regression_head import RegressionHead
+
+        head = RegressionHead(label_dimension, weight_column, loss_reduction)
+        model_fn = linear_model_fn(feature_columns, head, optimizer, sparse_combiner)
+        super().__init__(model_fn, model_dir, config, warm_start_from=warm_start_from)

@@ -1,0 +1,1 @@
+"""Exporters: what is done with a model after an evaluation."""

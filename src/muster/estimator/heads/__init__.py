@@ -1,0 +1,1 @@
+"""Heads: loss, metrics and predictions for a kind of label."""

@@ -1,0 +1,171 @@
+"""The hook that saves checkpoints, and the listeners that it tells."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
+from muster.estimator.hooks._timer import SecondOrStepTimer
+
+if TYPE_CHECKING:
+    from muster.estimator.session._session import Coordinator, Session
+
+_logger = logging.getLogger(__name__)
+
+
+class CheckpointSaverListener:
+    """Told before and after each checkpoint; subclasses override what they need.
+
+    Source: tensorflow/python/training/basic_session_run_hooks.py, ``CheckpointSaverListener``.
+    """
+
+    def begin(self) -> None:
+        """Called once, before the session exists."""
+
+    def before_save(self, session: Session, global_step_value: int) -> None:
+        """Called before a checkpoint is written.
+
+        Args:
+            session: the session.
+            global_step_value: the step of the checkpoint.
+        """
+
+    def after_save(self, session: Session, global_step_value: int) -> bool | None:
+        """Called once the checkpoint is complete.
+
+        Args:
+            session: the session.
+            global_step_value: the step of the checkpoint.
+
+        Returns:
+            True to stop training.
+        """
+        return None
+
+    def end(self, session: Session, global_step_value: int) -> None:
+        """Called at a clean stop, after the last save.
+
+        Args:
+            session: the session.
+            global_step_value: the last step.
+        """
+
+
+class Saver(Protocol):
+    """Writes a checkpoint of a session in place of the session's own way."""
+
+    def __call__(self, session: Session, step: int, wait: bool) -> None:
+        """Save the session's state as of ``step``; with ``wait``, return once it is complete."""
+
+
+class CheckpointSaverHook(SessionRunHook):
+    """Saves a checkpoint when the session starts, every N steps or seconds, and at the end.
+
+    The last one is left out if that step is saved already. Checkpoints are written in the background, from a
+    copy, unless there are listeners or nothing comes after: then the hook waits. On Ctrl-C and SIGTERM the
+    last step is saved too, without telling the listeners, which may take long.
+
+    A listener's request to stop is followed at every save; TensorFlow ignores it at the first.
+
+    Source: tensorflow/python/training/basic_session_run_hooks.py, ``CheckpointSaverHook``.
+    """
+
+    def __init__(
+        self,
+        checkpoint_dir: str | os.PathLike[str],
+        save_secs: float | None = None,
+        save_steps: int | None = None,
+        saver: Saver | None = None,
+        checkpoint_basename: str = "ckpt",
+        scaffold: Any = None,
+        listeners: Sequence[CheckpointSaverListener] | None = None,
+    ) -> None:
+        """Set where and when.
+
+        Args:
+            checkpoint_dir: folder of the checkpoints, for the log; the session knows where it saves.
+            save_secs: period in seconds.
+            save_steps: period in steps. Exactly one of the two.
+            saver: saves instead of the session.
+            checkpoint_basename: what the names of checkpoints begin with, for the log.
+            scaffold: accepted for programs that pass one, and not used: the session knows what to save.
+            listeners: told before and after each save.
+
+        Raises:
+            ValueError: if none or both periods, or both saver and scaffold are given.
+        """
+        _logger.info("Create CheckpointSaverHook.")
+        if saver is not None and scaffold is not None:
+            raise ValueError("You cannot provide both saver and scaffold.")
+        self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
+        self._saver = saver
+        self._prefix = os.path.join(checkpoint_dir, checkpoint_basename)
+        self._listeners = tuple(listeners or ())
+        self._saved_step: int | None = None
+
+    def add_listeners(self, listeners: Sequence[CheckpointSaverListener]) -> None:
+        """Tell others too, after those that are told already."""
+        self._listeners += tuple(listeners)
+
+    def begin(self) -> None:
+        """Tell the listeners."""
+        for listener in self._listeners:
+            listener.begin()
+
+    def after_create_session(self, session: Session, coord: Coordinator) -> None:
+        """Save the step that the session starts from."""
+        self._saved_step = None
+        self._save(session)
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        """Save if it is due."""
+        if self._timer.should_trigger_for_step(run_context.session.global_step):
+            self._save(run_context.session)
+
+    def steps_until_due(self, session: Session) -> int | None:
+        """As the period says."""
+        return self._timer.steps_until_due(session.global_step)
+
+    def end(self, session: Session) -> None:
+        """Save the last step unless it is saved, and tell the listeners."""
+        if not self._is_saved(session):
+            self._save(session, wait=True)
+        for listener in self._listeners:
+            listener.end(session, session.global_step)
+
+    def interrupted(self, session: Session) -> None:
+        """Save the last step unless it is saved."""
+        if not self._is_saved(session):
+            session.check_step()
+            self._write(session, wait=True)
+
+    def _is_saved(self, session: Session) -> bool:
+        return self._saved_step == session.global_step
+
+    def _save(self, session: Session, wait: bool = False) -> None:
+        session.check_step()
+        step = session.global_step
+        self._timer.update_last_triggered_step(step)
+        _logger.info("Calling checkpoint listeners before saving checkpoint %d...", step)
+        for listener in self._listeners:
+            listener.before_save(session, step)
+        self._write(session, wait or bool(self._listeners))
+        _logger.info("Calling checkpoint listeners after saving checkpoint %d...", step)
+        for listener in self._listeners:
+            if listener.after_save(session, step):
+                _logger.info(
+                    "A CheckpointSaverListener requested that training be stopped. listener: %s", listener
+                )
+                session.coord.request_stop()
+
+    def _write(self, session: Session, wait: bool) -> None:
+        step = session.global_step
+        _logger.info("Saving checkpoints for %d into %s.", step, self._prefix)
+        if self._saver is None:
+            session.save(step, wait)
+        else:
+            self._saver(session, step, wait)
+        self._saved_step = step

@@ -1,0 +1,318 @@
+"""Hooks that stop training when evaluations say so."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
+from muster.estimator.hooks._timer import SecondOrStepTimer
+from muster.summary import read_events
+
+if TYPE_CHECKING:
+    from muster.estimator.session._session import Coordinator, Session
+
+_logger = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class _HasEvalDir(Protocol):
+    """What is used of an Estimator."""
+
+    def eval_dir(self, name: str | None = None) -> str:
+        """Folder of the evaluation with this name."""
+
+
+class StopOnPredicateHook(SessionRunHook):
+    """Asks a function at the first run, and then every N steps or seconds, whether to stop.
+
+    Source: tensorflow_estimator/python/estimator/early_stopping.py, ``_StopOnPredicateHook``. No variable is
+    added to the model, so that training can go on from the last checkpoint of a run that stopped.
+    """
+
+    def __init__(
+        self,
+        should_stop_fn: Callable[[], bool],
+        run_every_secs: float | None = 60,
+        run_every_steps: int | None = None,
+    ) -> None:
+        """Set whom to ask, and when.
+
+        Args:
+            should_stop_fn: answers whether to stop.
+            run_every_secs: period in seconds.
+            run_every_steps: period in steps. Exactly one of the two.
+
+        Raises:
+            TypeError: if ``should_stop_fn`` cannot be called.
+            ValueError: if none or both periods are given.
+        """
+        if not callable(should_stop_fn):
+            raise TypeError(f"`should_stop_fn` must be callable, got {should_stop_fn!r}.")
+        self._should_stop = should_stop_fn
+        self._timer = SecondOrStepTimer(every_secs=run_every_secs, every_steps=run_every_steps)
+
+    def after_create_session(self, session: Session, coord: Coordinator) -> None:
+        """Ask at the first run of this session."""
+        self._timer.reset()
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        """Ask if it is due."""
+        step = run_context.session.global_step
+        if not self._timer.should_trigger_for_step(step):
+            return
+        self._timer.update_last_triggered_step(step)
+        if self._should_stop():
+            _logger.info("Requesting early stopping at global step %d", step)
+            run_context.request_stop()
+
+    def steps_until_due(self, session: Session) -> int | None:
+        """As the period says."""
+        return self._timer.steps_until_due(session.global_step)
+
+
+def make_early_stopping_hook(
+    estimator: Any,
+    should_stop_fn: Callable[[], bool],
+    run_every_secs: float | None = 60,
+    run_every_steps: int | None = None,
+) -> SessionRunHook:
+    """A hook that stops training once a function says so.
+
+    Args:
+        estimator: the Estimator that is trained.
+        should_stop_fn: answers whether to stop.
+        run_every_secs: period in seconds.
+        run_every_steps: period in steps; then ``run_every_secs`` must be None.
+
+    Returns:
+        A hook for ``Estimator.train`` or ``TrainSpec``.
+
+    Raises:
+        TypeError: if ``estimator`` is none.
+        ValueError: unless exactly one period is given.
+
+    Source: tensorflow_estimator/python/estimator/early_stopping.py, ``make_early_stopping_hook``.
+    """
+    _eval_dir_of(estimator)
+    if run_every_secs is not None and run_every_steps is not None:
+        raise ValueError(
+            "Only one of `run_every_secs` and `run_every_steps` must be set. "
+            f"Got {run_every_secs=} and {run_every_steps=}: set run_every_secs=None to count steps."
+        )
+    return StopOnPredicateHook(should_stop_fn, run_every_secs, run_every_steps)
+
+
+def read_eval_metrics(eval_dir: str | os.PathLike[str]) -> dict[int, dict[str, float]]:
+    """What evaluations have written.
+
+    Args:
+        eval_dir: folder with event files, such as ``estimator.eval_dir()``.
+
+    Returns:
+        Step -> metric -> value (float32 as it was stored), in the order of steps. Where a metric was written
+        twice for a step, the later file has it.
+
+    Source: tensorflow_estimator/python/estimator/early_stopping.py, ``read_eval_metrics``.
+    """
+    metrics: dict[int, dict[str, float]] = {}
+    for event in read_events(eval_dir):
+        if isinstance(event.value, float):
+            metrics.setdefault(event.step, {})[event.tag] = event.value
+    return dict(sorted(metrics.items()))
+
+
+def stop_if_higher_hook(
+    estimator: Any,
+    metric_name: str,
+    threshold: float,
+    eval_dir: str | None = None,
+    min_steps: int = 0,
+    run_every_secs: float | None = 60,
+    run_every_steps: int | None = None,
+) -> SessionRunHook:
+    """A hook that stops once a metric has been higher than a threshold in any evaluation.
+
+    Args:
+        estimator: the Estimator that is trained.
+        metric_name: the metric, as the evaluation names it.
+        threshold: compared with the metric as float32, which event files hold.
+        eval_dir: folder of the evaluation's event files; ``estimator.eval_dir()`` by default.
+        min_steps: evaluations before this step do not count.
+        run_every_secs: period in seconds.
+        run_every_steps: period in steps; then ``run_every_secs`` must be None.
+
+    Returns:
+        A hook for ``Estimator.train`` or ``TrainSpec``. While training it raises KeyError if there are
+        evaluations and none has the metric.
+
+    Raises:
+        TypeError: if ``estimator`` is none, or ``threshold`` no number.
+        ValueError: unless exactly one period is given.
+
+    Source: tensorflow_estimator/python/estimator/early_stopping.py, ``stop_if_higher_hook``.
+    """
+    should_stop = _Threshold(_Metric.of(estimator, metric_name, eval_dir, min_steps), threshold, 1)
+    return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
+
+
+def stop_if_lower_hook(
+    estimator: Any,
+    metric_name: str,
+    threshold: float,
+    eval_dir: str | None = None,
+    min_steps: int = 0,
+    run_every_secs: float | None = 60,
+    run_every_steps: int | None = None,
+) -> SessionRunHook:
+    """A hook that stops once a metric has been lower than a threshold in any evaluation.
+
+    Arguments, result and errors are those of :func:`stop_if_higher_hook`.
+
+    Source: tensorflow_estimator/python/estimator/early_stopping.py, ``stop_if_lower_hook``.
+    """
+    should_stop = _Threshold(_Metric.of(estimator, metric_name, eval_dir, min_steps), threshold, -1)
+    return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
+
+
+def stop_if_no_increase_hook(
+    estimator: Any,
+    metric_name: str,
+    max_steps_without_increase: int,
+    eval_dir: str | None = None,
+    min_steps: int = 0,
+    run_every_secs: float | None = 60,
+    run_every_steps: int | None = None,
+) -> SessionRunHook:
+    """A hook that stops once a metric has not risen above its best for a number of steps.
+
+    Other arguments, the result and errors are those of :func:`stop_if_higher_hook`.
+
+    Args:
+        metric_name: the metric, as the evaluation names it. NaN is worse than any number.
+        max_steps_without_increase: global steps from the best evaluation to a later one that is no better.
+
+    Source: tensorflow_estimator/python/estimator/early_stopping.py, ``stop_if_no_increase_hook``.
+    """
+    metric = _Metric.of(estimator, metric_name, eval_dir, min_steps)
+    should_stop = _Plateau(metric, max_steps_without_increase, 1)
+    return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
+
+
+def stop_if_no_decrease_hook(
+    estimator: Any,
+    metric_name: str,
+    max_steps_without_decrease: int,
+    eval_dir: str | None = None,
+    min_steps: int = 0,
+    run_every_secs: float | None = 60,
+    run_every_steps: int | None = None,
+) -> SessionRunHook:
+    """A hook that stops once a metric has not fallen below its best for a number of steps.
+
+    Arguments, result and errors are those of :func:`stop_if_no_increase_hook`, with
+    ``max_steps_without_decrease`` for ``max_steps_without_increase``.
+
+    Source: tensorflow_estimator/python/estimator/early_stopping.py, ``stop_if_no_decrease_hook``.
+    """
+    metric = _Metric.of(estimator, metric_name, eval_dir, min_steps)
+    should_stop = _Plateau(metric, max_steps_without_decrease, -1)
+    return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
+
+
+@dataclass(frozen=True)
+class _Metric:
+    """A metric in the event files of an evaluation."""
+
+    name: str
+    eval_dir: str
+    min_steps: int
+
+    @classmethod
+    def of(cls, estimator: Any, name: str, eval_dir: str | None, min_steps: int) -> _Metric:
+        """The metric in a folder, or in that of an Estimator's evaluation without a name."""
+        return cls(name, eval_dir or _eval_dir_of(estimator), min_steps)
+
+    def read(self) -> list[tuple[int, np.float32]]:
+        """(step, value) of the evaluations that have it, from ``min_steps`` on, in the order of steps."""
+        evaluations = read_eval_metrics(self.eval_dir)
+        known = {name for metrics in evaluations.values() for name in metrics}
+        if known and self.name not in known:
+            raise KeyError(
+                f"No evaluation in {self.eval_dir} has a metric {self.name!r}, which early stopping watches. "
+                f"There are: {', '.join(sorted(known))}."
+            )
+        return [
+            (step, np.float32(metrics[self.name]))
+            for step, metrics in evaluations.items()
+            if self.name in metrics and step >= self.min_steps
+        ]
+
+
+class _Threshold:
+    """Whether a metric was ever beyond a threshold: above it for sign 1, below it for sign -1."""
+
+    def __init__(self, metric: _Metric, threshold: float, sign: int) -> None:
+        if not isinstance(threshold, int | float | np.number):
+            raise TypeError(f"`threshold` must be a number, got {threshold!r}.")
+        self._metric = metric
+        self._threshold = threshold
+        self._sign = sign
+
+    def __call__(self) -> bool:
+        # Event files hold float32: against a threshold in double precision, a stored 0.9 is lower than 0.9.
+        limit = np.float32(self._threshold)
+        for step, value in self._metric.read():
+            if self._sign * value > self._sign * limit:
+                _logger.info(
+                    'At step %d, metric "%s" has value %s which is %s the configured threshold (%s) '
+                    "for early stopping.",
+                    step,
+                    self._metric.name,
+                    value,
+                    "greater than" if self._sign > 0 else "less than",
+                    self._threshold,
+                )
+                return True
+        return False
+
+
+class _Plateau:
+    """Whether a metric got no better for a number of steps: no higher for sign 1, no lower for sign -1."""
+
+    def __init__(self, metric: _Metric, max_steps: int, sign: int) -> None:
+        self._metric = metric
+        self._max_steps = max_steps
+        self._sign = sign
+
+    def __call__(self) -> bool:
+        best, best_step = None, 0
+        for step, value in self._metric.read():
+            score = -np.inf if np.isnan(value) else self._sign * value
+            if best is None or score > best:
+                best, best_step = score, step
+            if step - best_step >= self._max_steps:
+                _logger.info(
+                    'No %s in metric "%s" for %d steps, which is greater than or equal to max steps (%d) '
+                    "configured for early stopping.",
+                    "increase" if self._sign > 0 else "decrease",
+                    self._metric.name,
+                    step - best_step,
+                    self._max_steps,
+                )
+                return True
+        return False
+
+
+def _eval_dir_of(estimator: Any) -> str:
+    if not isinstance(estimator, _HasEvalDir):
+        raise TypeError(
+            f"`estimator` must have type `muster.estimator.Estimator`. Got: {type(estimator)}. "
+            "Pass the Estimator that is going to be trained."
+        )
+    return estimator.eval_dir()

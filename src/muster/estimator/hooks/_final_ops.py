@@ -1,0 +1,42 @@
+"""The hook that reads values at the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from muster.estimator.hooks._base import Fetches, SessionRunHook
+
+if TYPE_CHECKING:
+    from muster.estimator.session._session import Coordinator, Session
+
+
+class FinalOpsHook(SessionRunHook):
+    """Reads variables, or outputs of the last step, at a clean stop.
+
+    TensorFlow's hook runs operations then; here nothing is computed anew.
+
+    Source: tensorflow/python/training/basic_session_run_hooks.py, ``FinalOpsHook``.
+    """
+
+    def __init__(self, final_ops: Fetches) -> None:
+        """Set what to read.
+
+        Args:
+            final_ops: names or handles, in any nest of dict, list and tuple; None for nothing.
+        """
+        self._final_ops = final_ops
+        self._values: Any = None
+
+    @property
+    def final_ops_values(self) -> Any:
+        """NumPy values in the structure of the fetches; None before the end."""
+        return self._values
+
+    def after_create_session(self, session: Session, coord: Coordinator) -> None:
+        """Refuse names that there are not, before any work is done."""
+        session.require(self._final_ops)
+
+    def end(self, session: Session) -> None:
+        """Read the values."""
+        if self._final_ops is not None:
+            self._values = session.run(self._final_ops)

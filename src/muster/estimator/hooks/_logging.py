@@ -1,0 +1,103 @@
+"""The hook that logs values of the step."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from muster.estimator.hooks._base import (
+    SessionRunContext,
+    SessionRunHook,
+    SessionRunValues,
+    as_named_fetches,
+)
+from muster.estimator.hooks._timer import SecondOrStepTimer
+
+if TYPE_CHECKING:
+    from muster.estimator.session._session import Coordinator, Session
+
+_logger = logging.getLogger(__name__)
+
+
+class LoggingTensorHook(SessionRunHook):
+    """Logs values every N steps or seconds, or at the end: ``loss = 0.5, step = 100 (1.234 sec)``.
+
+    At the end it logs the values of the last step; TensorFlow computes them anew from the final variables.
+    Nothing is read, and nothing waits for the device, in runs that do not log.
+
+    Source: tensorflow/python/training/basic_session_run_hooks.py, ``LoggingTensorHook``.
+    """
+
+    def __init__(
+        self,
+        tensors: Mapping[str, Any] | list[Any] | tuple[Any, ...],
+        every_n_iter: int | None = None,
+        every_n_secs: float | None = None,
+        at_end: bool = False,
+        formatter: Callable[[dict[str, Any]], str] | None = None,
+    ) -> None:
+        """Set what to log, and when.
+
+        Args:
+            tensors: tag -> name or handle, logged in the order of the tags; or a list, logged in its order.
+            every_n_iter: period in steps.
+            every_n_secs: period in seconds. Not both.
+            at_end: whether to log once more at a clean stop.
+            formatter: makes the line from tag -> value; the line then has no time in it.
+
+        Raises:
+            ValueError: unless ``at_end`` or exactly one period is given; if ``every_n_iter`` is not positive.
+        """
+        only_at_end = at_end and every_n_iter is None and every_n_secs is None
+        if not only_at_end and (every_n_iter is None) == (every_n_secs is None):
+            raise ValueError(
+                "either at_end and/or exactly one of every_n_iter and every_n_secs must be provided. "
+                f"Got {every_n_iter=}, {every_n_secs=}, {at_end=}."
+            )
+        if every_n_iter is not None and every_n_iter <= 0:
+            raise ValueError(f"invalid every_n_iter={every_n_iter}. It must be positive.")
+        self._fetches = as_named_fetches(tensors)
+        self._formatter = formatter
+        self._at_end = at_end
+        # With `only_at_end` nothing asks this timer whether something is due; it only measures.
+        self._timer = SecondOrStepTimer(
+            every_secs=every_n_secs, every_steps=1 if only_at_end else every_n_iter
+        )
+        self._only_at_end = only_at_end
+        self._first_step = 0
+
+    def after_create_session(self, session: Session, coord: Coordinator) -> None:
+        """Count steps from zero."""
+        session.require(self._fetches)
+        self._timer.reset()
+        self._first_step = session.steps_taken + 1
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        """Log if it is due."""
+        taken = run_context.session.steps_taken - self._first_step
+        if not self._only_at_end and self._timer.should_trigger_for_step(taken):
+            self._log(run_context.session)
+
+    def steps_until_due(self, session: Session) -> int | None:
+        """As the period says."""
+        if self._only_at_end:
+            return None
+        return self._timer.steps_until_due(session.steps_taken - self._first_step)
+
+    def end(self, session: Session) -> None:
+        """Log the last values, if there are any."""
+        if self._at_end and session.outputs:
+            self._log(session)
+
+    def _log(self, session: Session) -> None:
+        values = session.run(self._fetches)
+        elapsed_secs, _ = self._timer.update_last_triggered_step(session.steps_taken - self._first_step)
+        with np.printoptions(suppress=True):
+            if self._formatter is not None:
+                _logger.info("%s", self._formatter(values))
+                return
+            line = ", ".join(f"{tag} = {value!s}" for tag, value in values.items())
+        _logger.info("%s", line if elapsed_secs is None else f"{line} ({elapsed_secs:.3f} sec)")

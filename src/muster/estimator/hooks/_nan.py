@@ -1,0 +1,124 @@
+"""The hook that notices a loss that is not a number."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from muster._errors import NanLossDuringTrainingError
+from muster.estimator.hooks._base import (
+    SessionRunContext,
+    SessionRunHook,
+    SessionRunValues,
+    as_fetch,
+    fetch_name,
+)
+
+if TYPE_CHECKING:
+    from muster.estimator.session._session import Coordinator, Session
+
+_logger = logging.getLogger(__name__)
+
+# How far short steps may run ahead of the look at their loss. To dispatch a few of them in a row takes the
+# host a fraction of the time that it takes for one after each step, when nothing of it is in a cache.
+_AHEAD_SECS = 0.05
+_AHEAD_RUNS = 16
+
+
+class NanTensorHook(SessionRunHook):
+    """Fails, or stops, when the loss becomes NaN.
+
+    A loss that is still being computed is looked at after the next run has been dispatched, so that looking
+    never leaves the device without work: NaN is noticed one run late, and where runs are short several runs,
+    but not more than 16 nor about 50 ms. It is looked at at once where something waits for this step anyway:
+    before a checkpoint is saved, before a hook reads a value (to log it, say), and at the end. So no
+    checkpoint with a NaN loss is written unnoticed. A loss that already is on the host is looked at in its
+    own run, as TensorFlow does with all of them.
+
+    Source: tensorflow/python/training/basic_session_run_hooks.py, ``NanTensorHook``.
+    """
+
+    def __init__(self, loss_tensor: Any, fail_on_nan_loss: bool = True) -> None:
+        """Set what to look at.
+
+        Args:
+            loss_tensor: name or handle of the loss, a float array of any shape.
+            fail_on_nan_loss: whether NaN is an error; if not, training stops with a warning, cleanly, and the
+                last checkpoint is one of the model that diverged.
+        """
+        self._loss = as_fetch(loss_tensor, "loss")
+        self._fail = fail_on_nan_loss
+        self._reset()
+
+    def _reset(self) -> None:
+        self._seen: Mapping[str, Any] | None = None
+        self._unchecked: list[tuple[int, Any]] = []
+        self._runs_ahead = 1
+        self._waited_at = -math.inf
+
+    def after_create_session(self, session: Session, coord: Coordinator) -> None:
+        """Ask the session to look before it saves, reads or ends."""
+        self._reset()
+        session.require(self._loss)
+        session.add_check(self._check_all)
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        """Look at the losses of the runs before, once enough are waiting, and at this one if it is there."""
+        session = run_context.session
+        self._queue_last(session)
+        waiting = self._unchecked
+        if waiting and isinstance(waiting[-1][1], np.ndarray | np.generic | float):
+            self._check_all(session)
+        elif len(waiting) > self._runs_ahead:
+            looked_at = len(waiting) // 2  # what is left keeps the device busy for a while
+            self._unchecked = waiting[looked_at:]
+            self._check(session, waiting[:looked_at])
+            self._set_runs_ahead(looked_at)
+
+    def steps_until_due(self, session: Session) -> int | None:
+        """After any run: weights that NaN has reached keep the loss NaN."""
+        return None
+
+    def _set_runs_ahead(self, runs: int) -> None:
+        """Let as many runs be dispatched as are done in a while, by how long the last few took."""
+        now = time.monotonic()
+        secs, self._waited_at = now - self._waited_at, now
+        self._runs_ahead = min(_AHEAD_RUNS, max(1, int(runs * _AHEAD_SECS / secs))) if secs else 1
+
+    def _queue_last(self, session: Session) -> None:
+        """Queue the loss of the last step, unless it has been seen."""
+        if session.outputs is not self._seen:
+            self._seen = session.outputs
+            self._unchecked.append((session.global_step, session.output(fetch_name(self._loss))))
+
+    def _check_all(self, session: Session) -> None:
+        """Look at every loss that has not been looked at."""
+        if session.outputs:
+            self._queue_last(session)
+        unchecked, self._unchecked = self._unchecked, []
+        self._check(session, unchecked)
+
+    def _check(self, session: Session, losses: list[tuple[int, Any]]) -> None:
+        values = [np.asarray(loss) for _, loss in reversed(losses)]  # once the last is there, all are
+        for (step, _), value in zip(losses, reversed(values), strict=True):
+            if not _has_nan(value):
+                continue
+            if self._fail:
+                _logger.error("Model diverged with loss = NaN.")
+                raise NanLossDuringTrainingError(
+                    f"NaN loss during training. The loss is NaN at global step {step}: look for NaN or "
+                    "extreme values in the input, or lower the learning rate."
+                )
+            _logger.warning("Model diverged with loss = NaN.")
+            session.coord.request_stop()
+            return
+
+
+def _has_nan(loss: np.ndarray[Any, Any]) -> bool:
+    # A loss is nearly always one number, for which NumPy's own functions take ten times as long.
+    return math.isnan(loss) if loss.ndim == 0 else bool(np.isnan(loss).any())

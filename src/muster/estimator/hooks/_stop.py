@@ -1,0 +1,92 @@
+"""Hooks that stop: after a number of steps, or after a number of evaluation batches."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
+
+if TYPE_CHECKING:
+    from muster.estimator.session._session import Coordinator, Session
+
+_logger = logging.getLogger(__name__)
+
+
+class StopAtStepHook(SessionRunHook):
+    """Stops once the global step reaches a number.
+
+    A session that starts at or past that step still runs once, as in TensorFlow: the hook looks at the step
+    after a run. Estimator skips training that has nothing left to do.
+
+    Source: tensorflow/python/training/basic_session_run_hooks.py, ``StopAtStepHook``.
+    """
+
+    def __init__(self, num_steps: int | None = None, last_step: int | None = None) -> None:
+        """Set the end.
+
+        Args:
+            num_steps: steps from where the session starts.
+            last_step: the global step to stop at. Exactly one of the two.
+
+        Raises:
+            ValueError: if none or both are given.
+        """
+        if num_steps is None and last_step is None:
+            raise ValueError("One of num_steps or last_step must be specified.")
+        if num_steps is not None and last_step is not None:
+            raise ValueError(
+                "Only one of num_steps or last_step can be specified. "
+                f"Got {num_steps=} and {last_step=}: leave one of them None."
+            )
+        self._num_steps = num_steps
+        self._last_step = last_step
+
+    def after_create_session(self, session: Session, coord: Coordinator) -> None:
+        """Count from the step that the session starts at."""
+        if self._num_steps is not None and self._last_step is None:
+            self._last_step = session.global_step + self._num_steps
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        """Stop if the step is reached."""
+        if self._last_step is not None and run_context.session.global_step >= self._last_step:
+            run_context.request_stop()
+
+    def steps_until_due(self, session: Session) -> int | None:
+        """At the last step."""
+        return None if self._last_step is None else max(1, self._last_step - session.global_step)
+
+
+class StopAfterNEvalsHook(SessionRunHook):
+    """Ends an evaluation after a number of batches, and logs how far it is.
+
+    It logs every batch of fewer than 20, else each tenth part: ``Evaluation [10/100]``.
+
+    Source: tensorflow/python/training/evaluation.py, ``_StopAfterNEvalsHook``.
+    """
+
+    def __init__(self, num_evals: int | None, log_progress: bool = True) -> None:
+        """Set the end.
+
+        Args:
+            num_evals: batches to evaluate; None for as long as there is data.
+            log_progress: whether to log.
+        """
+        self._num_evals = num_evals
+        self._log_progress = log_progress
+        self._log_every = 1 if num_evals is None or num_evals < 20 else num_evals // 10
+        self._done = 0
+
+    def after_create_session(self, session: Session, coord: Coordinator) -> None:
+        """Count from zero, for a hook may serve several evaluations."""
+        self._done = 0
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        """Count, log and stop."""
+        self._done += 1
+        is_last = self._num_evals is not None and self._done >= self._num_evals
+        if self._log_progress and (is_last or self._done % self._log_every == 0):
+            of_all = "" if self._num_evals is None else f"/{self._num_evals}"
+            _logger.info("Evaluation [%d%s]", self._done, of_all)
+        if is_last:
+            run_context.request_stop()

@@ -1,0 +1,97 @@
+"""The hook that writes values of the step as summaries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from muster.estimator.hooks._base import (
+    SessionRunContext,
+    SessionRunHook,
+    SessionRunValues,
+    as_named_fetches,
+)
+from muster.estimator.hooks._timer import SecondOrStepTimer
+from muster.estimator.hooks._writer import SummaryWriter, open_writer
+from muster.summary import SessionLog
+
+if TYPE_CHECKING:
+    from muster.estimator.session._session import Coordinator, Session
+
+
+class HasSummaryOp(Protocol):
+    """A scaffold, as far as summaries go."""
+
+    summary_op: Any
+
+
+class SummarySaverHook(SessionRunHook):
+    """Writes scalars of the step as summaries, at the first run and then every N steps or seconds.
+
+    TensorFlow counts a run as one step when it decides; here the true step is known, so that runs of several
+    steps write as soon as N have passed.
+
+    Source: tensorflow/python/training/basic_session_run_hooks.py, ``SummarySaverHook``.
+    """
+
+    def __init__(
+        self,
+        save_steps: int | None = None,
+        save_secs: float | None = None,
+        output_dir: str | os.PathLike[str] | None = None,
+        summary_writer: SummaryWriter | None = None,
+        scaffold: HasSummaryOp | None = None,
+        summary_op: Any = None,
+    ) -> None:
+        """Set what to write, when, and where to.
+
+        Args:
+            save_steps: period in steps.
+            save_secs: period in seconds. Exactly one of the two.
+            output_dir: folder for summaries, in a file of this hook's own.
+            summary_writer: takes the summaries instead. With neither, nothing is written.
+            scaffold: its ``summary_op`` is used.
+            summary_op: the scalars to write: tag -> name or handle, a list of names or handles, or one.
+                Exactly one of scaffold and summary_op.
+
+        Raises:
+            ValueError: if none or both of a pair are given.
+        """
+        if (scaffold is None) == (summary_op is None):
+            raise ValueError("Exactly one of scaffold or summary_op must be provided.")
+        self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
+        self._output_dir = output_dir
+        self._given_writer = summary_writer
+        self._writer: SummaryWriter | None = None
+        tensors = summary_op if scaffold is None else scaffold.summary_op
+        self._fetches = as_named_fetches(
+            tensors if isinstance(tensors, Mapping | list | tuple) else [tensors]
+        )
+
+    def after_create_session(self, session: Session, coord: Coordinator) -> None:
+        """Write at the first run of this session."""
+        session.require(self._fetches)
+        self._timer.reset()
+        self._writer = open_writer(session, self._given_writer, self._output_dir)
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        """Write if it is due."""
+        session = run_context.session
+        step = session.global_step
+        if self._writer is None or not self._timer.should_trigger_for_step(step):
+            return
+        values = session.run(self._fetches)
+        if self._timer.last_triggered_step() is None:
+            self._writer.add_session_log(SessionLog.START, step)
+        self._writer.add_scalars(values, step)
+        self._timer.update_last_triggered_step(step)
+
+    def steps_until_due(self, session: Session) -> int | None:
+        """As the period says."""
+        return self._timer.steps_until_due(session.global_step)
+
+    def end(self, session: Session) -> None:
+        """Let readers see what has been written."""
+        if self._writer is not None:
+            self._writer.flush()

@@ -1,0 +1,1 @@
+"""Runs the steps of train, evaluate and predict."""

@@ -1,0 +1,65 @@
+"""The state that a program starts from: initial values, a checkpoint's, or another model's."""
+
+from typing import Any
+
+from muster._errors import CheckpointMismatchError
+from muster.checkpoint import Checkpoint
+from muster.estimator._mode_keys import ModeKeys
+from muster.estimator.loop._warm_start import WarmStartSettings
+from muster.program import Program
+
+_SHOWN = 10
+
+
+def initial_state(
+    program: Program[Any], mode: ModeKeys, checkpoint: Checkpoint | None, warm_start: WarmStartSettings | None
+) -> dict[str, Any]:
+    """The value of every variable of a program before its first step.
+
+    Args:
+        program: traced with the checkpoint's variables as known values.
+        mode: training restores metrics too; evaluation and prediction start theirs afresh.
+        checkpoint: what to restore; None for initial values.
+        warm_start: what to take trainable variables from, if there is no checkpoint.
+
+    Returns:
+        path -> array, of global shape.
+
+    Raises:
+        CheckpointMismatchError: The checkpoint lacks a variable of the model, or has another shape.
+        CheckpointError: What to warm-start from cannot be read.
+    """
+    state = dict(program.initial)
+    if checkpoint is not None:
+        _require_match(program, mode, checkpoint)
+    elif warm_start is not None:
+        state.update(warm_start.values(program.variables))
+    return state
+
+
+def _require_match(program: Program[Any], mode: ModeKeys, checkpoint: Checkpoint) -> None:
+    stored = checkpoint.variables
+    wanted = {v.path: v for v in program.variables if mode == ModeKeys.TRAIN or not v.local}
+    missing = [str(v) for path, v in wanted.items() if path not in stored and not v.local]
+    reshaped = [
+        f"{v} (the checkpoint has {list(stored[path].shape)})"
+        for path, v in wanted.items()
+        if path in stored and stored[path].shape != v.shape
+    ]
+    if not missing and not reshaped:
+        return
+    unused = [path for path in stored if path not in wanted] if mode == ModeKeys.TRAIN else []
+    raise CheckpointMismatchError(
+        f"The checkpoint {checkpoint.path} is of another model."
+        + _listed(" It lacks", missing)
+        + _listed(" It differs in shape in", reshaped)
+        + _listed(" The model does not have its", unused)
+        + " Give the model another model_dir, or build it as it was when it was saved."
+    )
+
+
+def _listed(what: str, names: list[str]) -> str:
+    if not names:
+        return ""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{what}: {', '.join(names[:_SHOWN])}{more}."

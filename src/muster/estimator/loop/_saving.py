@@ -1,0 +1,135 @@
+"""Saving a training: its state and the place where its input stands."""
+
+import collections
+import logging
+import os
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from muster._errors import CheckpointError
+from muster.checkpoint import Checkpoint, Checkpointer, amend_metadata, latest_checkpoint
+from muster.cluster import TaskState
+from muster.data import moved_position
+from muster.distribute import InputContext, Strategy
+from muster.estimator.loop._batches import Batches
+from muster.estimator.session._session import Session
+from muster.summary import EventFileWriter, SessionLog
+
+_log = logging.getLogger(__name__)
+
+
+class TrainingSaver:
+    """Writes the state of a session, with the positions of all workers' inputs, through a Checkpointer.
+
+    Args:
+        checkpointer: writes.
+        batches: the input of this worker.
+        positions: where each worker's input stands now. In each step they take as many batches, until the
+            input of one has ended: then the position that is saved for it lies beyond its end.
+        strategy: which of the workers this is, and how many replicas take a batch in each step; the others
+            are told when it writes while they wait.
+        writer: notes checkpoints among the summaries; None for no note.
+    """
+
+    def __init__(
+        self,
+        checkpointer: Checkpointer,
+        batches: Batches,
+        positions: Sequence[Mapping[str, Any]],
+        strategy: Strategy,
+        writer: EventFileWriter | None,
+    ) -> None:
+        self._checkpointer = checkpointer
+        self._batches = batches
+        self._positions = positions
+        self._began = batches.taken
+        self._strategy = strategy
+        self._session: Session | None = None
+        self._given = 0
+        self._taken: collections.deque[tuple[int, int]] = collections.deque()
+        self._writer = writer
+
+    def count(self, batches: Iterator[Any], session: Session) -> Iterator[Any]:
+        """Hand on what each step is given, and note how much of the input it was.
+
+        Args:
+            batches: one a step.
+            session: knows how many of those steps have been made.
+        """
+        self._session = session
+        for batch in batches:
+            self._given += 1
+            while self._taken and self._taken[0][0] < session.steps_taken:
+                self._taken.popleft()
+            self._taken.append((self._given, self._batches.taken - self._began))
+            yield batch
+
+    def __call__(self, state: Mapping[str, Any], step: int, wait: bool) -> None:
+        # Copies: NumPy would see the very buffers that the next step writes into.
+        arrays = {path: np.array(value) for path, value in state.items()}
+        context = self._strategy.input_context
+        steps = 0 if self._session is None else self._session.steps_taken
+        taken = [
+            steps * context.num_replicas_in_sync // context.num_input_pipelines
+        ] * context.num_input_pipelines
+        taken[context.input_pipeline_id] = dict(self._taken).get(steps, 0)
+        positions = [moved_position(*each) for each in zip(self._positions, taken, strict=True)]
+        metadata = {"input": positions, "ended": False}
+        with self._strategy.doing(TaskState.SAVING):
+            self._checkpointer.save(step, arrays, metadata, wait=wait)
+        if self._writer is not None:
+            self._writer.add_session_log(SessionLog.CHECKPOINT, step, self._checkpointer.directory)
+            self._writer.flush()
+
+
+def saved_position(checkpoint: Checkpoint | None, context: InputContext) -> Any:
+    """Where this worker's input goes on after an interruption; None if it starts afresh."""
+    if checkpoint is None or not was_interrupted(checkpoint):
+        return None
+    positions = checkpoint.metadata.get("input", [])
+    if len(positions) != context.num_input_pipelines:
+        _log.warning(
+            "The input starts again at its first example: %s was written by %d workers, and there are %d.",
+            checkpoint.path,
+            len(positions),
+            context.num_input_pipelines,
+        )
+        return None
+    return positions[context.input_pipeline_id]
+
+
+def require_same_checkpoint(strategy: Strategy, model_dir: str, checkpoint: Checkpoint | None) -> None:
+    """Check that all workers begin at the same checkpoint: that they see the same model directory.
+
+    Raises:
+        CheckpointError: They do not; says which directories.
+    """
+    step = None if checkpoint is None else checkpoint.step
+    told = strategy.tell_all([step, f"{socket.gethostname()}:{os.path.abspath(model_dir)}"])
+    other = next((each for each in told if each[0] != told[0][0]), None)
+    if other is not None:
+        raise CheckpointError(
+            f"The workers see different checkpoints: the chief is at step {told[0][0]} in {told[0][1]}, "
+            f"another at step {other[0]} in {other[1]}. Give all of them the same model_dir, on storage that "
+            "they share."
+        )
+
+
+def mark_ended(model_dir: str, step: int) -> None:
+    """Note in the last checkpoint that training ended by itself: the next one starts the input afresh.
+
+    Args:
+        model_dir: where the checkpoints are; none is being written.
+        step: the step at which training ended.
+    """
+    path = latest_checkpoint(model_dir)
+    if path is not None and path.endswith(f"-{step}"):
+        amend_metadata(path, {"ended": True})
+
+
+def was_interrupted(checkpoint: Checkpoint | None) -> bool:
+    """Whether the training that wrote a checkpoint did not end by itself."""
+    return checkpoint is not None and not checkpoint.metadata.get("ended", True)

@@ -1,0 +1,125 @@
+"""Where the time of a step goes: a trace of some steps, and a table."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import jax
+
+from muster.estimator.hooks import (
+    SessionRunArgs,
+    SessionRunContext,
+    SessionRunHook,
+    SessionRunValues,
+)
+from muster.estimator.session import _clock
+from muster.estimator.session._session import Session
+
+_log = logging.getLogger(__name__)
+
+SUMMARY = "profile.txt"
+# What the first steps do besides, such as compiling, is not what a step takes.
+_SKIPPED_RUNS = 10
+_PROFILED_RUNS = 20
+
+
+@dataclasses.dataclass(kw_only=True)
+class StepTimes:
+    """Seconds that some steps took together.
+
+    Attributes:
+        steps: how many they were.
+        input_wait: waiting for batches, and agreeing on them with other workers.
+        communication: adding values over workers and waiting for them, outside of compiled programs.
+        compute: in compiled programs and dispatching them; XLA's own collectives are part of it.
+        host: everything else: hooks, and the loop.
+    """
+
+    steps: int = 0
+    input_wait: float = 0.0
+    communication: float = 0.0
+    compute: float = 0.0
+    host: float = 0.0
+
+    def __str__(self) -> str:
+        """A table."""
+        parts = {
+            "compute": self.compute,
+            "input wait": self.input_wait,
+            "communication": self.communication,
+            "host": self.host,
+        }
+        total = sum(parts.values())
+        lines = [f"{self.steps} steps, {1e3 * total / self.steps:.3f} ms each:"]
+        for name, secs in parts.items():
+            lines.append(f"{name:<13} {1e3 * secs / self.steps:9.3f} ms {secs / total:6.1%}")
+        return "\n  ".join(lines)
+
+
+class StepProfile(SessionRunHook):
+    """Traces some steps once they run smoothly, and tells where their time goes.
+
+    Each of them is waited for, so that they run one after the other. It is to be the first of the hooks.
+
+    Args:
+        folder: where to write the trace, for TensorBoard's profiler and for Perfetto, and the table.
+        communication_secs: tells how long this process has communicated so far, in seconds.
+    """
+
+    def __init__(self, folder: Path, communication_secs: Callable[[], float]) -> None:
+        self._folder = folder
+        self._communication_secs = communication_secs
+        self._runs = 0
+        self._tracing = False
+        self._times = StepTimes()
+        self._began = self._ended = 0.0
+        self._before = (0.0, 0.0, 0)
+
+    def before_run(self, run_context: SessionRunContext) -> SessionRunArgs | None:
+        """Begin to measure."""
+        session = run_context.session
+        if self._runs == _SKIPPED_RUNS:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            jax.block_until_ready(session.state)
+            jax.profiler.start_trace(self._folder, create_perfetto_trace=True)
+            session.resources.callback(self._stop)
+            self._tracing, self._ended = True, _clock.now()
+        if self._tracing:
+            self._began = _clock.now()
+            self._times.host += self._began - self._ended
+            self._before = (session.input_wait_secs, self._communication_secs(), session.steps_taken)
+        return None
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        """Add what this run took."""
+        session, times = run_context.session, self._times
+        if self._tracing:
+            jax.block_until_ready((session.state, session.outputs))
+            self._ended = _clock.now()
+            input_wait, communication, steps = self._before
+            input_wait = session.input_wait_secs - input_wait
+            communication = self._communication_secs() - communication
+            times.steps += session.steps_taken - steps
+            times.input_wait += input_wait
+            times.communication += communication
+            times.compute += self._ended - self._began - input_wait - communication
+        self._runs += 1
+        if self._runs == _SKIPPED_RUNS + _PROFILED_RUNS:
+            self._stop()
+
+    def steps_until_due(self, session: Session) -> int | None:
+        """After any run."""
+        return None
+
+    def _stop(self) -> None:
+        """End the trace, and write the table."""
+        if not self._tracing:
+            return
+        self._tracing = False
+        jax.profiler.stop_trace()
+        if self._times.steps:
+            (self._folder / SUMMARY).write_text(f"{self._times}\n")
+            _log.info("Wrote a trace into %s: %s", self._folder, self._times)

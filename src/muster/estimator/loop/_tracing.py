@@ -1,0 +1,130 @@
+"""A model_fn as a program: which values it returns in which mode."""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+
+from muster._errors import DatasetError
+from muster._keras import keras
+from muster.estimator._estimator_spec import EstimatorSpec
+from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._model_fn import call_model_fn
+from muster.estimator._run_config import RunConfig
+from muster.estimator.loop._batches import Batch, Batches
+from muster.program import (
+    Program,
+    common_value,
+    get_or_create_global_step,
+    replica_weight,
+    reserve_outputs,
+    synchronize_metrics,
+)
+
+_log = logging.getLogger(__name__)
+
+GLOBAL_STEP = "global_step"
+LOSS = "loss"
+METRICS = "metrics"
+PREDICTIONS = "predictions"
+STEP_BEFORE = "step"
+
+
+def trace_model_fn(
+    model_fn: Callable[..., Any],
+    mode: ModeKeys,
+    batches: Batches,
+    params: Mapping[str, Any],
+    config: RunConfig,
+    known: Mapping[str, Any],
+) -> Program[EstimatorSpec]:
+    """Call a model_fn on the shapes of the first batch, and learn its variables and hooks.
+
+    Args:
+        model_fn: the user's.
+        mode: train, evaluate or predict.
+        batches: where the first batch is.
+        params: the Estimator's.
+        config: the Estimator's; its ``tf_random_seed`` seeds initial values.
+        known: path -> value that a variable starts from in place of its initializer.
+
+    Returns:
+        The program. Its outputs are, besides what the model_fn named: in TRAIN ``loss``, ``step`` (the global
+        step before) and ``global_step`` (after); in EVAL ``loss`` (the mean of the batches' so far) and
+        ``metrics``; in PREDICT ``predictions``. Its static value is the EstimatorSpec.
+
+    Raises:
+        DatasetError: If there is no first batch.
+        ValueError: If the model_fn returns something else than an EstimatorSpec of the mode, or a metric
+            called ``loss`` or ``global_step``.
+    """
+    if batches.example is None:
+        raise DatasetError(
+            f"The input_fn for {mode} gave no batch: its dataset is empty. It reads {batches.share}. If it "
+            "drops the remainder, its batch size may be larger than the data."
+        )
+
+    def run(batch: Batch) -> tuple[dict[str, Any], EstimatorSpec]:
+        reserve_outputs(GLOBAL_STEP, LOSS, METRICS, PREDICTIONS, STEP_BEFORE)
+        global_step = get_or_create_global_step()
+        before = global_step.value
+        spec = call_model_fn(model_fn, batch.features, batch.labels, mode, params, config)
+        if spec.mode != mode:
+            raise ValueError(f"model_fn was called in the mode {mode}, but returned the mode {spec.mode}.")
+        match mode:
+            case ModeKeys.TRAIN:
+                outputs = {LOSS: common_value(spec.loss), STEP_BEFORE: before, GLOBAL_STEP: global_step.value}
+            case ModeKeys.EVAL:
+                mean = keras.metrics.Mean(name="mean_loss_of_batches", dtype="float32")
+                mean.update_state(spec.loss, sample_weight=replica_weight())
+                synchronize_metrics()
+                outputs = {
+                    LOSS: mean.result(),
+                    GLOBAL_STEP: before,
+                    METRICS: _metric_values(spec.eval_metric_ops),
+                }
+            case ModeKeys.PREDICT:
+                outputs = {PREDICTIONS: spec.predictions, GLOBAL_STEP: before}
+        return outputs, spec
+
+    _log.info("Calling model_fn.")
+    program = Program(
+        run,
+        batches.example,
+        known=known,
+        known_local=mode == ModeKeys.TRAIN,
+        local_updates_only=mode != ModeKeys.TRAIN,
+        seed=config.tf_random_seed,
+    )
+    _log.info("Done calling model_fn.")
+    if mode == ModeKeys.TRAIN and not program.updates(GLOBAL_STEP):
+        _log.warning(
+            "The model_fn never advances the global step, so that max_steps is not reached and no checkpoint "
+            "is saved on the way. Pass global_step=muster.get_or_create_global_step() to minimize."
+        )
+    for name in (LOSS, GLOBAL_STEP):
+        if mode == ModeKeys.EVAL and name in program.static.eval_metric_ops:
+            raise ValueError(
+                f'Metric with name "{name}" is not allowed, because Estimator already defines a default '
+                "metric with the same name."
+            )
+    return program
+
+
+def _metric_values(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """The value of each metric once this batch is counted.
+
+    Of a pair (value, update) it is the update's: ``value`` may have been computed before the update.
+    """
+    return {
+        name: metric.result() if isinstance(metric, keras.metrics.Metric) else _updated(metric)
+        for name, metric in metrics.items()
+    }
+
+
+def _updated(pair: tuple[Any, Any]) -> Any:
+    value, update = pair
+    if isinstance(value, keras.metrics.Metric):
+        return value.result()
+    return update if isinstance(update, jax.Array) else value

@@ -1,0 +1,1 @@
+"""`train_and_evaluate`: what each task of a job does."""

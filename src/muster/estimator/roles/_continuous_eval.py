@@ -1,0 +1,230 @@
+"""Evaluating the newest checkpoint again and again: beside a training, or between its steps."""
+
+import logging
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+
+from muster._errors import CheckpointNotFoundError, DamagedCheckpointError
+from muster.estimator._run_config import RunConfig
+from muster.estimator._specs import EvalSpec
+from muster.estimator.hooks import CheckpointSaverListener, SecondOrStepTimer
+from muster.estimator.session import _clock
+
+_log = logging.getLogger(__name__)
+
+EVALUATED = "evaluated"
+MISSING_CHECKPOINT = "missing checkpoint"
+NO_NEW_CHECKPOINT = "no new checkpoint"
+
+# How often, in seconds, an evaluator that finds nothing to do says so.
+_WARNING_SECS = 600
+
+
+@runtime_checkable
+class EstimatorLike(Protocol):
+    """What `train_and_evaluate` needs of an Estimator."""
+
+    @property
+    def config(self) -> RunConfig: ...
+
+    @property
+    def model_dir(self) -> str: ...
+
+    def train(self, input_fn: Any, *, max_steps: Any, hooks: Any, saving_listeners: Any) -> Any: ...
+
+    def evaluate(self, input_fn: Any, *, steps: Any, hooks: Any, checkpoint_path: Any, name: Any) -> Any: ...
+
+    def latest_checkpoint(self) -> str | None: ...
+
+
+class _EvalFields(NamedTuple):
+    status: str
+    metrics: Mapping[str, Any] | None
+    checkpoint_path: str | None
+
+
+class EvalResult(_EvalFields):
+    """What came of looking for a checkpoint to evaluate.
+
+    Source: ``_EvalResult`` (tensorflow_estimator/python/estimator/training.py).
+
+    Args:
+        status: `EVALUATED`, `MISSING_CHECKPOINT` or `NO_NEW_CHECKPOINT`.
+        metrics: What ``Estimator.evaluate`` returned, if it was called.
+        checkpoint_path: The checkpoint that it evaluated.
+
+    Raises:
+        ValueError: The parts do not fit together.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls, status: str, metrics: Mapping[str, Any] | None = None, checkpoint_path: str | None = None
+    ) -> Self:
+        if status != EVALUATED:
+            if metrics:
+                raise ValueError(
+                    f"metrics must be `None` if status is not evaluated; got status {status}, "
+                    f"metrics {metrics}"
+                )
+        elif not metrics:
+            raise ValueError("Internal error: `Estimator.evaluate` should never return empty metrics.")
+        elif "global_step" not in metrics:
+            raise ValueError(
+                "Internal error: `Estimator.evaluate` result should have `global_step` in result. "
+                f"Given {metrics}"
+            )
+        elif not checkpoint_path:
+            raise ValueError("Internal error: `checkpoint_path` should never be empty.")
+        return super().__new__(cls, status, metrics, checkpoint_path)
+
+
+class ContinuousEvalListener:
+    """Called around each evaluation; subclasses override what they need.
+
+    Source: ``_ContinuousEvalListener`` (tensorflow_estimator/python/estimator/training.py).
+    """
+
+    def before_eval(self) -> bool:
+        """Called before looking for a checkpoint. Returns False to stop."""
+        return True
+
+    def after_eval(self, eval_result: EvalResult) -> bool:
+        """Called after an evaluation and its exports. Returns False to stop."""
+        return True
+
+
+class Evaluator:
+    """Evaluates the newest checkpoint, and exports it, if it has not done so already.
+
+    Source: ``_TrainingExecutor._Evaluator`` (tensorflow_estimator/python/estimator/training.py).
+    """
+
+    def __init__(self, estimator: EstimatorLike, eval_spec: EvalSpec, max_steps: int | None) -> None:
+        self._estimator = estimator
+        self._spec = eval_spec
+        self._max_steps = max_steps
+        self._previous: str | None = None
+        self._warned_at: float | None = None
+
+    def evaluate_and_export(self) -> tuple[EvalResult, list[Any]]:
+        """Return what came of it, and what the exporters returned."""
+        while True:
+            newest = self._estimator.latest_checkpoint()
+            try:
+                return self._evaluate_newest()
+            except DamagedCheckpointError as exc:
+                _log.warning("Skipping the evaluation of a damaged checkpoint: %s", exc)
+                self._previous = newest
+                return EvalResult(NO_NEW_CHECKPOINT), []
+            except CheckpointNotFoundError:
+                if self._estimator.latest_checkpoint() == newest:
+                    raise  # it was another one that was not found
+                _log.info("The checkpoint was deleted, since there are newer ones: evaluating the newest.")
+
+    def _evaluate_newest(self) -> tuple[EvalResult, list[Any]]:
+        checkpoint = self._estimator.latest_checkpoint()
+        if checkpoint is None:
+            self._warn("Estimator is not trained yet. Will start an evaluation when a checkpoint is ready.")
+            return EvalResult(MISSING_CHECKPOINT), []
+        if checkpoint == self._previous:
+            self._warn(
+                "No new checkpoint ready for evaluation. Skip the current evaluation pass as evaluation "
+                "results are expected to be same for the same checkpoint."
+            )
+            return EvalResult(NO_NEW_CHECKPOINT), []
+        spec = self._spec
+        metrics = self._estimator.evaluate(
+            spec.input_fn,
+            steps=spec.steps,
+            hooks=list(spec.hooks),
+            checkpoint_path=checkpoint,
+            name=spec.name,
+        )
+        result = EvalResult(EVALUATED, metrics, checkpoint)
+        final = is_final(metrics, self._max_steps)
+        exports = [
+            exporter.export(
+                estimator=self._estimator,
+                export_path=os.path.join(self._estimator.model_dir, "export", exporter.name),
+                checkpoint_path=checkpoint,
+                eval_result=metrics,
+                is_the_final_export=final,
+            )
+            for exporter in spec.exporters
+        ]
+        self._previous, self._warned_at = checkpoint, None
+        return result, exports
+
+    def _warn(self, message: str) -> None:
+        """Log a warning, unless there was one not long ago."""
+        now = _clock.now()
+        if self._warned_at is None or now - self._warned_at > _WARNING_SECS:
+            _log.warning(message)
+            self._warned_at = now
+
+
+class EvaluationListener(CheckpointSaverListener):
+    """Evaluates after checkpoints, while training waits.
+
+    Source: ``_NewCheckpointListenerForEvaluate`` (tensorflow_estimator/python/estimator/training.py).
+    """
+
+    def __init__(self, evaluator: Evaluator, throttle_secs: float, listener: ContinuousEvalListener) -> None:
+        self._evaluator = evaluator
+        self._throttle_secs = throttle_secs
+        self._listener = listener
+        self.eval_result: EvalResult | None = None
+        self.export_results: list[Any] | None = None
+        self.begin()
+
+    @property
+    def heard_of_saves(self) -> bool:
+        """Whether training has saved at all."""
+        return not self._is_first_save
+
+    def begin(self) -> None:
+        self._timer = SecondOrStepTimer(every_secs=self._throttle_secs)
+        self._evaluated_step: int | None = None
+        self._is_first_save = True
+
+    def after_save(self, session: Any, global_step_value: int) -> bool | None:
+        """Evaluate if it is time to. Returns True to stop training, if the listener asks for it."""
+        if self._is_first_save:  # The model is not trained yet.
+            self._is_first_save = False
+            return None
+        if not self._listener.before_eval():
+            _log.info(
+                "Exiting training and evaluation loop, as requested by _ContinuousEvalListener.before_eval."
+            )
+            return True
+        if not self._timer.should_trigger_for_step(global_step_value):
+            _log.info("Skip the current checkpoint eval due to throttle secs (%s secs).", self._throttle_secs)
+            return None
+        if not self._evaluate(global_step_value):
+            _log.info("Exiting evaluation, as requested by _ContinuousEvalListener.after_eval.")
+            return True
+        return None
+
+    def end(self, session: Any, global_step_value: int) -> None:
+        """Evaluate the last step, if it has not been evaluated."""
+        if global_step_value != self._evaluated_step and self._listener.before_eval():
+            self._evaluate(global_step_value)
+
+    def _evaluate(self, global_step: int) -> bool:
+        """Evaluate and export; returns False if the listener asks to stop."""
+        self._timer.update_last_triggered_step(global_step)
+        self._evaluated_step = global_step
+        self.eval_result, self.export_results = self._evaluator.evaluate_and_export()
+        if self.eval_result.status != EVALUATED:
+            raise RuntimeError(
+                f"There was no new checkpoint after the training. Eval status: {self.eval_result.status}"
+            )
+        return self._listener.after_eval(self.eval_result)
+
+
+def is_final(metrics: Mapping[str, Any], max_steps: int | None) -> bool:
+    """Whether an evaluation is of a checkpoint that has reached ``max_steps``."""
+    return max_steps is not None and bool(metrics["global_step"] >= max_steps)

@@ -1,0 +1,282 @@
+"""`train_and_evaluate`: what each task of a job does with an Estimator."""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from muster._errors import MusterError
+from muster.cluster import Task, TaskType
+from muster.distribute import MultiWorkerMirroredStrategy
+from muster.estimator._run_config import RunConfig
+from muster.estimator._specs import EvalSpec, TrainSpec
+from muster.estimator.hooks import CheckpointSaverListener
+from muster.estimator.loop._interrupts import SignalWatch
+from muster.estimator.roles._continuous_eval import (
+    EVALUATED,
+    ContinuousEvalListener,
+    EstimatorLike,
+    EvaluationListener,
+    Evaluator,
+    is_final,
+)
+from muster.estimator.session import _clock
+
+_log = logging.getLogger(__name__)
+
+# The least time, in seconds, before an evaluator without a throttle looks again.
+_LOOK_SECS = 1
+
+
+class Server(Protocol):
+    """The server of one task, through which the others reach it."""
+
+    def start(self) -> None:
+        """Begin to serve."""
+
+    def join(self) -> None:
+        """Serve until the job ends."""
+
+
+def train_and_evaluate(
+    estimator: EstimatorLike, train_spec: TrainSpec, eval_spec: EvalSpec
+) -> tuple[Mapping[str, Any] | None, list[Any] | None] | None:
+    """Train and evaluate: all of it in a job of one process, else this task's part of it.
+
+    In a job of one process there is one call of ``Estimator.train``, and an evaluation after each checkpoint
+    but the first, not more often than ``throttle_secs`` allows; the last step is always evaluated. In a
+    cluster a chief or worker trains, an evaluator evaluates checkpoints as they appear, and the legacy master
+    does both.
+
+    Source: ``tf.estimator.train_and_evaluate`` (tensorflow_estimator/python/estimator/training.py). Here no
+    worker waits for the chief, since tasks may start in any order, and an evaluator ends at once after its
+    last evaluation, and cleanly when it is interrupted.
+
+    Args:
+        estimator: The Estimator.
+        train_spec: How to train.
+        eval_spec: How to evaluate.
+
+    Returns:
+        In a job of one process, the last metrics and the list of what the exporters returned; both None if
+        training had reached ``max_steps`` already. In a cluster, None.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: The task has a type that has no part in training.
+        MusterError: The tasks of the cluster cannot train together.
+    """
+    if not isinstance(eval_spec, EvalSpec):
+        raise TypeError(f"`eval_spec` must have type `tf.estimator.EvalSpec`. Got: {type(eval_spec)}")
+    if not isinstance(estimator, EstimatorLike):
+        raise TypeError(f"`estimator` must have type `tf.estimator.Estimator`. Got: {type(estimator)}")
+    if not isinstance(train_spec, TrainSpec):
+        raise TypeError(f"`train_spec` must have type `tf.estimator.TrainSpec`. Got: {type(train_spec)}")
+    return TrainingExecutor(estimator, train_spec, eval_spec).run()
+
+
+def refuse_server(config: RunConfig) -> Server:
+    """Raise MusterError: the tasks of this cluster cannot reach each other."""
+    cluster = config.cluster_spec
+    others = sum(map(cluster.num_tasks, cluster.jobs)) - 1
+    raise MusterError(
+        f"{Task(config.task_type, config.task_id)} cannot train together with the {others} other tasks of "
+        f"its cluster: parameter servers are not available yet. Given: {cluster}. Train in one process: "
+        "unset TF_CONFIG, or leave only the chief in its cluster. An evaluator may follow it."
+    )
+
+
+class TrainingExecutor:
+    """Runs one task's part of a job.
+
+    Args:
+        estimator: The Estimator.
+        train_spec: How to train.
+        eval_spec: How to evaluate.
+        continuous_eval_listener: Called around each evaluation.
+        make_server: Returns the server of this task, in a cluster of several.
+    """
+
+    def __init__(
+        self,
+        estimator: EstimatorLike,
+        train_spec: TrainSpec,
+        eval_spec: EvalSpec,
+        continuous_eval_listener: ContinuousEvalListener | None = None,
+        make_server: Callable[[RunConfig], Server] = refuse_server,
+    ) -> None:
+        self._estimator = estimator
+        self._train_spec = train_spec
+        self._eval_spec = eval_spec
+        self._listener = continuous_eval_listener or ContinuousEvalListener()
+        self._make_server = make_server
+
+    def run(self) -> tuple[Mapping[str, Any] | None, list[Any] | None] | None:
+        """Do the part that the task's type asks for; returns what `train_and_evaluate` does."""
+        config = self._estimator.config
+        if not config.cluster_spec and config.task_type != TaskType.EVALUATOR:
+            _log.info("Running training and evaluation locally (non-distributed).")
+            return self.run_local()
+        if config.task_type == "local":
+            raise ValueError(
+                "`task.type` in TF_CONFIG cannot be `local`. Leaving `cluster` and `task` properties in "
+                "TF_CONFIG absent triggers train and evaluate `Estimator` locally (non-distributed)."
+            )
+        if config.task_type not in tuple(TaskType):
+            supported = sorted(str(each) for each in TaskType)
+            raise ValueError(
+                f"Task type {config.task_type} is not supported. Supported task types are {supported}"
+            )
+        together = isinstance(config.train_distribute, MultiWorkerMirroredStrategy)
+        match TaskType(config.task_type):
+            case TaskType.CHIEF | TaskType.WORKER if together:
+                self.run_together()
+            case TaskType.CHIEF:
+                self.run_chief()
+            case TaskType.MASTER:
+                self.run_master()
+            case TaskType.WORKER:
+                self.run_worker()
+            case TaskType.PS:
+                self.run_ps()
+            case TaskType.EVALUATOR:
+                self.run_evaluator()
+        return None
+
+    def run_local(self) -> tuple[Mapping[str, Any] | None, list[Any] | None]:
+        """Train, evaluating after checkpoints. Returns the last metrics and the exporters' results."""
+        config = self._estimator.config
+        _log.info(
+            "Start train and evaluate loop. The evaluate will happen after every checkpoint. Checkpoint "
+            "frequency is determined based on RunConfig arguments: save_checkpoints_steps %s or "
+            "save_checkpoints_secs %s.",
+            config.save_checkpoints_steps,
+            config.save_checkpoints_secs,
+        )
+        evaluation = self._evaluation_listener()
+        self._train((*self._train_spec.saving_listeners, evaluation))
+        newest, max_steps = self._estimator.latest_checkpoint(), self._train_spec.max_steps
+        if not evaluation.heard_of_saves and newest is not None:
+            step = int(newest.rpartition("-")[2])
+            if max_steps is None or step < max_steps:
+                # Training had read all of its input, and was stopped before it was evaluated.
+                evaluation.end(None, step)
+        result = evaluation.eval_result
+        return (result.metrics if result else None), evaluation.export_results
+
+    def run_together(self) -> None:
+        """Train as one of several workers; the chief evaluates too, unless there is an evaluator for it."""
+        config = self._estimator.config
+        if not config.is_chief:
+            self._train(())
+        elif TaskType.EVALUATOR in config.cluster_spec.jobs:
+            _log.info("The evaluator task evaluates the checkpoints of this job.")
+            self._train(self._train_spec.saving_listeners)
+        else:
+            _log.info("There is no evaluator task: the chief evaluates checkpoints, while the others wait.")
+            self._train((*self._train_spec.saving_listeners, self._evaluation_listener()))
+
+    def run_chief(self) -> None:
+        """Train, calling the saving listeners."""
+        self._start_server()
+        self._train(self._train_spec.saving_listeners)
+
+    def run_worker(self) -> None:
+        """Train."""
+        self._start_server()
+        self._train(())
+
+    def run_master(self) -> None:
+        """Train and evaluate, as `run_local` does."""
+        self._start_server()
+        self._train((*self._train_spec.saving_listeners, self._evaluation_listener()))
+
+    def run_ps(self) -> None:
+        """Serve until the job ends."""
+        server = self._start_server()
+        if server is not None:
+            server.join()
+
+    def run_evaluator(self) -> None:
+        """Evaluate each new checkpoint until one has reached ``max_steps``, or until interrupted."""
+        task_id = self._estimator.config.task_id
+        if task_id > 0:
+            raise ValueError(
+                "For distributed training, there can only be one `evaluator` task (with task id 0). "
+                f"Given task id {task_id}"
+            )
+        with SignalWatch() as signals:
+            try:
+                self._follow_training(signals)
+            except KeyboardInterrupt:
+                _log.info("Exiting evaluation, as it was interrupted.")
+
+    def _train(self, saving_listeners: tuple[CheckpointSaverListener, ...]) -> None:
+        self._estimator.train(
+            self._train_spec.input_fn,
+            max_steps=self._train_spec.max_steps,
+            hooks=list(self._train_spec.hooks),
+            saving_listeners=list(saving_listeners),
+        )
+
+    def _evaluation_listener(self) -> EvaluationListener:
+        evaluator = Evaluator(self._estimator, self._eval_spec, self._train_spec.max_steps)
+        return EvaluationListener(evaluator, self._eval_spec.throttle_secs, self._listener)
+
+    def _start_server(self) -> Server | None:
+        """Start this task's server, unless it is alone in its cluster."""
+        config = self._estimator.config
+        cluster = config.cluster_spec
+        if not config.master:
+            if sum(map(cluster.num_tasks, cluster.jobs)) == 1 and config.task_type != TaskType.PS:
+                _log.info("Skip starting muster server as there is only one node in the cluster.")
+                return None
+            raise RuntimeError(
+                "Could not start server; be sure to specify master in RunConfig or set the TF_CONFIG "
+                "environment variable. Its `session_master` must not be empty."
+            )
+        server = self._make_server(config)
+        _log.info("Start muster server.")
+        server.start()
+        return server
+
+    def _follow_training(self, signals: SignalWatch) -> None:
+        """Evaluate checkpoints as they appear."""
+        spec, max_steps = self._eval_spec, self._train_spec.max_steps
+        if spec.start_delay_secs > 0:
+            _log.info("Waiting %f secs before starting eval.", spec.start_delay_secs)
+            _pause(spec.start_delay_secs, signals)
+        evaluator = Evaluator(self._estimator, spec, max_steps)
+        while True:
+            start = _clock.now()
+            if not self._listener.before_eval():
+                _log.info("Exiting evaluation, as requested by _ContinuousEvalListener.before_eval.")
+                return
+            result, _ = evaluator.evaluate_and_export()
+            if not self._listener.after_eval(result):
+                _log.info("Exiting evaluation, as requested by _ContinuousEvalListener.after_eval.")
+                return
+            if result.metrics and is_final(result.metrics, max_steps):
+                step = result.metrics["global_step"]
+                _log.info("Exiting evaluation, global_step=%s >= train max_steps=%s", step, max_steps)
+                return
+            pause = spec.throttle_secs - (_clock.now() - start)
+            if result.status != EVALUATED:
+                pause = max(pause, _LOOK_SECS)
+            if pause > 0:
+                _log.info("Waiting %f secs before starting next eval run.", pause)
+            _pause(pause, signals)
+
+
+def _pause(secs: float, signals: SignalWatch) -> None:
+    """Sleep, unless interrupted.
+
+    Ctrl-C is raised at once here, and only noted elsewhere: Python drops what is raised in the middle of a
+    garbage collection.
+    """
+    signals.waiting = True
+    try:
+        signals.raise_received()
+        if secs > 0:
+            _clock.sleep(secs)
+    finally:
+        signals.waiting = False

@@ -1,0 +1,1 @@
+"""What hooks see of a training: variables, outputs, the global step."""

@@ -1,0 +1,1 @@
+"""Gradients, tapes, and optimizers' updates in traced code."""

@@ -1,0 +1,202 @@
+"""Training inside a step: gradients applied by a Keras optimizer."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from muster._errors import GradientError
+from muster._keras import keras
+from muster.program.gradients._gradients import gradients
+from muster.program.variables._variables import VariableScope, active_scope, current_scope
+from muster.program.variables._watching import wrap_in_scopes
+
+
+@dataclass(frozen=True)
+class TrainOp:
+    """What ``minimize`` returns, for ``EstimatorSpec.train_op``: the update is part of the step already.
+
+    Attributes:
+        name: the optimizer's name.
+    """
+
+    name: str
+
+
+def get_or_create_global_step() -> Any:
+    """The variable that counts training steps: ``keras.Variable``, int32, shape ().
+
+    Raises:
+        TraceError: outside of a model_fn.
+
+    Source: tensorflow/python/training/training_util.py, ``get_or_create_global_step``; there it is int64.
+    """
+    scope = active_scope("get_or_create_global_step")
+    if scope.global_step is None:
+        scope.global_step = keras.Variable(
+            0, dtype="int32", trainable=False, aggregation="only_first_replica", name="global_step"
+        )
+    return scope.global_step
+
+
+def trainable_variables() -> list[Any]:
+    """The variables that were created so far in the step that is being traced, and that can be trained.
+
+    Raises:
+        TraceError: outside of a model_fn.
+
+    Source: tensorflow/python/ops/variables.py, ``trainable_variables``.
+    """
+    scope = active_scope("trainable_variables")
+    return [v for v, spec in zip(scope.variables, scope.specs, strict=True) if v.trainable and not spec.local]
+
+
+def add_penalty(path: str, value: Any) -> None:
+    """Offer a number of the step that is being traced to the code that composes its loss.
+
+    Args:
+        path: where it comes from.
+        value: a float array of shape (), per replica.
+
+    Raises:
+        TraceError: outside of a model_fn.
+    """
+    active_scope("add_penalty").penalties.append((path, value))
+
+
+def penalties() -> list[tuple[str, Any]]:
+    """The (path, value) of each ``add_penalty`` so far in the step that is being traced.
+
+    Raises:
+        TraceError: outside of a model_fn.
+    """
+    return list(active_scope("penalties").penalties)
+
+
+def minimize(
+    optimizer: Any,
+    loss: Any,
+    global_step: Any = None,
+    var_list: Iterable[Any] | None = None,
+    *,
+    loss_reduction: Literal["mean", "sum"] = "mean",
+) -> TrainOp:
+    """Let a Keras optimizer take one step against the gradients of a loss.
+
+    With several replicas it is the mean of their losses, or the sum.
+
+    Loss scaling (``keras.optimizers.LossScaleOptimizer``, ``loss_scale_factor``) is applied.
+
+    Args:
+        optimizer: a ``keras.optimizers.Optimizer``, built inside of the step. Several may be used, each
+            on variables of its own.
+        loss: a floating-point array of shape (), per replica.
+        global_step: the variable to count up by one, or None.
+        var_list: the variables to train; None takes every trainable one that was created so far.
+        loss_reduction: how the replicas' losses combine.
+
+    Returns:
+        The train_op for an EstimatorSpec.
+
+    Raises:
+        GradientError: if there is nothing to train.
+        TypeError: if the optimizer is not one of Keras'.
+
+    Source: tensorflow/python/training/optimizer.py, ``Optimizer.minimize``, which takes the reduction from
+    the last loss that was computed.
+    """
+    scope = active_scope("minimize")
+    _require_optimizer(optimizer)
+    variables = trainable_variables() if var_list is None else list(var_list)
+    if not variables:
+        raise GradientError(
+            "There are no variables to train: none that was created so far is trainable."
+            if var_list is None
+            else "There are no variables to train: var_list is empty."
+        )
+    _build(optimizer, variables)
+    replicas = scope.replicas
+    share = 1 / replicas.active if replicas is not None and loss_reduction == "mean" else 1
+    grads = gradients(optimizer.scale_loss(loss) * share, variables)
+    if replicas is not None:
+        *grads, total = replicas.sum([*grads, scope.read(loss) * share])  # the loss travels with them
+        scope.note_reduced(loss, total)
+    with scope.in_sync():
+        optimizer.apply(grads, variables)
+    return _applied(scope, optimizer, global_step)
+
+
+def apply_gradients(
+    optimizer: Any, grads_and_vars: Iterable[tuple[Any, Any]], global_step: Any = None
+) -> TrainOp:
+    """Let a Keras optimizer take one step on given gradients, added over the replicas.
+
+    Args:
+        optimizer: a ``keras.optimizers.Optimizer``, built inside of the step.
+        grads_and_vars: pairs of a gradient, of its variable's shape, and a variable. If the optimizer
+            scales the loss, they are gradients of the scaled loss.
+        global_step: the variable to count up by one, or None.
+
+    Returns:
+        The train_op for an EstimatorSpec.
+
+    Source: tensorflow/python/training/optimizer.py, ``Optimizer.apply_gradients``.
+    """
+    scope = active_scope("apply_gradients")
+    _require_optimizer(optimizer)
+    pairs = list(grads_and_vars)
+    optimizer.apply([g for g, _ in pairs], [v for _, v in pairs])
+    return _applied(scope, optimizer, global_step)
+
+
+def _applied(scope: VariableScope, optimizer: Any, global_step: Any) -> TrainOp:
+    """Count a step that an optimizer has taken on all replicas."""
+    if global_step is not None:
+        with scope.in_sync():
+            scope.increment(global_step)
+    return TrainOp(optimizer.name)
+
+
+def _apply_scaled(scope: VariableScope, optimizer: Any, grads: list[Any], variables: list[Any]) -> None:
+    """Apply gradients of a scaled loss: the stateful form assigns inside of a branch, which traces badly."""
+    _build(optimizer, variables)
+    before = [scope.read(v) for v in variables], [scope.read(v) for v in optimizer.variables]
+    after = optimizer.stateless_apply(before[1], grads, before[0])
+    for variable, value in zip((*variables, *optimizer.variables), (*after[0], *after[1]), strict=True):
+        variable.assign(value)
+
+
+def _build(optimizer: Any, variables: list[Any]) -> None:
+    if not optimizer.built:
+        with keras.name_scope(optimizer.name, caller=optimizer):
+            optimizer.build(variables)
+
+
+def _require_optimizer(optimizer: Any) -> None:
+    if not isinstance(optimizer, keras.optimizers.Optimizer):
+        raise TypeError(
+            "The optimizer must be a keras.optimizers.Optimizer, got "
+            f"{type(optimizer).__name__}: {optimizer!r}."
+        )
+
+
+def _in_steps(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``Optimizer.apply`` as it is inside of a step: on the sums of the gradients of all replicas."""
+
+    def apply(self: Any, grads: Any, trainable_variables: Any = None) -> Any:
+        scope = current_scope()
+        if scope is None:
+            return original(self, grads, trainable_variables)
+        if scope.replicas is not None and not scope.is_in_sync:
+            given = [i for i, grad in enumerate(grads) if grad is not None]
+            sums = dict(zip(given, scope.replicas.sum([grads[i] for i in given]), strict=True))
+            grads = [sums.get(i) for i in range(len(grads))]
+        with scope.in_sync():
+            if isinstance(self, keras.optimizers.LossScaleOptimizer) and trainable_variables is not None:
+                return _apply_scaled(scope, self, list(grads), list(trainable_variables))
+            return original(self, grads, trainable_variables)
+
+    return apply
+
+
+wrap_in_scopes(keras.optimizers.Optimizer, "apply", _in_steps)
+wrap_in_scopes(keras.optimizers.LossScaleOptimizer, "apply", _in_steps)

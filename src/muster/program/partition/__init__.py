@@ -1,0 +1,1 @@
+"""Divides a step over the global batch among workers."""

@@ -1,0 +1,1 @@
+"""Rewrites a finished jaxpr."""

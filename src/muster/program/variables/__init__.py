@@ -1,0 +1,1 @@
+"""Binds Keras variables to state while code is traced."""
