@@ -22,7 +22,7 @@ import numpy as np
 import muster
 from muster.data import Dataset
 from muster.distribute import CommunicationOptions, MultiWorkerMirroredStrategy
-from muster.distribute.workers._link import Link
+from muster.distribute.workers._socket_workers import SocketWorkers
 
 LAYERS, UNITS, BATCH = 80, 32, 64
 WARM_UP = 20
@@ -35,7 +35,7 @@ class Exchanges:
 
     def __init__(self, *, alone):
         self.clear()
-        original = Link.sum
+        original = SocketWorkers.all_reduce
 
         def counted(link, arrays):
             groups = [[array] for array in arrays] if alone else [arrays]
@@ -44,7 +44,7 @@ class Exchanges:
             self.bytes += sum(array.nbytes for array in arrays)
             return [total for group in groups for total in original(link, group)]
 
-        Link.sum = counted
+        SocketWorkers.all_reduce = counted
 
     def clear(self):
         self.collectives = self.arrays = self.bytes = 0

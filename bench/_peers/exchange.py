@@ -16,9 +16,9 @@ WARM_UP = 3
 
 
 def muster(folder, rank, port):
-    from muster.distribute.workers._link import Link
+    from muster.distribute.workers._socket_workers import SocketWorkers
 
-    link = Link(rank, ["worker 0", "worker 1"])
+    link = SocketWorkers(rank, ["worker 0", "worker 1"])
     written = folder / f"{rank}.address"
     written.with_suffix(".part").write_text(json.dumps(["localhost", link.port, link.token]))
     written.with_suffix(".part").rename(written)
@@ -29,7 +29,7 @@ def muster(folder, rank, port):
         return json.loads(found.read_text())
 
     link.connect(look_up, 60.0)
-    return np.ones, lambda array: link.sum([array])
+    return np.ones, lambda array: link.all_reduce([array])
 
 
 def xla(folder, rank, port):

@@ -5,6 +5,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from program_steps import started
 
 import muster
 import muster.compat.tensorflow as tf
@@ -17,7 +18,7 @@ from muster.distribute import (
     ReductionToOneDevice,
 )
 from muster.distribute.engine._packing import Packing
-from muster.distribute.engine._replicated import ReplicatedStep
+from muster.distribute.strategies._programs import traced_program
 from muster.program import Program
 from oracles import cases, check_error
 
@@ -72,10 +73,10 @@ def test_a_steps_gradients_travel_in_so_many_collectives(ops, collectives):
     strategy = MirroredStrategy(["/cpu:0", "/cpu:1"], cross_device_ops=ops)
     batch = {"x": np.arange(4, dtype=np.float32)}
     program = Program(two_weights, batch)
-    packing = strategy._packing
-    step, _ = ReplicatedStep(program, strategy._mesh, packing).function_for(batch)
-    assert str(jax.make_jaxpr(step)(program.initial, batch)).count("psum") == collectives
-    state, _ = strategy.compile(program, {})(strategy.place(program.initial), batch)
+    function = strategy.engine.shard_mapped(traced_program(program), batch)
+    assert str(jax.make_jaxpr(function)(program.initial, (), batch)).count("psum") == collectives
+    state, step = started(strategy, program)
+    state, _ = step(state, batch)
     for weight in ("w3", "w5"):
         np.testing.assert_allclose(state[weight], 1 - 0.1 * 1.5 * 2, rtol=1e-6)
 

@@ -228,7 +228,7 @@ def test_a_worker_without_a_batch_of_its_own_still_takes_part() -> None:
 
     for found in on_workers(2, 1, work):
         assert [batch["x"].values[0].tolist() for batch in found] == [[0, 1], [2, 3], [4]]
-        assert all(batch["y"].whole for batch in found)
+        assert all(batch["y"].replicated for batch in found)
     empty = on_workers(
         2, 1, lambda s: list(s.distribute_datasets_from_function(lambda c: Dataset.range(0).batch(2)))
     )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from muster._errors import MismatchError, MissingPeerError, PeerLostError
-from muster.distribute.workers._link import Link
+from muster.distribute.workers._socket_workers import SocketWorkers
 
 pytestmark = pytest.mark.alone
 
@@ -18,7 +18,7 @@ SECS = 20.0
 
 def together(count, work, patience=lambda rank: None):
     """What each of several linked workers makes of ``work(link)``, in threads; or the error of each."""
-    links = [Link(rank, [f"worker {i}" for i in range(count)], patience) for rank in range(count)]
+    links = [SocketWorkers(rank, [f"worker {i}" for i in range(count)], patience) for rank in range(count)]
     results = [None] * count
 
     def run(rank):
@@ -48,7 +48,7 @@ def test_sums_are_equal_on_all_workers(count, length):
         [rng.normal(size=length).astype(np.float32), rng.integers(0, 9, 5).astype(np.int32)]
         for _ in range(count)
     ]
-    results = together(count, lambda link: link.sum(given[link.rank]))
+    results = together(count, lambda link: link.all_reduce(given[link.rank]))
     expected = [sum(arrays[1:], start=arrays[0]) for arrays in zip(*given, strict=True)]
     for sums in results:
         for total, same in zip(sums, expected, strict=True):
@@ -58,24 +58,24 @@ def test_sums_are_equal_on_all_workers(count, length):
 
 def test_sums_of_bfloat16():
     given = np.asarray(jnp.arange(40_000) % 7, jnp.bfloat16)
-    for (total,) in together(2, lambda link: link.sum([given])):
+    for (total,) in together(2, lambda link: link.all_reduce([given])):
         np.testing.assert_array_equal(total.astype(np.float32), 2 * given.astype(np.float32))
 
 
 def test_a_large_sum_is_not_held_up_by_full_buffers():
     given = np.arange(8_000_000, dtype=np.float32)
-    for (total,) in together(2, lambda link: link.sum([given])):
+    for (total,) in together(2, lambda link: link.all_reduce([given])):
         np.testing.assert_array_equal(total, given + given)
 
 
 @pytest.mark.parametrize("length", [0, 10, 56, 57, 1000])
 def test_workers_tell_each_other_texts_of_any_length(length):
     values = [["x" * length * rank, rank, None] for rank in range(3)]
-    assert together(3, lambda link: link.tell_all(values[link.rank])) == [values] * 3
+    assert together(3, lambda link: link.all_gather_object(values[link.rank])) == [values] * 3
 
 
 def test_rows_are_gathered_also_where_a_worker_has_none():
-    results = together(3, lambda link: link.gather(np.full((link.rank, 2), link.rank, np.float32)))
+    results = together(3, lambda link: link.all_gather(np.full((link.rank, 2), link.rank, np.float32)))
     for arrays in results:
         assert [array.shape for array in arrays] == [(0, 2), (1, 2), (2, 2)]
         assert [array.mean() for array in arrays[1:]] == [1, 2]
@@ -83,7 +83,7 @@ def test_rows_are_gathered_also_where_a_worker_has_none():
 
 def test_all_take_the_first_workers_arrays():
     results = together(
-        3, lambda link: link.copy_first([np.full((2, 3), link.rank + 1.0), np.array(link.rank)])
+        3, lambda link: link.broadcast([np.full((2, 3), link.rank + 1.0), np.array(link.rank)])
     )
     for square, number in results:
         np.testing.assert_array_equal(square, np.ones((2, 3)))
@@ -101,14 +101,14 @@ def test_texts_that_differ_are_named():
 
 
 def test_workers_at_different_points_are_told_so():
-    results = together(2, lambda link: link.sum([np.ones(3 + link.rank, np.float32)]))
+    results = together(2, lambda link: link.all_reduce([np.ones(3 + link.rank, np.float32)]))
     assert any(
         isinstance(error, MismatchError) and "not at the same point" in str(error) for error in results
     )
 
 
 def test_a_worker_that_leaves_is_named():
-    first, second = together(2, lambda link: link.rank == 1 or link.tell_all(0))
+    first, second = together(2, lambda link: link.rank == 1 or link.all_gather_object(0))
     assert isinstance(first, PeerLostError)
     assert "worker 1 has broken off" in str(first)
     assert second is True
@@ -119,7 +119,7 @@ def test_a_worker_that_lives_and_does_not_come_is_given_up():
 
     def work(link):
         try:
-            return None if link.rank == 2 else link.tell_all(link.rank)
+            return None if link.rank == 2 else link.all_gather_object(link.rank)
         finally:
             given_up.wait()
 
@@ -137,7 +137,7 @@ def test_a_worker_with_an_excuse_is_waited_for_and_counted_from_its_end():
     def work(link):
         began = time.monotonic()
         try:
-            return None if link.rank == 1 else link.tell_all(0)
+            return None if link.rank == 1 else link.all_gather_object(0)
         except MissingPeerError as exc:
             return exc, time.monotonic() - began
         finally:
@@ -149,7 +149,7 @@ def test_a_worker_with_an_excuse_is_waited_for_and_counted_from_its_end():
 
 
 def test_a_stranger_is_not_taken_for_a_worker():
-    link = Link(0, ["worker 0", "worker 1"])
+    link = SocketWorkers(0, ["worker 0", "worker 1"])
     with socket.create_connection(("localhost", link.port)) as stranger:
         stranger.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         with pytest.raises(MissingPeerError, match="waited 1 s for worker 1"):
@@ -158,7 +158,7 @@ def test_a_stranger_is_not_taken_for_a_worker():
 
 
 def test_a_worker_that_cannot_be_reached_is_named():
-    link = Link(1, ["worker 0", "worker 1"])
+    link = SocketWorkers(1, ["worker 0", "worker 1"])
     with socket.socket() as nobody:
         nobody.bind(("localhost", 0))
         with pytest.raises(MissingPeerError, match="worker 1 cannot connect to worker 0 at localhost"):

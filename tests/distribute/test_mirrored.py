@@ -1,14 +1,15 @@
 """MirroredStrategy: several replicas do what one does."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from program_steps import started
 
 import muster
 from muster._keras import keras
 from muster.data import Dataset
 from muster.distribute import MirroredStrategy
+from muster.distribute.strategies._programs import start_program
 from muster.estimator import Estimator, EstimatorSpec, ModeKeys, RunConfig, SessionRunArgs, SessionRunHook
 from muster.program import Program, name_output
 
@@ -97,7 +98,7 @@ def test_several_replicas_equal_one(tmp_path, optimizer, counts):
 def step_of(function, count, batch):
     program = Program(lambda batch: (function(batch), None), batch)
     strategy = mirrored(count)
-    return strategy.place(program.initial), strategy.compile(program, {})
+    return started(strategy, program)
 
 
 def test_dropout_masks_differ_between_replicas_and_the_first_is_that_of_one_device():
@@ -108,7 +109,9 @@ def test_dropout_masks_differ_between_replicas_and_the_first_is_that_of_one_devi
 
     _, alone = step_of(drop, 1, batch[:4])
     state, step = step_of(drop, 2, batch)
-    one = alone(dict(mirrored(1).place({k: np.array(v) for k, v in state.items()})), batch[:4])[1]["y"]
+    one = alone(start_program(mirrored(1), {k: np.array(v) for k, v in state.items()}).peek(), batch[:4])[1][
+        "y"
+    ]
     state, outputs = step(state, batch)
     y = np.asarray(outputs["y"])
     np.testing.assert_array_equal(y[:4], one)
@@ -190,18 +193,18 @@ def test_gradients_and_the_loss_travel_in_one_collective():
         return {"loss": muster.program.common_value(loss)}
 
     program = Program(lambda x: (step(x), None), x)
-    from muster.distribute.engine._replicated import ReplicatedStep
 
-    make = ReplicatedStep(program, mirrored(2)._mesh)
-    function, place = make.function_for(x)
-    text = jax.jit(function).lower(mirrored(2).place(program.initial), place(x)).compile().as_text()
-    assert text.count("all-reduce(") == 1
+    executables = {}
+    state, run = started(mirrored(2), program, executables)
+    run(state, x)
+    (executable,) = executables.values()
+    assert executable.as_text().count("all-reduce(") == 1
 
 
 def test_wrong_devices():
     with pytest.raises(ValueError, match="at least one device"):
         MirroredStrategy([])
-    with pytest.raises(ValueError, match="given once"):
+    with pytest.raises(ValueError, match="named once"):
         MirroredStrategy(["/cpu:0", "cpu:0"])
     with pytest.raises(ValueError, match="no device '/cpu:8'"):
         mirrored(10)

@@ -24,7 +24,9 @@ from muster.distribute import (
     PerReplica,
     Strategy,
 )
-from muster.distribute.input._worker_share import batch_sizes_for_worker
+from muster.distribute.engine._device import DeviceEngine
+from muster.distribute.engine._placement import Placement
+from muster.distribute.engine._split import Split
 from oracles import cases
 
 # Families that have no counterpart here, by how their names begin.
@@ -194,18 +196,20 @@ def cut(rows: Any, parts: int) -> list[Any]:
 def expected(step: list[list[Any]], by_chunk: bool) -> tuple[bool, Any]:
     """What a step of TensorFlow's is here: whether it is given whole; its rows, or those of each replica."""
     workers, replicas = len(step), len(step[0])
-    if by_chunk:  # chunk w + r * W of a batch is worker w's, replica r's
+    if by_chunk:  # TensorFlow's chunk w + r * W of a batch is worker w's, replica r's; ours is w * R + r
         rows = joined([worker[replica] for replica in range(replicas) for worker in step])
         if length(rows) % (workers * replicas):
             return True, rows
         chunks = cut(rows, workers * replicas)
-        ours = [chunks[worker::workers] for worker in range(workers)]
+        ours = [chunks[worker * replicas : (worker + 1) * replicas] for worker in range(workers)]
     else:  # each worker has rows of its own
         owns = [joined(worker) for worker in step]
         if len({length(rows) for rows in owns}) > 1 or length(owns[0]) % replicas:
             return True, joined(owns)
         ours = [cut(rows, replicas) for rows in owns]
-    if len({length(rows) for worker in step for rows in worker}) == 1:
+    # Where workers have replicas each, ours are in the order of the rows.
+    as_theirs = not by_chunk or 1 in (workers, replicas)
+    if as_theirs and len({length(rows) for worker in step for rows in worker}) == 1:
         assert ours == step
     return False, ours
 
@@ -225,23 +229,9 @@ def compare(
             assert ours == ([rows] * len(ours) if whole else rows[worker])
 
 
-def mirrored(count: int) -> MirroredStrategy:
-    """On one device: nothing is computed here."""
-    strategy = MirroredStrategy(["/cpu:0"])
-    if count > 1:
-        strategy = MirroredStrategy([f"/cpu:{i % 4}" for i in range(count)]) if count <= 4 else _Many(count)
-    return strategy
-
-
-class _Many(MirroredStrategy):
-    """More replicas than the tests have devices, to read input for."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-
-    @property
-    def num_replicas_in_sync(self) -> int:
-        return self._count
+def mirrored(count: int) -> Strategy:
+    """So many replicas, to read input for: nothing is computed here."""
+    return Strategy(Placement(None), DeviceEngine(), local_replicas=count)
 
 
 def read(dataset: Any, most: int | None = None) -> list[tuple[bool, list[Any]]]:
@@ -413,8 +403,7 @@ def test_sizes(case: dict[str, Any]) -> None:
     asked = case["input"]
     workers, replicas = asked["num_workers"], asked["num_replicas_per_worker"]
     assert [
-        batch_sizes_for_worker(asked["global_batch_size"], workers, replicas, worker)
-        for worker in range(workers)
+        Split(worker, workers, replicas).batch_sizes(asked["global_batch_size"]) for worker in range(workers)
     ] == case["expect"]["per_worker"]
 
 

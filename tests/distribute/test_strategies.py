@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+from program_steps import started
 
 from muster._keras import keras
 from muster.distribute import InputContext, OneDeviceStrategy, Strategy, get_strategy, has_strategy
@@ -37,7 +38,7 @@ def test_scopes_nest_for_the_same_strategy_only():
     "name", ["/cpu:0", "cpu:0", "CPU:0", "/device:CPU:0", "/job:localhost/replica:0/task:0/device:CPU:0"]
 )
 def test_device_strings(name):
-    assert OneDeviceStrategy(name).sharding.device_set == {jax.devices("cpu")[0]}
+    assert OneDeviceStrategy(name).placement.sharding.device_set == {jax.devices("cpu")[0]}
 
 
 def test_wrong_devices_are_named():
@@ -61,8 +62,7 @@ def test_a_program_runs_and_is_compiled_once_for_each_shape(strategy: Strategy):
     batch = {"x": np.ones(3, np.float32)}
     for _ in range(2):  # a model that is built anew
         program = Program(counting_step, batch)
-        step = strategy.compile(program, executables)
-        state = strategy.place(program.initial)
+        state, step = started(strategy, program, executables)
         state, _ = step(state, batch)
         state, outputs = step(state, {"x": np.ones(2, np.float32)})
         assert float(outputs["count"]) == 5.0

@@ -446,7 +446,7 @@ def test_no_departure_is_out_of_use() -> None:
 
 
 def devices_of(strategy: Strategy) -> dict[str, Any]:
-    devices = sorted(strategy.sharding.device_set, key=lambda device: device.id)
+    devices = sorted(strategy.placement.sharding.device_set, key=lambda device: device.id)
     return {
         "num_replicas": strategy.num_replicas_in_sync,
         "worker_devices": [f"device:{device.platform.upper()}:{device.id}" for device in devices],

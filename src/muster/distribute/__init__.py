@@ -2,7 +2,6 @@
 
 from muster.distribute.engine._compilation_cache import keep_compiled as keep_compiled
 from muster.distribute.engine._compilation_cache import use_compilation_cache as use_compilation_cache
-from muster.distribute.engine._compiled import Several as Several
 from muster.distribute.fit._fit import DistributedTrainer as DistributedTrainer
 from muster.distribute.fit._fit import scope_of_model as scope_of_model
 from muster.distribute.functions._function import Function as Function

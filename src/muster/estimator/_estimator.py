@@ -22,6 +22,8 @@ from muster.checkpoint import (
 )
 from muster.cluster import Task, TaskState, TaskType
 from muster.distribute import Strategy, get_strategy, keep_compiled
+from muster.distribute.input._synchronized_batches import synchronized
+from muster.distribute.strategies._programs import compile_program, start_program
 from muster.estimator._checks import check_instances, check_steps
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
@@ -182,7 +184,7 @@ class Estimator:
         strategy = self._strategy(config.train_distribute)
         check_workers(config, strategy)
         with ExitStack() as resources:
-            resources.enter_context(strategy.together(config.session_creation_timeout_secs))
+            resources.enter_context(strategy.workers.supervised(config.session_creation_timeout_secs))
             checkpointer = resources.enter_context(self._checkpointer()) if config.is_chief else None
             checkpoint = restore_latest(self.model_dir, set_aside=config.is_chief)
             require_same_checkpoint(strategy, self.model_dir, checkpoint)
@@ -198,7 +200,7 @@ class Estimator:
                 )
             )
             self._log_share(batches, strategy)
-            if all(strategy.tell_all(batches.first is None)) and position is not None:
+            if all(strategy.workers.all_gather_object(batches.first is None)) and position is not None:
                 _log.info("Skipping training since the input was read to its end before the interruption.")
                 if checkpointer is not None and checkpoint is not None:
                     mark_ended(self.model_dir, checkpoint.step)
@@ -206,19 +208,19 @@ class Estimator:
             program = self._trace(ModeKeys.TRAIN, batches, checkpoint)
             require_saver(program, config, user_hooks, listeners)
             state = self._initial_state(program, ModeKeys.TRAIN, checkpoint)
-            positions = strategy.tell_all(batches.position)
+            positions = strategy.workers.all_gather_object(batches.position)
             writer = resources.enter_context(EventFileWriter(self.model_dir)) if config.is_chief else None
-            step = strategy.compile(program, self._executables)
+            step = compile_program(strategy, program, self._executables)
             saver = None
             if checkpointer is not None:
                 saver = TrainingSaver(checkpointer, batches, positions, strategy, writer)
             hooks_here: list[SessionRunHook] = [*user_hooks]
-            if strategy.reporter is not None:
-                hooks_here.insert(0, ProgressReport(strategy.reporter))
+            if strategy.workers.reporter is not None:
+                hooks_here.insert(0, ProgressReport(strategy.workers.reporter))
             if steps is not None or max_steps is not None:
                 hooks_here.append(StopAtStepHook(steps, max_steps))
             session = Session(
-                strategy.place(state),
+                start_program(strategy, state),
                 global_step=checkpoint.step if checkpoint is not None else 0,
                 count_steps=None if program.adds_one(GLOBAL_STEP) else lambda o: int(o[GLOBAL_STEP]),
                 save=saver,
@@ -227,12 +229,14 @@ class Estimator:
             all_hooks = training_hooks(program, config, hooks_here, listeners, writer)
             if config.profile_dir is not None:
                 folder = Path(config.profile_dir) / f"{config.task_type}-{config.task_id}"
-                all_hooks.insert(0, StepProfile(folder, lambda: strategy.communication_secs))
+                all_hooks.insert(0, StepProfile(folder, lambda: strategy.workers.communication_secs))
             if checkpoint is not None:
                 _log.info("Restoring parameters from %s", checkpoint.path)
             signals = SignalWatch()
             with (
-                strategy.share_batches(batches, batches.example, signals) as shared,
+                synchronized(
+                    strategy.workers, strategy.local_replicas, batches, batches.example, signals
+                ) as shared,
                 self._while_training(),
             ):
                 given = shared if saver is None else saver.count(shared, session)
@@ -241,10 +245,10 @@ class Estimator:
                 at_once = 1 if single else config.steps_per_execution
                 run_loop(session, step, given, all_hooks, signals=signals, steps_per_execution=at_once)
             if checkpointer is not None:
-                with strategy.doing(TaskState.SAVING):
+                with strategy.workers.reporting(TaskState.SAVING):
                     checkpointer.wait()
                     mark_ended(self.model_dir, session.global_step)
-            strategy.tell_all("trained")  # from here on, all workers find the last checkpoint
+            strategy.workers.barrier("trained")  # from here on, all workers find the last checkpoint
             loss = np.asarray(session.outputs[LOSS])[()] if session.outputs else None
         _log.info("Loss for final step: %s.", loss)
         return self
@@ -285,17 +289,17 @@ class Estimator:
                 strategy = get_strategy()
         returned = self._call_input_fn(input_fn, ModeKeys.EVAL, strategy)
         with (
-            strategy.together(self._config.session_creation_timeout_secs),
-            informed.doing(TaskState.EVALUATING),
+            strategy.workers.supervised(self._config.session_creation_timeout_secs),
+            informed.workers.reporting(TaskState.EVALUATING),
             Batches(returned, ModeKeys.EVAL, seed=self._config.tf_random_seed) as batches,
         ):
             self._log_share(batches, strategy)
             require_same_checkpoint(strategy, self.model_dir, checkpoint)
             program = self._trace(ModeKeys.EVAL, batches, checkpoint)
-            step = strategy.compile(program, self._executables)
+            step = compile_program(strategy, program, self._executables)
             global_step = checkpoint.step if checkpoint is not None else 0
             session = Session(
-                strategy.place(self._initial_state(program, ModeKeys.EVAL, checkpoint)),
+                start_program(strategy, self._initial_state(program, ModeKeys.EVAL, checkpoint)),
                 global_step=global_step,
                 count_steps=lambda outputs: global_step,
                 output_names=program.outputs,
@@ -305,7 +309,7 @@ class Estimator:
             if checkpoint is not None:
                 _log.info("Restoring parameters from %s", checkpoint.path)
             progress = StopAfterNEvalsHook(steps, log_progress=steps is not None)
-            with strategy.share_batches(batches, batches.first) as shared:
+            with synchronized(strategy.workers, strategy.local_replicas, batches, batches.first) as shared:
                 run_loop(session, step, shared, [*user_hooks, *program.static.evaluation_hooks, progress])
             _log.info("Inference Time : %.5fs", time.monotonic() - began)
             _log.info("Finished evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
@@ -358,14 +362,14 @@ class Estimator:
             keys = checked_keys(spec.predictions, predict_keys)
             global_step = checkpoint.step if checkpoint is not None else 0
             session = Session(
-                strategy.place(self._initial_state(program, ModeKeys.PREDICT, checkpoint)),
+                start_program(strategy, self._initial_state(program, ModeKeys.PREDICT, checkpoint)),
                 global_step=global_step,
                 count_steps=lambda outputs: global_step,
                 output_names=program.outputs,
             )
             if checkpoint is not None:
                 _log.info("Restoring parameters from %s", checkpoint.path)
-            step = strategy.compile(program, self._executables)
+            step = compile_program(strategy, program, self._executables)
             # Signals are not held back here: between two yields the caller's code runs, not a step.
             running = TrainingSession(
                 session, step, batches, [*user_hooks, *spec.prediction_hooks], hold_signals=False

@@ -1,52 +1,83 @@
-"""Where the values of variables are: under a strategy, as soon as code of it uses them."""
+"""Placements: where the values of variables live."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from muster.distribute.engine._own_values import OwnValues
-from muster.program import ByIdentity, VariableSpec
+import jax
+import numpy as np
+from jax.sharding import SingleDeviceSharding
 
-if TYPE_CHECKING:
-    from muster.distribute.strategies._strategy import Strategy
+from muster.distribute.engine._exchange import local_copy
+from muster.distribute.engine._mesh import replicated_on
+from muster.distribute.engine._replica_values import ReplicaValues
+from muster.distribute.engine._split import Split
+from muster.distribute.engine._state_store import StateStore
+from muster.distribute.workers._workers import SingleWorker, Workers
+from muster.program import ByIdentity
 
-Array = Any
 
-
-class VariablePlacement:
-    """Puts the values of variables where a strategy wants them.
+class Placement:
+    """Says where variables live between steps, and puts their values there.
 
     Args:
-        strategy: whose replicas use them.
+        sharding: Where a variable lives that has one value on all replicas; None leaves it to JAX, which
+            takes its default device.
+        per_replica: Where values live of which each replica has one, along their first axis; None: likewise.
+        workers: The processes, which start from the chief's values.
+        local_replicas: The number of replicas of each process.
+
+    Attributes:
+        sharding: Where a variable lives that has one value on all replicas.
+        per_replica: Where values live of which each replica has one.
+        replica_values: The values of this process' replicas.
     """
 
-    def __init__(self, strategy: "Strategy") -> None:
-        self._strategy = strategy
-        self._own = OwnValues(strategy)
+    def __init__(
+        self,
+        sharding: jax.sharding.Sharding | None,
+        per_replica: jax.sharding.Sharding | None = None,
+        workers: Workers | None = None,
+        local_replicas: int = 1,
+    ) -> None:
+        self.sharding = sharding
+        self.per_replica = per_replica or sharding
+        self._workers = workers or SingleWorker()
+        split = Split(self._workers.rank, self._workers.size, local_replicas)
+        self.replica_values = ReplicaValues(split, self.per_replica)
         self._seen: ByIdentity[bool] = ByIdentity()
 
-    def place_new(self, variables: Sequence[Any], values: Sequence[Array]) -> list[Array]:
-        """Values of variables; of those that are new to the strategy, as its ``place`` gives them."""
+    def start(self, values: Sequence[Any]) -> list[jax.Array]:
+        """Return initial values where variables live: the chief's on all workers.
+
+        Args:
+            values: Arrays on the host or on any device, global.
+        """
+        if self._workers.size > 1:
+            values = self._workers.broadcast([np.asarray(value) for value in values])
+        if self.sharding is None or self.sharding.is_fully_addressable:
+            return jax.device_put(list(values), self.sharding)  # type: ignore[no-any-return]
+        return [jax.make_array_from_process_local_data(self.sharding, value) for value in values]
+
+    def start_new(self, variables: Sequence[Any], values: Sequence[jax.Array]) -> list[jax.Array]:
+        """Return the values of variables; those of variables that were not here before as ``start`` does."""
         fresh = [i for i, variable in enumerate(variables) if variable not in self._seen]
         if not fresh:
             return list(values)
-        placed = self._strategy.place({str(i): values[i] for i in fresh})
+        started = dict(zip(fresh, self.start([values[i] for i in fresh]), strict=True))
         for i in fresh:
             self._seen[variables[i]] = True
-        return [placed.get(str(i), value) for i, value in enumerate(values)]
+        return [started.get(i, value) for i, value in enumerate(values)]
 
-    def own(self, variables: Sequence[tuple[VariableSpec, Any]]) -> list[Array]:
-        """The values of this process' replicas, of variables that each has its own of.
+    def put(self, value: jax.Array) -> jax.Array:
+        """Return a value, which every process has, where variables live."""
+        sharding = self.sharding or SingleDeviceSharding(jax.devices()[0])
+        if value.sharding == sharding:
+            return value
+        if sharding.is_fully_addressable:
+            moved: jax.Array = jax.device_put(local_copy(value), sharding)
+            return moved
+        return replicated_on(sharding.mesh, value)  # type: ignore[attr-defined]
 
-        Args:
-            variables: those.
-        """
-        return self._own.of(variables)
-
-    def keep_own(self, variables: Sequence[tuple[VariableSpec, Any]], stacks: Sequence[Array]) -> None:
-        """Keep what a step has made of the variables that each replica has its own of.
-
-        Args:
-            variables: those; they have been given what these come to.
-            stacks: as ``own`` gives them.
-        """
-        self._own.keep(variables, stacks)
+    def store(self, store: StateStore) -> StateStore:
+        """Return the store that steps use in place of a local one: the same, where variables are local."""
+        return store

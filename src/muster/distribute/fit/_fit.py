@@ -1,8 +1,8 @@
 """``fit``, ``evaluate`` and ``predict`` of Keras models that are built in a strategy's scope.
 
-Keras' own trainer runs. What it calls a train function is made here: it draws the batch that the workers
-share, and runs Keras' own ``train_step`` compiled for all devices, which see the whole batch as one. So
-training is that of one device, batch normalization, dropout and last batches too.
+Keras' trainer runs. The train function that it calls is made here: it draws the batch that the workers share,
+and runs Keras' ``train_step`` compiled for all devices in the global view. So training is that of one device,
+batch normalization, dropout and last batches too.
 """
 
 import contextlib
@@ -15,12 +15,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from muster._keras import keras
 from muster.cluster import TaskState
-from muster.data import Dataset
-from muster.distribute.engine._compiled import Executables, Step
-from muster.distribute.engine._global_view import GlobalView
+from muster.data import UNKNOWN_CARDINALITY, Dataset
+from muster.distribute.engine._split import ReplicatedBatch, Split
+from muster.distribute.engine._traced import Executables, Step, Traced, View
 from muster.distribute.fit._agreement import Agreement
 from muster.distribute.fit._fit_backup import Backup, backup_of
 from muster.distribute.fit._fit_callback_list import Sparing, called_by
@@ -29,7 +30,6 @@ from muster.distribute.fit._fit_input import DatasetBatches, KerasBatches, Wait
 from muster.distribute.fit._fit_interrupts import INTERRUPTS
 from muster.distribute.fit._fit_step import KerasFunction, is_gone
 from muster.distribute.input._distributed_dataset import DistributedDataset
-from muster.distribute.input._shared_batches import Whole
 from muster.distribute.strategies._default import get_strategy, has_strategy
 from muster.distribute.strategies._strategy import Strategy, current_strategy
 from muster.program import ByIdentity, forget_state, set_values, unshared_values, wrap_in_scopes
@@ -47,24 +47,24 @@ class DistributedTrainer:
     """Runs one model's trainer on the devices of the strategy in whose scope the model was built.
 
     Args:
-        model: a Keras model.
-        strategy: whose devices it uses.
-        view: of its devices.
+        model: A Keras model.
+        strategy: The strategy.
 
     Attributes:
-        agreement: of the workers.
-        wait: for input.
+        agreement: Of the workers.
+        wait: For input.
 
     Source: tensorflow/python/keras/engine/training.py, ``Model.fit`` and its ``distribute_strategy``.
     """
 
-    def __init__(self, model: Any, strategy: Strategy, view: GlobalView) -> None:
-        self.agreement = Agreement(strategy, model)
+    def __init__(self, model: Any, strategy: Strategy) -> None:
+        workers = strategy.workers
+        self.agreement = Agreement(workers, model)
+        self._split = Split(workers.rank, workers.size, strategy.local_replicas)
         self.wait = Wait()
         self._strategy = strategy
         self._model = model
-        self._view = view
-        self._report = None if strategy.reporter is None else Report(strategy.reporter, self.wait)
+        self._report = None if workers.reporter is None else Report(workers.reporter, self.wait)
         self._batches: dict[str, Batches] = {}
         self._backups: list[Backup] = []
         self._executables: Executables = {}
@@ -164,7 +164,7 @@ class DistributedTrainer:
         with warnings.catch_warnings():
             batches = self._batches[name]
             ends = isinstance(batches, DatasetBatches) and batches.ends_epochs
-            if ends or not self.agreement.alone:
+            if ends or not self.agreement.single:
                 # The end of a pass is that of an epoch, or another worker has stopped: Keras cannot know.
                 warnings.filterwarnings("ignore", message="Your input ran out of data")
             try:
@@ -173,25 +173,35 @@ class DistributedTrainer:
                 self._give_back(name)
                 raise
 
-    def _function(self, what: str, step: Step, variables: Callable[[], list[Any]]) -> KerasFunction:
+    def _function(
+        self, what: str, step: Callable[[Any, Any], tuple[Any, Any]], variables: Callable[[], list[Any]]
+    ) -> KerasFunction:
         model = self._model
-        if model.run_eagerly and not self.agreement.alone:
+        if model.run_eagerly and not self.agreement.single:
             raise ValueError(
                 f"run_eagerly=True debugs one process; {self._strategy} has several. Leave it out, or the "
                 "strategy."
             )
         # Several processes meet in compiled programs only, also where a layer asks for none.
-        jit = not model.run_eagerly and (model.jit_compile or not self.agreement.alone)
+        jit = not model.run_eagerly and (model.jit_compile or not self.agreement.single)
         return KerasFunction(
             variables,
             functools.partial(self._next, what),
-            self._view.compile(step, self._executables) if jit else functools.partial(_uncompiled, step),
+            self._compiled(step) if jit else functools.partial(_uncompiled, step),
             functools.partial(self._placed, variables),
+            self._strategy.placement,
             model.steps_per_execution,
             functools.partial(self._report.after_step, _STATES[what]) if self._report is not None else None,
-            INTERRUPTS if jit and self.agreement.alone else contextlib.nullcontext(),
+            INTERRUPTS if jit and self.agreement.single else contextlib.nullcontext(),
             concatenates=what == _PREDICTS,
         )
+
+    def _compiled(self, step: Callable[[Any, Any], tuple[Any, Any]]) -> Step:
+        def run(state: Any, reads: Any, batch: Any, replicas: Any) -> tuple[Any, Any]:
+            returned: tuple[Any, Any] = jax.tree.map(jnp.asarray, step(state, batch))
+            return returned
+
+        return self._strategy.engine.compile(Traced(run=run, view=View.GLOBAL), self._executables)
 
     def _next(self, what: str, iterator: Iterator[Any]) -> Any:
         with self.wait:
@@ -199,20 +209,20 @@ class DistributedTrainer:
 
     def _placed(self, variables: Callable[[], list[Any]], state: Any) -> Any:
         """State that Keras read from its variables, where a step takes it."""
+        placement = self._strategy.placement
         values, structure = jax.tree.flatten(state)
         if self._shares_all:
-            placed = self._strategy.place({str(i): value for i, value in enumerate(values)})
-            values = [placed[str(i)] for i in range(len(values))]
+            values = placement.start(values)
             self._shares_all = False
-        values = self._strategy.placement.place_new(variables(), values)
-        return jax.tree.unflatten(structure, [self._view.placed(value) for value in values])
+        values = placement.start_new(variables(), values)
+        return jax.tree.unflatten(structure, [placement.put(value) for value in values])
 
     def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """Call a method of the model in the strategy's scope; what it calls in turn is a part of it."""
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._strategy.scope())
             if not self._running:
-                stack.enter_context(self._strategy.together())
+                stack.enter_context(self._strategy.workers.supervised())
                 stack.callback(self._leave)
                 stack.enter_context(INTERRUPTS.watched())
                 self._running = True
@@ -269,7 +279,7 @@ class DistributedTrainer:
     def _one_batch(self, what: str) -> Iterator[None]:
         """Take a batch that Keras is given by itself, in the midst of others if this is a callback's."""
         before = self._batches.get(what)
-        self._batches[what] = KerasBatches(self.agreement, self._strategy)
+        self._batches[what] = KerasBatches(self.agreement, self._split)
         try:
             yield
         finally:
@@ -287,7 +297,7 @@ class DistributedTrainer:
         backups, self._backups = self._backups, []
         for backup in backups:
             backup.close()
-        if self.agreement.alone:
+        if self.agreement.single:
             return
         for variable in self._variables():
             if not is_gone(variable) and not variable.value.is_fully_addressable:
@@ -306,20 +316,35 @@ class DistributedTrainer:
                     )
             weights = given.pop("class_weight", None)
             continues = name == _TRAINS and per_epoch is not None
-            given["x"] = x = DatasetBatches(
-                self.agreement, self._strategy, x, per_epoch, weights, continues=continues
-            )
+            given["x"] = x = self._dataset_batches(x, per_epoch, weights, continues=continues)
             if name == _TRAINS:
                 given["shuffle"] = False
         if isinstance(x, DatasetBatches):
             self._batches[name] = x
         else:
-            self._batches[name] = KerasBatches(self.agreement, self._strategy, per_epoch)
+            self._batches[name] = KerasBatches(self.agreement, self._split, per_epoch)
         self._batches[name].begin()
         validation = given.get("validation_data")
         if isinstance(validation, Dataset | DistributedDataset):
             steps = given.get("validation_steps")
-            given["validation_data"] = DatasetBatches(self.agreement, self._strategy, validation, steps)
+            given["validation_data"] = self._dataset_batches(validation, steps)
+
+    def _dataset_batches(
+        self,
+        dataset: Dataset | DistributedDataset,
+        per_epoch: int | None,
+        class_weight: dict[int, float] | None = None,
+        *,
+        continues: bool = False,
+    ) -> DatasetBatches:
+        count = None
+        if isinstance(dataset, Dataset):
+            cardinality = dataset.cardinality()
+            count = None if cardinality == UNKNOWN_CARDINALITY else cardinality
+            dataset = self._strategy.experimental_distribute_dataset(dataset)
+        return DatasetBatches(
+            self.agreement, dataset, per_epoch, class_weight, count=count, continues=continues
+        )
 
     def _prepare_callbacks(self, name: str, given: dict[str, Any]) -> None:
         callbacks = given.get("callbacks")
@@ -345,8 +370,10 @@ class DistributedTrainer:
         self._callbacks = called if isinstance(called, Sparing) else None
 
 
-def _uncompiled(step: Step, state: Any, batch: Any) -> tuple[Any, Any]:
-    return step(state, batch.batch if isinstance(batch, Whole) else batch)
+def _uncompiled(
+    step: Callable[[Any, Any], tuple[Any, Any]], state: Any, reads: Any, batch: Any
+) -> tuple[Any, Any]:
+    return step(state, batch.batch if isinstance(batch, ReplicatedBatch) else batch)
 
 
 # Of models that live; each holds its trainer, which holds the model.
@@ -354,7 +381,7 @@ _TRAINERS: ByIdentity[Callable[[], DistributedTrainer | None]] = ByIdentity()
 
 
 def _adopt(model: Any, strategy: Strategy) -> None:
-    trainer = DistributedTrainer(model, strategy, strategy.global_view)
+    trainer = DistributedTrainer(model, strategy)
     _TRAINERS[model] = weakref.ref(trainer)
     trainer.attach()
 

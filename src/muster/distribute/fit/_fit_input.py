@@ -1,30 +1,27 @@
-"""What a model under ``fit``, ``evaluate`` or ``predict`` is given: the same steps on all workers."""
+"""Batches for ``fit``, ``evaluate`` and ``predict``: the same steps on all workers."""
 
 import dataclasses
 import hashlib
 import itertools
-import logging
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
 
+from muster._arrays import AnyArray
 from muster._errors import DatasetError, MismatchError
 from muster._keras import keras
-from muster.data import UNKNOWN_CARDINALITY, Dataset
+from muster.distribute.engine._split import (
+    ReplicatedBatch,
+    Split,
+    UnevenWarning,
+    row_count,
+    worker_batch_of,
+)
 from muster.distribute.fit._agreement import Agreement, random_state, set_random_state
 from muster.distribute.input._distributed_dataset import DistributedDataset
-from muster.distribute.input._shared_batches import Whole
-from muster.distribute.replicas._values import PerReplica
-
-if TYPE_CHECKING:
-    from muster.distribute.strategies._strategy import Strategy
-
-Array = Any
-
-_log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,8 +29,8 @@ class Position:
     """How far a pass over the data is.
 
     Attributes:
-        random: the process-wide random numbers by which it is shuffled, as they were at its start.
-        drawn: how many batches of it were drawn.
+        random: The process-wide random numbers by which it is shuffled, as they were at its start.
+        drawn: The number of batches drawn so far.
     """
 
     random: list[Any]
@@ -41,25 +38,23 @@ class Position:
 
 
 class KerasBatches:
-    """Batches from Keras' own iterators: of the whole job, and the same on all workers.
+    """Batches from Keras' iterators: global ones, the same on all workers.
 
     Args:
-        agreement: of the workers.
-        strategy: whose replicas share each batch.
-        per_epoch: how many batches make an epoch; None for one pass.
+        agreement: Of the workers.
+        split: How the replicas share each batch.
+        per_epoch: How many batches make an epoch; None for one pass.
 
     Attributes:
-        ends_epochs: whether the end of a pass is that of an epoch.
-        position: in the pass.
+        ends_epochs: Whether the end of a pass is that of an epoch.
+        position: How far the pass is.
     """
 
-    def __init__(self, agreement: Agreement, strategy: "Strategy", per_epoch: int | None = None) -> None:
-        context = strategy.input_context
-        self._workers, self._worker = context.num_input_pipelines, context.input_pipeline_id
-        self._replicas = strategy.num_replicas_in_sync
+    def __init__(self, agreement: Agreement, split: Split, per_epoch: int | None = None) -> None:
         self._agreement = agreement
-        self._checked = self._warned = False
-        self._unshared = 0
+        self._split = split
+        self._uneven = UnevenWarning(split)
+        self._checked = False
         self.ends_epochs = per_epoch is None
         self.position = Position([], 0)
         self._pass: Iterator[Any] | None = None
@@ -68,7 +63,7 @@ class KerasBatches:
     def begin(self) -> None:
         """Start an epoch."""
         self._checked = False
-        self._unshared = 0
+        self._uneven.begin()
 
     def go_on(self, position: Position) -> None:
         """Let the pass that begins next be that of a position, after the batches that were drawn."""
@@ -81,27 +76,17 @@ class KerasBatches:
             self._start(iterator)
 
     def next(self, what: str, iterator: Iterator[Any]) -> Any:
-        """This process' rows of the next batch; or all of them, as a ``Whole`` one."""
+        """Return the next batch as a worker batch."""
         self.catch_up(iterator)
         batch = next(iterator, None)
-        if not self._agreement.alone:
+        if not self._agreement.single:
             self._require_same(what, batch)
         if batch is None:
             raise StopIteration
         self.position = Position(self.position.random, self.position.drawn + 1)
-        if self._replicas == 1:
-            return batch
-        counts = {np.shape(leaf)[0] for leaf in jax.tree.leaves(batch) if np.ndim(leaf)}
-        rows = counts.pop() if len(counts) == 1 else 1
-        if rows % self._replicas:
-            self._unshared += 1
-            if self._unshared == 2:  # so it was not the last one of the data
-                self._warn(rows)
-            return Whole(batch)
-        if self._workers == 1:
-            return batch
-        own = slice(rows // self._workers * self._worker, rows // self._workers * (self._worker + 1))
-        return jax.tree.map(lambda leaf: leaf[own] if np.ndim(leaf) else leaf, batch)
+        if self._split.replicas > 1:
+            self._uneven.see(row_count(batch))
+        return self._split.worker_batch(batch)
 
     def _start(self, iterator: Iterator[Any]) -> None:
         """Begin a pass, or go on with the one that was saved. Keras draws its order with the first batch."""
@@ -128,23 +113,11 @@ class KerasBatches:
             )
             differ = f"{ours} and {others}" if first[0] != theirs[0] else "batches with other contents"
             raise MismatchError(
-                f"In a step of {what}, worker 0 and worker {worker} have {differ}. What is given to fit must "
-                "yield the batches of the whole job, the same ones in the same order on all workers, which "
-                "share each of them: seed what shuffles. For workers with data of their own, give "
+                f"In a step of {what}, worker 0 and worker {worker} have {differ}. The data for fit must "
+                "yield the global batches, the same ones in the same order on all workers, which "
+                "share each of them: seed what shuffles. For workers that read different data, pass "
                 "strategy.distribute_datasets_from_function(...)."
             )
-
-    def _warn(self, rows: int) -> None:
-        if self._warned:
-            return
-        self._warned = True
-        _log.warning(
-            "%d replicas cannot share a batch of %d rows equally: each computes all of it. "
-            "Batches of %d rows would be shared.",
-            self._replicas,
-            rows,
-            max(rows - rows % self._replicas, self._replicas),
-        )
 
 
 class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
@@ -153,16 +126,16 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
     Keras takes it for one of its own, for the structure of a batch and their number; steps take ``next``.
 
     Args:
-        agreement: of the workers.
-        strategy: whose steps they are.
-        dataset: of global batches, or a distributed one.
-        per_epoch: how many batches make an epoch; None for one pass.
-        class_weight: what examples of each class weigh; None for no weights.
-        continues: whether an epoch goes on in the pass where the one before stopped.
+        agreement: Of the workers.
+        dataset: Gives the steps.
+        per_epoch: How many batches make an epoch; None for one pass.
+        class_weight: The weights of examples by class; None for no weights.
+        count: The number of batches in a pass, if it is known.
+        continues: Whether an epoch goes on in the pass where the one before stopped.
 
     Attributes:
-        ends_epochs: whether the end of a pass is that of an epoch.
-        position: in the pass.
+        ends_epochs: Whether the end of a pass is that of an epoch.
+        position: How far the pass is.
 
     Raises:
         DatasetError: It is empty.
@@ -172,11 +145,11 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
     def __init__(
         self,
         agreement: Agreement,
-        strategy: "Strategy",
-        dataset: Dataset | DistributedDataset,
+        dataset: DistributedDataset,
         per_epoch: int | None,
         class_weight: dict[int, float] | None = None,
         *,
+        count: int | None = None,
         continues: bool = False,
     ) -> None:
         super().__init__()
@@ -184,12 +157,7 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
         self._agreement = agreement
         self._class_weight = class_weight
         self.ends_epochs = per_epoch is None
-        self._count: int | None = None
-        if isinstance(dataset, Dataset):
-            count = dataset.cardinality()
-            if count != UNKNOWN_CARDINALITY and agreement.alone and per_epoch is None:
-                self._count = count
-            dataset = strategy.experimental_distribute_dataset(dataset)
+        self._count = count if agreement.single and per_epoch is None else None
         if dataset.endless and per_epoch is None:
             raise ValueError(
                 "This dataset repeats without end: say how many batches make an epoch, with "
@@ -203,7 +171,7 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
         first = next(self._opened, None)
         if first is None:
             raise DatasetError("The dataset is empty: there is nothing to train or evaluate on.")
-        self._example = self._weighted(own_rows(first))
+        self._example = self._weighted(worker_batch_of(first))
         self._opened = itertools.chain([first], self._opened)
         self._steps: Iterator[Any] | None = None
         self.position = Position([], 0)
@@ -211,12 +179,12 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
 
     @property
     def num_batches(self) -> int | None:
-        """How many there are in a pass; None if that is not known."""
+        """The number of batches in a pass; None if it is not known."""
         return self._count
 
     def __getitem__(self, index: int) -> Any:
-        """The first batch, for its structure."""
-        return self._example.batch if isinstance(self._example, Whole) else self._example
+        """Return the first batch, for its structure."""
+        return self._example.batch if isinstance(self._example, ReplicatedBatch) else self._example
 
     def begin(self) -> None:
         """Start an epoch: with a new pass, unless epochs continue."""
@@ -232,7 +200,7 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
         self._steps = self._start()
 
     def next(self, what: str, iterator: Iterator[Any]) -> Any:
-        """This process' rows of the next batch; or all of them, as a ``Whole`` one."""
+        """Return the next batch as a worker batch."""
         self._agreement.on(what)
         if self._steps is None:
             self._steps = self._start()
@@ -242,7 +210,7 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
                 self._steps = None
             raise StopIteration  # again and again, until the next epoch begins
         self.position = Position(self.position.random, self.position.drawn + 1)
-        return self._weighted(own_rows(batch))
+        return self._weighted(worker_batch_of(batch))
 
     def _start(self) -> Iterator[Any]:
         """Begin a pass, or go on with the one that was saved."""
@@ -259,8 +227,8 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
         return opened
 
     def _weighted(self, batch: Any) -> Any:
-        if isinstance(batch, Whole):
-            return Whole(self._weighted(batch.batch))
+        if isinstance(batch, ReplicatedBatch):
+            return ReplicatedBatch(self._weighted(batch.batch))
         x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
         if self._class_weight is not None:
             if weights is not None:
@@ -269,31 +237,15 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
         return keras.utils.pack_x_y_sample_weight(x, y, weights)
 
 
-def own_rows(step: Any) -> Any:
-    """What replicas of this process are given in a step, as rows one after the other."""
-    leaves = jax.tree.leaves(step, is_leaf=_is_per_replica)
-    if not any(map(_is_per_replica, leaves)):
-        return step
-    if any(_is_per_replica(leaf) and leaf.whole for leaf in leaves):
-        return Whole(jax.tree.map(lambda leaf: leaf.data[0], step, is_leaf=_is_per_replica))
-    return jax.tree.map(
-        lambda leaf: leaf.data.reshape(-1, *leaf.data.shape[2:]), step, is_leaf=_is_per_replica
-    )
-
-
-def _is_per_replica(leaf: Any) -> bool:
-    return isinstance(leaf, PerReplica)
-
-
-def class_weights(labels: Array, weights: dict[int, float]) -> Array:
-    """What each example weighs by its class.
+def class_weights(labels: AnyArray, weights: dict[int, float]) -> np.ndarray[Any, Any]:
+    """Return the weight of each example by its class.
 
     Args:
-        labels: of shape (n,) or (n, 1), or one-hot (n, classes).
-        weights: class -> weight; 1 for those that are missing.
+        labels: Classes of shape (n,) or (n, 1), or one-hot (n, classes).
+        weights: Class -> weight; 1 for those that are missing.
 
     Returns:
-        Of shape (n,), float32.
+        Weights of shape (n,), float32.
     """
     labels = np.asarray(labels)
     one_hot = labels.ndim > 1 and labels.shape[-1] > 1
@@ -313,10 +265,10 @@ def _digest(batch: Any) -> str:
 
 
 class Wait:
-    """How long steps wait for their input.
+    """Measures how long steps wait for their input.
 
     Attributes:
-        secs: so far.
+        secs: The time so far, in seconds.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What Keras calls for each step of ``fit``, ``evaluate`` and ``predict``."""
+"""The function that Keras calls for each step of ``fit``, ``evaluate`` and ``predict``."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -7,26 +7,29 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from muster.distribute.engine._compiled import Step
+from muster.distribute.engine._placement import Placement
+from muster.distribute.engine._state_store import ArrayStore, StateStore
+from muster.distribute.engine._traced import Step
 
 
 class KerasFunction:
     """``(state, iterator) -> (results, state)``, as Keras' trainer wants it.
 
     Args:
-        variables: gives those whose values are the state, in its order.
-        draw: takes Keras' iterator, and returns this process' part of the next batch.
-        step: ``(state, batch) -> (state, results)``.
-        place: puts state that Keras read from its variables where the step takes it.
-        several: how many steps a call takes.
-        after: called after them with their number and the last results; None for nothing.
-        whole: entered for every step: what must not be interrupted.
-        concatenates: whether the results of the steps of a call are put together; else the last ones count.
+        variables: Returns those whose values are the state, in its order.
+        draw: Takes Keras' iterator, and returns the next worker batch.
+        step: ``(state, reads, batch) -> (state, results)``.
+        place: Puts state that Keras read from its variables where the step takes it.
+        placement: Says which store holds the state between steps.
+        steps_per_call: How many steps a call takes.
+        after: Called after them with their number and the last results; None for nothing.
+        uninterrupted: Entered for every step, which must not be interrupted.
+        concatenates: Whether the results of the steps of a call are concatenated; else the last ones count.
 
     Attributes:
-        skipping: whether the last call did nothing, as its steps were done before training was interrupted.
-        to_skip: so many steps remain of which this is so.
-        steps_per_call: how many steps a call takes.
+        skipping: Whether the last call did nothing, as its steps were done before training was interrupted.
+        to_skip: The number of steps left to skip.
+        steps_per_call: How many steps a call takes.
     """
 
     def __init__(
@@ -35,23 +38,26 @@ class KerasFunction:
         draw: Callable[[Iterator[Any]], Any],
         step: Step,
         place: Callable[[Any], Any],
-        several: int,
+        placement: Placement,
+        steps_per_call: int,
         after: Callable[[int, Any], None] | None,
-        whole: contextlib.AbstractContextManager[Any],
+        uninterrupted: contextlib.AbstractContextManager[Any],
         *,
         concatenates: bool,
     ) -> None:
         self.skipping = False
-        self.steps_per_call = several
+        self.steps_per_call = steps_per_call
         self._variables = variables
         self._draw = draw
         self._step = step
         self._place = place
+        self._placement = placement
         self._after = after
-        self._whole = whole
+        self._uninterrupted = uninterrupted
         self._concatenates = concatenates
         self._taken: list[Any] = []
         self._last: Any = None
+        self._store: StateStore = ArrayStore(None)
         self._failed = False
         self.to_skip = 0
         self._skipped_logs: Any = None
@@ -61,21 +67,22 @@ class KerasFunction:
         """Take no steps for a while.
 
         Args:
-            steps: for so many.
-            logs: what calls return meanwhile.
-            catch_up: called with Keras' iterator at the end.
+            steps: How many steps to skip.
+            logs: The results of the calls meanwhile.
+            catch_up: Called with Keras' iterator at the end.
         """
         self.to_skip, self._skipped_logs, self._catch_up = steps, logs, catch_up
 
     def forget(self) -> None:
-        """Let go of the last state, which is only the variables' from here on, and may be replaced there."""
+        """Let go of the last state, which only the variables hold from here on, and may replace."""
         self._taken, self._last, self._failed = [], None, False
+        self._store = ArrayStore(None)
         self.to_skip, self._skipped_logs, self._catch_up = 0, None, None
 
     def give_back(self) -> bool:
-        """Let the variables have the last state where Keras has taken theirs, and does not bring it back.
+        """Assign the last state to the variables where Keras has taken their values and will not return them.
 
-        That is so after a call that failed. Between calls Keras has it, but for the moment in which it
+        That is so after a call that failed. Between calls Keras has the state, but for the moment in which it
         takes it.
 
         Returns:
@@ -108,9 +115,8 @@ class KerasFunction:
                     break
                 if state is not self._last:  # Keras has read it from the variables
                     state = self._take(self._place(state))
-                with self._whole:
-                    state, result = self._step(state, batch)
-                    self._last = state
+                with self._uninterrupted:
+                    state, result = self._take_step(batch)
                 results.append(result)
             if self._after is not None:
                 self._after(len(results), results[-1])
@@ -126,9 +132,16 @@ class KerasFunction:
             raise
 
     def _take(self, state: Any) -> Any:
-        """Note whose values a state is."""
+        """Hold a state that Keras has read from its variables."""
         self._taken, self._last = self._variables(), state
+        self._store = self._placement.store(ArrayStore(state, [*map(id, self._taken)]))
         return state
+
+    def _take_step(self, batch: Any) -> tuple[Any, Any]:
+        state, result = self._step(*self._store.take(), batch)
+        self._store.give(state)
+        self._last = state = self._store.peek()
+        return state, result
 
 
 def is_gone(variable: Any) -> bool:

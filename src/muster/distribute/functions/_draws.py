@@ -172,7 +172,7 @@ def _parts_of(batch: Any) -> tuple[Kind, list[Any]]:
 
 def _array_kind_of(leaf: Any) -> _ArrayKind:
     if isinstance(leaf, PerReplica):
-        return leaf.data.shape, leaf.data.dtype, True, leaf.whole
+        return leaf.data.shape, leaf.data.dtype, True, leaf.replicated
     if not is_array(leaf):
         raise TypeError(f"The batches that a function draws must be made of arrays, got {leaf!r}.")
     return leaf.shape, leaf.dtype, False, False

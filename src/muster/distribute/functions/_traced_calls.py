@@ -1,7 +1,7 @@
-"""What a strategy does in a function that is being traced: it runs code on replicas, whose values meet."""
+"""``run``, ``reduce`` and ``gather`` of a strategy in a function that is being traced."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,7 @@ from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.distribute.replicas._replica_context import (
     ReduceOp,
     ReplicaContext,
+    ReplicaGroup,
     current_context,
     gathered,
     reduced,
@@ -20,78 +21,73 @@ from muster.distribute.replicas._replica_context import (
 from muster.distribute.replicas._values import PerReplica, is_array, is_leaf, map_values
 from muster.program import Replicas
 
-if TYPE_CHECKING:
-    from muster.distribute.strategies._strategy import Strategy
-
-Array = Any
-
 
 def run_traced_code(
-    strategy: "Strategy", fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    strategy: ReplicaGroup, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Call a function as one of the replicas; its arrays are ``PerReplica`` where there are several."""
+    """Call a function as one replica; with several of them its arrays are ``PerReplica``."""
     leaves = jax.tree.leaves((args, kwargs), is_leaf=is_leaf)
-    whole = any(isinstance(leaf, PerReplica) and leaf.whole for leaf in leaves)
+    counts_once = any(isinstance(leaf, PerReplica) and leaf.replicated for leaf in leaves)
     args, kwargs = map_values(lambda v: v.data if isinstance(v, PerReplica) else v, (args, kwargs))
-    replicas = _replicas(strategy, whole)
+    replicas = _replicas(strategy, counts_once)
     with strategy.entered(ReplicaContext(strategy, replicas)):
         if replicas is None:
             return fn(*args, **kwargs)
         with traced_scope().replica_view(replicas):
             result = fn(*args, **kwargs)
-    return map_values(lambda v: PerReplica(jnp.asarray(v), whole) if is_array(v) else v, result)
+    return map_values(lambda v: PerReplica(jnp.asarray(v), counts_once) if is_array(v) else v, result)
 
 
-def require_values(method: str, given: Any, replicas: int) -> None:
+def require_values(method: str, values: Any, replicas: int) -> None:
     """Refuse a dataset or an iterator where values are wanted.
 
     Raises:
         TypeError: There is a dataset; or an iterator, and there are several replicas.
     """
-    for leaf in jax.tree.leaves(given, is_leaf=is_leaf):
+    for leaf in jax.tree.leaves(values, is_leaf=is_leaf):
         if isinstance(leaf, DistributedDataset):
             raise TypeError(
-                f"strategy.{method} was given a dataset. Loop over it, and give its batches, or what comes "
-                "of them: `for batch in dataset: strategy.run(fn, args=(batch,))`."
+                f"strategy.{method} was passed a dataset. Loop over it, and pass its batches, or results of "
+                "them: `for batch in dataset: strategy.run(fn, args=(batch,))`."
             )
         if isinstance(leaf, GetNext) and replicas > 1:
             raise TypeError(
-                f"strategy.{method} was given an iterator, from which replicas cannot draw one by one. Draw "
+                f"strategy.{method} was passed an iterator, from which replicas cannot draw one by one. Draw "
                 "for all of them: `strategy.run(fn, args=(next(iterator),))`."
             )
 
 
 def reduce_traced(
-    strategy: "Strategy", op: ReduceOp, value: Any, axis: int | tuple[int, ...] | None
-) -> Array:
-    """One value reduced over the replicas, and along axes of its own if any are given."""
+    strategy: ReplicaGroup, op: ReduceOp, value: Any, axis: int | tuple[int, ...] | None
+) -> Any:
+    """Reduce a value over the replicas, and along axes of it if there are any."""
     if isinstance(value, PerReplica):
-        return reduced(_replicas(strategy, value.whole), op, value.data, axis)
-    replicas = _replicas(strategy, whole=False)
-    if isinstance(value, keras.Variable) and (own := traced_scope().own_value(value)) is not None:
-        return reduced(replicas, op, own, axis)
+        return reduced(_replicas(strategy, value.replicated), op, value.data, axis)
+    replicas = _replicas(strategy)
+    if isinstance(value, keras.Variable) and (local := traced_scope().own_value(value)) is not None:
+        return reduced(replicas, op, local, axis)
     if strategy.num_replicas_in_sync > 1 and op is ReduceOp.SUM and not _is_zero(value):
         raise ValueError(
             f"A non-DistributedValues value {value} cannot be reduced with the given reduce op {op}: "
-            "it is the same on all replicas. Give a value that comes from strategy.run, or reduce it "
-            "by MEAN."
+            "it is the same on all replicas. Pass a value that strategy.run has returned, or reduce "
+            "it by MEAN."
         )
     if value is None:
         return None
     return reduced(None, op, traced_scope().read(value), axis)
 
 
-def gather_traced(strategy: "Strategy", value: Any, axis: int) -> Array:
-    """The values of all replicas, one after the other along an axis; one that they share as it is."""
+def gather_traced(strategy: ReplicaGroup, value: Any, axis: int) -> Any:
+    """Concatenate the values of all replicas along an axis; one that they share stays as it is."""
     if isinstance(value, PerReplica):
-        return gathered(_replicas(strategy, value.whole), value.data, axis)
-    _replicas(strategy, whole=False)
+        return gathered(_replicas(strategy, value.replicated), value.data, axis)
+    _replicas(strategy)
     return gathered(None, traced_scope().read(value), axis)
 
 
-def local_traced(strategy: "Strategy", value: PerReplica) -> tuple[Array, ...]:
-    """The values of this process' replicas."""
-    replicas = _replicas(strategy, whole=False)
+def local_traced(strategy: ReplicaGroup, value: PerReplica) -> tuple[jax.Array, ...]:
+    """Return the values of this process' replicas."""
+    replicas = _replicas(strategy)
     if replicas is None:
         return (value.data,)
     local = strategy.local_replicas
@@ -128,10 +124,10 @@ def check_agreement(variable: Any) -> None:
         )
 
 
-def _replicas(strategy: "Strategy", whole: bool) -> Replicas | None:
-    """The replicas in the function that is being traced; None if there is but one."""
+def _replicas(strategy: ReplicaGroup, counts_once: bool = False) -> Replicas | None:
+    """Return the replicas in the function that is being traced; None if there is but one."""
     count = strategy.num_replicas_in_sync
-    return traced_scope().replicas_of(strategy, count, active=1 if whole else count)
+    return traced_scope().replicas_of(strategy, count, active=1 if counts_once else count)
 
 
 def _is_zero(value: Any) -> bool:

@@ -129,9 +129,9 @@ class TracedIterator(GetNext):
         if self._draws is None:
             arrays = self._arrays[begin : begin + len(kind.arrays)]
         else:
-            arrays = [unknown(shape[own:], dtype) for shape, dtype, own, _ in kind.arrays]
+            arrays = [unknown(shape[per:], dtype) for shape, dtype, per, _ in kind.arrays]
         pairs = zip(arrays, kind.arrays, strict=True)
-        values = [PerReplica(array, whole) if own else array for array, (_, _, own, whole) in pairs]
+        values = [PerReplica(array, replicated) if per else array for array, (_, _, per, replicated) in pairs]
         return jax.tree.unflatten(kind.structure, values)
 
 

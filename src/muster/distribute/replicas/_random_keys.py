@@ -6,15 +6,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-Array = Any
-
 
 def is_key(value: Any) -> bool:
     """Whether a value is one or more random keys."""
     return isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
 
 
-def by_numbers(move: Callable[[Array], Array], array: Array) -> Array:
+def by_numbers(move: Callable[[Any], Any], array: Any) -> Any:
     """Move an array, or the numbers of random keys, which get their type back.
 
     Args:

@@ -1,10 +1,10 @@
-"""The replica context: what code that runs once for each replica asks and tells."""
+"""The replica context: the view of code that runs once for each replica."""
 
 import contextlib
 import enum
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -14,14 +14,24 @@ from muster.distribute.replicas._random_keys import by_numbers, is_key
 from muster.distribute.replicas._values import PerReplica, map_values
 from muster.program import FunctionScope, Replicas, current_scope
 
-if TYPE_CHECKING:
-    from muster.distribute.strategies._strategy import Strategy
 
-Array = Any
+class ReplicaGroup(Protocol):
+    """What code on replicas needs of their strategy."""
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """The number of replicas over all workers."""
+
+    @property
+    def local_replicas(self) -> int:
+        """The number of replicas of this process."""
+
+    def entered(self, context: Any) -> contextlib.AbstractContextManager[None]:
+        """Let code run as this strategy's, in a replica context or in the cross-replica one."""
 
 
 class ReduceOp(enum.Enum):
-    """How the values of replicas become one.
+    """How values of replicas are reduced to one.
 
     Source: tensorflow/python/distribute/reduce_util.py, ``ReduceOp``.
     """
@@ -30,37 +40,37 @@ class ReduceOp(enum.Enum):
     MEAN = "MEAN"
 
     @classmethod
-    def of(cls, given: "ReduceOp | str") -> "ReduceOp":
-        """The member, or the member of that name in any case.
+    def of(cls, op: "ReduceOp | str") -> "ReduceOp":
+        """Return a member, or the member of that name in any case.
 
         Raises:
             ValueError: There is none.
         """
-        if isinstance(given, cls):
-            return given
-        if isinstance(given, str) and given.upper() in cls.__members__:
-            return cls[given.upper()]
-        raise ValueError(f"A reduce op must be one of SUM and MEAN, got {given!r}.")
+        if isinstance(op, cls):
+            return op
+        if isinstance(op, str) and op.upper() in cls.__members__:
+            return cls[op.upper()]
+        raise ValueError(f"A reduce op must be one of SUM and MEAN, got {op!r}.")
 
 
 class ReplicaContext:
-    """What one of several replicas knows of the others, in ``strategy.run``.
+    """One replica's view of the others, in ``strategy.run``.
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``ReplicaContext``.
     """
 
-    def __init__(self, strategy: "Strategy", replicas: Replicas | None) -> None:
+    def __init__(self, strategy: ReplicaGroup, replicas: Replicas | None) -> None:
         self.strategy = strategy
         self._replicas = replicas
 
     @property
-    def replica_id_in_sync_group(self) -> Array:
-        """Which replica this is, from 0: int32, shape (); a number where there is but one."""
+    def replica_id_in_sync_group(self) -> jax.Array | int:
+        """The number of this replica, from 0: int32, shape (); a number where there is but one."""
         return 0 if self._replicas is None else self._replicas.index.astype(jnp.int32)
 
     @property
     def num_replicas_in_sync(self) -> int:
-        """How many replicas there are, over all workers."""
+        """The number of replicas over all workers."""
         return self.strategy.num_replicas_in_sync
 
     def all_reduce(self, reduce_op: ReduceOp | str, value: Any, options: Any = None) -> Any:
@@ -68,8 +78,8 @@ class ReplicaContext:
 
         Args:
             reduce_op: SUM or MEAN.
-            value: arrays in a nested structure, per replica.
-            options: accepted for TensorFlow's programs.
+            value: Arrays in a nested structure, per replica.
+            options: Accepted for TensorFlow's programs.
 
         Returns:
             The same structure, equal on all replicas.
@@ -87,12 +97,12 @@ class ReplicaContext:
         return jax.tree.unflatten(structure, arrays)
 
     def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
-        """The values of all replicas, one after the other along an axis.
+        """Concatenate the values of all replicas along an axis, in their order.
 
         Args:
-            value: arrays of rank one at least in a nested structure, per replica.
-            axis: along which to concatenate.
-            options: accepted for TensorFlow's programs.
+            value: Arrays of rank one at least in a nested structure, per replica.
+            axis: The axis.
+            options: Accepted for TensorFlow's programs.
         """
         return jax.tree.map(lambda leaf: gathered(self._replicas, jnp.asarray(_read(leaf)), axis), value)
 
@@ -102,12 +112,12 @@ class ReplicaContext:
         """Call a function once for all replicas, in the cross-replica context.
 
         Args:
-            merge_fn: called with the strategy and the arguments, as values of all replicas.
-            args: per replica.
-            kwargs: likewise.
+            merge_fn: Called with the strategy and the arguments, as values of all replicas.
+            args: Per replica.
+            kwargs: Per replica.
 
         Returns:
-            What it returns, as this replica has it.
+            This replica's part of its results.
         """
         replicas = self._replicas
         if replicas is None:
@@ -135,7 +145,7 @@ def entered(context: Any) -> Iterator[None]:
 
 
 def current_context() -> Any:
-    """The innermost context that was entered: a ReplicaContext, CROSS_REPLICA, or None."""
+    """Return the innermost context that was entered: a ReplicaContext, CROSS_REPLICA, or None."""
     return _CONTEXT.get()
 
 
@@ -149,9 +159,9 @@ def _wrapped(value: Any, replicas: Replicas) -> Any:
 
 
 def reduced(
-    replicas: Replicas | None, op: ReduceOp, value: Array, axis: int | tuple[int, ...] | None
-) -> Array:
-    """A value reduced over the replicas, and along axes of its own if any are given."""
+    replicas: Replicas | None, op: ReduceOp, value: jax.Array, axis: int | tuple[int, ...] | None
+) -> jax.Array:
+    """Reduce a value over the replicas, and along axes of it if there are any."""
     if is_key(value):
         raise TypeError("Random keys cannot be reduced: gather them, or draw from them first.")
     if replicas is None and axis is None:
@@ -173,22 +183,25 @@ def reduced(
     return total / (elements * count) if op is ReduceOp.MEAN else total
 
 
-def gathered(replicas: Replicas | None, value: Array, axis: int) -> Array:
-    """The values of all replicas, one after the other along an axis; that of a single one as it is."""
+def gathered(replicas: Replicas | None, value: jax.Array, axis: int) -> jax.Array:
+    """Concatenate the values of all replicas along an axis; that of a single one stays as it is."""
     if replicas is None:
         return value
     if value.ndim == 0:
         raise ValueError("Values of rank 0 cannot be gathered along an axis: expand their dimensions.")
     if not 0 <= axis < value.ndim:
         raise ValueError(f"`axis` = {axis} is out of range for values of rank {value.ndim}.")
-    return by_numbers(lambda numbers: jnp.concatenate(list(replicas.gather(numbers)), axis), value)
+    values: jax.Array = by_numbers(
+        lambda numbers: jnp.concatenate(list(replicas.gather(numbers)), axis), value
+    )
+    return values
 
 
 def refuse_in_program(what: str, instead: str) -> None:
-    """Refuse to make values of this moment a part of the function that is being traced.
+    """Refuse to read batches while a function is traced: they would be constants of its program.
 
     Raises:
-        TraceError: One is.
+        TraceError: A function is being traced.
     """
     if current_scope() is not None:
         raise TraceError(
@@ -198,7 +211,7 @@ def refuse_in_program(what: str, instead: str) -> None:
 
 
 def traced_scope() -> FunctionScope:
-    """The scope of the function that is being traced.
+    """Return the scope of the function that is being traced.
 
     Raises:
         TraceError: It is a model_fn, whose replicas are the Estimator's to run.

@@ -27,13 +27,13 @@ class PerReplica:
     Attributes:
         data: in a step, this replica's array; outside, those of this process' replicas along a new first
             axis.
-        whole: whether every replica was given the same, so that only the first one counts.
+        replicated: Whether all replicas have the same value, which counts once.
 
     Source: tensorflow/python/distribute/values.py, ``PerReplica``.
     """
 
     data: Array
-    whole: bool = False
+    replicated: bool = False
 
     @property
     def values(self) -> tuple[Array, ...]:
@@ -95,10 +95,10 @@ def stacked(values: list[Any]) -> PerReplica:
     return PerReplica(jnp.stack(arrays) if is_key(arrays[0]) else np.stack(arrays))
 
 
-def repeated(value: Any, replicas: int) -> PerReplica:
-    """The same for each of this process' replicas, to be counted once."""
+def replicated(value: Any, replicas: int) -> PerReplica:
+    """Replicate a value on this process' replicas, to be counted once."""
     array = np.asarray(value)
-    return PerReplica(np.broadcast_to(array[None], (replicas, *array.shape)), whole=True)
+    return PerReplica(np.broadcast_to(array[None], (replicas, *array.shape)), replicated=True)
 
 
 @dataclass(frozen=True)

@@ -5,30 +5,28 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-import jax
-import numpy as np
-from jax.sharding import Mesh
-
-from muster.distribute.engine._global_view import GlobalView
-from muster.distribute.engine._replicated import AXIS
-from muster.distribute.input._input_context import InputContext
+from muster.distribute.engine._device import DeviceEngine
+from muster.distribute.engine._placement import Placement
 from muster.distribute.replicas._replica_context import CROSS_REPLICA, ReplicaContext, current_context
 from muster.distribute.strategies._strategy import Strategy, current_strategy
 from muster.program import origin_of
 
 
 class DefaultStrategy(Strategy):
-    """What runs where no strategy was chosen: one replica on JAX's default device.
+    """Runs one replica on JAX's default device, where no strategy was chosen.
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``_DefaultDistributionStrategy``.
     """
+
+    def __init__(self) -> None:
+        super().__init__(Placement(None), DeviceEngine())
 
     @contextlib.contextmanager
     def scope(self) -> Iterator[Strategy]:
         """Change nothing: where no strategy was chosen, code is one replica's, in a scope as outside.
 
         Raises:
-            RuntimeError: inside of another strategy's scope.
+            RuntimeError: Inside of another strategy's scope.
         """
         if has_strategy():
             raise RuntimeError(
@@ -37,22 +35,6 @@ class DefaultStrategy(Strategy):
             )
         yield self
 
-    @property
-    def num_replicas_in_sync(self) -> int:
-        return 1
-
-    @property
-    def input_context(self) -> InputContext:
-        return InputContext()
-
-    @property
-    def sharding(self) -> jax.sharding.Sharding | None:
-        return None
-
-    @property
-    def global_view(self) -> GlobalView:
-        return GlobalView(Mesh(np.array(jax.devices()[:1]), (AXIS,)))
-
 
 @functools.cache
 def _default() -> DefaultStrategy:
@@ -60,7 +42,7 @@ def _default() -> DefaultStrategy:
 
 
 def get_strategy() -> Strategy:
-    """The current strategy: that of the innermost scope, else the default one, always the same object."""
+    """Return the strategy of the innermost scope, else the default one, always the same object."""
     return current_strategy() or _default()
 
 
@@ -76,7 +58,7 @@ def in_cross_replica_context() -> bool:
 
 
 def get_replica_context() -> ReplicaContext | None:
-    """The replica whose code this is; None in the cross-replica context.
+    """Return the context of the replica whose code this is; None in the cross-replica context.
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``get_replica_context``.
     """
@@ -87,6 +69,6 @@ def get_replica_context() -> ReplicaContext | None:
 
 
 def strategy_of(variable: Any) -> Strategy:
-    """The strategy in whose scope a variable was created; the default one if in none's."""
+    """Return the strategy in whose scope a variable was created; the default one if in none."""
     owner = origin_of(variable).owner
     return owner if isinstance(owner, Strategy) else _default()

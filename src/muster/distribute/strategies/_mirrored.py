@@ -1,24 +1,22 @@
 """MirroredStrategy: a replica on each of this process' devices."""
 
-import contextlib
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TypedDict
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
-from muster.distribute.engine._compiled import CompiledStep, Executables, Step, StepMaker
-from muster.distribute.engine._global_view import GlobalView
-from muster.distribute.engine._replicated import AXIS, ReplicatedFunction, ReplicatedStep, runs_ahead
-from muster.distribute.functions._function import Traced
-from muster.distribute.input._input_context import InputContext
-from muster.distribute.input._shared_batches import Signals, batches_for_replicas
+from muster.distribute.engine._device import DeviceEngine
+from muster.distribute.engine._mesh import AXIS, MeshEngine
+from muster.distribute.engine._packing import ONE_PACK, Packing
+from muster.distribute.engine._placement import Placement
+from muster.distribute.engine._traced import Engine
 from muster.distribute.strategies._cross_device_ops import CrossDeviceOps
 from muster.distribute.strategies._one_device import device_of
 from muster.distribute.strategies._strategy import Strategy
-from muster.program import Program, functions_run_eagerly
+from muster.distribute.workers._workers import Workers
 
 
 class MirroredStrategy(Strategy):
@@ -26,11 +24,11 @@ class MirroredStrategy(Strategy):
 
     Args:
         devices: TensorFlow device strings or ``jax.Device`` s; None takes all accelerators, else one CPU.
-        cross_device_ops: in how many collectives gradients travel; None for one.
+        cross_device_ops: In how many collectives gradients travel; None for one.
 
     Raises:
-        ValueError: if a device does not exist or is given twice, or they are of several kinds.
-        TypeError: if ``cross_device_ops`` is something else.
+        ValueError: A device does not exist or is named twice, or they are of several kinds.
+        TypeError: ``cross_device_ops`` is something else.
 
     Source: tensorflow/python/distribute/mirrored_strategy.py, ``MirroredStrategy``.
     """
@@ -45,60 +43,33 @@ class MirroredStrategy(Strategy):
                 "`cross_device_ops` must be one of NcclAllReduce, HierarchicalCopyAllReduce and "
                 f"ReductionToOneDevice, got {cross_device_ops!r}."
             )
-        self._packing = (cross_device_ops or CrossDeviceOps()).packing
-        self._mesh = Mesh(np.array(local_devices(devices)), (AXIS,))
-        one = self._mesh.size == 1
-        self._sharding: jax.sharding.Sharding = (
-            SingleDeviceSharding(self._mesh.devices.flat[0]) if one else NamedSharding(self._mesh, P())
-        )
+        mesh = Mesh(np.array(local_devices(devices)), (AXIS,))
+        packing = (cross_device_ops or CrossDeviceOps()).packing
+        super().__init__(**on_mesh(mesh, packing), local_replicas=mesh.size)
 
-    @property
-    def num_replicas_in_sync(self) -> int:
-        return self._mesh.size
 
-    @property
-    def input_context(self) -> InputContext:
-        return InputContext(num_replicas_in_sync=self.num_replicas_in_sync)
+class _Choice(TypedDict):
+    placement: Placement
+    engine: Engine
 
-    @property
-    def sharding(self) -> jax.sharding.Sharding | None:
-        return self._sharding
 
-    @property
-    def own_sharding(self) -> jax.sharding.Sharding:
-        return NamedSharding(self._mesh, P(AXIS))
-
-    @contextlib.contextmanager
-    def share_batches(
-        self, batches: Iterator[Any], first: Any, signals: Signals | None = None
-    ) -> Iterator[Iterator[Any]]:
-        yield batches_for_replicas(batches, self._mesh.size)
-
-    def compile(self, program: Program, executables: Executables) -> Step:  # type: ignore[type-arg]
-        if self._mesh.size == 1:  # there is nobody to meet
-            return super().compile(program, executables)
-        if functions_run_eagerly():
-            raise ValueError(
-                f"run_functions_eagerly(True) debugs one replica; {self} has "
-                f"{self.num_replicas_in_sync}. Leave the strategy out to debug."
-            )
-        return self._on_mesh(ReplicatedStep(program, self._mesh, self._packing), executables)
-
-    @property
-    def global_view(self) -> GlobalView:
-        return GlobalView(self._mesh)
-
-    def compile_function(self, traced: Traced, executables: Executables) -> Step:
-        if self._mesh.size == 1:
-            return super().compile_function(traced, executables)
-        return self._on_mesh(ReplicatedFunction(traced, self._mesh, self._packing), executables)
-
-    def _on_mesh(self, make: StepMaker, executables: Executables) -> Step:
-        return CompiledStep(make, executables, run_ahead=runs_ahead(self._mesh))
+def on_mesh(mesh: Mesh, packing: Packing = ONE_PACK, workers: Workers | None = None) -> _Choice:
+    """Return the placement and the engine of replicas on the devices of a mesh."""
+    local = len(mesh.local_devices)
+    if mesh.size == 1:  # there is nothing to reduce
+        return {
+            "placement": Placement(SingleDeviceSharding(mesh.local_devices[0]), workers=workers),
+            "engine": DeviceEngine(),
+        }
+    everywhere, by_replica = NamedSharding(mesh, P()), NamedSharding(mesh, P(AXIS))
+    return {
+        "placement": Placement(everywhere, by_replica, workers, local),
+        "engine": MeshEngine(mesh, workers, packing),
+    }
 
 
 def local_devices(names: Sequence[str | jax.Device] | None = None) -> list[jax.Device]:
-    """The devices that are named; without names, all accelerators, else one CPU device."""
+    """Return the devices of some names; without names, all accelerators, else one CPU device."""
     if names is None:
         devices = jax.local_devices()
         return list(devices[:1] if devices[0].platform == "cpu" else devices)
@@ -108,7 +79,7 @@ def local_devices(names: Sequence[str | jax.Device] | None = None) -> list[jax.D
     if not devices:
         raise ValueError("There must be at least one device, got an empty list.")
     if len(set(devices)) < len(devices):
-        raise ValueError(f"Every device may be given once, got {list(names)}.")
+        raise ValueError(f"Every device may be named once, got {list(names)}.")
     if len({device.platform for device in devices}) > 1:
         raise ValueError(f"The devices must be of one kind, got {list(names)}.")
     return devices

@@ -3,12 +3,10 @@
 import re
 
 import jax
-import numpy as np
-from jax.sharding import Mesh
+from jax.sharding import SingleDeviceSharding
 
-from muster.distribute.engine._global_view import GlobalView
-from muster.distribute.engine._replicated import AXIS
-from muster.distribute.input._input_context import InputContext
+from muster.distribute.engine._device import DeviceEngine
+from muster.distribute.engine._placement import Placement
 from muster.distribute.strategies._strategy import Strategy
 
 _DEVICE = re.compile(
@@ -17,14 +15,14 @@ _DEVICE = re.compile(
 
 
 def device_of(name: str | jax.Device) -> jax.Device:
-    """The local device that a TensorFlow device string names.
+    """Return the local device that a TensorFlow device string names.
 
     Args:
-        name: such as ``"/gpu:0"``, ``"/device:CPU:0"``, ``"/job:worker/task:0/cpu:1"``, or a device: JAX's,
+        name: Such as ``"/gpu:0"``, ``"/device:CPU:0"``, ``"/job:worker/task:0/cpu:1"``, or a device: JAX's,
             or one with such a name, as ``tf.config.list_logical_devices`` has.
 
     Raises:
-        ValueError: if it cannot be read, or there is no such device.
+        ValueError: It cannot be read, or there is no such device.
     """
     if isinstance(name, jax.Device):
         return name
@@ -43,7 +41,7 @@ def device_of(name: str | jax.Device) -> jax.Device:
 
 
 def _names() -> list[str]:
-    """The names of all devices of this process: those that JAX takes by default first."""
+    """Return the names of all devices of this process: those that JAX takes by default first."""
     kinds = dict.fromkeys([jax.default_backend(), "cpu"])
     return [f"/{kind}:{i}" for kind in kinds for i in range(len(jax.local_devices(backend=kind)))]
 
@@ -52,30 +50,13 @@ class OneDeviceStrategy(Strategy):
     """Puts the variables and the computation of one replica on one device.
 
     Args:
-        device: a TensorFlow device string such as ``"/gpu:0"``, or a ``jax.Device``.
+        device: A TensorFlow device string such as ``"/gpu:0"``, or a ``jax.Device``.
 
     Raises:
-        ValueError: if there is no such device.
+        ValueError: There is no such device.
 
     Source: tensorflow/python/distribute/one_device_strategy.py, ``OneDeviceStrategy``.
     """
 
     def __init__(self, device: str | jax.Device) -> None:
-        self._sharding = jax.sharding.SingleDeviceSharding(device_of(device))
-
-    @property
-    def num_replicas_in_sync(self) -> int:
-        return 1
-
-    @property
-    def input_context(self) -> InputContext:
-        return InputContext()
-
-    @property
-    def sharding(self) -> jax.sharding.Sharding | None:
-        return self._sharding
-
-    @property
-    def global_view(self) -> GlobalView:
-        device = next(iter(self._sharding.device_set))
-        return GlobalView(Mesh(np.array([device]), (AXIS,)))
+        super().__init__(Placement(SingleDeviceSharding(device_of(device))), DeviceEngine())

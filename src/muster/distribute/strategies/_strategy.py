@@ -1,10 +1,8 @@
-"""The Strategy: the one place that knows on which devices a step runs."""
+"""The Strategy: TensorFlow's interface to the workers, the placement and the engine of a job."""
 
 import contextlib
-import functools
 import inspect
 import weakref
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn
@@ -12,12 +10,11 @@ from typing import Any, NoReturn
 import jax
 
 from muster._keras import keras
-from muster.cluster import ClusterResolver, TaskState
+from muster.cluster import ClusterResolver
 from muster.data import INFINITE_CARDINALITY, Dataset
-from muster.distribute.engine._compiled import CompiledStep, Executables, Step, compiled, in_turn
-from muster.distribute.engine._global_view import GlobalView
-from muster.distribute.engine._placement import VariablePlacement
-from muster.distribute.functions._function import Function, Traced, alone
+from muster.distribute.engine._placement import Placement
+from muster.distribute.engine._traced import Engine
+from muster.distribute.functions._function import Function
 from muster.distribute.functions._traced_calls import (
     check_agreement,
     gather_traced,
@@ -27,15 +24,10 @@ from muster.distribute.functions._traced_calls import (
     require_values,
     run_traced_code,
 )
-from muster.distribute.input._distributed_dataset import (
-    DistributedDataset,
-    GlobalBatches,
-    ReplicaBatches,
-    datasets_from_function,
-)
+from muster.distribute.input._batch_sources import GlobalBatches, ReplicaBatches, datasets_from_function
+from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.distribute.input._input_context import InputContext
 from muster.distribute.input._input_options import InputOptions
-from muster.distribute.input._shared_batches import Signals
 from muster.distribute.replicas._replica_context import (
     CROSS_REPLICA,
     ReduceOp,
@@ -44,69 +36,69 @@ from muster.distribute.replicas._replica_context import (
     entered,
 )
 from muster.distribute.replicas._values import PerReplica, ValueContext, is_leaf, map_values, stacked
-from muster.program import ByIdentity, Program, current_scope, functions_run_eagerly, owning
-
-Array = Any
-State = dict[str, Array]
-
-# How long, in seconds, tasks may take to come up: two hours, as in TensorFlow.
-MEET_SECS = 7200.0
+from muster.distribute.workers._workers import SingleWorker, Workers
+from muster.program import ByIdentity, current_scope, owning
 
 _SCOPE: ContextVar["Strategy | None"] = ContextVar("muster_strategy", default=None)
 
 
-class Strategy(ABC):
-    """Decides three things: where state lives, how gradients meet, how input is split.
+class Strategy:
+    """Distributes training: says who computes, where variables live, and how steps are compiled.
 
-    Estimators, ``fit`` and custom loops all make a ``Program`` and hand it to the same strategy object.
+    Estimators, ``fit`` and custom loops all trace code and hand it to the strategy's engine.
+
+    Args:
+        placement: Where variables live.
+        engine: Compiles steps for the replicas.
+        workers: The processes; None for this one.
+        local_replicas: The number of replicas of each process.
+
+    Attributes:
+        placement: Where variables live.
+        engine: Compiles steps for the replicas.
+        workers: The processes.
+        local_replicas: The number of replicas of this process.
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``Strategy``; there is no ``extended`` here.
     """
 
+    def __init__(
+        self, placement: Placement, engine: Engine, workers: Workers | None = None, local_replicas: int = 1
+    ) -> None:
+        self.placement = placement
+        self.engine = engine
+        self.workers = workers or SingleWorker()
+        self.local_replicas = local_replicas
+
     @property
     def extended(self) -> NoReturn:
-        """Of TensorFlow's strategies; there is nothing of the kind."""
+        """Refuse: there is no such part of a strategy here."""
         raise AttributeError(
             "A strategy has no `extended`: run, reduce, gather, the properties of the strategy and "
             "ReplicaContext do what programs use of it."
         )
 
-    @functools.cached_property
-    def placement(self) -> VariablePlacement:
-        """Where the values of variables are."""
-        return VariablePlacement(self)
-
     @property
-    @abstractmethod
     def num_replicas_in_sync(self) -> int:
-        """How many replicas take part in a step, over all workers."""
+        """The number of replicas that take part in a step, over all workers."""
+        return self.workers.size * self.local_replicas
 
     @property
-    @abstractmethod
     def input_context(self) -> InputContext:
         """The share of the input that this process reads."""
-
-    @property
-    @abstractmethod
-    def sharding(self) -> jax.sharding.Sharding | None:
-        """Where the state lives; None leaves it to JAX, which takes its default device."""
+        return InputContext(self.workers.size, self.workers.rank, self.num_replicas_in_sync)
 
     @property
     def cluster_resolver(self) -> ClusterResolver | None:
-        """Says who is in the job; None where this process is all of it."""
+        """The resolver that says who is in the job; None where this process is all of it."""
         return None
-
-    @property
-    def own_sharding(self) -> jax.sharding.Sharding | None:
-        """Where values live that each replica has its own of, along their first axis."""
-        return self.sharding
 
     @contextlib.contextmanager
     def scope(self) -> Iterator["Strategy"]:
         """Make this the current strategy: what is built inside belongs to it.
 
         Raises:
-            RuntimeError: inside of another strategy's scope, or of ``run``.
+            RuntimeError: Inside of another strategy's scope, or of ``run``.
         """
         require_cross_replica()
         with self.entered(CROSS_REPLICA):
@@ -114,7 +106,11 @@ class Strategy(ABC):
 
     @contextlib.contextmanager
     def entered(self, context: Any) -> Iterator[None]:
-        """Let code run as this strategy's, in a replica context or in the cross-replica one."""
+        """Let code run as this strategy's, in a replica context or in the cross-replica one.
+
+        Raises:
+            RuntimeError: Inside of another strategy's scope.
+        """
         current = current_strategy()
         if current is not None and current is not self:
             raise RuntimeError(
@@ -128,73 +124,6 @@ class Strategy(ABC):
         finally:
             _SCOPE.reset(token)
 
-    def place(self, state: State) -> State:
-        """Put the values of variables where they live under this strategy, once its step was made.
-
-        Args:
-            state: path -> array, on the host or on any device, global.
-
-        Returns:
-            The same values as arrays that a step may donate.
-        """
-        placed: State = jax.device_put(state, self.sharding)
-        return placed
-
-    def compile(self, program: Program[Any], executables: Executables) -> Step:
-        """Make a program's step run on this strategy's devices. Workers check here that they run the same.
-
-        Args:
-            program: what to run.
-            executables: what was compiled before, to be used again and added to.
-
-        Returns:
-            ``(state, batch) -> (state, outputs)``, which donates the state, and takes ``Several`` batches too
-            unless functions run eagerly.
-        """
-        if functions_run_eagerly():
-            return program.step_eagerly
-
-        def make(state: State, batch: Any, executables: Executables) -> Step:
-            step = functools.partial(in_turn, program.step)
-            return compiled(step, (state, batch), (0,), executables)
-
-        return CompiledStep(make, executables)
-
-    @contextlib.contextmanager
-    def share_batches(
-        self, batches: Iterator[Any], first: Any, signals: Signals | None = None
-    ) -> Iterator[Iterator[Any]]:
-        """Make the batches of this worker those of its steps, of which all workers take as many.
-
-        Args:
-            batches: of this worker, each for one replica.
-            first: the first of them.
-            signals: what interrupts this worker; then workers that are interrupted end after the same step.
-
-        Yields:
-            The batches to step on. If a worker leaves the block without an error, all of them run out.
-        """
-        yield batches
-
-    @contextlib.contextmanager
-    def together(self, start_secs: float = MEET_SECS) -> Iterator[None]:
-        """While the workers of a job depend on each other: an error in one ends all.
-
-        Args:
-            start_secs: how long a worker may keep the others waiting before it reports that it trains, in
-                seconds.
-        """
-        yield
-
-    @contextlib.contextmanager
-    def doing(self, state: TaskState) -> Iterator[None]:
-        """While this task does what the others are told of: for one that evaluates or saves they wait.
-
-        Args:
-            state: what it does.
-        """
-        yield
-
     def run(
         self,
         fn: Callable[..., Any],
@@ -205,17 +134,17 @@ class Strategy(ABC):
         """Call a function on each replica.
 
         Args:
-            fn: the function; it is traced, as the code of a ``muster.function`` is.
-            args: a list or tuple; of values that each replica has its own of, it gets its own.
-            kwargs: likewise.
-            options: accepted for TensorFlow's programs.
+            fn: The function; it is traced, as the code of a ``muster.function`` is.
+            args: A list or tuple; of ``PerReplica`` values, each replica takes its value.
+            kwargs: Likewise.
+            options: Accepted for TensorFlow's programs.
 
         Returns:
-            What it returns, arrays as ``PerReplica`` where there are several replicas.
+            The results of the function; with several replicas, arrays as ``PerReplica``.
 
         Raises:
             RuntimeError: This is inside of ``run`` already.
-            TypeError: It is given a dataset; or an iterator, and there are several replicas.
+            TypeError: An argument is a dataset; or an iterator, and there are several replicas.
             ValueError: ``args`` is no list or tuple.
 
         Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.run``.
@@ -229,20 +158,21 @@ class Strategy(ABC):
         return run_traced_code(self, fn, tuple(args), dict(kwargs or {}))
 
     def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | tuple[int, ...] | None = None) -> Any:
-        """Reduce values over the replicas, and along axes of their own if any are given.
+        """Reduce values over the replicas, and along axes of them if there are any.
 
         Args:
             reduce_op: ``SUM`` or ``MEAN``.
             value: ``PerReplica`` values, or plain ones, in a nested structure.
-            axis: along which to reduce each replica's value as well; the mean is by the count of elements.
+            axis: The axes along which to reduce each replica's value as well; the mean is by the count of
+                elements.
 
         Returns:
             Arrays in the same structure, equal everywhere.
 
         Raises:
             RuntimeError: This is inside of ``run``: see ``ReplicaContext.all_reduce``.
-            TypeError: It is given a dataset; or an iterator, and there are several replicas.
-            ValueError: The sum is asked of a value that replicas do not have their own of.
+            TypeError: An argument is a dataset; or an iterator, and there are several replicas.
+            ValueError: The value is the same on all replicas, and the operation is ``SUM``.
 
         Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.reduce``.
         """
@@ -256,15 +186,15 @@ class Strategy(ABC):
         return map_values(lambda leaf: reduce_traced(self, op, leaf, axis), value)
 
     def gather(self, value: Any, axis: int) -> Any:
-        """The values of all replicas, one after the other along an axis.
+        """Concatenate the values of all replicas along an axis, in the order of the replicas.
 
         Args:
             value: ``PerReplica`` values of rank one at least, or plain ones, in a nested structure.
-            axis: along which to concatenate them.
+            axis: The axis.
 
         Raises:
             RuntimeError: This is inside of ``run``: see ``ReplicaContext.all_gather``.
-            TypeError: It is given a dataset; or an iterator, and there are several replicas.
+            TypeError: An argument is a dataset; or an iterator, and there are several replicas.
 
         Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.gather``.
         """
@@ -279,7 +209,7 @@ class Strategy(ABC):
         return map_values(lambda leaf: gather_traced(self, leaf, axis), value)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
-        """The values of this process' replicas.
+        """Return the values of this process' replicas.
 
         Args:
             value: ``PerReplica``, a variable, or a nested structure of them; any other value is the only one.
@@ -295,8 +225,8 @@ class Strategy(ABC):
         leaves, structure = jax.tree.flatten(value, is_leaf=is_leaf)
         local = self.local_replicas
         results = [self.experimental_local_results(leaf) for leaf in leaves]
-        each = [result if len(result) == local else result * local for result in results]
-        return tuple(jax.tree.unflatten(structure, own) for own in zip(*each, strict=True))
+        by_leaf = [result if len(result) == local else result * local for result in results]
+        return tuple(jax.tree.unflatten(structure, leaves) for leaves in zip(*by_leaf, strict=True))
 
     def experimental_distribute_dataset(
         self, dataset: Dataset, options: InputOptions | None = None
@@ -304,8 +234,8 @@ class Strategy(ABC):
         """Divide the batches of a dataset among the replicas.
 
         Args:
-            dataset: of global batches; the same on all workers. Its AutoShardPolicy says what each reads.
-            options: see InputOptions.
+            dataset: Of global batches; the same on all workers. Its AutoShardPolicy says what each reads.
+            options: See InputOptions.
 
         Raises:
             NotImplementedError: The options ask for a dataset for each replica.
@@ -320,13 +250,14 @@ class Strategy(ABC):
         if options is not None:
             options.check_for_dataset()
         endless = dataset.cardinality() == INFINITE_CARDINALITY
-        return DistributedDataset(GlobalBatches(self, dataset), endless=endless)
+        source = GlobalBatches(self.workers, self.local_replicas, dataset)
+        return DistributedDataset(source, endless=endless)
 
     def experimental_make_numpy_dataset(self, numpy_input: Any) -> Dataset:
         """Make a dataset of the rows of arrays.
 
         Args:
-            numpy_input: a nested structure of arrays of shape (n, ...).
+            numpy_input: A nested structure of arrays of shape (n, ...).
 
         Source: tensorflow/python/distribute/distribute_lib.py,
             ``StrategyV1.experimental_make_numpy_dataset``.
@@ -338,11 +269,11 @@ class Strategy(ABC):
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], Dataset], options: InputOptions | None = None
     ) -> DistributedDataset:
-        """Let each replica take batches of what a function returns for its worker.
+        """Distribute the datasets that a function makes: each replica takes batches of its worker's.
 
         Args:
-            dataset_fn: called with this worker's InputContext; returns a dataset of batches for one replica.
-            options: with the mode PER_REPLICA, the function is called for each replica of this worker.
+            dataset_fn: Called with this worker's InputContext; returns a dataset of batches for one replica.
+            options: With the mode PER_REPLICA, the function is called for each replica of this worker.
 
         Raises:
             TypeError: It returns no Dataset.
@@ -351,46 +282,25 @@ class Strategy(ABC):
         Source: tensorflow/python/distribute/distribute_lib.py,
             ``StrategyBase.distribute_datasets_from_function``.
         """
-        datasets = datasets_from_function(self, dataset_fn, options)
+        datasets = datasets_from_function(self.input_context, self.local_replicas, dataset_fn, options)
         endless = any(each.cardinality() == INFINITE_CARDINALITY for each in datasets)
-        return DistributedDataset(ReplicaBatches(self, datasets), endless=endless)
+        source = ReplicaBatches(self.workers, self.local_replicas, datasets)
+        return DistributedDataset(source, endless=endless)
 
     def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
-        """Values that each replica has its own of.
+        """Make a value for each replica.
 
         Args:
-            value_fn: called with the ValueContext of each replica of this process; returns arrays or numbers
+            value_fn: Called with the ValueContext of each replica of this process; returns arrays or numbers
                 of the same shapes in a nested structure.
 
         Source: tensorflow/python/distribute/distribute_lib.py,
             ``StrategyBase.experimental_distribute_values_from_function``.
         """
         local, count = self.local_replicas, self.num_replicas_in_sync
-        first = self.input_context.input_pipeline_id * local
+        first = self.workers.rank * local
         values = [value_fn(ValueContext(first + i, count)) for i in range(local)]
         return values[0] if count == 1 else jax.tree.map(lambda *each: stacked(list(each)), *values)
-
-    @property
-    def local_replicas(self) -> int:
-        """How many of the replicas this process has."""
-        return self.num_replicas_in_sync // self.input_context.num_input_pipelines
-
-    def compile_function(self, traced: Traced, executables: Executables) -> Step:
-        """Make a traced function run on this strategy's devices.
-
-        Args:
-            traced: what to run.
-            executables: as for ``compile``.
-
-        Returns:
-            The step, which donates the state, as `Traced` says.
-        """
-        return alone(traced)
-
-    @property
-    @abstractmethod
-    def global_view(self) -> GlobalView:
-        """The devices as one, for ``fit``."""
 
     def check_variable(self, variable: Any) -> None:
         """Check a variable that was created in this strategy's scope.
@@ -401,32 +311,18 @@ class Strategy(ABC):
         if self.num_replicas_in_sync > 1:
             check_agreement(variable)
 
-    @property
-    def reporter(self) -> Callable[..., None] | None:
-        """Tells the other tasks and the launcher how this one is: takes fields of ``cluster.Progress``."""
-        return None
-
-    @property
-    def communication_secs(self) -> float:
-        """How long this process has communicated so far, outside of compiled programs, in seconds."""
-        return 0.0
-
-    def tell_all(self, value: Any) -> list[Any]:
-        """Tell all workers a JSON value, and learn what they tell, in their order. All must call this."""
-        return [value]
-
     def __str__(self) -> str:
         return type(self).__name__
 
 
-# What runs a function outside of others; of methods, for the object, by strategy and method.
+# Functions that run outside of others by object; those of methods by strategy and method.
 _RUNS: ByIdentity[dict[Any, Function]] = ByIdentity()
 
 
 def _run_of(strategy: Strategy, fn: Callable[..., Any]) -> Function:
-    """``run`` outside of a function: compiled once for each object ``fn``, and gone when that is.
+    """Return ``run`` outside of a function: compiled once for each object ``fn``, and gone with it.
 
-    What is compiled holds on to the variables that it uses; so nothing here may hold on to ``fn``.
+    The compiled function holds on to the variables that it uses; so nothing here may hold on to ``fn``.
     """
     owner, method = (fn.__self__, fn.__func__) if inspect.ismethod(fn) else (fn, None)
     runs = _RUNS.get(owner, {})
@@ -460,5 +356,5 @@ _GATHER = Function(_gather)
 
 
 def current_strategy() -> Strategy | None:
-    """The strategy whose scope this is, or None."""
+    """Return the strategy whose scope this is, or None."""
     return _SCOPE.get()

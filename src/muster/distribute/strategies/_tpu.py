@@ -14,13 +14,13 @@ class TPUStrategy(MirroredStrategy):
     """Trains on the TPU cores of one host: variables on each, a batch for each, gradients added.
 
     Args:
-        tpu_cluster_resolver: kept for who asks for it: JAX finds the TPUs of this host.
-        experimental_device_assignment: accepted for TensorFlow's programs.
+        tpu_cluster_resolver: Kept for who asks for it: JAX finds the TPUs of this host.
+        experimental_device_assignment: Accepted for TensorFlow's programs.
         devices: TensorFlow device strings or ``jax.Device`` s, of any kind; None takes all that JAX has here.
 
     Raises:
         ClusterError: JAX was set up for several hosts.
-        ValueError: if a device does not exist or is given twice, or they are of several kinds.
+        ValueError: A device does not exist or is named twice, or they are of several kinds.
 
     Source: tensorflow/python/distribute/tpu_strategy.py, ``TPUStrategyV2``.
     """

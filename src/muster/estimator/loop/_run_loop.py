@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import jax
 
-from muster.distribute import Several
+from muster.distribute.engine._compiled import StackedBatches
+from muster.distribute.engine._traced import Step
 from muster.estimator.hooks import (
     Fetches,
     SessionRunArgs,
@@ -20,10 +21,7 @@ from muster.estimator.hooks import (
 )
 from muster.estimator.loop._interrupts import SignalWatch, Terminated
 from muster.estimator.session import _clock
-from muster.estimator.session._session import Outputs, Session
-
-Step: TypeAlias = Callable[[Any, Any], tuple[Any, Outputs]]
-"""``(state, batch) -> (state, outputs)``; it may consume the state that it is given."""
+from muster.estimator.session._session import Session
 
 _NO_VALUES = SessionRunValues(None)
 
@@ -62,7 +60,7 @@ class TrainingSession:
             hooks: called in this order.
             signals: notes Ctrl-C and SIGTERM; None for a watch of this session's own.
             hold_signals: whether Ctrl-C and SIGTERM let the current run finish.
-            steps_per_execution: how many steps a run makes at most; then ``step`` takes ``Several`` batches.
+            steps_per_execution: how many steps a run makes at most; then ``step`` takes ``StackedBatches``.
         """
         self.session = session
         self._step = step
@@ -123,10 +121,10 @@ class TrainingSession:
             self._signals.waiting = False
         session.input_wait_secs += _clock.now() - wait_began
         if len(batches) > 1 and len(batches) == self._steps_per_execution and _are_alike(batches):
-            session.advance(*self._step(session.state, Several(batches)), steps=len(batches))
+            session.advance(*self._step(*session.store.take(), StackedBatches(batches)), steps=len(batches))
         else:  # not compiled for this number of them as well
             for batch in batches:
-                session.advance(*self._step(session.state, batch))
+                session.advance(*self._step(*session.store.take(), batch))
 
         if not requests:
             for _, after_run in self._after_runs:

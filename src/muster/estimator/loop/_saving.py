@@ -78,7 +78,7 @@ class TrainingSaver:
         taken[context.input_pipeline_id] = dict(self._taken).get(steps, 0)
         positions = [moved_position(*each) for each in zip(self._positions, taken, strict=True)]
         metadata = {"input": positions, "ended": False}
-        with self._strategy.doing(TaskState.SAVING):
+        with self._strategy.workers.reporting(TaskState.SAVING):
             self._checkpointer.save(step, arrays, metadata, wait=wait)
         if self._writer is not None:
             self._writer.add_session_log(SessionLog.CHECKPOINT, step, self._checkpointer.directory)
@@ -108,7 +108,7 @@ def require_same_checkpoint(strategy: Strategy, model_dir: str, checkpoint: Chec
         CheckpointError: They do not; says which directories.
     """
     step = None if checkpoint is None else checkpoint.step
-    told = strategy.tell_all([step, f"{socket.gethostname()}:{os.path.abspath(model_dir)}"])
+    told = strategy.workers.all_gather_object([step, f"{socket.gethostname()}:{os.path.abspath(model_dir)}"])
     other = next((each for each in told if each[0] != told[0][0]), None)
     if other is not None:
         raise CheckpointError(

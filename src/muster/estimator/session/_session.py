@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from muster.distribute.engine._state_store import StateStore
 from muster.estimator.hooks import Fetches
 from muster.program import Output
 
@@ -62,7 +63,7 @@ class Session:
 
     def __init__(
         self,
-        state: Any,
+        store: StateStore,
         *,
         global_step: int = 0,
         count_steps: Callable[[Outputs], int] | None = None,
@@ -72,14 +73,14 @@ class Session:
         """Describe where the session starts.
 
         Args:
-            state: variable path -> array, initial or restored.
-            global_step: the value of the global step in ``state``.
+            store: Holds the state: variable path -> array, initial or restored.
+            global_step: the value of the global step in the state.
             count_steps: the global step after a run, from the run's outputs, which may wait for the device;
                 None if every run adds exactly one.
             save: writes checkpoints; None if this session has none.
             output_names: names of the step's outputs, if they are known before it runs.
         """
-        self.state = state
+        self.store = store
         self.outputs: Outputs = {}
         self.global_step = global_step
         self.steps_taken = 0
@@ -90,6 +91,11 @@ class Session:
         self._save = save
         self._output_names = output_names
         self._checks: list[Callable[[Session], None]] = []
+
+    @property
+    def state(self) -> Any:
+        """Variable path -> array, as the last step left it."""
+        return self.store.peek()
 
     def should_stop(self) -> bool:
         """Whether someone asked to stop."""
@@ -103,7 +109,7 @@ class Session:
             outputs: output name -> array, of the last of them.
             steps: how many they were.
         """
-        self.state = state
+        self.store.give(state)
         self.outputs = outputs
         self.steps_taken += steps
         if self._count_steps is None:

@@ -1,0 +1,139 @@
+"""The engine of workers with one CPU device each: compiled in parts, reduced on the host in between."""
+
+import functools
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from muster.distribute.engine._compiled import CompiledStep, compiled
+from muster.distribute.engine._mesh import MeshEngine, replicated_on, require_same_variables
+from muster.distribute.engine._split import ReplicatedBatch
+from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced, View
+from muster.distribute.workers._workers import Workers
+from muster.program import IndivisibleError, Part, Replicas, divided, meet, parts_of
+
+_log = logging.getLogger(__name__)
+
+
+class ExchangeEngine(Engine):
+    """Compiles for workers whose values are reduced over their own connections.
+
+    On CPUs that is faster than XLA's own collectives, and a worker that is gone is an error, not an abort. In
+    the global view each worker computes for its rows, and its state is local; a reduction over the batch is
+    exchanged. That takes one exchange for all gradients, where XLA adds them one by one. A step that does
+    with the batch what ``program.partition`` does not know is partitioned by XLA after all.
+
+    Args:
+        mesh: The devices of all workers, by rank.
+        workers: The processes.
+        bytes_per_pack: Values are reduced in packs of about this size; 0 for a single one.
+    """
+
+    def __init__(self, mesh: Mesh, workers: Workers, bytes_per_pack: int = 0) -> None:
+        self._mesh = mesh
+        self._workers = workers
+        self._rank = jnp.uint32(workers.rank)
+        self._bytes_per_pack = bytes_per_pack
+
+    def compile(self, traced: Traced, executables: Executables | None = None) -> Step:
+        if traced.view is View.REPLICA:
+            require_same_variables(self._workers, traced)
+            return CompiledStep(functools.partial(self._exchanged, traced.run), executables)
+        by_xla = MeshEngine(self._mesh, self._workers).compile(traced, executables)
+        return CompiledStep(functools.partial(self._divided, traced, by_xla), executables)
+
+    def _exchanged(
+        self,
+        run: Callable[[State, Reads, Any, Replicas], tuple[State, Any]],
+        state: State,
+        reads: Reads,
+        batch: Any,
+        executables: Executables,
+    ) -> Step:
+        """Return the step of one replica on each worker."""
+        counts_once = isinstance(batch, ReplicatedBatch)
+        count = self._workers.size
+
+        def local_step(state: State, reads: Reads, batch: Any, rank: jax.Array) -> tuple[State, Any]:
+            replicas = Replicas(
+                index=rank,
+                add=meet,
+                count=count,
+                active=1 if counts_once else count,
+                bytes_per_pack=self._bytes_per_pack,
+            )
+            return run(state, reads, batch.batch if counts_once else batch, replicas)
+
+        donated = len(jax.tree.leaves(state))
+        parts, structure = parts_of(local_step, state, reads, batch, self._rank, donated=donated)
+        return self._in_parts(parts, structure, executables)
+
+    def _in_parts(self, parts: list[Part], structure: Any, executables: Executables) -> Step:
+        """Run the parts one after the other; each is compiled when it is first run."""
+        runs: list[Callable[..., list[jax.Array]]] = []
+
+        def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
+            values: list[Any] = [*jax.tree.leaves((state, reads, batch)), self._rank]
+            results: list[jax.Array] = []
+            for number, part in enumerate(parts):
+                takes = [values[i] for i in part.takes]
+                if number == len(runs):
+                    runs.append(compiled(part.function, tuple(takes), executables, part.donates))
+                results = runs[number](*takes)
+                partial_sums, kept = results[: len(part.sums)], results[len(part.sums) :]
+                if partial_sums:
+                    sums = self._workers.all_reduce([np.asarray(value) for value in partial_sums])
+                    values += [*sums, *kept]
+            return jax.tree.unflatten(structure, results)  # type: ignore[no-any-return]
+
+        return step
+
+    def _divided(
+        self,
+        traced: Traced,
+        by_xla: Step,
+        state: State,
+        reads: Reads,
+        batch: Any,
+        executables: Executables,
+    ) -> Step:
+        """Return the global view of a step, on this worker's rows of the batch."""
+        state = jax.tree.map(local_copy, state)
+        if isinstance(batch, ReplicatedBatch):
+
+            def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
+                return traced.run(state, reads, batch.batch, None)
+
+            return _on_local_state(compiled(step, (state, reads, batch), executables))
+
+        def run(state: State, reads: Reads, batch: Any, replicas: Replicas) -> tuple[State, Any]:
+            def function(state: State, batch: Any) -> tuple[State, Any]:
+                return traced.run(state, reads, batch, None)
+
+            return divided(function, state, batch, replicas)  # type: ignore[no-any-return]
+
+        refused = ""
+        try:
+            exchanged = _on_local_state(self._exchanged(run, state, reads, batch, executables))
+        except IndivisibleError as exc:
+            refused = str(exc)
+        self._workers.require_equal("steps", [refused])
+        if not refused:
+            return exchanged
+        _log.debug("XLA divides a step among the workers: %s.", refused)
+        on_mesh = functools.partial(replicated_on, self._mesh)
+        return lambda state, reads, batch: by_xla(jax.tree.map(on_mesh, state), reads, batch)
+
+
+def local_copy(value: jax.Array) -> jax.Array:
+    """Return this process' copy of a value, of which others may have theirs."""
+    return value if value.is_fully_addressable else value.addressable_data(0)
+
+
+def _on_local_state(step: Step) -> Step:
+    return lambda state, reads, batch: step(jax.tree.map(local_copy, state), reads, batch)

@@ -1,0 +1,67 @@
+"""Variables of which each replica keeps a value, from step to step."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from muster.distribute.engine._split import Split
+from muster.program import ByIdentity, VariableSpec, value_of
+
+
+class ReplicaValues:
+    """The values that this process' replicas have of variables whose synchronization is "on_read".
+
+    The variable itself holds their aggregate: their sum, their mean, or the first one. When it is assigned
+    another value between steps, as by a checkpoint, the replicas' values are made anew from that.
+
+    Args:
+        split: How many replicas there are.
+        sharding: Where the values live, along their first axis.
+
+    Source: tensorflow/python/distribute/values.py, ``SyncOnReadVariable``.
+    """
+
+    def __init__(self, split: Split, sharding: jax.sharding.Sharding | None) -> None:
+        self._split = split
+        self._sharding = sharding
+        self._known: ByIdentity[tuple[jax.Array, jax.Array | None]] = ByIdentity()
+
+    def take(self, variables: Sequence[tuple[VariableSpec, Any]]) -> list[jax.Array]:
+        """Return the replicas' values of each variable along a new first axis, per process.
+
+        Args:
+            variables: The variables and their specs.
+        """
+        stacks = []
+        for spec, variable in variables:
+            value = value_of(variable)
+            known, stack = self._known.get(variable, (value, None))
+            stacks.append(stack if stack is not None and known is value else self._divide(spec, value))
+        return stacks
+
+    def give(self, variables: Sequence[tuple[VariableSpec, Any]], stacks: Sequence[jax.Array]) -> None:
+        """Keep the values that a step has returned.
+
+        Args:
+            variables: As for ``take``; they have been assigned the aggregates.
+            stacks: As ``take`` returns them.
+        """
+        for (_, variable), stack in zip(variables, stacks, strict=True):
+            self._known[variable] = value_of(variable), stack
+
+    def _divide(self, spec: VariableSpec, total: jax.Array) -> jax.Array:
+        """Return values of the replicas whose aggregate is ``total``."""
+        value = np.asarray(total)
+        stack = np.repeat(value[None], self._split.local_replicas, axis=0)
+        if spec.aggregation == "sum":
+            count = self._split.replicas
+            if np.issubdtype(value.dtype, np.integer):
+                stack = stack // count
+                if self._split.rank == 0:
+                    stack[0] += value % count
+            else:
+                stack = stack / count
+        values: jax.Array = jax.make_array_from_process_local_data(self._sharding, stack.astype(value.dtype))
+        return values

@@ -1,0 +1,217 @@
+"""How the rows of a batch are divided among replicas: the one place that knows, in one order.
+
+Replica ``r`` of ``R`` takes the ``r``-th of ``R`` equal runs of rows; the replicas of worker ``w`` come
+before those of worker ``w + 1``. So results per row, gathered in the order of the replicas, are in the order
+of the input. A batch that the replicas cannot share equally is replicated: each computes all of it, and it
+counts once.
+
+A *worker batch* is what one worker takes in a step: its rows of the global batch, or a ``ReplicatedBatch``.
+"""
+
+import itertools
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from muster._arrays import AnyArray
+from muster.distribute.replicas._values import PerReplica, replicated
+
+_log = logging.getLogger(__name__)
+
+
+@jax.tree_util.register_dataclass
+@dataclass
+class ReplicatedBatch:
+    """A batch that every replica computes completely, and that counts once.
+
+    Attributes:
+        batch: A nested structure of arrays, the same on every worker.
+    """
+
+    batch: Any
+
+
+@dataclass(frozen=True)
+class Split:
+    """Divides global batches among the replicas of a job, as one of its workers does.
+
+    Attributes:
+        rank: The number of this worker.
+        workers: The number of workers.
+        local_replicas: The number of replicas of each worker.
+    """
+
+    rank: int = 0
+    workers: int = 1
+    local_replicas: int = 1
+
+    @property
+    def replicas(self) -> int:
+        """The number of replicas over all workers."""
+        return self.workers * self.local_replicas
+
+    def rows(self, count: int) -> slice:
+        """Return which rows of ``count`` are this worker's."""
+        size = count // self.workers
+        return slice(size * self.rank, size * (self.rank + 1))
+
+    def worker_batch(self, batch: Any) -> Any:
+        """Return this worker's rows of a global batch; a ``ReplicatedBatch`` if it cannot be shared equally.
+
+        Args:
+            batch: A nested structure of arrays, the same on every worker; numbers without rows stay.
+        """
+        if self.replicas == 1:
+            return batch
+        count = row_count(batch)
+        if count is None or count % self.replicas:
+            return ReplicatedBatch(batch)
+        if self.workers == 1:
+            return batch
+        rows = self.rows(count)
+        return jax.tree.map(lambda leaf: leaf[rows] if np.ndim(leaf) else leaf, batch)
+
+    def local_batch(self, batch: Any) -> Any:
+        """Return rows that are this worker's alone as a worker batch."""
+        count = row_count(batch)
+        divides = self.local_replicas == 1 or (count is not None and count % self.local_replicas == 0)
+        return batch if divides else ReplicatedBatch(batch)
+
+    def per_replica(self, batch: Any) -> Any:
+        """Return a worker batch as values of this worker's replicas.
+
+        Args:
+            batch: A worker batch, of arrays with rows.
+
+        Returns:
+            The same structure, of ``PerReplica``.
+        """
+        count = self.local_replicas
+        if isinstance(batch, ReplicatedBatch):
+            return jax.tree.map(lambda leaf: replicated(leaf, count), batch.batch)
+        return jax.tree.map(lambda leaf: PerReplica(_chunks(np.asarray(leaf), count)), batch)
+
+    def batch_sizes(self, global_batch: int) -> list[int]:
+        """Return how many examples this worker's replicas take of a global batch in each step.
+
+        Args:
+            global_batch: The number of examples in a step, over all workers.
+
+        Returns:
+            The sizes for one replica after the other, and step after step, until they repeat. They differ by
+            at most one, and those of all workers in a step add up to the global batch.
+
+        Source: tensorflow/python/data/experimental/ops/distribute.py, ``batch_sizes_for_worker``.
+        """
+        small, larger = divmod(global_batch, self.replicas)
+        first = self.rank * self.local_replicas
+        return [small + ((first + place) % self.replicas < larger) for place in range(self.replicas)]
+
+    def describe(self, count: int) -> str:
+        """Return in words which rows this worker computes of each batch of ``count``."""
+        if count % self.replicas:
+            return f"all of its dataset, in batches of {count} that every replica computes"
+        rows = range(count)[self.rows(count)]
+        shown = ", ".join(map(str, rows[:3])) + (", …" if len(rows) > 3 else "")
+        return f"all of its dataset, and computes examples {shown} of each {count}"
+
+
+class UnevenWarning:
+    """Warns once of batches that the replicas cannot share equally, unless they are the last of the data.
+
+    Args:
+        split: How batches are divided.
+    """
+
+    def __init__(self, split: Split) -> None:
+        self._split = split
+        self._seen = 0
+        self._warned = False
+
+    def begin(self) -> None:
+        """Begin a pass over the data."""
+        self._seen = 0
+
+    def see(self, count: int | None) -> None:
+        """Take note of a batch of ``count`` rows."""
+        replicas = self._split.replicas
+        if self._warned or (count is not None and count % replicas == 0):
+            return
+        self._seen += 1
+        if self._seen == 2:  # so the first one was not the last of the data
+            self.warn(count or 1)
+
+    def warn(self, count: int) -> None:
+        """Warn of batches of ``count`` rows, unless that was done."""
+        if self._warned:
+            return
+        self._warned = True
+        replicas = self._split.replicas
+        lower = count - count % replicas
+        _log.warning(
+            "%d replicas cannot share a batch of %d rows equally: each computes all of it, and it counts "
+            "once. Batches of %s rows would be shared.",
+            replicas,
+            count,
+            " or ".join(str(rows) for rows in (lower, lower + replicas) if rows),
+        )
+
+
+def row_count(batch: Any) -> int | None:
+    """Return the number of rows of all arrays of a batch; None if it has none, or they differ."""
+    counts = {np.shape(leaf)[0] for leaf in jax.tree.leaves(batch) if np.ndim(leaf)}
+    return counts.pop() if len(counts) == 1 else None
+
+
+def worker_batch_of(values: Any) -> Any:
+    """Return values of this worker's replicas as a worker batch: the inverse of ``Split.per_replica``."""
+    leaves = jax.tree.leaves(values, is_leaf=_is_per_replica)
+    if not any(map(_is_per_replica, leaves)):
+        return values
+    if any(_is_per_replica(leaf) and leaf.replicated for leaf in leaves):
+        return ReplicatedBatch(jax.tree.map(lambda leaf: leaf.data[0], values, is_leaf=_is_per_replica))
+    return jax.tree.map(
+        lambda leaf: leaf.data.reshape(-1, *leaf.data.shape[2:]), values, is_leaf=_is_per_replica
+    )
+
+
+def concatenated(batches: Iterator[Any], count: int) -> Iterator[Any]:
+    """Concatenate each ``count`` batches, one for each replica of this process; fewer at the end.
+
+    Source: tensorflow_estimator/python/estimator/estimator.py, ``_get_iterator_from_input_fn``.
+    """
+    while group := list(itertools.islice(batches, count)):
+        yield group[0] if len(group) == 1 else jax.tree.map(_concatenate, *group)
+
+
+def cut(batches: Iterator[Any], sizes: list[int]) -> Iterator[Any]:
+    """Cut each batch into pieces of these sizes, begun anew with each batch; the rest is the last piece.
+
+    Args:
+        batches: Nested structures of arrays with the same first axis.
+        sizes: As of ``Split.batch_sizes``.
+    """
+    wanted = [size for size in sizes if size]
+    for batch in batches:
+        leaves, structure = jax.tree.flatten(batch)
+        start, place = 0, 0
+        while start < len(leaves[0]):
+            stop = start + wanted[place % len(wanted)]
+            yield jax.tree.unflatten(structure, [leaf[start:stop] for leaf in leaves])
+            start, place = stop, place + 1
+
+
+def _chunks(array: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
+    return array.reshape(count, len(array) // count, *array.shape[1:])
+
+
+def _concatenate(*parts: AnyArray) -> AnyArray:
+    return np.concatenate([np.asarray(part) for part in parts]) if parts[0].ndim else parts[0]
+
+
+def _is_per_replica(leaf: Any) -> bool:
+    return isinstance(leaf, PerReplica)

@@ -1,0 +1,145 @@
+"""State stores: they hand steps the values of variables, and take new ones."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import jax
+
+from muster.distribute.engine._replica_values import ReplicaValues
+from muster.distribute.engine._traced import Reads, State
+from muster.program import FunctionProgram, combined_path, set_values, unshared_values, values_of
+
+
+class StateStore(ABC):
+    """Holds the values of the variables of one step. All steps go ``take``, compute, ``give``.
+
+    A placement can put another store around one, which pulls in ``take`` and pushes in ``give``.
+    """
+
+    @property
+    @abstractmethod
+    def keys(self) -> Sequence[Hashable | None]:
+        """Identify the variables of the flat state, then of the flat reads; None for values per replica."""
+
+    @abstractmethod
+    def take(self) -> tuple[State, Reads]:
+        """Return the values for a step: those that it may overwrite, and those that it only reads."""
+
+    @abstractmethod
+    def give(self, state: State) -> None:
+        """Take the state that the step has returned."""
+
+    @abstractmethod
+    def peek(self) -> State:
+        """Return the current values of what ``take`` hands to be overwritten, to be read."""
+
+
+class ArrayStore(StateStore):
+    """Holds arrays in a nested structure: the state of an Estimator, or of ``fit``.
+
+    Args:
+        state: The values of the variables.
+        keys: Identify the variables, in the order of the flat state.
+    """
+
+    def __init__(self, state: State, keys: Sequence[Hashable] = ()) -> None:
+        self._state = state
+        self._keys = keys
+
+    @property
+    def keys(self) -> Sequence[Hashable | None]:
+        return self._keys
+
+    def take(self) -> tuple[State, Reads]:
+        return self._state, ()
+
+    def give(self, state: State) -> None:
+        self._state = state
+
+    def peek(self) -> State:
+        return self._state
+
+
+class VariableStore(StateStore):
+    """Holds the variables of a function: their values are there for the user's code between calls.
+
+    Several replicas overwrite all variables and return them, so that those are where they are used from then
+    on. One replica leaves alone what it only reads: to hand 160 arrays through a program takes 130 µs.
+
+    Args:
+        program: The function.
+        several: Whether it runs on several replicas.
+        sharding: Where its variables are to be; None to leave them where they are.
+        replica_values: Values of its "on_read" variables; None where it runs on no strategy's replicas.
+
+    Attributes:
+        changes: The paths of variables whose values a step may overwrite, and returns.
+        reads: The paths of those that it only reads.
+        per_replica: The paths of those of which each replica has a value.
+        aggregates: The paths under which the step returns the aggregates of those that it assigns to.
+    """
+
+    def __init__(
+        self,
+        program: FunctionProgram[Any],
+        *,
+        several: bool,
+        sharding: jax.sharding.Sharding | None,
+        replica_values: ReplicaValues | None,
+    ) -> None:
+        shared = {spec.path: variable for spec, variable in program.used if not spec.own}
+        changes = {path: v for path, v in shared.items() if several or path in program.assigned}
+        reads = {path: v for path, v in shared.items() if path not in changes}
+        per_replica = [(spec, variable) for spec, variable in program.used if spec.own]
+        aggregates = {combined_path(spec.path): v for spec, v in per_replica if spec.path in program.assigned}
+        self.changes, self.reads, self.aggregates = tuple(changes), tuple(reads), tuple(aggregates)
+        self.per_replica = tuple(spec.path for spec, _ in per_replica)
+        self._changes, self._reads = list(changes.values()), list(reads.values())
+        self._per_replica, self._aggregates = per_replica, list(aggregates.values())
+        self._replica_values = replica_values
+        self._sharding = sharding
+        self._right: list[jax.sharding.Sharding] = []
+
+    @property
+    def keys(self) -> Sequence[Hashable | None]:
+        return [*map(id, self._changes), *[None] * len(self._per_replica), *map(id, self._reads)]
+
+    @property
+    def shared_variables(self) -> list[Any]:
+        """The variables that have one value on all replicas."""
+        return [*self._changes, *self._reads]
+
+    @property
+    def per_replica_variables(self) -> list[Any]:
+        """The variables of which each replica has a value."""
+        return [variable for _, variable in self._per_replica]
+
+    def take(self) -> tuple[State, Reads]:
+        state, reads = unshared_values(self._changes), values_of(self._reads)
+        if self._sharding is not None:
+            # Mostly the same objects as the last time, of which a list need not ask whether they are equal.
+            found = [value.sharding for value in (*state, *reads)]
+            if found != self._right and any(sharding != self._sharding for sharding in found):
+                state, reads = self._moved(state), self._moved(reads)
+                set_values(self._reads, reads)
+            else:
+                self._right = found
+        if self._per_replica and self._replica_values is not None:
+            state += self._replica_values.take(self._per_replica)
+        return state, reads
+
+    def give(self, state: State) -> None:
+        set_values(self._changes, state)
+        if self._per_replica and self._replica_values is not None:
+            begin = len(self._changes)
+            end = begin + len(self._per_replica)
+            set_values(self._aggregates, state[end:])
+            self._replica_values.give(self._per_replica, state[begin:end])
+
+    def peek(self) -> State:
+        return values_of(self._changes)
+
+    def _moved(self, values: list[jax.Array]) -> list[jax.Array]:
+        """Put values where the strategy wants them."""
+        return [v if v.sharding == self._sharding else jax.device_put(v, self._sharding) for v in values]

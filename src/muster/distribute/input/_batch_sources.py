@@ -1,0 +1,295 @@
+"""Where the batches of a distributed dataset come from: global batches, or a dataset for each worker."""
+
+import itertools
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from muster._errors import DatasetError
+from muster.data import AutoShardPolicy, Dataset, FileShare, TensorSpec, describe_share
+from muster.distribute.engine._split import Split, UnevenWarning, cut, row_count
+from muster.distribute.input._file_shares import file_share, log_share
+from muster.distribute.input._input_context import InputContext
+from muster.distribute.input._input_options import InputOptions
+from muster.distribute.input._synchronized_batches import synchronized
+from muster.distribute.replicas._values import stacked
+from muster.distribute.workers._workers import Workers
+
+
+class GlobalBatches:
+    """Divides the global batches of a dataset among the replicas of all workers.
+
+    With the policy DATA, and AUTO where no files can be divided, all workers read the same batches, and each
+    takes its rows. With FILE each reads its share of the files, and with OFF each reads everything; then each
+    takes its part of a global batch in a step, until all have run out.
+
+    Args:
+        workers: The processes.
+        local_replicas: The number of replicas of each.
+        dataset: Of global batches, the same on all workers.
+
+    Source: tensorflow/python/distribute/input_lib.py; tensorflow/python/data/experimental/ops/distribute.py.
+    """
+
+    def __init__(self, workers: Workers, local_replicas: int, dataset: Dataset) -> None:
+        self._workers = workers
+        self._dataset = dataset
+        self._split = Split(workers.rank, workers.size, local_replicas)
+        self._uneven = UnevenWarning(self._split)
+        # The files of this worker are found once, so that what they are read with keeps its caches.
+        self._share: FileShare | None = None
+        self._looked = False
+        self._logged = False
+
+    @property
+    def element_spec(self) -> Any:
+        """A structure of ``TensorSpec``: of a replica's batch."""
+        return _spec_of_part(self._dataset, self._split.replicas)
+
+    def steps(self, seed: int | None = None) -> Iterator[Any]:
+        """Yield the steps of one pass.
+
+        Args:
+            seed: Of shuffles without one; the same on all workers.
+        """
+        if self._split.workers > 1:
+            if seed is None:
+                # A shuffle without a seed is to be the same for all workers, and another one each time.
+                seed = self._workers.all_gather_object(secrets.randbits(31))[0]
+            if not self._looked:
+                self._looked = True
+                self._share = file_share(self._workers, self._dataset)
+            policy = self._dataset.options().experimental_distribute.auto_shard_policy
+            if self._share is not None or policy is AutoShardPolicy.OFF:
+                yield from self._worker_steps(seed)
+                return
+        yield from self._shared_steps(seed)
+
+    def _shared_steps(self, seed: int | None) -> Iterator[Any]:
+        """Yield this worker's rows of batches that all workers read."""
+        self._uneven.begin()
+        with self._dataset.iterator(seed=seed) as batches:
+            for batch in batches:
+                _require_batch(batch)
+                if self._split.replicas == 1:
+                    yield batch
+                    continue
+                count = row_count(batch) or 0
+                if self._split.workers > 1:
+                    self._log(self._split.describe(count))
+                self._uneven.see(count)
+                yield self._split.per_replica(self._split.worker_batch(batch))
+
+    def _worker_steps(self, seed: int | None) -> Iterator[Any]:
+        """Yield this worker's part of a global batch from the data that it reads, until all have run out."""
+        share, split = self._share, self._split
+        self._log("all of its dataset" if share is None else str(share))
+        with ExitStack() as stack:
+            dataset = self._dataset if share is None else share.dataset
+            batches: Iterator[Any] = stack.enter_context(dataset.iterator(seed=seed))
+            first, batches = _with_first(batches)
+            # The first batch of a worker with little data may be its last, and short.
+            counts = self._workers.all_gather_object(0 if first is None else row_count(first))
+            if not (nominal := max(counts)):
+                return
+            if nominal % split.replicas:
+                self._uneven.warn(nominal)
+            if share is None:
+                example = _example_for_all(self._workers, dataset, first)
+            else:  # this worker's files may be empty: those of all say what a batch is
+                example = first if first is not None else _first_batch(self._dataset, seed)
+            pieces = cut(batches, split.batch_sizes(nominal))
+            for batch in stack.enter_context(
+                synchronized(self._workers, split.local_replicas, pieces, example)
+            ):
+                yield split.per_replica(batch)
+
+    def _log(self, what: str) -> None:
+        if not self._logged:
+            self._logged = True
+            log_share(self._workers, what)
+
+
+class ReplicaBatches:
+    """Lets each replica of this worker take a batch in every step.
+
+    At the end, the rest is divided as a global batch is.
+
+    Args:
+        workers: The processes.
+        local_replicas: The number of replicas of each.
+        datasets: Of this worker: one, whose batches the replicas take in turn, or one for each replica.
+    """
+
+    def __init__(self, workers: Workers, local_replicas: int, datasets: Sequence[Dataset]) -> None:
+        self._workers = workers
+        self._split = Split(workers.rank, workers.size, local_replicas)
+        self._datasets = datasets
+        self._logged = False
+
+    @property
+    def element_spec(self) -> Any:
+        """A structure of ``TensorSpec``: of a replica's batch."""
+        return _spec_of_part(self._datasets[0], self._split.replicas)
+
+    def steps(self, seed: int | None = None) -> Iterator[Any]:
+        """Yield the steps of one pass.
+
+        Args:
+            seed: Of shuffles without one.
+        """
+        split, workers = self._split, self._workers
+        if workers.size > 1 and not self._logged:
+            self._logged = True
+            log_share(workers, " and ".join(dict.fromkeys(map(describe_share, self._datasets))))
+        with ExitStack() as stack:
+            opened = [stack.enter_context(dataset.iterator(seed=seed)) for dataset in self._datasets]
+            batches: Iterator[Any] = opened[0] if len(opened) == 1 else _in_turn(opened)
+            if split.replicas == 1:
+                yield from batches
+                return
+            if workers.size == 1:
+                while group := list(itertools.islice(batches, split.local_replicas)):
+                    yield _grouped(group, split)
+                return
+            first, batches = _with_first(batches)
+            example = _example_for_all(workers, self._datasets[0], first)
+            if example is not None:
+                for batch in stack.enter_context(
+                    synchronized(workers, split.local_replicas, batches, example)
+                ):
+                    yield split.per_replica(batch)
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """The dtype and the shape of a row of one component of a batch."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+def _example_for_all(workers: Workers, dataset: Dataset, first: Any) -> Any:
+    """Return a batch of the structure of this worker's, without rows if it has none; None if nobody has any.
+
+    Args:
+        workers: The processes, which have all come here.
+        dataset: Of this worker.
+        first: Its first batch, or None.
+
+    Raises:
+        DatasetError: It has no batch, and nothing says what one would be.
+    """
+    leaves = [(str(np.asarray(leaf).dtype), np.shape(leaf)[1:]) for leaf in jax.tree.leaves(first)]
+    gathered = workers.all_gather_object(None if first is None else leaves)
+    known = next((each for each in gathered if each is not None), None)
+    if known is None or first is not None:
+        return first
+    kinds = [_Kind(dtype, tuple(shape)) for dtype, shape in known]
+    specs, structure = jax.tree.flatten(dataset.element_spec)
+    if len(specs) != len(kinds):
+        raise DatasetError(
+            f"This worker has no batch, and those of others have {len(kinds)} components, where its dataset "
+            f"says {len(specs)}. All workers must run the same program on data of the same "
+            "structure."
+        )
+    return jax.tree.unflatten(structure, [np.empty((0, *kind.shape), kind.dtype) for kind in kinds])
+
+
+def _with_first(batches: Iterator[Any]) -> tuple[Any, Iterator[Any]]:
+    """Return the first batch, None if there is none, and all of them."""
+    first = next(batches, None)
+    if first is None:
+        return None, batches
+    _require_batch(first)
+    return first, itertools.chain([first], batches)
+
+
+def _first_batch(dataset: Dataset, seed: int | None) -> Any:
+    with dataset.iterator(seed=seed) as batches:
+        for batch in batches:
+            return batch
+    raise DatasetError("The dataset has no batch: there is nothing to train or evaluate on.")
+
+
+def _spec_of_part(dataset: Dataset, replicas: int) -> Any:
+    if replicas == 1:
+        return dataset.element_spec
+    return jax.tree.map(
+        lambda spec: TensorSpec(None if spec.shape is None else (None, *spec.shape[1:]), spec.dtype),
+        dataset.element_spec,
+    )
+
+
+def _in_turn(iterators: Sequence[Iterator[Any]]) -> Iterator[Any]:
+    """Yield a batch of each, again and again, until all have ended."""
+    left = list(iterators)
+    while left:
+        ended = []
+        for iterator in left:
+            batch = next(iterator, None)
+            if batch is None:
+                ended.append(iterator)
+            else:
+                yield batch
+        left = [iterator for iterator in left if iterator not in ended]
+
+
+def _grouped(group: list[Any], split: Split) -> Any:
+    """Return a batch for each replica as values per replica; divide the rows of all where they differ."""
+    shapes = [[np.shape(leaf) for leaf in jax.tree.leaves(batch)] for batch in group]
+    if len(group) == split.local_replicas and all(each == shapes[0] for each in shapes):
+        return jax.tree.map(lambda *leaves: stacked(list(leaves)), *group)
+    batch = jax.tree.map(lambda *leaves: np.concatenate([np.atleast_1d(leaf) for leaf in leaves]), *group)
+    return split.per_replica(split.local_batch(batch))
+
+
+def _require_batch(batch: Any) -> None:
+    lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(batch)}
+    if len(lengths) > 1 and () not in lengths:
+        shapes = jax.tree.map(np.shape, batch)
+        raise DatasetError(
+            f"The components of a batch must be equally long to be shared, got shapes {shapes}."
+        )
+    if any(np.ndim(leaf) == 0 for leaf in jax.tree.leaves(batch)):
+        raise ValueError(
+            "The elements of this dataset are not batches. Call the `batch` method on the dataset with the "
+            "global batch size, which the replicas share."
+        )
+
+
+def datasets_from_function(
+    context: InputContext,
+    local_replicas: int,
+    dataset_fn: Callable[[InputContext], Dataset],
+    options: InputOptions | None,
+) -> list[Dataset]:
+    """Return the dataset of this worker, or those of its replicas.
+
+    Args:
+        context: Of this worker.
+        local_replicas: The number of its replicas.
+        dataset_fn: Called with an InputContext: this worker's, or one for each of its replicas.
+        options: Say which of the two.
+
+    Raises:
+        TypeError: It returns something else.
+        ValueError: The options do not go together.
+    """
+    contexts = [context]
+    if options is not None:
+        options.check_for_function()
+        if options.per_replica:
+            count = context.num_replicas_in_sync
+            first = context.input_pipeline_id * local_replicas
+            contexts = [InputContext(count, first + place, count) for place in range(local_replicas)]
+    datasets = [dataset_fn(each) for each in contexts]
+    for dataset in datasets:
+        if not isinstance(dataset, Dataset):
+            raise TypeError(f"The function must return a Dataset, got {type(dataset).__name__}: {dataset!r}.")
+    return datasets

@@ -1,0 +1,57 @@
+"""Programs, as Estimators trace them, on a strategy's replicas."""
+
+from typing import Any
+
+import jax
+
+from muster.distribute.engine._state_store import ArrayStore, StateStore
+from muster.distribute.engine._traced import Executables, Reads, State, Step, Traced
+from muster.distribute.strategies._strategy import Strategy
+from muster.program import Program, Replicas, functions_run_eagerly
+
+
+def compile_program(strategy: Strategy, program: Program[Any], executables: Executables) -> Step:
+    """Compile a program for a strategy's replicas. Workers check here that they run the same.
+
+    Args:
+        strategy: The strategy.
+        program: The program.
+        executables: Compiled functions to use again and to add to.
+
+    Returns:
+        ``(state, reads, batch) -> (state, outputs)``, which donates the state. It takes ``StackedBatches``
+        too, unless functions run eagerly.
+
+    Raises:
+        ValueError: Functions run eagerly, and there are several replicas.
+    """
+    if functions_run_eagerly():
+        if strategy.num_replicas_in_sync > 1:
+            raise ValueError(
+                f"run_functions_eagerly(True) debugs one replica; {strategy} has "
+                f"{strategy.num_replicas_in_sync}. Leave the strategy out to debug."
+            )
+        return lambda state, reads, batch: program.step_eagerly(state, batch)
+    return strategy.engine.compile(traced_program(program), executables)
+
+
+def traced_program(program: Program[Any]) -> Traced:
+    """Return a program as engines compile it: its outputs with rows are sharded, as its batch is."""
+
+    def run(state: State, reads: Reads, batch: Any, replicas: Replicas | None) -> tuple[State, Any]:
+        return program.step(state, batch, replicas=replicas)
+
+    by_row = jax.tree.map(lambda shape: bool(shape.shape), program.outputs)
+    return Traced(run=run, variables=program.variables, results=by_row)
+
+
+def start_program(strategy: Strategy, state: dict[str, Any]) -> StateStore:
+    """Store the state of a program where a strategy wants it.
+
+    Args:
+        strategy: The strategy.
+        state: Path -> initial or restored value of each variable; the chief's count.
+    """
+    values = strategy.placement.start(list(state.values()))
+    store = ArrayStore(dict(zip(state, values, strict=True)), tuple(state))
+    return strategy.placement.store(store)

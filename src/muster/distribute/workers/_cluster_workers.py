@@ -1,0 +1,183 @@
+"""The workers of a cluster: watched by the roster, connected with each other, and ended together."""
+
+import atexit
+import contextlib
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from types import TracebackType
+
+import jax
+
+from muster.cluster import ClusterSpec, Roster, Task, TaskState
+from muster.distribute.workers._socket_workers import SocketWorkers
+from muster.distribute.workers._workers import START_SECS
+
+# How long another worker may be silent before it is given up, in seconds.
+_SILENCE_SECS = 30.0
+
+# One worker may go on working when the others are done, for up to a week.
+_SHUTDOWN_SECS = 7 * 24 * 3600
+
+
+class ClusterWorkers(SocketWorkers):
+    """Meets the other tasks of a cluster, and lets their JAX runtimes find each other.
+
+    From then on each worker watches the others. When one is gone, has failed or stands still, the others say
+    so and end.
+
+    Args:
+        cluster: The tasks of the job and their addresses.
+        task: This task.
+        tasks: The tasks that train, in the order of their ranks.
+        timeout_secs: How long another worker may take for a step, and be silent, in seconds; None for 30 s of
+            silence, and as long as it likes for a step that it works on.
+        start_secs: How long to wait for the other tasks to come up, in seconds.
+
+    Raises:
+        RosterError: Another task does not come, or does not fit, or the address of this one is taken.
+        MissingPeerError: A worker cannot be reached.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterSpec,
+        task: Task,
+        tasks: tuple[Task, ...],
+        timeout_secs: float | None,
+        start_secs: float = START_SECS,
+    ) -> None:
+        self._tasks = tasks
+        self._timeout_secs = timeout_secs
+        self._start_secs = start_secs
+        self._roster = roster = Roster.from_environ(
+            os.environ, cluster, task, heartbeat_secs=timeout_secs or _SILENCE_SECS
+        )
+        self._ending = _Ending(roster)
+        roster.wait_for_all(start_secs)
+        self._initialize_jax(cluster, task)
+        super().__init__(tasks.index(task), [str(each) for each in tasks], self._patience_with)
+        roster.announce("link", [self.port, self.token])
+
+        def look_up(rank: int) -> tuple[str, int, str]:
+            port, token = roster.lookup(tasks[rank], "link", start_secs)
+            return _host(cluster, tasks[rank]), port, token
+
+        self.connect(look_up, start_secs)
+        self._ending.workers = self
+
+    def _initialize_jax(self, cluster: ClusterSpec, task: Task) -> None:
+        chief = self._tasks[0]
+        if task == chief:
+            self._roster.announce("coordinator", f"{_host(cluster, chief)}:{_free_port()}")
+        # It would take SIGTERM away from Python, to tell of it where nobody asks.
+        jax.config.update("jax_enable_preemption_service", False)
+        jax.distributed.initialize(
+            coordinator_address=self._roster.lookup(chief, "coordinator", self._start_secs),
+            num_processes=len(self._tasks),
+            process_id=self._tasks.index(task),
+            cluster_detection_method="deactivate",
+            shutdown_timeout_seconds=_SHUTDOWN_SECS,
+        )
+
+    @property
+    def reporter(self) -> Callable[..., None] | None:
+        return self._roster.report
+
+    @contextlib.contextmanager
+    def supervised(self, start_secs: float = START_SECS) -> Iterator[None]:
+        self._start_secs = start_secs
+        try:
+            with self.reporting(TaskState.STARTING):
+                yield
+        except BaseException as exc:
+            self._ending.fail(exc)
+            raise
+
+    @contextlib.contextmanager
+    def reporting(self, state: TaskState) -> Iterator[None]:
+        before = self._roster.progress.state
+        self._roster.report(state=state)
+        try:
+            yield
+        finally:
+            self._roster.report(state=before)
+
+    def end_early(self) -> None:
+        super().end_early()  # the chief has saved: nobody is missed from here on
+        self._ending.agreed = True
+
+    def _patience_with(self, rank: int) -> float | None:
+        """Return how long a worker may keep this one waiting, in seconds, by the state that it reports."""
+        state = self._roster.statuses()[self._tasks[rank]].progress.state
+        match state:
+            case TaskState.STARTING | TaskState.WAITING:
+                return self._start_secs
+            case TaskState.EVALUATING | TaskState.SAVING if self._roster.progress.state != state:
+                return None  # that is the chief's to do, and may take long
+            case _:
+                return self._timeout_secs
+
+
+def _host(cluster: ClusterSpec, task: Task) -> str:
+    return cluster.task_address(task.type, task.index).rpartition(":")[0]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class _Ending:
+    """Ends this process together with the others: reports an error here to them, and a clean end as well.
+
+    After an error the process ends without JAX's own shutdown, which would wait for workers that are gone,
+    and abort.
+
+    Attributes:
+        workers: Closed at the end; None until they are connected.
+        agreed: Whether all workers have agreed to end early, so that to end is no failure.
+    """
+
+    def __init__(self, roster: Roster) -> None:
+        self.workers: SocketWorkers | None = None
+        self.agreed = False
+        self._roster = roster
+        self._code: int | None = None
+        self._report = sys.excepthook
+        sys.excepthook = self._uncaught
+        atexit.register(self._leave)
+
+    def fail(self, error: BaseException) -> None:
+        """Report an error that passes here, unless the workers have agreed to end."""
+        if self.agreed:
+            return
+        code = error.code if isinstance(error, SystemExit) else 1
+        self._code = code if isinstance(code, int) else 0 if code is None else 1
+        self._roster.fail(error)
+
+    def _uncaught(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        self._report(kind, error, trace)
+        if self.agreed and issubclass(kind, KeyboardInterrupt):
+            return
+        self._roster.fail(error)
+        self._exit(130 if issubclass(kind, KeyboardInterrupt) else 1)
+
+    def _leave(self) -> None:
+        if self._code is not None:
+            self._exit(self._code)
+        if self.workers is not None:
+            self.workers.close()  # a worker that still waits for this one learns that it need not
+        if jax.distributed.is_initialized():
+            jax.distributed.shutdown()  # waits for the others, and the roster watches them meanwhile
+        self._roster.done()
+        self._roster.close()
+
+    def _exit(self, code: int) -> None:
+        self._roster.close()
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code)

@@ -1,0 +1,131 @@
+"""Workers: the processes that train together, and their collectives on the host."""
+
+import contextlib
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from muster._errors import MismatchError
+from muster.cluster import TaskState
+
+HostArray = np.ndarray[Any, Any]
+
+# How long tasks may take to come up, in seconds: two hours, as in TensorFlow.
+START_SECS = 7200.0
+
+
+class Workers(ABC):
+    """The processes of a job that train together. All of them call the same collectives in the same order.
+
+    Attributes:
+        rank: The number of this worker, from 0. Worker 0 is the chief: it writes, and its values count.
+        names: The names of all workers, in the order of their ranks.
+        communication_secs: How long ``all_reduce`` has taken so far, with waiting, in seconds.
+    """
+
+    rank: int
+    names: tuple[str, ...]
+    communication_secs: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """The number of workers."""
+        return len(self.names)
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this is worker 0."""
+        return self.rank == 0
+
+    @abstractmethod
+    def all_gather_object(self, value: Any) -> list[Any]:
+        """Return the JSON values of all workers, by rank."""
+
+    @abstractmethod
+    def all_gather(self, array: HostArray) -> list[HostArray]:
+        """Return the arrays of all workers, by rank: of one dtype, of any shapes."""
+
+    @abstractmethod
+    def all_reduce(self, arrays: Sequence[HostArray]) -> list[HostArray]:
+        """Return the sums of flat arrays over the workers, equal on all of them bit for bit.
+
+        Args:
+            arrays: Of the same lengths and dtypes on every worker.
+        """
+
+    @abstractmethod
+    def broadcast(self, arrays: Sequence[HostArray]) -> list[HostArray]:
+        """Return the chief's arrays; shapes and dtypes are the same on every worker."""
+
+    def barrier(self, name: str) -> None:
+        """Wait until all workers have come to this point."""
+        self.all_gather_object(name)
+
+    def require_equal(self, what: str, values: Sequence[str]) -> None:
+        """Check that all workers have the same texts.
+
+        Args:
+            what: What they are, for the message.
+            values: Those of this worker.
+
+        Raises:
+            MismatchError: On every worker, naming two that differ and the place.
+        """
+        first, *rest = self.all_gather_object(list(values))
+        for name, others in zip(self.names[1:], rest, strict=True):
+            for at, (ours, theirs) in enumerate(itertools.zip_longest(first, others, fillvalue="nothing")):
+                if ours != theirs:
+                    raise MismatchError(
+                        f"The {what} of {self.names[0]} and {name} differ: number {at} is {ours} in one, "
+                        f"{theirs} in the other. All workers must run the same program on data of the same "
+                        "structure."
+                    )
+
+    @property
+    def reporter(self) -> Callable[..., None] | None:
+        """Report to the other tasks and the launcher: takes fields of ``cluster.Progress``; None if alone."""
+        return None
+
+    @contextlib.contextmanager
+    def supervised(self, start_secs: float = START_SECS) -> Iterator[None]:
+        """Let an error in one worker end all of them while this is open.
+
+        Args:
+            start_secs: How long a worker may keep the others waiting before its first step, in seconds.
+        """
+        yield
+
+    @contextlib.contextmanager
+    def reporting(self, state: TaskState) -> Iterator[None]:
+        """Report a state meanwhile; the others wait for a task that evaluates or saves.
+
+        Args:
+            state: What this task does.
+        """
+        yield
+
+    def end_early(self) -> None:
+        """Agree with all workers to end now: to leave with an interrupt is no failure any more."""
+        self.barrier("interrupted")
+
+
+class SingleWorker(Workers):
+    """The only worker of a job."""
+
+    rank = 0
+    names = ("worker 0",)
+
+    def all_gather_object(self, value: Any) -> list[Any]:
+        return [value]
+
+    def all_gather(self, array: HostArray) -> list[HostArray]:
+        return [array]
+
+    def all_reduce(self, arrays: Sequence[HostArray]) -> list[HostArray]:
+        return list(arrays)
+
+    def broadcast(self, arrays: Sequence[HostArray]) -> list[HostArray]:
+        return list(arrays)

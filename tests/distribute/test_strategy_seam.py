@@ -1,0 +1,104 @@
+"""The seam between strategies and the engine: variables can live elsewhere, in fit, loops and Estimators.
+
+The strategy here keeps variables in a store in memory, a stand-in for a parameter server: a step pulls their
+values, and pushes by how much it has changed them. The engine knows nothing of it.
+"""
+
+import jax
+import numpy as np
+import pytest
+from conformance import CASES, by_keras, check_same, fitted
+from conformance_loops import by_hand, looped
+from test_mirrored import trained
+
+from muster._keras import keras
+from muster.distribute import Strategy
+from muster.distribute.engine._state_store import StateStore
+from muster.distribute.strategies._mirrored import local_devices, on_mesh
+
+pytestmark = pytest.mark.optimized
+
+
+class MemoryServer:
+    """Holds the values of variables by key, and adds what is pushed."""
+
+    def __init__(self):
+        self.values, self.pushes = {}, 0
+
+    def push(self, key, change):
+        self.pushes += 1
+        self.values[key] = self.values[key] ^ change if change.dtype == bool else self.values[key] + change
+
+
+class ServedStore(StateStore):
+    """Pulls the values of a step from a server, and pushes their changes."""
+
+    def __init__(self, local, server):
+        self._local, self._server = local, server
+
+    @property
+    def keys(self):
+        return self._local.keys
+
+    def take(self):
+        leaves, structure = jax.tree.flatten(self._local.take())
+        pulled = [self._pull(key, leaf) for key, leaf in zip(self.keys, leaves, strict=True)]
+        return jax.tree.unflatten(structure, pulled)
+
+    def _pull(self, key, leaf):
+        if key is None:  # replicas keep values of their own, on their devices
+            return leaf
+        if not np.array_equal(self._server.values.get(key), leaf):
+            self._server.values[key] = np.array(leaf)  # new, or assigned between steps
+        return jax.device_put(self._server.values[key], leaf.sharding)
+
+    def give(self, state):
+        leaves, structure = jax.tree.flatten(state)
+        for i, (key, after) in enumerate(zip(self.keys, leaves, strict=False)):
+            if key is not None:
+                before, after = self._server.values[key], np.asarray(after)
+                self._server.push(key, before ^ after if before.dtype == bool else after - before)
+                leaves[i] = jax.device_put(self._server.values[key], leaves[i].sharding)
+        self._local.give(jax.tree.unflatten(structure, leaves))
+
+    def peek(self):
+        return self._local.peek()
+
+
+class ServedStrategy(Strategy):
+    """Replicas on devices, whose variables are on a server."""
+
+    def __init__(self, count):
+        mesh = jax.sharding.Mesh(np.array(local_devices([f"/cpu:{i}" for i in range(count)])), ("replica",))
+        super().__init__(**on_mesh(mesh), local_replicas=count)
+        self.server = MemoryServer()
+        self.placement.store = lambda store: ServedStore(store, self.server)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("case", CASES["mirrored 2"] + CASES["mirrored 3"], ids=str)
+def test_training_is_that_of_one_device(count, case):
+    strategy = ServedStrategy(count)
+    if case.way == "fit":
+        check_same(fitted(strategy, case), by_keras(case))
+    else:
+        found = looped(strategy, case)
+        check_same(found, by_hand(case, count, found["seeds"]))
+    assert strategy.server.pushes > 50
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_an_estimator_trains_as_on_one_device(tmp_path, count):
+    def optimizer():
+        return keras.optimizers.Adam(0.01)
+
+    strategy = ServedStrategy(count)
+    losses, weights, metrics, predictions = trained(tmp_path / "served", strategy, optimizer)
+    same = trained(tmp_path / "one", None, optimizer)
+    np.testing.assert_allclose(losses, same[0], atol=1e-5)
+    for name, value in same[1].items():
+        np.testing.assert_allclose(weights[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
+    assert metrics["accuracy"] == pytest.approx(same[2]["accuracy"], abs=1e-6)
+    np.testing.assert_allclose(predictions, same[3], atol=1e-5)
+    assert strategy.server.pushes > 50
+    assert set(weights) <= set(strategy.server.values)
