@@ -208,8 +208,8 @@ def test_the_error_of_a_step_that_has_used_up_its_state_is_seen(strategy):
     model.make_train_function()
     step = model.train_function._step
 
-    def breaks_off(state, batch):
-        step(state, batch)
+    def breaks_off(state, reads, batch):
+        step(state, reads, batch)
         raise OSError("the device is gone")
 
     model.train_function._step = breaks_off

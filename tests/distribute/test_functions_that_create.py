@@ -199,7 +199,7 @@ def test_a_strategy_may_have_a_part_in_the_first_run_only(replicas):
             replicas.run(model, args=(x,))
 
     build(np.ones((4, 3), np.float32))
-    assert [weight.value.sharding for weight in model.weights] == [replicas.sharding] * 2
+    assert [weight.value.sharding for weight in model.weights] == [replicas.placement.sharding] * 2
 
 
 def test_what_was_reduced_once_may_be_kept(replicas):

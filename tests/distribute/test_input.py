@@ -200,7 +200,7 @@ def test_dividing_twice_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
 
     policy = AUTO
     on_workers(2, 1, work)
-    assert "is divided by Dataset.shard, and AUTO divides what is left among the workers again" in caplog.text
+    assert "is divided by Dataset.shard, and AUTO divides the rest among the workers again" in caplog.text
     caplog.clear()
     policy = OFF
     assert sorted(counted(on_workers(2, 1, work))) == list(range(12))

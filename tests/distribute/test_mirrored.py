@@ -204,7 +204,7 @@ def test_gradients_and_the_loss_travel_in_one_collective():
 def test_wrong_devices():
     with pytest.raises(ValueError, match="at least one device"):
         MirroredStrategy([])
-    with pytest.raises(ValueError, match="named once"):
+    with pytest.raises(ValueError, match="given once"):
         MirroredStrategy(["/cpu:0", "cpu:0"])
     with pytest.raises(ValueError, match="no device '/cpu:8'"):
         mirrored(10)

@@ -100,7 +100,7 @@ def test_a_gradient_that_does_not_exist_names_its_line():
 )
 def test_devices_by_the_guides_strings(name):
     device = name() if callable(name) else name
-    assert OneDeviceStrategy(device).sharding.device_set == {jax.devices("cpu")[1]}
+    assert OneDeviceStrategy(device).placement.sharding.device_set == {jax.devices("cpu")[1]}
     assert MirroredStrategy(["/cpu:0", device]).num_replicas_in_sync == 2
 
 
@@ -166,7 +166,7 @@ def test_mixing_strategies():
 def test_values_of_one_strategy_in_another():
     value = PerReplica(np.ones((4, 2), np.float32))
     for strategy in (mirrored(), OneDeviceStrategy("/cpu:0")):
-        with pytest.raises(ValueError, match=f"A value of 4 replicas was given to {strategy}, which has"):
+        with pytest.raises(ValueError, match=f"A value of 4 replicas was passed to {strategy}, which has"):
             strategy.run(lambda x: x, (value,))
         with pytest.raises(ValueError, match="A value of 4 replicas"):
             strategy.reduce("SUM", value)
@@ -184,16 +184,16 @@ def test_a_dataset_where_batches_are_wanted(strategy):
     strategy = STRATEGIES[strategy]()
     dataset = strategy.experimental_distribute_dataset(Dataset.from_tensor_slices(np.ones(8)).batch(4))
     for run in (strategy.run, function(lambda fn, args: strategy.run(fn, args))):
-        with pytest.raises(TypeError, match=r"run was given a dataset.*args=\(batch,\)"):
+        with pytest.raises(TypeError, match=r"run was passed a dataset.*args=\(batch,\)"):
             run(lambda data: 0, (dataset,))
         if strategy.num_replicas_in_sync > 1:
-            with pytest.raises(TypeError, match=r"given an iterator.*args=\(next\(iterator\),\)"):
+            with pytest.raises(TypeError, match=r"passed an iterator.*args=\(next\(iterator\),\)"):
                 run(next, (iter(dataset),))
         else:
             assert run(next, (iter(dataset),)).shape == (4,)
-    with pytest.raises(TypeError, match="reduce was given a dataset"):
+    with pytest.raises(TypeError, match="reduce was passed a dataset"):
         strategy.reduce("SUM", dataset)
-    with pytest.raises(TypeError, match="gather was given a dataset"):
+    with pytest.raises(TypeError, match="gather was passed a dataset"):
         strategy.gather(dataset, axis=0)
 
 

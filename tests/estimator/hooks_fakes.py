@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from muster.distribute.engine._state_store import ArrayStore
 from muster.estimator.hooks import SessionRunArgs, SessionRunHook
 from muster.estimator.loop._run_loop import TrainingSession
 from muster.estimator.session import _clock
@@ -37,7 +38,7 @@ class Counter:
         self._run = 0
         self.saved: list[tuple[int, bool]] = []
         self.session = Session(
-            self._state(start),
+            ArrayStore(self._state(start)),
             global_step=start,
             count_steps=None if increment == 1 else lambda outputs: int(outputs["global_step"]),
             save=lambda state, step, wait: self.saved.append((step, wait)),
@@ -46,7 +47,7 @@ class Counter:
     def _state(self, step: int) -> dict[str, Any]:
         return {"global_step": np.int64(step), "2step": np.int64(2 * step), "p": np.float32(1.0)}
 
-    def step(self, state: Mapping[str, Any], batch: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    def step(self, state: Mapping[str, Any], reads: Any, batch: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         loss = np.float32(self._values[min(self._run, len(self._values) - 1)])
         before = int(state["global_step"])
         self._run += 1

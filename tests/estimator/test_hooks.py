@@ -14,6 +14,7 @@ import pytest
 from hooks_fakes import Counter, Deferred, FakeClock, RecordingWriter
 
 from muster import _errors as errors
+from muster.distribute.engine._state_store import ArrayStore
 from muster.estimator import hooks
 from muster.estimator.hooks import _nan
 from muster.estimator.loop._run_loop import TrainingSession, run_loop
@@ -30,12 +31,12 @@ class _DeferredLosses:
         self.reads: list[float] = []
         self.saved: list[int] = []
         self.session = Session(
-            {"w": np.float32(0)},
+            ArrayStore({"w": np.float32(0)}),
             save=lambda state, step, wait: self.saved.append(step),
             output_names=["loss"],
         )
 
-    def step(self, state: Any, batch: Any) -> tuple[Any, dict[str, Any]]:
+    def step(self, state: Any, reads: Any, batch: Any) -> tuple[Any, dict[str, Any]]:
         return state, {"loss": Deferred(np.float32(self._losses[batch]), self.reads)}
 
     def run(self, *given: hooks.SessionRunHook) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hooks_fakes import Counter, TraceHook
 
+from muster.distribute.engine._state_store import ArrayStore
 from muster.estimator.hooks import SessionRunArgs, SessionRunHook
 from muster.estimator.loop._run_loop import run_loop
 from muster.estimator.session._session import Session
@@ -46,7 +47,7 @@ def test_run_reads_in_the_structure_of_the_fetches(fetches: Any, expected: Any) 
 
 
 def test_outputs_are_read_before_variables_of_the_same_name() -> None:
-    session = Session({"loss": np.float32(7)})
+    session = Session(ArrayStore({"loss": np.float32(7)}))
     assert session.run("loss") == 7
     session.advance({"loss": np.float32(7)}, {"loss": np.float32(8)})
     assert session.run("loss") == 8
@@ -70,23 +71,23 @@ def test_a_fetch_must_be_a_name() -> None:
 
 
 def test_names_are_not_judged_while_they_are_unknown() -> None:
-    Session({}).require("loss")
+    Session(ArrayStore({})).require("loss")
     with pytest.raises(KeyError):
-        Session({}, output_names=["loss"]).require("nope")
+        Session(ArrayStore({}), output_names=["loss"]).require("nope")
 
 
 def test_variables_are_the_paths_of_the_state() -> None:
-    assert Session({"a/kernel": np.zeros(2), "b": np.zeros(3)}).variables() == ("a/kernel", "b")
+    assert Session(ArrayStore({"a/kernel": np.zeros(2), "b": np.zeros(3)})).variables() == ("a/kernel", "b")
 
 
 def test_only_a_session_that_can_save_saves() -> None:
     with pytest.raises(RuntimeError, match="nowhere to save step 3"):
-        Session({}).save(3)
+        Session(ArrayStore({})).save(3)
 
 
 def test_saving_hands_over_the_state_of_the_last_step() -> None:
     saved: list[Any] = []
-    session = Session({"w": 1}, save=lambda *args: saved.append(args))
+    session = Session(ArrayStore({"w": 1}), save=lambda *args: saved.append(args))
     session.advance({"w": 2}, {})
     session.save(1, wait=True)
     assert saved == [({"w": 2}, 1, True)]
@@ -97,7 +98,7 @@ def test_nothing_is_read_or_saved_before_the_checks_on_the_step_have_passed() ->
         raise ArithmeticError(f"step {session.global_step}")
 
     saved: list[Any] = []
-    session = Session({"w": np.zeros(2)}, global_step=3, save=lambda *args: saved.append(args))
+    session = Session(ArrayStore({"w": np.zeros(2)}), global_step=3, save=lambda *args: saved.append(args))
     session.add_check(refuse)
     with pytest.raises(ArithmeticError, match="step 3"):
         session.save(3)
@@ -111,11 +112,11 @@ def test_the_step_is_counted_on_the_host_unless_told_otherwise() -> None:
         def __array__(self, *args: Any, **kwargs: Any) -> Any:
             raise AssertionError("the step was read from the device")
 
-    session = Session({}, global_step=5)
-    run_loop(session, lambda state, batch: (state, {"global_step": Unreadable()}), iter(range(3)))
+    session = Session(ArrayStore({}), global_step=5)
+    run_loop(session, lambda state, reads, batch: (state, {"global_step": Unreadable()}), iter(range(3)))
     assert session.global_step == 8
-    session = Session({}, global_step=5, count_steps=lambda outputs: int(outputs["global_step"]))
-    run_loop(session, lambda state, batch: (state, {"global_step": np.int64(batch)}), iter([7, 9]))
+    session = Session(ArrayStore({}), global_step=5, count_steps=lambda outputs: int(outputs["global_step"]))
+    run_loop(session, lambda state, reads, batch: (state, {"global_step": np.int64(batch)}), iter([7, 9]))
     assert session.global_step == 9
 
 
@@ -123,12 +124,12 @@ def test_a_variable_that_was_read_keeps_its_value_and_lets_the_next_step_reuse_i
     import jax
     import jax.numpy as jnp
 
-    add_one = jax.jit(lambda state, batch: ({"w": state["w"] + 1}, {"loss": batch}), donate_argnums=0)
-    session = Session({"w": jnp.zeros(1024)})
+    add_one = jax.jit(lambda state, reads, batch: ({"w": state["w"] + 1}, {"loss": batch}), donate_argnums=0)
+    session = Session(ArrayStore({"w": jnp.zeros(1024)}))
     run_loop(session, add_one, iter([jnp.float32(0)]))
     pointer = session.state["w"].unsafe_buffer_pointer()
     value = session.get_variable_value("w")
-    session.advance(*add_one(session.state, jnp.float32(0)))
+    session.advance(*add_one(session.state, (), jnp.float32(0)))
     np.testing.assert_array_equal(value, np.ones(1024))
     assert session.state["w"].unsafe_buffer_pointer() == pointer
 
@@ -194,12 +195,12 @@ def test_a_stop_requested_before_the_first_run_prevents_it() -> None:
 
 
 def test_an_error_of_the_step_propagates_and_end_is_not_called() -> None:
-    def fail(state: Any, batch: Any) -> Any:
+    def fail(state: Any, reads: Any, batch: Any) -> Any:
         raise ZeroDivisionError("canned")
 
     events: list[Any] = []
     with pytest.raises(ZeroDivisionError, match="canned"):
-        run_loop(Session({}), fail, repeat(None), [TraceHook("a", events)])
+        run_loop(Session(ArrayStore({})), fail, repeat(None), [TraceHook("a", events)])
     assert events == [["a", "begin"], ["a", "after_create_session"], ["a", "before_run"]]
 
 

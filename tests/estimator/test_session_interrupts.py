@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hooks_fakes import Counter, TraceHook
 
+from muster.distribute.engine._state_store import ArrayStore
 from muster.estimator import hooks
 from muster.estimator.loop._run_loop import TrainingSession, run_loop
 from muster.estimator.session._session import Session
@@ -33,10 +34,10 @@ class _Signalled(Counter):
         super().__init__()
         self._number = number
 
-    def step(self, state: Any, batch: Any) -> Any:
+    def step(self, state: Any, reads: Any, batch: Any) -> Any:
         if int(state["global_step"]) == 1:
             signal.raise_signal(self._number)
-        return super().step(state, batch)
+        return super().step(state, reads, batch)
 
 
 def _exit_code(exc: BaseException) -> Any:
@@ -133,14 +134,14 @@ def test_listeners_are_not_told_of_the_save_at_an_interrupt(tmp_path: Path) -> N
 @pytest.mark.parametrize("with_saver", [True, False])
 def test_a_nan_loss_is_not_saved_at_an_interrupt(tmp_path: Path, with_saver: bool) -> None:
     saved: list[int] = []
-    session = Session({}, save=lambda state, step, wait: saved.append(step))
+    session = Session(ArrayStore({}), save=lambda state, step, wait: saved.append(step))
     options = {"saver": lambda session, step, wait: saved.append(step)} if with_saver else {}
 
     class Late:
         def __array__(self, *args: Any, **kwargs: Any) -> Any:
             return np.asarray(np.nan)
 
-    def step(state: Any, batch: Any) -> Any:
+    def step(state: Any, reads: Any, batch: Any) -> Any:
         signal.raise_signal(signal.SIGINT)
         return state, {"loss": Late()}
 
@@ -168,11 +169,11 @@ def test_a_second_one_ends_the_save_at_once(tmp_path: Path) -> None:
 def test_a_second_one_in_the_same_run_ends_it_without_a_save(tmp_path: Path) -> None:
     counter = Counter()
 
-    def step(state: Any, batch: Any) -> Any:
+    def step(state: Any, reads: Any, batch: Any) -> Any:
         if int(state["global_step"]) == 1:
             signal.raise_signal(signal.SIGINT)
             signal.raise_signal(signal.SIGTERM)
-        return counter.step(state, batch)
+        return counter.step(state, reads, batch)
 
     saver = hooks.CheckpointSaverHook(tmp_path, save_steps=100)
     with pytest.raises(SystemExit):

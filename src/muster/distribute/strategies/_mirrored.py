@@ -79,7 +79,7 @@ def local_devices(names: Sequence[str | jax.Device] | None = None) -> list[jax.D
     if not devices:
         raise ValueError("There must be at least one device, got an empty list.")
     if len(set(devices)) < len(devices):
-        raise ValueError(f"Every device may be named once, got {list(names)}.")
+        raise ValueError(f"Every device may be given once, got {list(names)}.")
     if len({device.platform for device in devices}) > 1:
         raise ValueError(f"The devices must be of one kind, got {list(names)}.")
     return devices
