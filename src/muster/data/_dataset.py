@@ -1,7 +1,6 @@
 """The public description of an input pipeline: operations on what a source gives."""
 
 import builtins
-import operator
 import sys
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -9,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from muster.data._arguments import integer
 from muster.data._dataset_sources import DatasetSources
 from muster.data._iterator import DatasetIterator
 from muster.data._options import Options
@@ -29,7 +29,7 @@ UNKNOWN_CARDINALITY = UNKNOWN
 _CYCLE = 4
 
 
-class Dataset(DatasetSources):
+class Dataset(DatasetSources["Dataset"]):
     """An input pipeline: a source and operations on its elements. Immutable.
 
     Elements are nested tuples, named tuples and dicts of NumPy arrays, NumPy scalars, text and Python
@@ -107,8 +107,8 @@ class Dataset(DatasetSources):
             ValueError: A length is not positive.
             TypeError: As by `flat_map`.
         """
-        cycle = _CYCLE if cycle_length in (None, AUTOTUNE) else _integer("cycle_length", cycle_length, 1)
-        block = 1 if block_length is None else _integer("block_length", block_length, 1)
+        cycle = _CYCLE if cycle_length in (None, AUTOTUNE) else integer("cycle_length", cycle_length, 1)
+        block = 1 if block_length is None else integer("block_length", block_length, 1)
         return self._then(Interleave(self._node, _node_maker("interleave", map_func), cycle, block))
 
     def map(
@@ -169,7 +169,7 @@ class Dataset(DatasetSources):
             ValueError: `batch_size` is not positive.
             DatasetError: While iterating: the elements of a batch differ in structure, shape or type.
         """
-        return self._then(Batch(self._node, _integer("batch_size", batch_size, 1), bool(drop_remainder)))
+        return self._then(Batch(self._node, integer("batch_size", batch_size, 1), bool(drop_remainder)))
 
     def padded_batch(
         self,
@@ -196,7 +196,7 @@ class Dataset(DatasetSources):
         """
         padding = Padding(padded_shapes, padding_values)
         return self._then(
-            Batch(self._node, _integer("batch_size", batch_size, 1), bool(drop_remainder), padding)
+            Batch(self._node, integer("batch_size", batch_size, 1), bool(drop_remainder), padding)
         )
 
     def unbatch(self, name: str | None = None) -> "Dataset":
@@ -209,7 +209,7 @@ class Dataset(DatasetSources):
 
     def enumerate(self, start: int = 0, name: str | None = None) -> "Dataset":
         """Number the elements: ``(start + i, element)``, int64."""
-        start = _integer("start", start)
+        start = integer("start", start)
         numbers = RangeSource(builtins.range(start, start + sys.maxsize), np.dtype(np.int64))
         return self._then(Zip((numbers, self._node), [numbers, self._node]))
 
@@ -241,9 +241,9 @@ class Dataset(DatasetSources):
             TypeError: `seed` is not an integer.
         """
         if seed is not None:
-            seed = _integer("seed", seed)
+            seed = integer("seed", seed)
         reshuffle = reshuffle_each_iteration is None or bool(reshuffle_each_iteration)
-        return self._then(Shuffle(self._node, _integer("buffer_size", buffer_size, 1), seed, reshuffle))
+        return self._then(Shuffle(self._node, integer("buffer_size", buffer_size, 1), seed, reshuffle))
 
     def repeat(self, count: int | None = None, name: str | None = None) -> "Dataset":
         """Go through the elements `count` times; None or -1 for ever.
@@ -252,7 +252,7 @@ class Dataset(DatasetSources):
             ValueError: `count` is less than -1.
         """
         if count is not None:
-            count = _integer("count", count, -1)
+            count = integer("count", count, -1)
         return self._then(Repeat(self._node, None if count == -1 else count))
 
     def shard(self, num_shards: int, index: int, name: str | None = None) -> "Dataset":
@@ -261,8 +261,8 @@ class Dataset(DatasetSources):
         Raises:
             ValueError: `num_shards` is not positive, or `index` is not in 0 .. num_shards - 1.
         """
-        num_shards = _integer("num_shards", num_shards, 1)
-        index = _integer("index", index)
+        num_shards = integer("num_shards", num_shards, 1)
+        index = integer("index", index)
         if not 0 <= index < num_shards:
             raise ValueError(
                 f"shard needs 0 <= index < num_shards, got index {index} and num_shards {num_shards}."
@@ -275,7 +275,7 @@ class Dataset(DatasetSources):
         Raises:
             ValueError: `count` is less than -1.
         """
-        count = _integer("count", count, -1)
+        count = integer("count", count, -1)
         return self if count == -1 else self._then(Take(self._node, count))
 
     def skip(self, count: int, name: str | None = None) -> "Dataset":
@@ -284,7 +284,7 @@ class Dataset(DatasetSources):
         Raises:
             ValueError: `count` is less than -1.
         """
-        count = _integer("count", count, -1)
+        count = integer("count", count, -1)
         return self._then(Take(self._node, 0) if count == -1 else Skip(self._node, count))
 
     def concatenate(self, dataset: "Dataset", name: str | None = None) -> "Dataset":
@@ -326,7 +326,7 @@ class Dataset(DatasetSources):
         Raises:
             ValueError: `buffer_size` is less than -1.
         """
-        return self._then(Prefetch(self._node, _integer("buffer_size", buffer_size, -1)))
+        return self._then(Prefetch(self._node, integer("buffer_size", buffer_size, -1)))
 
     def options(self) -> Options:
         """Return a copy of the options."""
@@ -417,15 +417,3 @@ def _node_maker(operation: str, map_func: Callable[..., Dataset]) -> Callable[..
         return made._node
 
     return make
-
-
-def _integer(name: str, value: Any, minimum: int | None = None) -> int:
-    if isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be an integer, got {value!r}.")
-    try:
-        number = operator.index(value)
-    except TypeError as exc:
-        raise TypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}.") from exc
-    if minimum is not None and number < minimum:
-        raise ValueError(f"{name} must be at least {minimum}, got {number}.")
-    return number

@@ -3,31 +3,32 @@
 import builtins
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from muster.data._arguments import integer
 from muster.data.files._list_files import FileNames
 from muster.data.files._random_access import RandomAccess, RandomAccessSource
 from muster.data.pipeline._node import Node
+from muster.data.pipeline._shuffle import Shuffle
 from muster.data.pipeline._sources import ArraySource, GeneratorSource, RangeSource
 from muster.data.pipeline._spec import TensorSpec
 from muster.data.pipeline._structure import flatten, flatten_as, rebuild
 
-if TYPE_CHECKING:
-    from muster.data._dataset import Dataset
+DatasetType = TypeVar("DatasetType")
 
 
-class DatasetSources(ABC):
-    """What `Dataset` can be made of; files have classes of their own."""
+class DatasetSources(ABC, Generic[DatasetType]):
+    """Constructors of `Dataset` from data in memory and generators; each file format has a class."""
 
     @staticmethod
     @abstractmethod
-    def _of(node: Node) -> "Dataset":
+    def _of(node: Node) -> DatasetType:
         """Make a dataset of a source."""
 
     @classmethod
-    def from_tensor_slices(cls, tensors: Any, name: str | None = None) -> "Dataset":
+    def from_tensor_slices(cls, tensors: Any, name: str | None = None) -> DatasetType:
         """Make a dataset of the rows of arrays.
 
         Args:
@@ -42,7 +43,7 @@ class DatasetSources(ABC):
         return cls._of(ArraySource.slices(tensors))
 
     @classmethod
-    def from_tensors(cls, tensors: Any, name: str | None = None) -> "Dataset":
+    def from_tensors(cls, tensors: Any, name: str | None = None) -> DatasetType:
         """Make a dataset of one element.
 
         Raises:
@@ -59,7 +60,7 @@ class DatasetSources(ABC):
         args: tuple[Any, ...] | None = None,
         output_signature: Any = None,
         name: str | None = None,
-    ) -> "Dataset":
+    ) -> DatasetType:
         """Make a dataset of what a Python generator yields.
 
         It is called anew for every pass over the data. To go on from a saved position the elements
@@ -90,7 +91,7 @@ class DatasetSources(ABC):
         return cls._of(GeneratorSource(generator, tuple(args or ()), output_signature))
 
     @classmethod
-    def range(cls, *args: int, output_type: Any = np.int64, name: str | None = None) -> "Dataset":
+    def range(cls, *args: int, output_type: Any = np.int64, name: str | None = None) -> DatasetType:
         """Make a dataset of numbers: ``range(stop)``, ``range(start, stop)`` or ``range(start, stop, step)``.
 
         Raises:
@@ -102,7 +103,7 @@ class DatasetSources(ABC):
     @classmethod
     def list_files(
         cls, file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
-    ) -> "Dataset":
+    ) -> DatasetType:
         """Make a dataset of the paths of files.
 
         Args:
@@ -116,11 +117,13 @@ class DatasetSources(ABC):
             DatasetError: No file matches.
         """
         names = FileNames.matching(file_pattern)
-        files = cls._of(names)
-        return files if shuffle is not None and not shuffle else files.shuffle(names.cardinality, seed)
+        if shuffle is not None and not shuffle:
+            return cls._of(names)
+        seed = None if seed is None else integer("seed", seed)
+        return cls._of(Shuffle(names, names.cardinality, seed, reshuffle=True))
 
     @classmethod
-    def from_source(cls, source: RandomAccess[Any], name: str | None = None) -> "Dataset":
+    def from_source(cls, source: RandomAccess[Any], name: str | None = None) -> DatasetType:
         """Make a dataset of what has elements by number, as data sources of Grain and datasets of PyTorch do.
 
         They are read when they are wanted: to shuffle or to go on from a position reads none.
