@@ -4,19 +4,14 @@ A record is the length of its data (uint64, little-endian), a checksum of those 
 a checksum of the data. Source: tensorflow/core/lib/io/record_writer.cc, record_reader.cc.
 """
 
-import functools
 import struct
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-_POLYNOMIAL = 0x82F63B78  # Castagnoli, reversed
+import google_crc32c
+
 _LENGTH = struct.Struct("<Q")
 _CHECKSUM = struct.Struct("<I")
 _ONES = 0xFFFFFFFF
-# Below so many bytes, a loop in Python is faster than NumPy.
-_SHORT = 128
-# How many bytes are looked up at a time, and how many such blocks.
-_BLOCK = 1024
-_BLOCKS = 32
 
 
 class RecordError(Exception):
@@ -33,70 +28,9 @@ class RecordError(Exception):
         self.cut_off = cut_off
 
 
-def _table_entry(byte: int) -> int:
-    for _ in range(8):
-        byte = byte >> 1 ^ (_POLYNOMIAL if byte & 1 else 0)
-    return byte
-
-
-_TABLE = tuple(map(_table_entry, range(256)))
-
-
-def crc32c(data: bytes) -> int:
-    """The CRC-32C (Castagnoli) of the data.
-
-    A byte's share in the checksum depends on its value and on how many bytes follow, and the shares are
-    added modulo 2: all of a block are looked up at once.
-    """
-    return (_short(data) if len(data) < _SHORT else _long(data)) ^ _ONES
-
-
-def _short(data: bytes) -> int:
-    crc = _ONES
-    for byte in data:
-        crc = crc >> 8 ^ _TABLE[(crc ^ byte) & 0xFF]
-    return crc
-
-
-def _long(data: bytes) -> int:
-    import numpy as np  # not for the short records of event files
-
-    shares, places, tables = _shares()
-    array = np.frombuffer(data, np.uint8)
-    head = len(data) % _BLOCK
-    if head < _SHORT:
-        crc = _short(data[:head])
-    else:
-        first = array[:head].astype(np.intp)
-        first[:4] ^= 0xFF
-        # Its end is that of a block, so that its shares are those of the table.
-        crc = int(np.bitwise_xor.reduce(shares.take(first + places[_BLOCK - head :])))
-    for start in range(head, len(data), _BLOCK * _BLOCKS):
-        blocks = array[start : start + _BLOCK * _BLOCKS].reshape(-1, _BLOCK) + places
-        for share in np.bitwise_xor.reduce(shares.take(blocks), axis=1).tolist():
-            a, b, c, d = tables
-            crc = a[crc & 0xFF] ^ b[crc >> 8 & 0xFF] ^ c[crc >> 16 & 0xFF] ^ d[crc >> 24] ^ share
-    return crc
-
-
-@functools.cache
-def _shares() -> tuple[Any, Any, list[list[int]]]:
-    """The shares of bytes by how many follow, where those of each place in a block begin, and those of the
-    four bytes of a checksum that a whole block follows."""
-    import numpy as np
-
-    first = np.array(_TABLE, np.uint32)
-    followed = np.empty((_BLOCK, 256), np.uint32)
-    followed[0] = first
-    for count in range(1, _BLOCK):
-        followed[count] = followed[count - 1] >> 8 ^ first[followed[count - 1] & 0xFF]
-    places = np.arange(_BLOCK - 1, -1, -1, dtype=np.intp) * 256
-    return followed.reshape(-1), places, followed[_BLOCK - 1 : _BLOCK - 5 : -1].tolist()
-
-
 def _masked(data: bytes) -> bytes:
     # The mask keeps a checksum of data that contains checksums from being weak.
-    crc = crc32c(data)
+    crc = google_crc32c.value(data)
     return _CHECKSUM.pack((crc >> 15 | crc << 17) + 0xA282EAD8 & _ONES)
 
 

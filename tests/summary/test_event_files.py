@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from google_crc32c import value as crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
 from muster._errors import SummaryError
-from muster._records import crc32c, frame
+from muster._records import frame
 from muster.summary import Event, EventFileWriter, SessionLog, read_events
 from muster.summary import _messages as messages
 

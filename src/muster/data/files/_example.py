@@ -1,6 +1,6 @@
 """``tf.train.Example``: named features as bytes, and back.
 
-Field numbers are those of tensorflow/core/example/example.proto and feature.proto.
+Source: tensorflow/core/example/example.proto and feature.proto.
 """
 
 from collections.abc import Iterable, Mapping
@@ -8,23 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import DecodeError
 
 from muster._errors import DatasetError
-from muster._wire import WireError, fields, number, read_field, read_number, sized
+from muster.data.files._example_message import example_message
 
-_FEATURES = 1  # Example
-_FEATURE = 1  # Features: entries of a map
-_KEY, _VALUE = 1, 2  # of such an entry
-_BYTES, _FLOATS, _INTEGERS = 1, 2, 3  # Feature
-_LIST = 1  # BytesList, FloatList, Int64List
-
-_KINDS = {_BYTES: "bytes", _FLOATS: "float", _INTEGERS: "int64"}
-# Of fewer bytes, a loop in Python is faster than NumPy.
+# Up to so many numbers, a list is faster than an array.
 _FEW = 64
-_ONES = 2**64 - 1
 
-Values = list[bytes] | np.ndarray[Any, Any]
-"""The values of a feature: bytes, float32 or int64."""
+Values = list[Any] | np.ndarray[Any, Any]
+"""The values of a feature: bytes, float32 or int64; many numbers are an array."""
 
 
 @dataclass(frozen=True)
@@ -86,125 +79,74 @@ class Example:
     features: Features = field(default_factory=Features)
 
     def SerializeToString(self) -> bytes:
-        """The example as bytes; features in the order of their names, so that equal ones are equal."""
-        entries = (
-            sized(_FEATURE, sized(_KEY, name.encode()) + sized(_VALUE, _encoded(each)))
-            for name, each in sorted(self.features.feature.items())
-        )
-        return sized(_FEATURES, b"".join(entries))
+        """Encode the example, its features in the order of their names: equal examples give equal bytes.
+
+        Raises:
+            ValueError: A number does not fit into int64.
+        """
+        message = example_message()()
+        for name, feature in self.features.feature.items():
+            encoded = message.features.feature[name]
+            if feature.bytes_list is not None:
+                encoded.bytes_list.value.extend(map(bytes, feature.bytes_list.value))
+                encoded.bytes_list.SetInParent()
+            elif feature.float_list is not None:
+                encoded.float_list.value.extend(map(float, feature.float_list.value))
+                encoded.float_list.SetInParent()
+            elif feature.int64_list is not None:
+                encoded.int64_list.value.extend(map(int, feature.int64_list.value))
+                encoded.int64_list.SetInParent()
+        serialized: bytes = message.SerializeToString(deterministic=True)
+        return serialized
 
     @classmethod
     def FromString(cls, serialized: bytes) -> "Example":
-        """The example in what `SerializeToString` gave, here or in TensorFlow.
+        """Decode what `SerializeToString` returned, here or in TensorFlow.
 
         Raises:
-            DatasetError: These bytes are no Example.
+            DatasetError: `serialized` is not an Example.
         """
         found = {}
-        for name, (kind, values) in read_example(serialized).items():
+        for name, feature in read_example(serialized).items():
+            kind, values = feature_values(feature)
             match kind:
                 case "bytes":
                     found[name] = Feature(bytes_list=BytesList(list(values)))
                 case "float":
-                    found[name] = Feature(float_list=FloatList([float(each) for each in values]))
+                    found[name] = Feature(float_list=FloatList([float(value) for value in values]))
                 case "int64":
-                    found[name] = Feature(int64_list=Int64List([int(each) for each in values]))
+                    found[name] = Feature(int64_list=Int64List([int(value) for value in values]))
                 case _:
                     found[name] = Feature()
         return cls(Features(found))
 
 
-def _encoded(feature: Feature) -> bytes:
-    if feature.bytes_list is not None:
-        values = b"".join(sized(_LIST, bytes(each)) for each in feature.bytes_list.value)
-        return sized(_BYTES, values)
-    if feature.float_list is not None:
-        floats = np.asarray(list(feature.float_list.value), "<f4").tobytes()
-        return sized(_FLOATS, sized(_LIST, floats) if floats else b"")
-    if feature.int64_list is not None:
-        numbers = b"".join(number(int(each) % 2**64) for each in feature.int64_list.value)
-        return sized(_INTEGERS, sized(_LIST, numbers) if numbers else b"")
-    return b""
-
-
-def read_example(serialized: bytes) -> dict[str, tuple[str, Values]]:
-    """The kind (bytes, float, int64; empty for no values) and the values of each feature, by name.
+def read_example(serialized: bytes) -> Mapping[str, Any]:
+    """Decode an Example into its features, by name; `feature_values` returns the values of one.
 
     Raises:
-        DatasetError: These bytes are no Example.
+        DatasetError: `serialized` is not an Example.
     """
     try:
-        found: dict[str, tuple[str, Values]] = {}
-        for tag, wire_type, start, end in fields(serialized):
-            if tag == _FEATURES and wire_type == 2:
-                _read_features(serialized[start:end], found)
-        return found
-    except (WireError, ValueError, TypeError) as exc:
+        features: Mapping[str, Any] = example_message().FromString(serialized).features.feature
+    except (DecodeError, TypeError) as exc:
         shown = repr(serialized[:40] if isinstance(serialized, bytes) else serialized)
         raise DatasetError(f"{shown}{'…' if len(shown) > 40 else ''} is no tf.train.Example: {exc}") from exc
+    return features
 
 
-def _read_features(data: bytes, found: dict[str, tuple[str, Values]]) -> None:
-    at, end = 0, len(data)
-    while at < end:
-        tag, wire_type, start, at = read_field(data, at, end)
-        if tag != _FEATURE or wire_type != 2:
-            continue
-        name, feature = "", (0, 0)
-        while start < at:
-            key, _, first, start = read_field(data, start, at)
-            if key == _KEY:
-                name = data[first:start].decode()
-            elif key == _VALUE:
-                feature = (first, start)
-        found[name] = _read_values(data, *feature)
+def feature_values(feature: Any) -> tuple[str, Values]:
+    """Return the kind (``bytes``, ``float``, ``int64``; empty without values) and values of a feature."""
+    match feature.WhichOneof("kind"):
+        case "bytes_list":
+            return "bytes", feature.bytes_list.value[:]
+        case "float_list":
+            return "float", _numbers(feature.float_list.value, np.float32)
+        case "int64_list":
+            return "int64", _numbers(feature.int64_list.value, np.int64)
+        case _:
+            return "", []
 
 
-def _read_values(data: bytes, at: int, end: int) -> tuple[str, Values]:
-    kind, values = 0, list[Any]()
-    while at < end:
-        tag, _, start, at = read_field(data, at, end)
-        if tag not in _KINDS:
-            continue
-        kind, values = tag, []
-        while start < at:
-            # Numbers are packed, many in a field, or written one by one.
-            key, wire_type, first, start = read_field(data, start, at)
-            if key == _LIST:
-                values.append(read_number(data, first)[0] if wire_type == 0 else data[first:start])
-    if kind == _FLOATS:
-        return "float", np.frombuffer(values[0] if len(values) == 1 else b"".join(values), "<f4")
-    if kind == _INTEGERS:
-        parts = [_numbers(each) if isinstance(each, bytes) else [each] for each in values]
-        return "int64", _signed(parts[0] if len(parts) == 1 else [each for part in parts for each in part])
-    return _KINDS.get(kind, ""), values
-
-
-def _numbers(packed: bytes) -> list[int] | np.ndarray[Any, Any]:
-    """The varints that follow each other."""
-    if len(packed) < _FEW:
-        found, at = [], 0
-        while at < len(packed):
-            value, at = read_number(packed, at)
-            found.append(value)
-        return found
-    array = np.frombuffer(packed, np.uint8)
-    ends = np.flatnonzero(array < 0x80)
-    if not len(ends) or ends[-1] != len(array) - 1:
-        raise WireError("it ends within a number.")
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    widths = ends - starts + 1
-    if widths.max() > 10:
-        raise WireError("a number has more than ten bytes.")
-    numbers = np.zeros(len(ends), np.uint64)
-    for place in range(widths.max()):
-        wide = np.flatnonzero(widths > place)
-        part = (array[starts[wide] + place] & 0x7F).astype(np.uint64)
-        numbers[wide] |= part << np.uint64(7 * place)
-    return numbers
-
-
-def _signed(numbers: list[int] | np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    if isinstance(numbers, list):
-        numbers = np.array([number & _ONES for number in numbers], np.uint64)
-    return numbers.view(np.int64)
+def _numbers(values: Any, dtype: type[np.generic]) -> Values:
+    return values[:] if len(values) <= _FEW else np.array(values, dtype)  # type: ignore[no-any-return]

@@ -7,12 +7,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from muster._errors import DatasetError
-from muster.data.files._example import Values, read_example
+from muster.data.files._example import feature_values, read_example
 from muster.data.pipeline._spec import object_array, short_dtype
 
 _KINDS: dict[str, str] = {"float32": "float", "int64": "int64", "str": "bytes", "object": "bytes"}
@@ -180,14 +181,14 @@ def _check(features: Mapping[str, Any]) -> None:
             )
 
 
-def _single(key: str, spec: Spec, found: tuple[str, Values] | None, place: str) -> Any:
+def _single(key: str, spec: Spec, found: Any, place: str) -> Any:
     values = _values(key, spec, found, place)
     shape: Any = spec.shape
     shaped = (-1, *shape) if isinstance(spec, FixedLenSequenceFeature) else shape
     return _array(spec, values).reshape(shaped)[()]
 
 
-def _batch(key: str, spec: Spec, found: list[tuple[str, Values] | None], places: list[str]) -> Any:
+def _batch(key: str, spec: Spec, found: list[Any], places: list[str]) -> Any:
     rows = [_values(key, spec, each, place) for each, place in zip(found, places, strict=True)]
     shape: Any = spec.shape
     if isinstance(spec, FixedLenFeature):
@@ -202,22 +203,23 @@ def _joined(spec: Spec, rows: list[Any]) -> np.ndarray[Any, Any]:
     """The values of several examples, flat."""
     if spec.kind == "bytes":
         return object_array([value for row in rows for value in row])
-    dtype = np.dtype(spec.dtype)
-    return np.concatenate(rows).astype(dtype, copy=False) if rows else np.empty(0, dtype)
+    if any(isinstance(row, np.ndarray) for row in rows):
+        return np.concatenate([np.asarray(row, spec.dtype) for row in rows])
+    return np.array(list(chain.from_iterable(rows)), spec.dtype)
 
 
 def _array(spec: Spec, values: Any) -> np.ndarray[Any, Any]:
     return object_array(values) if spec.kind == "bytes" else np.array(values, np.dtype(spec.dtype))
 
 
-def _values(key: str, spec: Spec, found: tuple[str, Values] | None, place: str) -> Any:
+def _values(key: str, spec: Spec, found: Any, place: str) -> Any:
     """The values of one feature in one example, checked: as many as its shape says, or its default's.
 
     Raises:
         DatasetError: They are missing, or of another type, or of another number.
     """
     shape, size = spec.shape, spec.size
-    kind, values = found or ("", [])
+    kind, values = ("", []) if found is None else feature_values(found)
     if not kind:
         if isinstance(spec, FixedLenSequenceFeature):
             return []
