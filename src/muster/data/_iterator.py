@@ -8,7 +8,7 @@ import numpy as np
 
 from muster._errors import DatasetError, PositionError
 from muster.data._optional import GetNext
-from muster.data.pipeline._node import Handles, Node, Run, each
+from muster.data.pipeline._node import Handles, Node, Run, unstacked
 from muster.data.pipeline._prefetch import Prefetcher
 
 _FORMAT = 1
@@ -120,12 +120,12 @@ def _read(node: Node, run: Run, consumed: int) -> Generator[Any, None, None]:
 
 def _load(node: Node, run: Run, handles: Handles) -> Iterable[Any]:
     try:
-        return each(node.load(run, handles))
+        return unstacked(node.load(run, handles))
     except DatasetError:
         if len(handles) == 1:
             raise
     # One by one, so that the elements before the wrong one come first.
-    return (each(node.load(run, handles[i : i + 1]))[0] for i in range(len(handles)))
+    return (unstacked(node.load(run, handles[i : i + 1]))[0] for i in range(len(handles)))
 
 
 def _begin(node: Node, position: Mapping[str, Any] | None) -> tuple[Run, int]:

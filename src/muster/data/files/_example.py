@@ -149,4 +149,4 @@ def feature_values(feature: Any) -> tuple[str, Values]:
 
 
 def _numbers(values: Any, dtype: type[np.generic]) -> Values:
-    return values[:] if len(values) <= _FEW else np.array(values, dtype)  # type: ignore[no-any-return]
+    return values[:] if len(values) <= _FEW else np.array(values, dtype)

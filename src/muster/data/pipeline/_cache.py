@@ -1,7 +1,7 @@
-"""`cache`: elements are computed once and kept in memory.
+"""`cache` computes elements once and keeps them in memory.
 
-The order that is kept is the one of the source's first iteration with the same seeds, so that a
-restarted process fills its cache with the same elements.
+It keeps the order of the first iteration with the same seeds, so that a restarted process fills its cache
+with the same elements.
 """
 
 import threading
@@ -21,8 +21,8 @@ from muster.data.pipeline._node import (
     Run,
     Stacked,
     Stream,
-    each,
     stacked,
+    unstacked,
 )
 from muster.data.pipeline._structure import flatten, map_leaves, rebuild
 
@@ -31,10 +31,10 @@ _BLOCK_ROWS = 1024
 
 
 class Cache(Ordering):
-    """The source, computed once.
+    """The elements of the source, computed once.
 
-    Elements that are all alike are kept as arrays, filled in blocks as they are first read. Others are
-    kept one by one, in the order in which they are first read.
+    Elements of one structure, shape and type are kept as arrays, which are filled in blocks at the first
+    read. Others are kept in a list, in the order of the first read.
     """
 
     def __init__(self, source: Node):
@@ -44,8 +44,7 @@ class Cache(Ordering):
 
     @cached_property
     def _columnar(self) -> bool:
-        # The width of text is not part of a spec, so that there is no array to be made for it. Handles that
-        # are no row numbers hold what they lead to.
+        # A spec has no width of text, which an array needs. Opaque handles hold their elements anyway.
         return (
             self.source.uniform
             and self.source.width > 0
@@ -82,7 +81,7 @@ class Cache(Ordering):
         return store.take(np.asarray(handles)) if isinstance(store, _Columns) else list(handles)
 
     def with_inputs(self, inputs: Sequence[Node]) -> Node:
-        return Cache(*inputs)  # with nothing in it
+        return Cache(*inputs)  # an empty one
 
     def _store_of(self, run: Run) -> "_Columns | _Elements":
         store: _Columns | _Elements | None = run.stores.get(self)
@@ -97,7 +96,7 @@ class Cache(Ordering):
 
 
 class _Columns:
-    """Elements kept as arrays of shape (n, ...), by their place in the source."""
+    """Elements as arrays of shape (n, ...), by position in the source."""
 
     def __init__(self, node: Node, run: Run):
         self._node = node
@@ -108,21 +107,21 @@ class _Columns:
         self._arrays: list[np.ndarray[Any, Any]] = []
         self._block = 1
         self._filled = np.zeros(0, dtype=bool)
-        self._whole = False
+        self._complete = False
 
     def take(self, places: np.ndarray[Any, Any]) -> Loaded:
         """Return the elements at `places`, int64 of shape (n,)."""
-        if not self._whole:
+        if not self._complete:
             with self._lock:
                 if self._handles is None:
                     self._prepare()
-                if self._node.computes and not self._whole:
+                if self._node.computes and not self._complete:
                     self._fill(places)
         if self._node.computes:
             return Stacked(
                 rebuild(self._template, [a.take(places, axis=0) for a in self._arrays]), len(places)
             )
-        # The source only gathers: to keep its rows would hold them twice.
+        # The source only gathers: a copy of its rows would take memory twice.
         return self._node.load(self._run, np.asarray(self._handles)[places])
 
     def _prepare(self) -> None:
@@ -131,7 +130,7 @@ class _Columns:
         self._handles = stream.pull(count)
         stream.close()
         if not self._node.computes:
-            self._whole = True
+            self._complete = True
             return
         specs = flatten(self._node.element_spec)
         self._arrays = [np.empty((count, *spec.shape), spec.dtype) for spec in specs]
@@ -142,7 +141,7 @@ class _Columns:
 
     def _fill(self, places: np.ndarray[Any, Any]) -> None:
         if self._handles is None:
-            raise RuntimeError("the cache is filled before it is prepared")
+            raise RuntimeError("The cache is filled before its arrays exist.")
         blocks = np.unique(places // self._block)
         for block in blocks[~self._filled[blocks]]:
             rows = slice(block * self._block, (block + 1) * self._block)
@@ -150,22 +149,22 @@ class _Columns:
             for array, column in zip(self._arrays, flatten(columns), strict=True):
                 array[rows] = column
             self._filled[block] = True
-        self._whole = bool(self._filled.all())
+        self._complete = bool(self._filled.all())
 
 
 class _Elements:
-    """Elements kept one by one, in order."""
+    """Elements in a list, in order."""
 
     def __init__(self, node: Node, run: Run):
         self.node = node
         self.run = run
         self.lock = threading.Lock()
         self.elements: list[Any] = []
-        self.whole = False
+        self.complete = False
 
 
 class _ElementsStream(Stream):
-    """What is kept, then the source from there on."""
+    """The elements in the store, then those that the source has after them."""
 
     def __init__(self, store: _Elements):
         super().__init__()
@@ -178,7 +177,7 @@ class _ElementsStream(Stream):
         store = self._store
         pulled = store.elements[self._next : self._next + count]
         self._next += len(pulled)
-        while len(pulled) < count and not store.whole:
+        while len(pulled) < count and not store.complete:
             new = self._compute(count - len(pulled))
             pulled += new
             self._next += len(new)
@@ -192,16 +191,16 @@ class _ElementsStream(Stream):
         store = self._store
         if self._source is None:
             self._source = store.node.open(store.run, ())
-        # Behind by what other iterations have added meanwhile.
+        # Other iterations may have added elements since.
         self._source.skip(self._next - self._source_next)
         handles = self._source.pull(count)
         self._source_next = self._next + len(handles)
-        loaded = each(store.node.load(store.run, handles)) if len(handles) else []
+        loaded = unstacked(store.node.load(store.run, handles)) if len(handles) else []
         new = [map_leaves(_freeze, element) for element in loaded]
         with store.lock:
-            # Another iteration may have come further meanwhile.
+            # Another iteration may have added some of them.
             store.elements += new[len(store.elements) - self._next :]
-            store.whole = store.whole or len(handles) < count
+            store.complete = store.complete or len(handles) < count
         return new
 
 

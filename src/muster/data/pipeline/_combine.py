@@ -1,4 +1,4 @@
-"""Operations that put datasets together: concatenate and zip."""
+"""Operations that combine datasets: concatenate and zip."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -17,18 +17,18 @@ from muster.data.pipeline._node import (
     Run,
     Stacked,
     Stream,
-    each,
     join,
     stacked,
+    unstacked,
 )
-from muster.data.pipeline._spec import TensorSpec, short
+from muster.data.pipeline._spec import common_spec, short
 from muster.data.pipeline._structure import flatten, flatten_as, form, rebuild
 
 
 class Concatenate(Node):
-    """All elements of one dataset, then all of another.
+    """The elements of one dataset, then those of another.
 
-    Handles carry which of the two they belong to in front.
+    The first column of a handle is the number of its dataset.
     """
 
     def __init__(self, first: Node, second: Node):
@@ -63,7 +63,7 @@ class Concatenate(Node):
         first, second = (node.element_spec for node in self.inputs)
         _check_same(first, second)
         pairs = zip(flatten(first), flatten_as(first, second), strict=True)
-        return rebuild(first, [_common(a, b) for a, b in pairs])
+        return rebuild(first, [common_spec(a, b) for a, b in pairs])
 
     def open(self, run: Run, epoch: Epoch) -> Stream:
         if all(node.uniform for node in self.inputs):
@@ -77,18 +77,18 @@ class Concatenate(Node):
             where = np.flatnonzero(tags == i)
             if len(where):
                 places.append(where)
-                parts.append(node.load(run, self._own_handles(node, handles, where)))
+                parts.append(node.load(run, self._handles_of(node, handles, where)))
         if len(parts) == 1:
             return parts[0]
         if self.uniform:
             return merge(places, [stacked(part) for part in parts])
         elements: list[Any] = [None] * len(handles)
         for where, part in zip(places, parts, strict=True):
-            for place, element in zip(where.tolist(), each(part), strict=True):
+            for place, element in zip(where.tolist(), unstacked(part), strict=True):
                 elements[place] = element
         return elements
 
-    def _own_handles(self, node: Node, handles: Handles, where: np.ndarray[Any, Any]) -> Handles:
+    def _handles_of(self, node: Node, handles: Handles, where: np.ndarray[Any, Any]) -> Handles:
         if isinstance(handles, np.ndarray):
             return _columns(handles[where], 1, node.width)
         return node.as_handles([handles[place][1] for place in where.tolist()])
@@ -133,7 +133,7 @@ class _ConcatenateStream(Stream):
 
 
 class Zip(Node):
-    """Elements of several datasets side by side, as many as the shortest has."""
+    """Elements of datasets side by side, as many as the shortest dataset has."""
 
     def __init__(self, template: Any, nodes: list[Node]):
         super().__init__(*nodes)
@@ -183,7 +183,7 @@ class Zip(Node):
         if all(isinstance(part, Stacked) for part in parts):
             columns = [part.columns for part in parts if isinstance(part, Stacked)]
             return Stacked(rebuild(self._template, columns), len(handles))
-        rows = zip(*(each(part) for part in parts), strict=True)
+        rows = zip(*(unstacked(part) for part in parts), strict=True)
         return [rebuild(self._template, row) for row in rows]
 
 
@@ -210,7 +210,7 @@ class _ZipStream(Stream):
 
 
 def _show(template: Any, texts: Iterator[str]) -> str:
-    """Show a structure with `texts` at its leaves."""
+    """Format a structure with `texts` at its leaves."""
     if isinstance(template, tuple):
         return f"({', '.join(_show(item, texts) for item in template)})"
     if isinstance(template, dict):
@@ -223,17 +223,17 @@ def _columns(handles: np.ndarray[Any, Any], first: int, width: int) -> np.ndarra
 
 
 def merge(places: list[np.ndarray[Any, Any]], parts: list[Any]) -> Stacked:
-    """Put rows of several structures of arrays where they belong."""
+    """Join the rows of structures of arrays; row i of part k goes to ``places[k][i]``."""
     back = np.argsort(np.concatenate(places))
     leaves = zip(*(flatten_as(parts[0], part) for part in parts), strict=True)
     return Stacked(rebuild(parts[0], [np.concatenate(arrays)[back] for arrays in leaves]), len(back))
 
 
 def _check_same(first: Any, second: Any) -> None:
-    """Refuse to concatenate elements of different structure or types.
+    """Check that elements can be concatenated.
 
     Raises:
-        DatasetError: They differ.
+        DatasetError: They differ in structure or type.
     """
     flatten_as(first, second)
     if form(first) == form(second):
@@ -243,10 +243,3 @@ def _check_same(first: Any, second: Any) -> None:
     raise DatasetError(
         f"cannot concatenate datasets of different elements: {short(first)} and {short(second)}."
     )
-
-
-def _common(first: TensorSpec, second: TensorSpec) -> TensorSpec:
-    if first.shape is None or second.shape is None or len(first.shape) != len(second.shape):
-        return TensorSpec(None, first.dtype)
-    sizes = zip(first.shape, second.shape, strict=True)
-    return TensorSpec([a if a == b else None for a, b in sizes], first.dtype)

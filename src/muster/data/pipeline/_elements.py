@@ -1,4 +1,4 @@
-"""Operations that make elements: map, filter, batch, padded_batch, unbatch."""
+"""Operations that compute elements: map, filter, batch, padded_batch, unbatch."""
 
 import math
 from collections.abc import Callable
@@ -20,9 +20,9 @@ from muster.data.pipeline._node import (
     Run,
     Stacked,
     Stream,
-    each,
     join,
     stacked,
+    unstacked,
 )
 from muster.data.pipeline._padding import Padding
 from muster.data.pipeline._spec import TensorSpec, spec_of
@@ -33,7 +33,7 @@ _BLOCK_BYTES = 2 * 2**20
 
 
 class Map(Ordering):
-    """A function of each element; computed when the element is loaded, never for one skipped."""
+    """The results of a function of the elements. It is not called for skipped elements."""
 
     def __init__(self, source: Node, function: Callable[..., Any]):
         super().__init__(source)
@@ -65,13 +65,12 @@ class Map(Ordering):
 
     @cached_property
     def element_spec(self) -> Any:
-        """Structure of `TensorSpec`.
+        """Structure of `TensorSpec` of a result.
 
-        Where the function runs in Python, it is applied to the first element to learn its types;
-        shapes then stay unknown.
+        A function that runs in Python is applied to the first element for the types; shapes are unknown.
 
         Raises:
-            DatasetError: There is no first element.
+            DatasetError: The function runs in Python, and there is no element.
         """
         if self._traced_spec is not None:
             return self._traced_spec
@@ -84,7 +83,7 @@ class Map(Ordering):
                     f"the element_spec of {self.description} is unknown: its function runs in Python and "
                     "the dataset is empty."
                 )
-            (element,) = each(self.load(run, handles))
+            (element,) = unstacked(self.load(run, handles))
         finally:
             stream.close()
         return map_leaves(lambda leaf: TensorSpec(None, spec_of(leaf).dtype), element)
@@ -97,7 +96,7 @@ class Map(Ordering):
 
 
 class Filter(Node):
-    """The elements for which a predicate holds. Its handles are the elements."""
+    """The elements for which a predicate is true. Handles are the elements."""
 
     def __init__(self, source: Node, predicate: Callable[..., Any]):
         super().__init__(source)
@@ -138,8 +137,8 @@ class _FilterStream(Stream):
             if not len(handles):
                 break
             loaded = self._node.load(self._run, handles)
-            decisions = each(self._predicate.apply(loaded))
-            for element, decision in zip(each(loaded), decisions, strict=True):
+            decisions = unstacked(self._predicate.apply(loaded))
+            for element, decision in zip(unstacked(loaded), decisions, strict=True):
                 if not isinstance(decision, np.bool_):
                     raise DatasetError(
                         f"filter needs a function that returns one boolean, it returned {decision!r}."
@@ -152,7 +151,7 @@ class _FilterStream(Stream):
 
 
 class Batch(Node):
-    """Consecutive elements, stacked or padded. A handle is the handles of a batch's elements."""
+    """Consecutive elements, stacked or padded. A handle is the handles of the elements of a batch."""
 
     def __init__(self, source: Node, batch_size: int, drop_remainder: bool, padding: Padding | None = None):
         super().__init__(source)
@@ -178,7 +177,7 @@ class Batch(Node):
 
     @cached_property
     def block(self) -> int:
-        # To call a compiled function, or to come here at all, costs more than one small batch takes.
+        # The calls for one small batch take longer than its data.
         source = self.inputs[0]
         if self._padding is not None or not source.uniform:
             return 1
@@ -202,7 +201,7 @@ class Batch(Node):
     def load(self, run: Run, handles: Handles) -> Loaded:
         source, padding = self.inputs[0], self._padding
         if padding is not None:
-            return [padding.stack(each(source.load(run, group))) for group in handles]
+            return [padding.stack(unstacked(source.load(run, group))) for group in handles]
         if 1 < len(handles) <= self.block:
             return _split(_frozen(stacked(source.load(run, join(list(handles))))), list(map(len, handles)))
         return [_frozen(stacked(source.load(run, group))) for group in handles]
@@ -219,10 +218,10 @@ class _BatchStream(Stream):
         groups: list[Any] = []
         while len(groups) < count:
             group = self._source.pull(self._batch_size)
-            whole = len(group) == self._batch_size
-            if whole or (len(group) and not self._drop_remainder):
+            full = len(group) == self._batch_size
+            if full or (len(group) and not self._drop_remainder):
                 groups.append(group)
-            if not whole:
+            if not full:
                 break
         return groups
 
@@ -232,14 +231,14 @@ class _BatchStream(Stream):
 
 
 def _frozen(columns: Any) -> Any:
-    """Make arrays read-only: a step that has begun may read them for as long as it takes."""
+    """Make arrays read-only, because a running step may still read them."""
     for array in flatten(columns):
         array.flags.writeable = False
     return columns
 
 
 def _split(columns: Any, sizes: list[int]) -> list[Any]:
-    """Cut a structure of arrays into consecutive batches of the given sizes."""
+    """Split a structure of arrays into consecutive batches of these sizes."""
     arrays = flatten(columns)
     stops = list(accumulate(sizes))
     return [
@@ -249,7 +248,7 @@ def _split(columns: Any, sizes: list[int]) -> list[Any]:
 
 
 class Unbatch(Node):
-    """The rows of each element. Its handles are the elements."""
+    """The rows of the elements. Handles are the rows."""
 
     def __init__(self, source: Node):
         super().__init__(source)
@@ -298,8 +297,8 @@ class _UnbatchStream(Stream):
             handles = self._source.pull(1)
             if not len(handles):
                 return pulled
-            (element,) = each(self._node.load(self._run, handles))
-            self._rows, self._next = each(Stacked(element, _row_count(element))), 0
+            (element,) = unstacked(self._node.load(self._run, handles))
+            self._rows, self._next = unstacked(Stacked(element, _row_count(element))), 0
 
 
 def _row_count(element: Any) -> int:

@@ -1,6 +1,6 @@
-"""Operations that make a dataset of each element, and read those: flat_map and interleave.
+"""Operations that map elements to datasets and read those: flat_map and interleave.
 
-A handle is one of the dataset that it comes from, with that dataset: what is skipped is not loaded.
+A handle is a dataset with a handle of that dataset, so that skipped elements are not loaded.
 """
 
 from collections.abc import Callable
@@ -22,14 +22,14 @@ from muster.data.pipeline._node import (
     Run,
     Stacked,
     Stream,
-    each,
+    unstacked,
 )
 from muster.data.pipeline._spec import TensorSpec
 from muster.data.pipeline._structure import flatten, form
 
 
 class _Inner:
-    """The dataset made of one element, with the run that it is read in."""
+    """The dataset of one element, and its run."""
 
     def __init__(self, node: Node, run: Run):
         self.node = node
@@ -37,18 +37,18 @@ class _Inner:
 
 
 class Interleave(Node):
-    """The elements of the datasets that a function makes of the source's elements.
+    """The elements of the datasets to which a function maps elements.
 
-    Some of them are open at a time, and give some elements each, in turn. One that has ended is replaced by
-    the next when its turn comes.
+    `cycle_length` datasets are open at a time and are read in turn, `block_length` elements a turn. At its
+    turn, a dataset that has ended is replaced by the next.
 
     Source: tensorflow/core/kernels/data/interleave_dataset_op.cc.
 
     Args:
-        source: of the elements.
-        function: makes of each a node; called anew in each pass, also on the way to a position.
-        cycle_length: how many are open.
-        block_length: how many elements one gives in its turn.
+        source: The elements to map.
+        function: Maps an element to a node; called in each pass, also for skipped elements.
+        cycle_length: The number of open datasets.
+        block_length: The number of elements of a turn.
     """
 
     def __init__(self, source: Node, function: Callable[..., Node], cycle_length: int, block_length: int):
@@ -57,7 +57,7 @@ class Interleave(Node):
         self._cycle = cycle_length
         self._block = block_length
         self._order = RandomOrder(None, reshuffle=True)
-        """Seeds shuffles without a seed in the datasets that are made."""
+        """Seeds the shuffles without a seed in the datasets of elements."""
 
     @property
     def label(self) -> str:
@@ -73,10 +73,10 @@ class Interleave(Node):
 
     @cached_property
     def element_spec(self) -> Any:
-        """Structure of `TensorSpec`: that of the first dataset.
+        """The `element_spec` of the first dataset.
 
         Raises:
-            DatasetError: There is none.
+            DatasetError: There is no dataset.
         """
         node = self.first()
         if node is None:
@@ -84,14 +84,14 @@ class Interleave(Node):
         return node.element_spec
 
     def first(self) -> Node | None:
-        """The dataset made of the first element; None if there is no element."""
+        """Return the dataset of the first element, or None without elements."""
         run = Run.peek(self)
         stream = self.inputs[0].open(run, ())
         try:
             handles = stream.pull(1)
             if not len(handles):
                 return None
-            (element,) = each(self.inputs[0].load(run, handles))
+            (element,) = unstacked(self.inputs[0].load(run, handles))
         finally:
             stream.close()
         node: Node = spread(self.function, element)
@@ -101,15 +101,15 @@ class Interleave(Node):
         return _InterleaveStream(self, run, epoch, self._cycle, self._block)
 
     def make(self, run: Run, handles: Handles, number: int) -> _Inner:
-        """The dataset made of the element with this number in its pass."""
-        (element,) = each(self.inputs[0].load(run, handles))
+        """Return the dataset of an element, whose seeds follow from its `number` in the pass."""
+        (element,) = unstacked(self.inputs[0].load(run, handles))
         node: Node = spread(self.function, element)
         seed, iteration = run.orders[self._order]
         orders = {}
         for place, order in enumerate(node.random_orders):
             drawn = np.random.SeedSequence((seed % 2**64, number, place)).generate_state(1)[0]
             orders[order] = (
-                int(drawn) if order.given is None else order.given,
+                int(drawn) if order.user_seed is None else order.user_seed,
                 iteration if order.reshuffle else 0,
             )
         return _Inner(node, Run(orders))
@@ -119,26 +119,26 @@ class Interleave(Node):
         for place, (inner, _) in enumerate(handles):
             places.setdefault(inner, []).append(place)
         parts = [
-            inner.node.load(inner.run, inner.node.as_handles([handles[place][1] for place in mine]))
-            for inner, mine in places.items()
+            inner.node.load(inner.run, inner.node.as_handles([handles[place][1] for place in group]))
+            for inner, group in places.items()
         ]
         if len(parts) == 1:
             return parts[0]
-        whole = [part for part in parts if isinstance(part, Stacked)]
-        if len(whole) == len(parts) and _alike(whole):
-            return merge([np.array(mine) for mine in places.values()], [part.columns for part in whole])
+        batches = [part for part in parts if isinstance(part, Stacked)]
+        if len(batches) == len(parts) and _alike(batches):
+            return merge([np.array(group) for group in places.values()], [part.columns for part in batches])
         elements: list[Any] = [None] * len(handles)
-        for mine, part in zip(places.values(), parts, strict=True):
-            for place, element in zip(mine, each(part), strict=True):
+        for group, part in zip(places.values(), parts, strict=True):
+            for place, element in zip(group, unstacked(part), strict=True):
                 elements[place] = element
         return elements
 
 
 def _alike(parts: list[Stacked]) -> bool:
-    """Whether rows of several structures of arrays can be put into one."""
+    """Return whether rows have the same structure, shapes and types in all parts."""
     specs = [[TensorSpec(array.shape[1:], array.dtype) for array in flatten(part.columns)] for part in parts]
     forms = [form(part.columns) for part in parts]
-    return all(each == specs[0] for each in specs) and all(each == forms[0] for each in forms)
+    return all(spec == specs[0] for spec in specs) and all(other == forms[0] for other in forms)
 
 
 class _InterleaveStream(Stream):
@@ -151,7 +151,7 @@ class _InterleaveStream(Stream):
         self._open: list[tuple[_Inner, Stream] | None] = [None] * cycle
         self._block = block
         self._turn = 0
-        self._given = 0
+        self._taken = 0
         self._made = 0
         self._ended = False
 
@@ -170,28 +170,27 @@ class _InterleaveStream(Stream):
         return self._take(count, lambda inner, stream, wanted: stream.skip(wanted))
 
     def close(self) -> None:
-        for each_open in self._open:
-            if each_open is not None:
-                each_open[1].close()
+        for _, stream in filter(None, self._open):
+            stream.close()
         super().close()
 
     def _take(self, count: int, take: Callable[[_Inner, Stream, int], int]) -> int:
-        """Take elements from the open datasets in turn, and return how many there were."""
+        """Take elements from the open datasets in turn; return their number."""
         done = 0
         while done < count and (current := self._current()) is not None:
-            wanted = min(count - done, self._block - self._given)
+            wanted = min(count - done, self._block - self._taken)
             got = take(*current, wanted)
             done += got
-            self._given += got
+            self._taken += got
             if got < wanted:
                 current[1].close()
                 self._open[self._turn] = None
-            if got < wanted or self._given == self._block:
-                self._pass_on()
+            if got < wanted or self._taken == self._block:
+                self._end_turn()
         return done
 
     def _current(self) -> tuple[_Inner, Stream] | None:
-        """The dataset whose turn it is; None if all have ended."""
+        """Return the dataset whose turn it is, or None if all have ended."""
         while True:
             current = self._open[self._turn]
             if current is not None:
@@ -206,8 +205,8 @@ class _InterleaveStream(Stream):
                 self._ended = True
             if not any(self._open):
                 return None
-            self._pass_on()
+            self._end_turn()
 
-    def _pass_on(self) -> None:
-        self._given = 0
+    def _end_turn(self) -> None:
+        self._taken = 0
         self._turn = (self._turn + 1) % len(self._open)

@@ -1,15 +1,15 @@
-"""Run a user's function on elements: compiled over many at once if JAX can trace it, else one by one.
+"""Calls of a user's function: compiled for many elements at a time if JAX can trace it, else in Python.
 
-A function is traced on the shapes of one element and, for elements that lie stacked in memory,
-vectorised over them with `jax.vmap`; so it keeps its per-element meaning. It is not traced if
+A function is traced on the shapes of one element, and vectorised over stacked elements with `jax.vmap`, so
+that it keeps its per-element meaning. It runs in Python, one element at a time, if
 
 - an element holds text or Python objects,
 - tracing raises (NumPy functions, Python control flow on values, methods that tracers lack),
-- it uses Python's or NumPy's random numbers, gives another program when traced again, or changes a
-  Keras variable: what it does would be frozen at the first call.
+- tracing would freeze its effects: it uses random numbers of Python or NumPy, changes a Keras variable, or
+  gives another program when traced again.
 
-A traced function follows JAX's types: unless 64-bit types are enabled, int64 and float64 that it
-computes with become int32 and float32. Components that it passes on unchanged keep their type.
+A traced function follows JAX's types: unless 64-bit types are enabled, int64 and float64 values that it
+computes with become int32 and float32. Components that it returns unchanged keep their type.
 """
 
 import logging
@@ -20,23 +20,27 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from muster._errors import DatasetError
 from muster._whole_numbers import first_beyond
-from muster.data.pipeline._node import Loaded, Stacked, each
-from muster.data.pipeline._spec import TensorSpec, as_element, stack
+from muster.data.pipeline._node import Loaded, Stacked, unstacked
+from muster.data.pipeline._spec import TensorSpec, as_element, common_spec, stack
 from muster.data.pipeline._structure import flatten, flatten_as, form, map_leaves, rebuild
 
-_LOG = logging.getLogger("muster")
+if TYPE_CHECKING:
+    import jax
+    from jax.extend import core as jax_core
+
+_log = logging.getLogger(__name__)
 _MAX_TRACES = 128
 _MANY_TRACES = 32
 
 
 class _NotTraceable(Exception):
-    """The function must run in Python, for the reason given."""
+    """The function must run in Python, for this reason."""
 
     def __init__(self, reason: str, surprising: bool = False):
         super().__init__(reason)
@@ -44,22 +48,17 @@ class _NotTraceable(Exception):
 
 
 class Trace:
-    """A function as JAX saw it for elements of one structure, with fixed shapes and types."""
+    """A function traced for elements of one structure, with fixed shapes and types."""
 
     def __init__(self, function: Callable[..., Any], template: Any, specs: Sequence[TensorSpec]):
         """Trace `function`.
 
         Raises:
-            _NotTraceable: It cannot be.
+            _NotTraceable: It must run in Python.
         """
-        import jax  # only a traced map needs it, and it is slow to import
-        from jax.extend.core import jaxpr_as_fun
-
-        self._jax = jax
-        program, out_template = _trace_twice(jax, function, template, specs)
-        self.template = out_template
+        program, self.template = _trace_twice(function, template, specs)
         inputs, outputs = program.jaxpr.invars, program.jaxpr.outvars
-        # Outputs that are inputs are handed on as they are: no copy, and int64 stays int64.
+        # Outputs that are inputs are returned unchanged: no copy, and int64 stays int64.
         self._passed = [next((i for i, var in enumerate(inputs) if out is var), None) for out in outputs]
         self._computed = [k for k, source in enumerate(self._passed) if source is None]
         read = {id(var) for equation in program.jaxpr.eqns for var in equation.invars}
@@ -73,22 +72,9 @@ class Trace:
             for i in self._used
             if specs[i].dtype.kind in "iu" and program.in_avals[i].dtype != specs[i].dtype
         }
-        run = jaxpr_as_fun(program)
-        avals = program.in_avals
-
-        def compute(*used: Any) -> list[Any]:
-            values = dict(zip(self._used, used, strict=True))
-            everything = [
-                values[i] if i in values else jax.numpy.zeros(aval.shape, aval.dtype)
-                for i, aval in enumerate(avals)
-            ]
-            outputs = run(*everything)
-            return [outputs[k] for k in self._computed]
-
-        self._one = jax.jit(compute)
-        self._many = jax.jit(jax.vmap(compute))
+        self._one, self._many = _compiled(program, self._used, self._computed)
         self._width = 0
-        self._device = _host_device(jax)
+        self._device = _host_device()
 
     def one(self, leaves: list[Any]) -> Any:
         """Apply the function to the leaves of one element."""
@@ -96,7 +82,7 @@ class Trace:
         return self._assemble(leaves, [result[()] for result in results])
 
     def many(self, columns: list[Any], count: int) -> Stacked:
-        """Apply the function to each of `count` elements, whose leaves lie stacked in `columns`."""
+        """Apply the function to `count` elements, whose leaves are stacked in `columns`."""
         if not self._used:
             single = self._call(self._one, [])
             return Stacked(self._assemble(columns, [np.stack([one] * count) for one in single]), count)
@@ -111,9 +97,9 @@ class Trace:
         return Stacked(self._assemble(columns, [result[:count] for result in results]), count)
 
     def _bucket(self, count: int) -> int:
-        """Choose how many elements to compute, so that few different sizes are ever compiled.
+        """Return the number of elements to compute: `count` or more, so that few sizes are compiled.
 
-        The first size seen is taken to be the batch size; a last, partial batch is filled up to it.
+        The first `count` is taken for the batch size, to which a partial batch is filled up.
         """
         if not self._width:
             self._width = count
@@ -128,7 +114,9 @@ class Trace:
             if i in self._limits:
                 _check_range(argument, self._limits[i])
         if self._device is not None:
-            arguments = self._jax.device_put(arguments, self._device)
+            import jax
+
+            arguments = jax.device_put(arguments, self._device)
         return [np.asarray(result) for result in compiled(*arguments)]
 
     def _assemble(self, leaves: list[Any], computed: list[Any]) -> Any:
@@ -139,17 +127,17 @@ class Trace:
 
 
 class MapFunction:
-    """A user's function and the decision how to run it, which is made once and logged."""
+    """A user's function, which runs compiled or in Python; the log says which."""
 
     def __init__(self, function: Callable[..., Any], operation: str):
         """Wrap `function`.
 
         Args:
-            function: Called with an element; a tuple (not a named one) is spread over its arguments.
+            function: Takes an element; the items of a tuple (not a named one) are its arguments.
             operation: ``map`` or ``filter``, for messages.
 
         Raises:
-            TypeError: `function` cannot be called.
+            TypeError: `function` is not callable.
         """
         if not callable(function):
             raise TypeError(f"{operation} needs a function, got {function!r}.")
@@ -161,13 +149,13 @@ class MapFunction:
         self._lock = threading.RLock()
 
     def apply(self, loaded: Loaded) -> Loaded:
-        """Apply the function to each element."""
+        """Apply the function to the elements."""
         if isinstance(loaded, Stacked):
             leaves = flatten(loaded.columns)
             trace = self._trace(loaded.columns, [TensorSpec(a.shape[1:], a.dtype) for a in leaves])
             if trace is not None:
                 return trace.many(leaves, loaded.size)
-            return [self._call(element) for element in each(loaded)]
+            return [self._call(element) for element in unstacked(loaded)]
         if len(loaded) > 1 and not self._in_python and _alike(loaded):
             return self.apply(Stacked(stack(loaded), len(loaded)))
         return [self._apply_one(element) for element in loaded]
@@ -176,7 +164,7 @@ class MapFunction:
         """Return the spec of the function's result if it can be traced, else None.
 
         Args:
-            spec: Spec of its argument. Sizes that vary are tried out with two different sizes.
+            spec: Spec of an element. A size that varies is traced with two sizes.
         """
         leaves = flatten(spec)
         if any(leaf.shape is None for leaf in leaves):
@@ -186,23 +174,11 @@ class MapFunction:
             return None if trace is None else rebuild(trace.template, trace.specs)
         try:
             with self._lock:
-                tried = [Trace(self._function, spec, _with_size(leaves, size)) for size in (2, 3)]
+                first, second = (Trace(self._function, spec, _with_size(leaves, size)) for size in (2, 3))
         except _NotTraceable:
             return None
-        if any(
-            len(a.shape or ()) != len(b.shape or ())
-            for a, b in zip(tried[0].specs, tried[1].specs, strict=True)
-        ):
-            return None
-        shapes = [
-            [
-                size if size == other else None
-                for size, other in zip(a.shape or (), b.shape or (), strict=True)
-            ]
-            for a, b in zip(tried[0].specs, tried[1].specs, strict=True)
-        ]
-        specs = [TensorSpec(shape, a.dtype) for shape, a in zip(shapes, tried[0].specs, strict=True)]
-        return rebuild(tried[0].template, specs)
+        specs = [common_spec(a, b) for a, b in zip(first.specs, second.specs, strict=True)]
+        return None if any(leaf.shape is None for leaf in specs) else rebuild(first.template, specs)
 
     def _apply_one(self, element: Any) -> Any:
         leaves = flatten(element)
@@ -216,7 +192,7 @@ class MapFunction:
         return as_element(spread(self._function, element))
 
     def _trace(self, template: Any, specs: list[TensorSpec] | None) -> Trace | None:
-        """Return the trace for elements of this form, or None to call the function in Python."""
+        """Return the trace for elements like these, or None to call the function in Python."""
         if self._in_python:
             return None
         key = (form(template), *[(s.shape, s.dtype) for s in specs or ()])
@@ -230,18 +206,18 @@ class MapFunction:
                 except _NotTraceable as exc:
                     self._in_python = True
                     level = logging.WARNING if exc.surprising else logging.INFO
-                    _LOG.log(level, "%s runs in Python, element by element: %s.", self._name, exc)
+                    _log.log(level, "%s runs in Python, element by element: %s.", self._name, exc)
                     return None
                 self._remember(key, trace)
             return trace
 
     def _remember(self, key: Any, trace: Trace) -> None:
         if not self._traces:
-            _LOG.info("%s runs compiled by JAX, many elements at a time.", self._name)
+            _log.info("%s runs compiled by JAX, many elements at a time.", self._name)
         self._traces[key] = trace
         self._traced_count += 1
         if self._traced_count == _MANY_TRACES:
-            _LOG.warning(
+            _log.warning(
                 "%s has been compiled for %d different shapes of elements, which is slow. "
                 "Give elements one shape, for example with padded_batch(padded_shapes=...).",
                 self._name,
@@ -252,12 +228,12 @@ class MapFunction:
 
 
 def spread(function: Callable[..., Any], element: Any) -> Any:
-    """Call a function with an element; a tuple (not a named one) is spread over its arguments."""
+    """Call a function with an element; the items of a tuple (not a named one) are its arguments."""
     return function(*element) if type(element) is tuple else function(element)
 
 
 def _alike(elements: list[Any]) -> bool:
-    """Whether elements can be stacked: same structure, all arrays or NumPy scalars, same shapes, types."""
+    """Return whether elements are arrays or NumPy scalars of the same structure, shapes and types."""
     first = flatten(elements[0])
     if not all(isinstance(leaf, np.ndarray | np.generic) for leaf in first):
         return False
@@ -275,17 +251,40 @@ def _with_size(specs: list[TensorSpec], size: int) -> list[TensorSpec]:
     ]
 
 
+def _compiled(
+    program: "jax_core.ClosedJaxpr", used: Sequence[int], computed: Sequence[int]
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Compile a program from its `used` inputs to its `computed` outputs, for one element and for many."""
+    import jax
+    from jax.extend.core import jaxpr_as_fun
+
+    run = jaxpr_as_fun(program)
+
+    def compute(*arguments: Any) -> list[Any]:
+        values = dict(zip(used, arguments, strict=True))
+        everything = [
+            values[i] if i in values else jax.numpy.zeros(aval.shape, aval.dtype)
+            for i, aval in enumerate(program.in_avals)
+        ]
+        outputs = run(*everything)
+        return [outputs[k] for k in computed]
+
+    return jax.jit(compute), jax.jit(jax.vmap(compute))
+
+
 def _trace_twice(
-    jax: Any, function: Callable[..., Any], template: Any, specs: Sequence[TensorSpec]
-) -> tuple[Any, Any]:
-    """Trace `function` and make sure that doing so again gives the same program.
+    function: Callable[..., Any], template: Any, specs: Sequence[TensorSpec]
+) -> tuple["jax_core.ClosedJaxpr", Any]:
+    """Trace `function`, and check that it gives the same program when traced again.
 
     Returns:
-        The closed jaxpr over flat leaves, and the structure of the function's result.
+        The program, from leaves to leaves, and the structure of the function's result.
 
     Raises:
-        _NotTraceable: It cannot be traced, or must not.
+        _NotTraceable: It must run in Python.
     """
+    import jax  # slow, and needed only here
+
     if any(spec.dtype.kind not in "biufcV" or spec.dtype.names for spec in specs):
         raise _NotTraceable("an element holds text or Python objects")
     found: list[Any] = []
@@ -299,9 +298,9 @@ def _trace_twice(
     python_state, numpy_state = random.getstate(), np.random.get_state()
     try:
         with _keras_scope() as scope:
-            # A function object each, because JAX remembers the programs of those that it has traced.
+            # Two function objects, because JAX caches the program of a function.
             programs = [jax.make_jaxpr(partial(flat))(*shapes) for _ in range(2)]
-    except Exception as exc:  # whatever it is: called in Python, the function succeeds or shows its own error
+    except Exception as exc:  # any error: in Python, the function succeeds or raises it again
         raise _NotTraceable(f"JAX cannot trace it ({type(exc).__name__}: {_first_line(exc)})") from exc
     finally:
         drew = random.getstate() != python_state or not _same_state(np.random.get_state(), numpy_state)
@@ -319,14 +318,14 @@ def _trace_twice(
 
 
 def _keras_scope() -> AbstractContextManager[Any]:
-    """Keep the traced function from writing tracers into Keras variables, if Keras is in use at all."""
+    """Return a scope that keeps tracers out of Keras variables, if Keras is imported."""
     keras = sys.modules.get("keras")
     scope: AbstractContextManager[Any] = nullcontext() if keras is None else keras.StatelessScope()
     return scope
 
 
-def _same_program(first: Any, second: Any) -> bool:
-    # Addresses of functions differ from trace to trace and mean nothing.
+def _same_program(first: "jax_core.ClosedJaxpr", second: "jax_core.ClosedJaxpr") -> bool:
+    # Addresses of functions differ between traces.
     texts = [re.sub(r" at 0x[0-9a-f]+", "", str(program)) for program in (first, second)]
     return texts[0] == texts[1] and all(
         np.array_equal(np.asarray(a), np.asarray(b), equal_nan=np.asarray(a).dtype.kind in "fc")
@@ -338,8 +337,10 @@ def _same_state(first: Any, second: Any) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
-def _host_device(jax: Any) -> Any | None:
-    """Return the CPU if JAX would otherwise compute elsewhere: input is prepared on the host."""
+def _host_device() -> "jax.Device | None":
+    """Return the CPU, where input is computed, or None if it is JAX's default device."""
+    import jax
+
     if jax.default_backend() == "cpu":
         return None
     try:
@@ -348,11 +349,11 @@ def _host_device(jax: Any) -> Any | None:
         return None
 
 
-def _check_range(values: Any, limits: "np.iinfo[Any]") -> None:
-    """Refuse numbers that would be cut off when they become 32 bit.
+def _check_range(values: np.ndarray[Any, Any], limits: "np.iinfo[Any]") -> None:
+    """Check that numbers fit into a 32-bit type.
 
     Raises:
-        DatasetError: Names the first such number.
+        DatasetError: One does not; names it.
     """
     wrong = first_beyond(values, limits)
     if wrong is not None:

@@ -1,10 +1,10 @@
-"""What a pipeline is made of: nodes, the streams of handles they open, and runs.
+"""The base classes of a pipeline: nodes, the streams of handles that they open, and runs.
 
-A pipeline is read in two stages. A **stream** says *which* elements come next, as cheap handles: row
-numbers for data in memory, the elements themselves for a generator. `Node.load` then turns the handles
-that are really wanted into elements: a gather and a compiled map over a whole batch, or one call of a
-Python function per element. So ordering, sharding, shuffling, repeating and skipping never compute an
-element, and a position in the pipeline is only the number of elements that were taken from it.
+A pipeline is read in two stages. A **stream** yields the next elements as cheap handles: row numbers for
+data in memory, the elements themselves for a generator. `Node.load` then computes the elements of the
+handles that are needed: a gather and a compiled map over a batch, or one call of a Python function per
+element. So ordering, sharding, shuffling, repeating and skipping never compute an element, and a position
+in the pipeline is the number of elements taken from it.
 """
 
 import copy
@@ -24,7 +24,7 @@ INFINITE = -1
 UNKNOWN = -2
 
 Epoch = tuple[int, ...]
-"""How often each `repeat` around a node, the outermost first, has begun anew."""
+"""The pass that each `repeat` after a node is in, the outermost `repeat` first."""
 
 Handles = np.ndarray[Any, Any] | list[Any]
 """Row numbers, int64 of shape (n,) or (n, width), or a list of opaque handles."""
@@ -33,18 +33,18 @@ _SKIP_BLOCK = 4096
 
 
 class Stacked(NamedTuple):
-    """Several elements as one structure of arrays, each of shape (size, ...)."""
+    """Elements as one structure of arrays of shape (size, ...)."""
 
     columns: Any
     size: int
 
 
 Loaded = Stacked | list[Any]
-"""Elements in the form that was natural for the node which made them."""
+"""Elements stacked, or in a list, as the node computes them."""
 
 
-def each(loaded: Loaded) -> list[Any]:
-    """Return loaded elements as a list."""
+def unstacked(loaded: Loaded) -> list[Any]:
+    """Return elements as a list."""
     if isinstance(loaded, list):
         return loaded
     arrays = flatten(loaded.columns)
@@ -52,7 +52,7 @@ def each(loaded: Loaded) -> list[Any]:
 
 
 def stacked(loaded: Loaded) -> Any:
-    """Return loaded elements as one structure of arrays.
+    """Return elements as one structure of arrays.
 
     Raises:
         DatasetError: They differ in structure, shape or type.
@@ -61,7 +61,7 @@ def stacked(loaded: Loaded) -> Any:
 
 
 def join(parts: Sequence[Handles]) -> Handles:
-    """Put handles of one node behind each other."""
+    """Concatenate handles of one node."""
     filled = [part for part in parts if len(part)]
     if len(filled) <= 1:
         return filled[0] if filled else []
@@ -71,17 +71,17 @@ def join(parts: Sequence[Handles]) -> Handles:
 
 
 class Stream(ABC):
-    """Handles in order. Belongs to one iteration and one thread."""
+    """An iterator over handles, for one iteration and one thread."""
 
     def __init__(self, *sources: "Stream"):
         self.sources = sources
 
     @abstractmethod
     def pull(self, count: int) -> Handles:
-        """Return the next `count` handles; fewer only at the end. Reads nothing beyond them."""
+        """Return the next `count` handles, fewer only at the end. Reads no further."""
 
     def skip(self, count: int) -> int:
-        """Pass over up to `count` handles and return how many there were."""
+        """Skip up to `count` handles and return how many there were."""
         done = 0
         while done < count:
             wanted = min(count - done, _SKIP_BLOCK)
@@ -92,7 +92,7 @@ class Stream(ABC):
         return done
 
     def close(self) -> None:
-        """Release what this stream and those that it reads hold."""
+        """Close the files and generators of this stream and of its sources."""
         for source in self.sources:
             source.close()
 
@@ -117,50 +117,49 @@ class Rows(Stream):
 
 
 class RandomOrder:
-    """The seed of a `shuffle`, and how many iterations have begun. Safe to use from threads.
+    """The seed of a `shuffle` and a count of its iterations. Safe to use from threads.
 
     Attributes:
-        reshuffle: Whether each iteration has an order of its own.
-        given: The seed that the user gave, or None.
+        reshuffle: Whether iterations differ in order.
+        user_seed: The seed from the user, or None.
     """
 
     def __init__(self, seed: int | None, reshuffle: bool):
         self.reshuffle = reshuffle
-        self.given = seed
+        self.user_seed = seed
         self._seed = seed
         self._iterations = 0
         self._lock = threading.Lock()
 
     @property
     def seed(self) -> int:
-        """The seed given, or one drawn at its first use and kept."""
+        """The seed from the user, or one drawn at the first use and kept."""
         with self._lock:
             if self._seed is None:
                 self._seed = secrets.randbits(63)
             return self._seed
 
     def peek(self) -> int:
-        """The seed so far, else any: what only looks must not draw one, which all workers have to share."""
+        """Return the seed, or 0 before there is one: drawn here, it would differ between workers."""
         with self._lock:
             return 0 if self._seed is None else self._seed
 
     def settle(self, seed: int) -> None:
-        """Take a seed, if none was given or drawn before."""
+        """Set the seed, unless there is one."""
         with self._lock:
             if self._seed is None:
                 self._seed = seed
 
     def begin(self) -> int:
-        """Count one more iteration and return its number."""
+        """Begin an iteration and return its number."""
         with self._lock:
             self._iterations += 1
             return self._iterations - 1 if self.reshuffle else 0
 
     def resume(self, seed: int, iteration: int) -> None:
-        """Let what comes after go on where a saved iteration left off."""
+        """Restore the seed and the count of a saved iteration."""
+        self.settle(seed)
         with self._lock:
-            if self._seed is None:
-                self._seed = seed
             self._iterations = max(self._iterations, iteration + 1)
 
 
@@ -170,21 +169,21 @@ class Run:
     def __init__(self, orders: Mapping["RandomOrder", tuple[int, int]]):
         self.orders = orders
         self.stores: dict[Node, Any] = {}
-        """What nodes use in this run, so that it is looked up or opened only once: until the run ends."""
+        """Open files and cached elements of nodes, until the run ends."""
 
     @classmethod
     def begin(cls, node: "Node") -> "Run":
-        """Begin a new iteration of `node`."""
+        """Begin an iteration of `node`."""
         return cls({order: (order.seed, order.begin()) for order in node.random_orders})
 
     @classmethod
     def peek(cls, node: "Node") -> "Run":
-        """Look at `node` without counting an iteration, or drawing a seed."""
+        """Read from `node` without counting an iteration or drawing a seed."""
         return cls({order: (order.peek(), 0) for order in node.random_orders})
 
     @cached_property
     def first(self) -> "Run":
-        """The first iteration with the same seeds: the one whose order a `cache` keeps."""
+        """The first iteration with the same seeds, whose order a `cache` keeps."""
         return Run({order: (seed, 0) for order, (seed, _) in self.orders.items()})
 
 
@@ -192,25 +191,25 @@ NodeType = TypeVar("NodeType", bound="Node")
 
 
 class Node(ABC):
-    """A source or an operation: immutable but for caches and counters."""
+    """A source or an operation of a pipeline. Immutable but for caches and counters."""
 
     def __init__(self, *inputs: "Node"):
         self.inputs = inputs
 
     @cached_property
     def width(self) -> int:
-        """Columns of its row-number handles; 0 if its handles are opaque."""
+        """Columns of the row-number handles; 0 if the handles are opaque."""
         return 0
 
     @cached_property
     def uniform(self) -> bool:
-        """Whether `load` always gives `Stacked`: all elements are known to be alike."""
+        """Whether `load` always returns `Stacked`: all elements have one structure, shape and type."""
         return False
 
     @property
     @abstractmethod
     def label(self) -> str:
-        """The operation and its arguments, as far as they decide which elements come out."""
+        """The operation and those of its arguments that change its elements."""
 
     @property
     @abstractmethod
@@ -220,25 +219,25 @@ class Node(ABC):
     @property
     @abstractmethod
     def element_spec(self) -> Any:
-        """Structure of `TensorSpec`."""
+        """Structure of `TensorSpec` of one element."""
 
     @abstractmethod
     def open(self, run: Run, epoch: Epoch) -> Stream:
-        """Begin to read."""
+        """Return a stream of the handles of one pass."""
 
     @abstractmethod
     def load(self, run: Run, handles: Handles) -> Loaded:
-        """Turn handles into elements, in the same order."""
+        """Compute the elements of handles, in the same order."""
 
     @cached_property
     def description(self) -> str:
-        """The whole pipeline in one line: equal for equal pipelines."""
+        """The pipeline in one line: equal for equal pipelines."""
         head = self.inputs[0].description + " -> " if self.inputs else ""
         return head + self.label
 
     @cached_property
     def random_orders(self) -> list[RandomOrder]:
-        """The random orders of this node and all before it, each once, in a fixed order."""
+        """The random orders of this node and of its inputs, without repetition, in a fixed order."""
         found: dict[RandomOrder, None] = {}
         for node in self.inputs:
             found.update(dict.fromkeys(node.random_orders))
@@ -246,32 +245,32 @@ class Node(ABC):
 
     @cached_property
     def ahead(self) -> int:
-        """How many elements to compute ahead of the reader; 0 for none."""
+        """The number of elements to compute ahead of the reader."""
         return max((node.ahead for node in self.inputs), default=0)
 
     @cached_property
     def computes(self) -> bool:
-        """Whether loading runs a user's function, rather than only a gather."""
+        """Whether `load` calls a function of the user, rather than only gathering rows."""
         return any(node.computes for node in self.inputs)
 
     @cached_property
     def block(self) -> int:
-        """How many elements an iterator best loads at a time."""
+        """The number of elements to load at a time."""
         return 1
 
     def with_inputs(self, inputs: Sequence["Node"]) -> "Node":
-        """The same operation on other inputs, of the same elements."""
+        """Return the same operation on other inputs, whose elements have the same spec."""
         other = without_cached(self)
         other.inputs = tuple(inputs)
         return other
 
     def as_handles(self, handles: list[Any]) -> Handles:
-        """Bring single handles of this node into the form that `load` takes."""
+        """Convert a list of single handles to the form that `load` takes."""
         return np.array(handles, dtype=np.int64) if self.width else handles
 
 
 def without_cached(node: NodeType) -> NodeType:
-    """A copy of a node that has worked nothing out yet, so that parts of it can be replaced."""
+    """Copy a node without its cached properties, so that its inputs can be replaced."""
     cached = {
         name
         for base in type(node).__mro__
@@ -284,14 +283,14 @@ def without_cached(node: NodeType) -> NodeType:
 
 
 class Ordering(Node):
-    """An operation that says which elements come, and leaves them as they are."""
+    """An operation that selects or orders elements and does not change them."""
 
     def __init__(self, source: Node):
         super().__init__(source)
 
     @property
     def source(self) -> Node:
-        """What is put into order."""
+        """The only input."""
         return self.inputs[0]
 
     @cached_property
@@ -315,7 +314,7 @@ class Ordering(Node):
 
 
 class Table(Node):
-    """Rows that can be read in any order: as many as its cardinality."""
+    """A source whose rows can be read by number: as many as its cardinality."""
 
     @cached_property
     def width(self) -> int:

@@ -1,4 +1,4 @@
-"""Operations that only choose and order elements: take, skip, shard, repeat."""
+"""Operations that select and repeat elements: take, skip, shard, repeat."""
 
 import sys
 
@@ -65,7 +65,7 @@ class Skip(Ordering):
 
 
 class Shard(Ordering):
-    """Element i where i % num_shards == index."""
+    """The elements i where ``i % num_shards == index``."""
 
     def __init__(self, source: Node, num_shards: int, index: int):
         super().__init__(source)
@@ -83,7 +83,7 @@ class Shard(Ordering):
 
     @property
     def numbers(self) -> range:
-        """The numbers that its elements have in its source, from 0; without an end where that is unknown."""
+        """The positions of its elements in the source; endless if its cardinality is unknown."""
         known = self.source.cardinality
         return range(self._index, known if known >= 0 else sys.maxsize, self.num_shards)
 
@@ -92,7 +92,7 @@ class Shard(Ordering):
 
 
 class _StridedStream(Stream):
-    """Every `stride`-th element from `first` on; what lies between is skipped only when it must be."""
+    """Every `stride`-th element from `first` on; skips the others as late as possible."""
 
     def __init__(self, source: Stream, first: int, stride: int):
         super().__init__(source)
@@ -119,7 +119,7 @@ class _StridedStream(Stream):
 
 
 class Repeat(Ordering):
-    """The source again and again, `count` times or (None) for ever."""
+    """The source `count` times, or without end if that is None."""
 
     def __init__(self, source: Node, count: int | None):
         super().__init__(source)
@@ -173,7 +173,7 @@ class _RepeatStream(Stream):
         done = 0
         known = self._node.cardinality
         if known > 0 and self._source is None:
-            # Whole passes need not be opened: their order depends on nothing that came before.
+            # Complete passes need not be opened: the order of a pass depends on no other.
             passes = count // known
             if self._count is not None:
                 passes = min(passes, self._count - self._pass)
@@ -205,5 +205,5 @@ class _RepeatStream(Stream):
         self._source = None
         self._pass += 1
         if not self._any:
-            # A pass without elements: all would be so, and an endless repeat would never return.
+            # An endless repeat of passes without elements would never return.
             self._count = 0

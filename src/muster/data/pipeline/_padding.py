@@ -1,4 +1,4 @@
-"""What `padded_batch` does to a batch of elements of different sizes."""
+"""Padding for `padded_batch`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,13 +14,13 @@ class Padding:
     """Shapes to pad to and values to pad with."""
 
     def __init__(self, shapes: Any, values: Any):
-        """Describe the padding.
+        """Set what to pad to, and with.
 
         Args:
-            shapes: Structure of shapes as the elements have, None or -1 for "as long as the longest in the
-                batch"; or None for that everywhere.
-            values: Structure of values as the elements have, or one value for all, or None for 0, False
-                and the empty text.
+            shapes: Structure of shapes like the elements; a size of None or -1 is the longest in the batch.
+                None stands for that in all shapes.
+            values: Structure of values like the elements, or one value for all, or None for 0, False and the
+                empty text.
         """
         self._shapes = shapes
         self._values = values
@@ -29,7 +29,7 @@ class Padding:
         """Pad elements and stack them.
 
         Raises:
-            DatasetError: They cannot be: different types or ranks, or longer than the shape asked for.
+            DatasetError: They differ in type or rank, or one is larger than its padded shape.
         """
         first = elements[0]
         columns = list(zip(*(flatten_as(first, element) for element in elements), strict=True))
@@ -38,7 +38,7 @@ class Padding:
         return rebuild(first, [_pad(*parts) for parts in zip(columns, patterns, values, strict=True)])
 
     def element_spec(self, spec: Any) -> Any:
-        """Return the spec of padded elements, before they are stacked."""
+        """Return the spec of a padded element."""
         leaves = flatten(spec)
         return rebuild(
             spec,
@@ -100,10 +100,10 @@ def _pad(leaves: Sequence[Any], pattern: Shape | None, value: Any) -> np.ndarray
 
 
 def _filling(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """A padding value as one of its component's, whose text may be shorter.
+    """Convert a padding value to the type of its component; text keeps its width.
 
     Raises:
-        DatasetError: It is none.
+        DatasetError: It has another type.
     """
     given = np.asarray(value)
     if given.ndim == 0 and dtype.kind in "US" and given.dtype.kind == dtype.kind:

@@ -1,4 +1,4 @@
-"""`prefetch`: elements are computed ahead of their reader, on a thread."""
+"""`prefetch` computes elements ahead of their reader, on a thread."""
 
 import threading
 import weakref
@@ -15,10 +15,10 @@ _JOIN_SECONDS = 2.0
 
 
 class Prefetch(Ordering):
-    """The source as it is, with the wish that an iterator reads ahead.
+    """The elements of the source, which an iterator computes ahead of its reader.
 
-    One thread runs the whole pipeline, wherever in it this stands. What waits are finished elements:
-    500 elements ahead of a batch of 50 are 10 batches.
+    One thread runs the pipeline, wherever in it `prefetch` is, and buffers its final elements: 500 elements
+    before a `batch(50)` are 10 batches.
     """
 
     def __init__(self, source: Node, buffer_size: int):
@@ -31,7 +31,7 @@ class Prefetch(Ordering):
 
     @cached_property
     def description(self) -> str:
-        # It changes no element: a position holds with another buffer size, too.
+        # A position is valid with another buffer size, too.
         return self.source.description
 
     @property
@@ -47,7 +47,7 @@ class Prefetch(Ordering):
 
 
 class _Buffer:
-    """A bounded queue that either side can end."""
+    """A bounded queue that the producer and the consumer can end."""
 
     def __init__(self, capacity: int):
         self._capacity = capacity
@@ -58,7 +58,7 @@ class _Buffer:
         self._error: BaseException | None = None
 
     def put(self, element: Any) -> bool:
-        """Add an element once there is room; False when nobody wants it any more."""
+        """Wait for room and add an element; return False if the consumer has closed the queue."""
         with self._changed:
             while len(self._elements) >= self._capacity and not self._closed:
                 self._changed.wait()
@@ -67,7 +67,7 @@ class _Buffer:
             return not self._closed
 
     def end(self, error: BaseException | None) -> None:
-        """Say that there are no more elements, and why."""
+        """Mark the end of the elements, with the error that ended them, if any."""
         with self._changed:
             self._ended = True
             self._error = error
@@ -77,8 +77,8 @@ class _Buffer:
         """Return the next element.
 
         Raises:
-            StopIteration: There is none.
-            BaseException: What the producer raised, once, after the elements before it.
+            StopIteration: There are no more.
+            BaseException: The producer's error, once, after the elements before it.
         """
         with self._changed:
             while not self._elements and not self._ended:
@@ -91,7 +91,7 @@ class _Buffer:
             raise StopIteration if error is None else error
 
     def close(self) -> None:
-        """Let the producer stop."""
+        """Drop the elements and stop the producer."""
         with self._changed:
             self._closed = True
             self._elements.clear()
@@ -101,18 +101,18 @@ class _Buffer:
 class Prefetcher:
     """An iterator that another thread keeps ahead of its reader.
 
-    The thread ends when the elements do, and when the prefetcher is closed or nobody holds it any more.
+    The thread ends with the elements, and when the prefetcher is closed or no longer referenced.
     """
 
     def __init__(self, elements: Generator[Any, None, None], capacity: int):
-        """Start to read.
+        """Start the thread.
 
         Args:
-            elements: What to read; used and closed on the thread alone.
-            capacity: How many elements may wait.
+            elements: The elements to compute; used and closed only by the thread.
+            capacity: The number of elements to buffer.
         """
         self._buffer = _Buffer(capacity)
-        # The thread knows the buffer but not the prefetcher, so that it does not keep it alive.
+        # The thread refers to the buffer, not to the prefetcher, which it would keep alive.
         thread = threading.Thread(
             target=_produce, args=(elements, self._buffer), name="muster-prefetch", daemon=True
         )
@@ -126,7 +126,7 @@ class Prefetcher:
         return self._buffer.get()
 
     def close(self) -> None:
-        """Stop the thread and wait until it has gone."""
+        """Stop the thread and wait for its end."""
         self._finalize()
 
 
@@ -137,13 +137,13 @@ def _produce(elements: Generator[Any, None, None], buffer: _Buffer) -> None:
             if not buffer.put(element):
                 break
         elements.close()
-    except BaseException as exc:  # it is raised where the elements are read
+    except BaseException as exc:  # raised again where the elements are read
         error = exc
     buffer.end(error)
 
 
 def _stop(buffer: _Buffer, thread: threading.Thread) -> None:
     buffer.close()
-    # A generator that waits for something for ever cannot be stopped; the thread is a daemon.
+    # A generator that blocks cannot be stopped: the thread is a daemon.
     if thread is not threading.current_thread():
         thread.join(_JOIN_SECONDS)

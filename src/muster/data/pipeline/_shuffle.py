@@ -1,8 +1,8 @@
-"""`shuffle`: a random order that is a function of (seed, iteration, epoch) alone.
+"""`shuffle`: a random order that follows from (seed, iteration, epoch).
 
-The order is that of TensorFlow's buffer (tensorflow/core/kernels/data/shuffle_dataset_op.cc): each
-output is drawn uniformly from a buffer of `buffer_size` elements, and the next input takes its place.
-A buffer that holds the whole input is a uniform permutation. The draws differ from TensorFlow's.
+It works like TensorFlow's buffer (tensorflow/core/kernels/data/shuffle_dataset_op.cc): an output is drawn
+uniformly from a buffer of `buffer_size` elements, and the next input takes its place. A buffer as large as
+the input gives a uniform permutation. The draws differ from TensorFlow's.
 """
 
 from functools import cached_property
@@ -56,13 +56,13 @@ class _ShuffleStream(Stream):
         self._draws = np.random.Generator(np.random.PCG64(draws))
         self._rest = np.random.Generator(np.random.PCG64(rest))
         self._slots: np.ndarray[Any, Any] = np.empty(0, dtype=np.int64)
-        """Slots of the buffer drawn and not yet used: drawn in blocks, so that the order does not
-        depend on how many elements are asked for at a time."""
+        """Slots that are drawn and not yet used. They are drawn in blocks, so that the order does not depend
+        on the sizes of pulls."""
         self._buffer: Handles | None = None
         self._ahead: Handles = []
-        """Read from the source and not yet in the buffer."""
+        """Handles from the source that are not yet in the buffer."""
         self._ready: Handles = []
-        """In their final order; `_next` of them are already gone."""
+        """Handles in their final order, of which the first `_next` have been pulled."""
         self._next = 0
         self._drained = False
 
@@ -81,9 +81,9 @@ class _ShuffleStream(Stream):
         return join(parts)
 
     def _refill(self, count: int) -> None:
-        """Put the next elements into `_ready`: `count` or more, fewer only at the end."""
+        """Set `_ready` to the next handles: at least `count`, fewer only at the end."""
         if self._buffer is None:
-            # One more than fits tells whether the whole input is in the buffer.
+            # One more than fits shows whether the input ends in the buffer.
             read = self._source.pull(self._size + 1)
             self._buffer, self._ahead = read[: self._size], read[self._size :]
             if not len(self._ahead):
@@ -92,7 +92,7 @@ class _ShuffleStream(Stream):
             if isinstance(self._buffer, np.ndarray):
                 self._buffer = self._buffer.copy()
         if isinstance(self._buffer, np.ndarray):
-            # Row numbers cost nothing to read ahead.
+            # Reading row numbers ahead costs nothing.
             count = max(count, _BLOCK)
         incoming = join([self._ahead, self._source.pull(count - len(self._ahead))])
         self._ahead = []
@@ -112,7 +112,7 @@ class _ShuffleStream(Stream):
             self._ready = ready
 
     def _drain(self) -> None:
-        """Let out what is left in the buffer, in random order."""
+        """Move the rest of the buffer to `_ready`, in random order."""
         buffer: Handles = [] if self._buffer is None else self._buffer
         order = self._rest.permutation(len(buffer))
         self._ready = buffer[order] if isinstance(buffer, np.ndarray) else [buffer[i] for i in order.tolist()]
@@ -123,17 +123,17 @@ class _ShuffleStream(Stream):
 def _exchange(
     buffer: np.ndarray[Any, Any], slots: np.ndarray[Any, Any], incoming: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, Any]:
-    """Take ``buffer[slots[i]]`` out and put ``incoming[i]`` there, for one i after the other.
+    """Replace ``buffer[slots[i]]`` by ``incoming[i]``, for i in order, and return the replaced rows.
 
-    What comes out is what the last earlier visit of the same slot put in, or what was there before.
+    A row replaced at a repeated slot is the one that the previous i with this slot put there.
 
     Args:
-        buffer: Shape (size,) or (size, width); changed.
+        buffer: Shape (size,) or (size, width); changed in place.
         slots: Shape (n,).
         incoming: Shape (n,) or (n, width).
 
     Returns:
-        What came out, in the shape of `incoming`.
+        The replaced rows, in the shape of `incoming`.
     """
     order = np.argsort(slots, kind="stable")
     visited = slots[order]

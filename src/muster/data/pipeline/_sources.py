@@ -1,4 +1,4 @@
-"""Where elements come from: arrays, ranges of numbers, Python generators."""
+"""Sources of elements: arrays, ranges of numbers, Python generators."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -13,11 +13,11 @@ from muster.data.pipeline._spec import TensorSpec, as_array, as_leaf, fits, obje
 from muster.data.pipeline._structure import flatten, flatten_as, map_leaves, rebuild
 
 _ALIGNMENT = 64
-"""Bytes; XLA reads arrays on the host in place if they are aligned so."""
+"""In bytes. XLA reads an array on the host in place if it is aligned to this."""
 
 
 class _Counted(Table):
-    """Rows whose number is known from the start."""
+    """Rows of a known number."""
 
     def __init__(self, count: int):
         super().__init__()
@@ -29,7 +29,7 @@ class _Counted(Table):
 
 
 class ArraySource(_Counted):
-    """The rows of arrays of equal length, gathered from where they lie."""
+    """The rows of arrays of equal length, gathered in place."""
 
     def __init__(self, template: Any, arrays: list[np.ndarray[Any, Any]], name: str):
         super().__init__(len(arrays[0]))
@@ -39,7 +39,7 @@ class ArraySource(_Counted):
 
     @classmethod
     def slices(cls, tensors: Any) -> "ArraySource":
-        """Cut a structure of arrays along their first axis.
+        """Slice a structure of arrays along their first axis.
 
         Raises:
             ValueError: There is no array, or one without axes.
@@ -63,7 +63,7 @@ class ArraySource(_Counted):
 
     @classmethod
     def single(cls, tensors: Any) -> "ArraySource":
-        """Hold one element.
+        """Make a source of one element.
 
         Raises:
             ValueError: There is no leaf.
@@ -93,19 +93,19 @@ class ArraySource(_Counted):
 
 
 def _gather(array: np.ndarray[Any, Any], rows: Handles) -> np.ndarray[Any, Any]:
-    """Copy rows to where a device can read them: JAX copies what is not aligned so once more."""
+    """Copy rows into aligned memory; JAX would copy other memory again."""
     if array.dtype.kind not in "biufc":
         return array.take(rows, axis=0)
     shape = (len(rows), *array.shape[1:])
     memory = np.empty(math.prod(shape) * array.itemsize + _ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % _ALIGNMENT
     aligned = memory[start : memory.size - _ALIGNMENT + start].view(array.dtype).reshape(shape)
-    # With mode="raise" NumPy would gather into memory of its own first; row numbers are never wrong.
+    # Row numbers are never out of range, and with mode="raise" NumPy would gather into a buffer first.
     return array.take(rows, axis=0, out=aligned, mode="clip")
 
 
 class RangeSource(_Counted):
-    """Evenly spaced numbers, computed when they are wanted."""
+    """Evenly spaced numbers, computed when they are loaded."""
 
     def __init__(self, numbers: range, dtype: np.dtype[Any]):
         super().__init__(len(numbers))
@@ -126,19 +126,19 @@ class RangeSource(_Counted):
 
 
 class GeneratorSource(Node):
-    """The elements of a Python generator, begun anew for each pass."""
+    """The elements of a Python generator, which is called again for each pass."""
 
     def __init__(self, function: Callable[..., Iterable[Any]], args: tuple[Any, ...], spec: Any):
-        """Describe the source.
+        """Check the arguments.
 
         Args:
-            function: Called with `args` for each pass. To go on from a saved position the elements
-                before it are generated again and dropped, so it must yield the same ones each time.
-            args: Passed on as NumPy values.
-            spec: Structure of `TensorSpec` that each element must fit.
+            function: Returns an iterable; called for each pass. To resume at a position, elements before it
+                are generated again and dropped: it must yield the same ones each time.
+            args: Arguments of `function`, which gets them as NumPy values.
+            spec: Structure of `TensorSpec` that elements must fit.
 
         Raises:
-            TypeError: `function` cannot be called, or a leaf of `spec` is no `TensorSpec`.
+            TypeError: `function` is not callable, or a leaf of `spec` is not a `TensorSpec`.
             ValueError: `spec` has no leaf.
         """
         super().__init__()
@@ -206,14 +206,14 @@ class _Generated(Stream):
 
 
 def _conform(value: Any, spec: TensorSpec) -> Any:
-    """Copy what a generator yielded into a leaf that fits its spec.
+    """Convert a value from a generator to a leaf that fits `spec`.
 
     Raises:
         DatasetError: It does not fit.
     """
     leaf = as_leaf(value)
     if isinstance(leaf, np.ndarray) and leaf.size == 0 and isinstance(value, list):
-        leaf = leaf.astype(spec.dtype)  # an empty list has no type of its own
+        leaf = leaf.astype(spec.dtype)  # an empty list has no type
     elif isinstance(leaf, np.ndarray | np.generic) and spec.dtype.kind not in "OUS":
         leaf = _cast(leaf, spec.dtype)
     found = spec_of(leaf)
@@ -227,7 +227,7 @@ def _conform(value: Any, spec: TensorSpec) -> Any:
 
 
 def _cast(leaf: Any, dtype: np.dtype[Any]) -> Any:
-    """Cast numbers if that loses nothing but floating-point precision; else return them as they are."""
+    """Cast numbers unless that changes integers; return those unchanged."""
     if leaf.dtype == dtype:
         return leaf
     if leaf.dtype.kind in "iu" and dtype.kind in "iu":

@@ -1,7 +1,7 @@
-"""Leaves of elements: what they are (`TensorSpec`), how Python values become arrays, how they stack.
+"""Leaves of elements: their specs (`TensorSpec`), conversion from Python values, stacking.
 
 Leaves are NumPy arrays, NumPy scalars, ``str``, ``bytes`` or any other Python object. ``bytes`` stack
-into object arrays, because NumPy's own bytes type drops trailing zero bytes.
+into object arrays, because NumPy's bytes type drops trailing zero bytes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ Shape = tuple[int | None, ...]
 
 
 class TensorSpec:
-    """Shape and type of one component of a dataset's elements. Immutable.
+    """The shape and type of one component of a dataset's elements. Immutable.
 
     Source: tensorflow/python/framework/tensor.py, ``TensorSpec``.
     """
@@ -27,22 +27,22 @@ class TensorSpec:
         """Describe a component.
 
         Args:
-            shape: The sizes; None for one that varies; None instead of all for an unknown rank.
+            shape: Sizes, None for one that varies; or None for an unknown rank.
             dtype: Anything that ``np.dtype`` takes. Text of any length is ``str``.
-            name: For the reader only.
+            name: A name for people to read.
 
         Raises:
             ValueError: A size is negative.
         """
         self._shape: Shape | None = None if shape is None else tuple(shape)
         if any(size is not None and size < 0 for size in self._shape or ()):
-            raise ValueError(f"a shape has sizes >= 0 or None, got {self._shape}.")
+            raise ValueError(f"A shape has sizes >= 0 or None, got {self._shape}.")
         self._dtype: np.dtype[Any] = _without_width(np.dtype(dtype))
         self._name = name
 
     @property
     def shape(self) -> Shape | None:
-        """Sizes, None where one varies; None if not even the rank is known."""
+        """Sizes, None for one that varies; or None for an unknown rank."""
         return self._shape
 
     @property
@@ -52,11 +52,11 @@ class TensorSpec:
 
     @property
     def name(self) -> str | None:
-        """The name given, for the reader only."""
+        """The name, for people to read."""
         return self._name
 
     def is_compatible_with(self, other: Any) -> bool:
-        """Whether a leaf, or another spec, may be of this spec."""
+        """Return whether a leaf or another spec fits this one."""
         spec = other if isinstance(other, TensorSpec) else spec_of(other)
         return self._dtype == spec._dtype and fits(spec._shape, self._shape)
 
@@ -72,12 +72,12 @@ class TensorSpec:
 
 
 def short_dtype(dtype: np.dtype[Any]) -> str:
-    """Name a type: ``str`` and ``bytes`` without their width."""
+    """Return the name of a type, without the width of text."""
     return {"U": "str", "S": "bytes"}.get(dtype.kind, str(dtype))
 
 
 def short(spec: Any) -> str:
-    """Show a structure of specs in one line: ``uint8[28,28,1], int64[]``."""
+    """Format a structure of specs in one line: ``uint8[28,28,1], int64[]``."""
     return ", ".join(
         f"{short_dtype(leaf.dtype)}[{'...' if leaf.shape is None else ','.join(map(str, leaf.shape))}]"
         for leaf in flatten(spec)
@@ -85,12 +85,20 @@ def short(spec: Any) -> str:
 
 
 def fits(shape: Shape | None, pattern: Shape | None) -> bool:
-    """Whether `shape` is one that `pattern` allows."""
+    """Return whether `shape` equals `pattern`, where None stands for any size."""
     if shape is None or pattern is None:
         return True
     return len(shape) == len(pattern) and all(
         None in (size, wanted) or size == wanted for size, wanted in zip(shape, pattern, strict=True)
     )
+
+
+def common_spec(first: TensorSpec, second: TensorSpec) -> TensorSpec:
+    """Return the spec that two specs of one type fit; sizes or ranks that differ are None."""
+    if first.shape is None or second.shape is None or len(first.shape) != len(second.shape):
+        return TensorSpec(None, first.dtype)
+    sizes = zip(first.shape, second.shape, strict=True)
+    return TensorSpec([a if a == b else None for a, b in sizes], first.dtype)
 
 
 def spec_of(leaf: Any) -> TensorSpec:
@@ -101,13 +109,13 @@ def spec_of(leaf: Any) -> TensorSpec:
 
 
 def as_leaf(value: Any, copy: bool = True) -> Any:
-    """Turn what user code returned into a leaf.
+    """Convert a value from user code to a leaf.
 
-    Python numbers and lists of them get TensorFlow's types: int32 (int64 if it must be) and float32.
+    Python numbers and lists of them get TensorFlow's types: int32 (int64 if one is larger) and float32.
 
     Args:
         value: Anything.
-        copy: Whether an array is copied: user code may fill the same buffer again.
+        copy: Whether to copy an array: user code may reuse its buffer.
     """
     if isinstance(value, np.ndarray):
         return value[()] if value.ndim == 0 else (value.copy() if copy else value)
@@ -121,15 +129,15 @@ def as_leaf(value: Any, copy: bool = True) -> Any:
 
 
 def as_array(value: Any) -> np.ndarray[Any, Any]:
-    """Turn a component into an array, with TensorFlow's types for Python numbers.
+    """Convert a component to an array, with TensorFlow's types for Python numbers.
 
     Raises:
-        DatasetError: Nested lists of different lengths.
+        DatasetError: Nested lists differ in length.
     """
     try:
         array = np.asarray(value)
     except ValueError as exc:
-        raise DatasetError(f"a nested list cannot become an array: {exc}") from exc
+        raise DatasetError(f"A nested list cannot become an array: {exc}") from exc
     if isinstance(value, list | bool | int | float | complex):
         first = value
         while isinstance(first, list | tuple) and first:
@@ -154,7 +162,7 @@ def _narrow(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def as_element(value: Any) -> Any:
-    """Turn what user code returned into an element."""
+    """Convert a value from user code to an element."""
     return map_leaves(as_leaf, value)
 
 
@@ -180,40 +188,40 @@ def _stack_leaves(leaves: Sequence[Any]) -> np.ndarray[Any, Any]:
 
 
 def check_alike(leaves: Sequence[Any], ranks_only: bool = False) -> None:
-    """Refuse leaves that differ in type, or in shape (in rank, if `ranks_only`).
+    """Check that leaves have one type and shape (one rank, if `ranks_only`).
 
     Raises:
-        DatasetError: Names the two that differ.
+        DatasetError: Two differ; names both.
     """
     first = leaves[0]
     if isinstance(first, np.ndarray | np.generic) and all(
         type(leaf) is type(first) and leaf.dtype == first.dtype and leaf.shape == first.shape
         for leaf in leaves
     ):
-        return  # the usual case, without the cost of building specs
+        return  # avoids the cost of building specs
     wanted = spec_of(first)
     for i, leaf in enumerate(leaves):
         spec = spec_of(leaf)
         if spec.dtype != wanted.dtype:
             raise DatasetError(
-                f"cannot batch elements of different types: element 0 of the batch is "
+                f"Cannot batch elements of different types: element 0 of the batch is "
                 f"{short(wanted)}, element {i} is {short(spec)}. Cast them to one type in `map`."
             )
         if ranks_only and spec.shape is not None and wanted.shape is not None:
             if len(spec.shape) != len(wanted.shape):
                 raise DatasetError(
-                    f"cannot pad elements of different ranks: element 0 of the batch has shape "
+                    f"Cannot pad elements of different ranks: element 0 of the batch has shape "
                     f"{wanted.shape}, element {i} has shape {spec.shape}."
                 )
         elif spec.shape != wanted.shape:
             raise DatasetError(
-                f"cannot batch elements of different shapes: element 0 of the batch has shape "
+                f"Cannot batch elements of different shapes: element 0 of the batch has shape "
                 f"{wanted.shape}, element {i} has shape {spec.shape}. Use `padded_batch` to pad them."
             )
 
 
 def object_array(leaves: Sequence[Any]) -> np.ndarray[Any, Any]:
-    """Return a vector of Python objects, which NumPy must not look into."""
+    """Return a vector of Python objects; NumPy would make lists among them axes."""
     array = np.empty(len(leaves), dtype=object)
     for i, leaf in enumerate(leaves):
         array[i] = leaf

@@ -11,7 +11,7 @@ from muster._errors import DatasetError
 
 
 def flatten(value: Any) -> list[Any]:
-    """List the leaves of `value`, depth first."""
+    """Return the leaves of `value`, depth first."""
     if isinstance(value, tuple):
         return [leaf for item in value for leaf in flatten(item)]
     if isinstance(value, dict):
@@ -20,10 +20,10 @@ def flatten(value: Any) -> list[Any]:
 
 
 def flatten_as(template: Any, value: Any) -> list[Any]:
-    """List the leaves of `value` in the order of `template`, which may be shallower.
+    """Return the leaves of `value` in the order of `template`, which may be shallower.
 
     Args:
-        template: A structure; where it has a leaf, whatever `value` has there is one leaf.
+        template: A structure. Where it has a leaf, anything in `value` is a leaf.
         value: A structure of the same form. The keys of a dict may come in any order.
 
     Raises:
@@ -45,7 +45,7 @@ def flatten_as(template: Any, value: Any) -> list[Any]:
 
 
 def rebuild(template: Any, leaves: Iterable[Any]) -> Any:
-    """Put `leaves`, in the order of `flatten(template)`, into the form of `template`."""
+    """Return a structure like `template` with other leaves, in the order of `flatten(template)`."""
     return _rebuild(template, iter(leaves))
 
 
@@ -73,7 +73,7 @@ def map_leaves(function: Callable[[Any], Any], value: Any) -> Any:
 
 
 def form(value: Any) -> Any:
-    """Return something hashable that is equal for structures of the same form."""
+    """Return a hashable value that is equal for structures of the same form."""
     if isinstance(value, tuple):
         return (type(value), *[form(item) for item in value])
     if isinstance(value, dict):
@@ -82,7 +82,7 @@ def form(value: Any) -> Any:
 
 
 def describe(value: Any) -> str:
-    """Show the form of `value` in one line, with ``*`` for each leaf."""
+    """Format the structure of `value` in one line, with ``*`` for a leaf."""
     if isinstance(value, tuple):
         return f"({', '.join(describe(item) for item in value)})"
     if isinstance(value, dict):
@@ -93,6 +93,6 @@ def describe(value: Any) -> str:
 def _mismatch(template: Any, value: Any) -> DatasetError:
     found = describe(value) if isinstance(value, tuple | dict) else f"a value of type {type(value).__name__}"
     return DatasetError(
-        f"elements differ in structure: expected {describe(template)}, got {found}. "
+        f"Elements differ in structure: expected {describe(template)}, got {found}. "
         "All elements of a dataset must have the same tuples and keys."
     )

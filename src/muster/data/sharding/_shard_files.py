@@ -13,7 +13,7 @@ from muster.data._dataset import Dataset
 from muster.data.files._files import FileSource
 from muster.data.pipeline._cache import Cache
 from muster.data.pipeline._flat_map import Interleave
-from muster.data.pipeline._node import Node, Run, each
+from muster.data.pipeline._node import Node, Run, unstacked
 from muster.data.pipeline._order import Repeat, Shard
 from muster.data.pipeline._prefetch import Prefetch
 from muster.data.pipeline._shuffle import Shuffle
@@ -127,7 +127,7 @@ def _first_names(node: Node) -> list[str]:
     stream = node.open(run, ())
     try:
         handles = stream.pull(_SHOWN)
-        elements = each(node.load(run, handles)) if len(handles) else []
+        elements = unstacked(node.load(run, handles)) if len(handles) else []
     finally:
         stream.close()
     return [os.path.basename(os.fsdecode(e)) if isinstance(e, str | bytes) else str(e) for e in elements]
