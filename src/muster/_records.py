@@ -15,12 +15,12 @@ _ONES = 0xFFFFFFFF
 
 
 class RecordError(Exception):
-    """A record cannot be read. Who reads the file says which one it is, as an error of muster's own.
+    """A damaged record. Readers raise it again as an error that names the file.
 
     Args:
-        offset: where the record begins, in bytes from the start of the file.
-        reason: what is wrong, as a sentence.
-        cut_off: whether the file ends within the record.
+        offset: Where the record begins, in bytes from the start of the file.
+        reason: The damage, as a sentence.
+        cut_off: Whether the file ends within the record.
     """
 
     def __init__(self, offset: int, reason: str, cut_off: bool = False) -> None:
@@ -35,16 +35,16 @@ def _masked(data: bytes) -> bytes:
 
 
 def frame(data: bytes) -> bytes:
-    """Returns the record that holds this data."""
+    """Return the record that holds `data`."""
     length = _LENGTH.pack(len(data))
     return length + _masked(length) + data + _masked(data)
 
 
 def read_record(file: BinaryIO) -> bytes | None:
-    """Returns the data of the next record; None at the end of the file.
+    """Return the data of the next record, or None at the end of the file.
 
     Raises:
-        RecordError: A checksum does not match, or the record was not written whole.
+        RecordError: A checksum does not match, or the record is incomplete.
     """
     offset = file.tell()
     length = _read_length(file, offset)
@@ -60,14 +60,14 @@ def read_record(file: BinaryIO) -> bytes | None:
 
 
 def skip_record(file: BinaryIO, size: int) -> bool:
-    """Passes over the next record without looking at its data. Returns whether there was one.
+    """Skip the next record without reading its data; return whether there was one.
 
     Args:
-        file: can seek.
-        size: the size of the file, in bytes.
+        file: A seekable file.
+        size: The size of the file, in bytes.
 
     Raises:
-        RecordError: Its length is damaged, or the record was not written whole.
+        RecordError: The length is damaged, or the record is incomplete.
     """
     offset = file.tell()
     length = _read_length(file, offset)

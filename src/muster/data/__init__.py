@@ -1,7 +1,7 @@
-"""The input pipeline: datasets that know their position, and the readers of data files.
+"""Input pipelines that can be resumed at any element, and readers of data files.
 
 A `Dataset` describes a source and operations on it, with the names and the meaning of TensorFlow's
-``tf.data``. Data in memory is read by index, a whole batch at a time.
+``tf.data``. Data in memory is read by index, a batch at a time.
 """
 
 from muster.data._dataset import INFINITE_CARDINALITY as INFINITE_CARDINALITY

@@ -1,4 +1,4 @@
-"""The public description of an input pipeline: operations on what a source gives."""
+"""`Dataset`: an input pipeline of a source and operations."""
 
 import builtins
 import sys
@@ -33,18 +33,18 @@ class Dataset(DatasetSources["Dataset"]):
     """An input pipeline: a source and operations on its elements. Immutable.
 
     Elements are nested tuples, named tuples and dicts of NumPy arrays, NumPy scalars, text and Python
-    objects. Every iteration can be stopped and gone on with, exactly, elsewhere: see `iterator`.
+    objects. An iteration can be resumed at any element, in this process or another: see `iterator`.
 
-    What is in memory is read by index: however operations are combined, a batch is one gather per
-    array, and a `map` that JAX can trace is one compiled call per batch. All else runs element by
-    element in Python. Results and their order are the same either way.
+    Data in memory is read by index: a batch is one gather per array, and a `map` that JAX can trace is one
+    compiled call per batch. Everything else runs element by element in Python, with the same results in the
+    same order.
 
-    Source: tensorflow/python/data/ops/dataset_ops.py, ``DatasetV2``. Order is always deterministic;
-    ``num_parallel_calls`` and ``deterministic`` are accepted and change nothing.
+    Source: tensorflow/python/data/ops/dataset_ops.py, ``DatasetV2``. The order is always deterministic;
+    ``num_parallel_calls`` and ``deterministic`` are accepted and ignored.
     """
 
     def __init__(self, node: Node, options: Options | None = None):
-        """Wrap a pipeline; users call `from_tensor_slices` and its like."""
+        """Wrap a pipeline. Users call `from_tensor_slices` and other constructors instead."""
         self._node = node
         self._options = Options() if options is None else options
 
@@ -56,10 +56,10 @@ class Dataset(DatasetSources["Dataset"]):
 
     @staticmethod
     def zip(*datasets: Any, name: str | None = None) -> "Dataset":
-        """Put the elements of several datasets side by side, as many as the shortest has.
+        """Combine elements of datasets side by side, as many as the shortest dataset has.
 
         Args:
-            datasets: Datasets, or one nested structure of them, whose form the elements have.
+            datasets: Datasets, or one nested structure of datasets: the structure of the elements.
             name: Ignored.
 
         Raises:
@@ -72,15 +72,15 @@ class Dataset(DatasetSources["Dataset"]):
         return Dataset(Zip(template, [leaf._node for leaf in leaves]), leaves[0]._options)
 
     def flat_map(self, map_func: Callable[..., "Dataset"], name: str | None = None) -> "Dataset":
-        """Read, one after the other, the datasets that a function makes of the elements.
+        """Map elements to datasets, and read these one after the other.
 
         Args:
-            map_func: Takes an element, in Python; returns a dataset. It is called in each pass, and on the
-                way to a position.
+            map_func: Takes an element, returns a dataset. It runs in Python, in each pass, also for elements
+                before a position.
             name: Ignored.
 
         Raises:
-            TypeError: `map_func` cannot be called, or, while iterating, returns no dataset.
+            TypeError: `map_func` is not callable or, while iterating, does not return a dataset.
         """
         return self._then(Interleave(self._node, _node_maker("flat_map", map_func), 1, sys.maxsize))
 
@@ -93,12 +93,12 @@ class Dataset(DatasetSources["Dataset"]):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> "Dataset":
-        """Read in turn from several of the datasets that a function makes of the elements.
+        """Map elements to datasets, and read several of these in turn.
 
         Args:
-            map_func: As of `flat_map`.
-            cycle_length: How many are read in turn; None or `AUTOTUNE` is 4, wherever it runs.
-            block_length: How many elements one gives in its turn; None is 1.
+            map_func: As for `flat_map`.
+            cycle_length: The number of datasets to read in turn. None or `AUTOTUNE` is 4 on any machine.
+            block_length: The number of elements of a turn. None is 1.
             num_parallel_calls: Accepted and ignored.
             deterministic: Accepted and ignored.
             name: Ignored.
@@ -120,31 +120,31 @@ class Dataset(DatasetSources["Dataset"]):
     ) -> "Dataset":
         """Apply a function to each element.
 
-        If JAX can trace it, it is compiled and computed for a whole batch at a time. Then it sees JAX
-        tracers of one element, and int64 and float64 values that it computes with become int32 and
-        float32 unless jax_enable_x64 is set; values that it passes on keep their type. If JAX cannot
-        trace it (text, Python objects, NumPy functions, ``if`` on values, random numbers of Python or
-        NumPy), it is called with the NumPy values of each element. The log says which way was taken.
+        If JAX can trace the function, it is compiled and computed for a batch at a time. Its arguments are
+        then JAX tracers of one element, and int64 and float64 values that it computes with become int32 and
+        float32 unless jax_enable_x64 is set; values that it returns unchanged keep their type. If JAX cannot
+        trace it (text, Python objects, NumPy functions, ``if`` on values, random numbers of Python or NumPy),
+        it is called with the NumPy values of one element at a time. The log says which.
 
-        It should depend on its arguments alone: it is called when an element is needed, not for one that
-        is skipped, and what it reads elsewhere may be fixed at its first call, as in TensorFlow.
+        It should depend only on its arguments: it is not called for skipped elements, and other values that
+        it reads may be fixed at its first call, as in TensorFlow.
 
         Args:
-            map_func: Takes an element; a tuple is spread over its arguments. Returns an element.
+            map_func: Takes an element, returns an element. The items of a tuple are its arguments.
             num_parallel_calls: Accepted and ignored.
             deterministic: Accepted and ignored.
             name: Ignored.
 
         Raises:
-            TypeError: `map_func` cannot be called.
+            TypeError: `map_func` is not callable.
         """
         return self._then(Map(self._node, map_func))
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> "Dataset":
-        """Keep the elements for which `predicate` returns True. It is run as `map` runs its function.
+        """Keep the elements for which `predicate` returns True. It runs as the function of `map` does.
 
         Raises:
-            TypeError: `predicate` cannot be called.
+            TypeError: `predicate` is not callable.
         """
         return self._then(Filter(self._node, predicate))
 
@@ -159,8 +159,8 @@ class Dataset(DatasetSources["Dataset"]):
         """Stack consecutive elements.
 
         Args:
-            batch_size: Elements in a batch.
-            drop_remainder: Whether a last batch with fewer elements is left out.
+            batch_size: The number of elements in a batch.
+            drop_remainder: Whether to drop a last batch with fewer elements.
             num_parallel_calls: Accepted and ignored.
             deterministic: Accepted and ignored.
             name: Ignored.
@@ -182,17 +182,17 @@ class Dataset(DatasetSources["Dataset"]):
         """Pad consecutive elements at their ends to the same shape, and stack them.
 
         Args:
-            batch_size: Elements in a batch.
-            padded_shapes: Structure of shapes as the elements have; None or -1 is as long as the longest
-                in the batch, which is also what the default means for every axis.
-            padding_values: Structure of values as the elements have, or one for all; by default 0, False
+            batch_size: The number of elements in a batch.
+            padded_shapes: Structure of shapes like the elements. A size of None or -1 is the longest in the
+                batch, as are all sizes by default.
+            padding_values: Structure of values like the elements, or one value for all; by default 0, False
                 or empty text.
-            drop_remainder: Whether a last batch with fewer elements is left out.
+            drop_remainder: Whether to drop a last batch with fewer elements.
             name: Ignored.
 
         Raises:
             ValueError: `batch_size` is not positive.
-            DatasetError: While iterating: elements differ in type or rank, or are longer than asked for.
+            DatasetError: While iterating: elements differ in type or rank, or are larger than padded_shapes.
         """
         padding = Padding(padded_shapes, padding_values)
         return self._then(
@@ -200,7 +200,7 @@ class Dataset(DatasetSources["Dataset"]):
         )
 
     def unbatch(self, name: str | None = None) -> "Dataset":
-        """Cut each element into its rows.
+        """Split elements into rows.
 
         Raises:
             DatasetError: While iterating: a component has no first axis, or their lengths differ.
@@ -208,7 +208,7 @@ class Dataset(DatasetSources["Dataset"]):
         return self._then(Unbatch(self._node))
 
     def enumerate(self, start: int = 0, name: str | None = None) -> "Dataset":
-        """Number the elements: ``(start + i, element)``, int64."""
+        """Number the elements: ``(start + i, element)``, with numbers of int64."""
         start = integer("start", start)
         numbers = RangeSource(builtins.range(start, start + sys.maxsize), np.dtype(np.int64))
         return self._then(Zip((numbers, self._node), [numbers, self._node]))
@@ -222,18 +222,17 @@ class Dataset(DatasetSources["Dataset"]):
         reshuffle_each_iteration: bool | None = True,
         name: str | None = None,
     ) -> "Dataset":
-        """Bring the elements into random order.
+        """Shuffle the elements.
 
-        Each element is drawn uniformly from a buffer that is filled up with the next input; a buffer of
-        the dataset's size or more gives a uniform permutation. The order follows from the seed, the number
-        of the iteration and that of each `repeat` around it, and is the same for all datasets with the
-        same seed.
+        Elements are drawn uniformly from a buffer, which is refilled with the next input; a buffer as large
+        as the dataset gives a uniform permutation. The order follows from the seed and the numbers of the
+        iteration and of the passes of later `repeat` operations: datasets with equal seeds have one order.
 
         Args:
-            buffer_size: Elements in the buffer.
-            seed: Any integer; None draws one at the first iteration and keeps it in the position.
-            reshuffle_each_iteration: Whether each iteration over this dataset, and each pass of a
-                `repeat`, has another order. None is True.
+            buffer_size: The number of elements in the buffer.
+            seed: Any integer. None draws one at the first iteration, which is part of the position.
+            reshuffle_each_iteration: Whether iterations over this dataset, and passes of a later `repeat`,
+                differ in order. None is True.
             name: Ignored.
 
         Raises:
@@ -246,7 +245,7 @@ class Dataset(DatasetSources["Dataset"]):
         return self._then(Shuffle(self._node, integer("buffer_size", buffer_size, 1), seed, reshuffle))
 
     def repeat(self, count: int | None = None, name: str | None = None) -> "Dataset":
-        """Go through the elements `count` times; None or -1 for ever.
+        """Repeat the elements `count` times, or without end if it is None or -1.
 
         Raises:
             ValueError: `count` is less than -1.
@@ -256,7 +255,7 @@ class Dataset(DatasetSources["Dataset"]):
         return self._then(Repeat(self._node, None if count == -1 else count))
 
     def shard(self, num_shards: int, index: int, name: str | None = None) -> "Dataset":
-        """Keep element i where ``i % num_shards == index``.
+        """Keep the elements i where ``i % num_shards == index``.
 
         Raises:
             ValueError: `num_shards` is not positive, or `index` is not in 0 .. num_shards - 1.
@@ -279,7 +278,7 @@ class Dataset(DatasetSources["Dataset"]):
         return self if count == -1 else self._then(Take(self._node, count))
 
     def skip(self, count: int, name: str | None = None) -> "Dataset":
-        """Leave out the first `count` elements; -1 leaves out all.
+        """Drop the first `count` elements; -1 drops all.
 
         Raises:
             ValueError: `count` is less than -1.
@@ -292,7 +291,7 @@ class Dataset(DatasetSources["Dataset"]):
 
         Raises:
             TypeError: `dataset` is not a dataset.
-            DatasetError: When its spec is asked for or it is read: its elements differ in structure or type.
+            DatasetError: In `element_spec` and while iterating: elements differ in structure or type.
         """
         if not isinstance(dataset, Dataset):
             raise TypeError(f"concatenate needs a Dataset, got {dataset!r}.")
@@ -301,13 +300,13 @@ class Dataset(DatasetSources["Dataset"]):
     # How it is computed
 
     def cache(self, filename: str = "", name: str | None = None) -> "Dataset":
-        """Keep the elements in memory once they are computed, for all iterations over this dataset.
+        """Keep computed elements in memory for later iterations over this dataset.
 
-        The order that is kept is that of the first iteration: put `shuffle` after `cache`. Arrays that
-        no `map` has changed are not copied.
+        They keep the order of the first iteration: put `shuffle` after `cache`. Arrays that no `map` has
+        changed are not copied.
 
         Raises:
-            ValueError: `filename` is given; elements are kept in memory only.
+            ValueError: `filename` is not empty; elements are kept in memory only.
         """
         if filename:
             raise ValueError(
@@ -320,7 +319,7 @@ class Dataset(DatasetSources["Dataset"]):
         """Compute up to `buffer_size` elements ahead of the reader, on a thread.
 
         Args:
-            buffer_size: How many; 0 for none; `AUTOTUNE` (-1) for a few.
+            buffer_size: The number of elements; `AUTOTUNE` (-1) is 4.
             name: Ignored.
 
         Raises:
@@ -333,7 +332,7 @@ class Dataset(DatasetSources["Dataset"]):
         return deepcopy(self._options)
 
     def with_options(self, options: Options, name: str | None = None) -> "Dataset":
-        """Return this dataset with other options, which operations on it hand on.
+        """Return this dataset with other options, which later operations keep.
 
         Raises:
             TypeError: `options` is not an `Options`.
@@ -348,8 +347,8 @@ class Dataset(DatasetSources["Dataset"]):
     def element_spec(self) -> Any:
         """Structure of `TensorSpec` of one element.
 
-        Where a `map` runs in Python, its function is applied to the first element to learn the types,
-        and the shapes are unknown.
+        The function of a `map` that runs in Python is applied to the first element for the types; shapes are
+        then unknown.
         """
         return self._node.element_spec
 
@@ -361,7 +360,7 @@ class Dataset(DatasetSources["Dataset"]):
         """Return the number of elements.
 
         Raises:
-            TypeError: It is infinite or unknown.
+            TypeError: The number is infinite or unknown.
         """
         count = self._node.cardinality
         if count < 0:
@@ -380,18 +379,17 @@ class Dataset(DatasetSources["Dataset"]):
     def iterator(
         self, position: Mapping[str, Any] | None = None, *, seed: int | None = None
     ) -> DatasetIterator:
-        """Begin an iteration, or go on with one.
+        """Begin an iteration, or resume one.
 
         Args:
-            position: `DatasetIterator.position` of an iteration over an equal pipeline, in this process
-                or another. The first element is then the one that came next there. Arrays in memory are
-                not read again to get there; a generator, `filter` and `unbatch` are.
-            seed: Where shuffles without a seed get theirs from; None draws them at random. A position
-                has the seeds in it.
+            position: `DatasetIterator.position` of an iteration over an equal pipeline, in this process or
+                another, to continue with its next element. Arrays in memory are not read again to get
+                there; a generator, `filter` and `unbatch` are.
+            seed: Seeds the shuffles without a seed; None seeds them at random. A position contains the seeds.
 
         Raises:
-            PositionError: `position` belongs to another pipeline. If there is less data than there was,
-                it is raised at the first element.
+            PositionError: `position` belongs to another pipeline or, at the first element, the pipeline has
+                fewer elements than before.
         """
         return DatasetIterator(self._node, position, seed)
 
@@ -399,7 +397,7 @@ class Dataset(DatasetSources["Dataset"]):
         return self.iterator()
 
     def as_numpy_iterator(self) -> DatasetIterator:
-        """Begin an iteration. Elements are NumPy values in any case."""
+        """Begin an iteration. Elements are always NumPy values."""
         return self.iterator()
 
     def _then(self, node: Node) -> "Dataset":

@@ -1,4 +1,4 @@
-"""The sources of a dataset: what it is made of that is in memory, in files, or generated."""
+"""Constructors of `Dataset`."""
 
 import builtins
 from abc import ABC, abstractmethod
@@ -32,13 +32,13 @@ class DatasetSources(ABC, Generic[DatasetType]):
         """Make a dataset of the rows of arrays.
 
         Args:
-            tensors: Structure of arrays or lists of shape (n, ...). Arrays are not copied: do not
-                change them afterwards. Lists of Python numbers become int32 and float32.
+            tensors: Structure of arrays or lists of shape (n, ...). Arrays are not copied: do not change
+                them afterwards. Lists of Python numbers become int32 and float32.
             name: Ignored.
 
         Raises:
             ValueError: There is no array, or one without axes.
-            DatasetError: The arrays have different lengths.
+            DatasetError: The arrays differ in length.
         """
         return cls._of(ArraySource.slices(tensors))
 
@@ -61,22 +61,22 @@ class DatasetSources(ABC, Generic[DatasetType]):
         output_signature: Any = None,
         name: str | None = None,
     ) -> DatasetType:
-        """Make a dataset of what a Python generator yields.
+        """Make a dataset of the elements of a Python generator.
 
-        It is called anew for every pass over the data. To go on from a saved position the elements
-        before it are generated again and dropped: it must yield the same ones each time.
+        The generator is called for each pass over the data. To resume at a position, elements before it are
+        generated again and dropped: it must yield the same ones each time.
 
         Args:
             generator: Returns an iterable.
-            output_types: Structure of dtypes, the older way to say what is yielded.
-            output_shapes: With `output_types`: structure of shapes; None for unknown ones.
-            args: Arguments of `generator`, passed as NumPy values.
-            output_signature: Structure of `TensorSpec`.
+            output_types: Structure of dtypes, an older alternative to `output_signature`.
+            output_shapes: With `output_types`: structure of shapes, None for unknown ones.
+            args: Arguments of `generator`, which gets them as NumPy values.
+            output_signature: Structure of `TensorSpec` of an element.
             name: Ignored.
 
         Raises:
-            TypeError: Neither or both of `output_types` and `output_signature` are given, or they are
-                not what they should be.
+            TypeError: Neither or both of `output_types` and `output_signature` are set, or they have a leaf
+                of another type.
         """
         if (output_types is None) == (output_signature is None):
             raise TypeError(
@@ -92,7 +92,7 @@ class DatasetSources(ABC, Generic[DatasetType]):
 
     @classmethod
     def range(cls, *args: int, output_type: Any = np.int64, name: str | None = None) -> DatasetType:
-        """Make a dataset of numbers: ``range(stop)``, ``range(start, stop)`` or ``range(start, stop, step)``.
+        """Make a dataset of the numbers of ``range(stop)``, ``(start, stop)`` or ``(start, stop, step)``.
 
         Raises:
             TypeError: The arguments are not one to three integers.
@@ -107,10 +107,9 @@ class DatasetSources(ABC, Generic[DatasetType]):
         """Make a dataset of the paths of files.
 
         Args:
-            file_pattern: A pattern such as ``data/*.csv``, or several. It is looked for now, once.
-            shuffle: Whether each iteration has them in another order, as by default; else they come in the
-                order of their names.
-            seed: Of the order.
+            file_pattern: A pattern such as ``data/*.csv``, or several, which are expanded at once.
+            shuffle: Whether to shuffle in each iteration, as by default, instead of sorting by name.
+            seed: Seed of the shuffle.
             name: Ignored.
 
         Raises:
@@ -124,16 +123,17 @@ class DatasetSources(ABC, Generic[DatasetType]):
 
     @classmethod
     def from_source(cls, source: RandomAccess[Any], name: str | None = None) -> DatasetType:
-        """Make a dataset of what has elements by number, as data sources of Grain and datasets of PyTorch do.
+        """Make a dataset of an object with elements by number, such as a data source of Grain or PyTorch.
 
-        They are read when they are wanted: to shuffle or to go on from a position reads none.
+        Elements are read on demand: `shuffle` and resuming at a position read none.
 
         Args:
-            source: Has ``len(source)`` and ``source[i]``, and may have ``source.__getitems__([i, ...])``.
+            source: An object with ``len(source)`` and ``source[i]``; ``source.__getitems__([i, ...])`` is
+                used if it exists.
             name: Ignored.
 
         Raises:
-            TypeError: `source` is not of this kind.
+            TypeError: `source` has no length or no elements by number.
         """
         if not (hasattr(source, "__len__") and hasattr(source, "__getitem__")):
             raise TypeError(

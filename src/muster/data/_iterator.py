@@ -1,4 +1,4 @@
-"""Reading a dataset, with a position that can be saved."""
+"""Iteration over a dataset, with a position that can be saved."""
 
 from collections.abc import Generator, Iterable, Mapping
 from types import TracebackType
@@ -23,15 +23,15 @@ class DatasetIterator(GetNext):
     """
 
     def __init__(self, node: Node, position: Mapping[str, Any] | None, seed: int | None = None):
-        """Begin, or go on from `position`.
+        """Begin an iteration, or resume one at `position`.
 
         Args:
-            node: What to read.
-            position: What `position` of another iterator said, or None.
-            seed: What shuffles without a seed draw theirs from; None draws from the system's randomness.
+            node: The pipeline to read.
+            position: The `position` of another iterator, or None.
+            seed: Seeds the shuffles without a seed; None seeds them at random.
 
         Raises:
-            PositionError: `position` is not one of this pipeline.
+            PositionError: `position` belongs to another pipeline.
         """
         self._node = node
         if position is None and seed is not None:
@@ -66,10 +66,10 @@ class DatasetIterator(GetNext):
 
     @property
     def position(self) -> dict[str, Any]:
-        """Where the reader is: a small value that JSON can hold.
+        """The position of the reader: a small value for JSON.
 
-        `Dataset.iterator` of an equal pipeline, in this process or another, goes on from it with the
-        element that comes next here. It counts elements that were handed out, not those read ahead.
+        `Dataset.iterator` of an equal pipeline, in this process or another, continues from it with the next
+        element. Elements that are read ahead do not count.
         """
         return {
             "format": _FORMAT,
@@ -98,7 +98,7 @@ class DatasetIterator(GetNext):
 
 
 def moved_position(position: Mapping[str, Any], elements: int) -> dict[str, Any]:
-    """The position that is so many elements further on in the same iteration."""
+    """Return the position `elements` elements further on in the same iteration."""
     return {**position, "elements": int(position["elements"]) + elements}
 
 
@@ -124,7 +124,7 @@ def _load(node: Node, run: Run, handles: Handles) -> Iterable[Any]:
     except DatasetError:
         if len(handles) == 1:
             raise
-    # One by one, so that the elements before the wrong one come first.
+    # One by one, so that the elements before the wrong one are yielded first.
     return (unstacked(node.load(run, handles[i : i + 1]))[0] for i in range(len(handles)))
 
 

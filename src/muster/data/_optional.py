@@ -1,4 +1,4 @@
-"""What an iterator has next, or nothing."""
+"""TensorFlow's other ways to ask an iterator for its next element."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from muster._errors import OutOfRangeError
 
 @dataclass(frozen=True, eq=False)
 class Optional:
-    """A value, or none.
+    """A value, or no value.
 
     Args:
-        values: the value alone, or nothing.
+        values: The value, or an empty tuple.
 
     Source: tensorflow/python/data/ops/optional_ops.py, ``Optional``.
     """
@@ -20,14 +20,14 @@ class Optional:
     values: tuple[Any, ...] = ()
 
     def has_value(self) -> bool:
-        """Whether there is one."""
+        """Return whether there is a value."""
         return bool(self.values)
 
     def get_value(self) -> Any:
-        """The value.
+        """Return the value.
 
         Raises:
-            ValueError: There is none. TensorFlow raises InvalidArgumentError.
+            ValueError: There is no value. TensorFlow raises InvalidArgumentError.
         """
         if not self.values:
             raise ValueError("This Optional has no value: ask has_value() first.")
@@ -35,24 +35,24 @@ class Optional:
 
 
 class GetNext(ABC):
-    """TensorFlow's other ways to ask an iterator for what is next.
+    """Mixin that adds `get_next` and `get_next_as_optional` to an iterator.
 
     Source: tensorflow/python/data/ops/iterator_ops.py, ``IteratorBase``.
     """
 
     @abstractmethod
     def __next__(self) -> Any:
-        """Return what is next.
+        """Return the next element.
 
         Raises:
-            StopIteration: There is nothing.
+            StopIteration: There are no more.
         """
 
     def get_next(self) -> Any:
-        """Return what is next.
+        """Return the next element.
 
         Raises:
-            OutOfRangeError: There is nothing; a ``StopIteration``.
+            OutOfRangeError: There are no more. It is a ``StopIteration``, too.
         """
         try:
             return next(self)
@@ -60,7 +60,7 @@ class GetNext(ABC):
             raise OutOfRangeError("End of sequence: nothing is left.") from None
 
     def get_next_as_optional(self) -> Optional:
-        """Return what is next, or at the end an Optional without a value."""
+        """Return an Optional of the next element; at the end, one without a value."""
         try:
             return Optional((next(self),))
         except StopIteration:

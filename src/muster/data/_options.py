@@ -19,10 +19,10 @@ class AutoShardPolicy(enum.IntEnum):
 
 
 class _Checked:
-    """Attributes that exist are set; others are mistakes."""
+    """A dataclass that refuses attributes without a field."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        known = [each.name for each in fields(self)]  # type: ignore[arg-type]
+        known = [option.name for option in fields(self)]  # type: ignore[arg-type]
         if name not in known:
             raise AttributeError(
                 f"Cannot set {name!r} to {value!r}: {type(self).__name__} has {', '.join(known)}. What "
@@ -34,10 +34,13 @@ class _Checked:
 
 @dataclass
 class DistributeOptions(_Checked):
-    """What a strategy does with a dataset.
+    """How a strategy distributes a dataset.
+
+    Attributes:
+        auto_shard_policy: How the dataset is divided among workers.
 
     Raises:
-        TypeError: The policy is no AutoShardPolicy.
+        TypeError: `auto_shard_policy` is not an `AutoShardPolicy`.
     """
 
     auto_shard_policy: AutoShardPolicy = AutoShardPolicy.AUTO
@@ -54,9 +57,10 @@ class Options(_Checked):
     """Options of a dataset; set its attributes and hand it to `Dataset.with_options`.
 
     Attributes:
-        experimental_distribute: what a strategy does with it.
-        deterministic, experimental_deterministic, experimental_slack: accepted; order is always
-            deterministic here.
+        experimental_distribute: How a strategy distributes the dataset.
+        deterministic: Accepted and ignored; the order is always deterministic.
+        experimental_deterministic: Accepted and ignored.
+        experimental_slack: Accepted and ignored.
 
     Source: tensorflow/python/data/ops/options.py, ``Options``.
     """

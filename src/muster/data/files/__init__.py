@@ -1,1 +1,1 @@
-"""File formats: opens, decodes and indexes the files of a dataset."""
+"""Formats of data files, and sources that read them."""

@@ -1,4 +1,4 @@
-"""Rows that are read a chunk at a time, in columns: a handle is a chunk and the number of a row in it."""
+"""Rows that are read in chunks of columns. A handle is a chunk and the number of a row in it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ Column = np.ndarray[Any, Any]
 
 
 class Chunk(ABC):
-    """Some rows of a file, as they lie in it, which become arrays when they are wanted."""
+    """Consecutive rows of a file, which are converted to arrays on demand."""
 
     def __init__(self, rows: int):
         self.rows = rows
@@ -24,33 +24,33 @@ class Chunk(ABC):
     @cached_property
     @abstractmethod
     def columns(self) -> list[Column]:
-        """Arrays of shape (rows, ...)."""
+        """The arrays, of shape (rows, ...)."""
 
     def part(self, start: int, stop: int) -> list[Column]:
-        """The columns of some rows.
+        """Return the columns of rows `start` to `stop` - 1.
 
         Raises:
-            DatasetError: One of them cannot be read.
+            DatasetError: A row cannot be read.
         """
         return [column[start:stop] for column in self.columns]
 
     def row(self, number: int) -> list[Any]:
-        """The values of one row.
+        """Return the values of one row.
 
         Raises:
-            DatasetError: It cannot be read.
+            DatasetError: The row cannot be read.
         """
         return [column[number] for column in self.columns]
 
 
 class ChunkedFiles(SequentialFiles):
-    """Files of rows. All rows are alike, so that batches are gathered from columns.
+    """Files whose rows have one spec, so that batches are gathered from columns.
 
     Args:
-        kind: the name of the dataset.
-        files: paths.
-        template: the structure of an element, with anything at its leaves.
-        specs: of the leaves.
+        kind: The name of the dataset.
+        files: Paths.
+        template: A structure like an element, with anything at its leaves.
+        specs: The specs of the leaves.
     """
 
     def __init__(self, kind: str, files: tuple[str, ...], template: Any, specs: list[TensorSpec]):
@@ -84,11 +84,11 @@ def _gathered(handles: list[tuple[Chunk, int]]) -> list[Column]:
         parts = [chunk.part(start, stop) for chunk, start, stop in runs]
         return [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
     rows = [chunk.row(number) for chunk, number in handles]
-    return [_stacked(values) for values in zip(*rows, strict=True)]
+    return [_column(values) for values in zip(*rows, strict=True)]
 
 
 def _runs(handles: list[tuple[Chunk, int]]) -> list[tuple[Chunk, int, int]]:
-    """What follows each other in one chunk: the chunk, the first row, and the row after the last."""
+    """Group consecutive rows of a chunk: the chunk, the first row, and the row after the last."""
     runs: list[tuple[Chunk, int, int]] = []
     for chunk, number in handles:
         if runs and runs[-1][0] is chunk and runs[-1][2] == number:
@@ -98,14 +98,14 @@ def _runs(handles: list[tuple[Chunk, int]]) -> list[tuple[Chunk, int, int]]:
     return runs
 
 
-def _stacked(values: tuple[Any, ...]) -> Column:
+def _column(values: tuple[Any, ...]) -> Column:
     if isinstance(values[0], np.ndarray):
         return np.stack(values)
     return np.array(values) if isinstance(values[0], np.generic | str) else object_array(values)
 
 
 class ChunkStream(Stream):
-    """The rows of a file's chunks."""
+    """A stream of the rows of chunks."""
 
     def __init__(self, chunks: Iterator[Chunk]):
         super().__init__()
@@ -130,7 +130,7 @@ class ChunkStream(Stream):
         return done
 
     def _current(self) -> Chunk | None:
-        """The chunk that the next row is in; None at the end."""
+        """Return the chunk of the next row, or None at the end."""
         while self._chunk is None or self._next == self._chunk.rows:
             self._chunk = next(self._chunks, None)
             self._next = 0

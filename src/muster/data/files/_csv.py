@@ -1,4 +1,4 @@
-"""Rows of CSV files, read a chunk at a time and turned into arrays column by column."""
+"""Rows of CSV files, read in chunks and converted to arrays by column."""
 
 import csv
 import io
@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,16 +23,19 @@ _TYPES = ("float32", "float64", "int32", "int64", "str")
 
 @dataclass(frozen=True, kw_only=True)
 class CsvFormat:
-    """How a file is written.
+    """The format of a CSV file.
 
     Args:
-        compression: of the file.
-        header: whether its first line holds names.
-        field_delim: what is between two fields.
-        use_quote_delim: whether a field may be in double quotes.
-        na_value: a field that stands for nothing, as an empty one does.
-        fields: how many fields a row has; None if that is not checked.
-        selected: the numbers of the fields that are read; None for all.
+        compression: ``GZIP``, ``ZLIB`` or empty.
+        header: Whether the first line holds names.
+        field_delim: The character between fields.
+        use_quote_delim: Whether fields may be in double quotes.
+        na_value: Text that stands for an empty field.
+        fields: The number of fields in a row, or None to accept any.
+        selected: The numbers of the fields to read, or None for all.
+
+    Raises:
+        ValueError: `field_delim` is not one character.
     """
 
     compression: str = ""
@@ -48,17 +51,17 @@ class CsvFormat:
             raise ValueError(f"field_delim is one character, got {self.field_delim!r}.")
 
     def rows(self, path: str) -> Generator[tuple[int, list[str]], None, None]:
-        """The number of its last line, and the fields, of each row that is not empty.
+        """Open a file and yield the last line number and the fields of each row that is not empty.
 
         Raises:
             OSError: The file cannot be opened.
-            DatasetError: It cannot be read.
+            DatasetError: The file cannot be read.
         """
         raw = open_binary(path, self.compression)
         return self._rows(path, io.TextIOWrapper(raw, encoding="utf-8-sig", newline=""))
 
     def _rows(self, path: str, file: io.TextIOWrapper) -> Generator[tuple[int, list[str]], None, None]:
-        quoting: Any = csv.QUOTE_MINIMAL if self.use_quote_delim else csv.QUOTE_NONE
+        quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if self.use_quote_delim else csv.QUOTE_NONE
         with file:
             reader = csv.reader(file, delimiter=self.field_delim, quoting=quoting, strict=True)
             try:
@@ -75,28 +78,29 @@ class CsvFormat:
 
 @dataclass(frozen=True)
 class CsvColumn:
-    """What a column is read as.
+    """The type of a column.
 
     Args:
         dtype: float32, float64, int32, int64 or str.
-        default: stands in for a field that is empty; None if there must be a value.
+        default: The value of an empty field, or None to refuse empty fields.
     """
 
     dtype: np.dtype[Any]
     default: Any = None
 
     @classmethod
-    def of(cls, given: Any) -> "CsvColumn":
-        """From what ``record_defaults`` has for it: a dtype, or a default value (in a list, if you like).
+    def of(cls, record_default: Any) -> "CsvColumn":
+        """Make a column of an entry of ``record_defaults``: a dtype, a value, or a list of one value or none.
 
         Raises:
-            ValueError: The type is none that CSV files are read as.
+            ValueError: CSV files have no values of this type, or there are several values.
         """
-        if isinstance(given, type | np.dtype):
-            return cls(_known(np.dtype(given)))
-        array = as_array(list(given) if isinstance(given, list | tuple) else given).reshape(-1)
+        if isinstance(record_default, type | np.dtype):
+            return cls(_known(np.dtype(record_default)))
+        values = list(record_default) if isinstance(record_default, list | tuple) else record_default
+        array = as_array(values).reshape(-1)
         if array.size > 1:
-            raise ValueError(f"A default is one value, got {given!r}.")
+            raise ValueError(f"A default is one value, got {record_default!r}.")
         dtype = _known(array.dtype)
         return cls(dtype, dtype.type(array[0]) if array.size else None)
 
@@ -105,10 +109,11 @@ class CsvColumn:
         return int if self.dtype.kind == "i" else float
 
     def read(self, texts: Sequence[str], na_value: str) -> Column:
-        """The fields of a column as an array.
+        """Convert the fields of a column to an array.
 
         Raises:
-            ValueError, OverflowError: One cannot be read.
+            ValueError: A field is not a number, or is empty and has no default.
+            OverflowError: A number does not fit into the type.
         """
         if self.dtype.kind == "U":
             if "" in texts or (na_value and na_value in texts):
@@ -137,11 +142,11 @@ class CsvSource(ChunkedFiles):
     """The rows of CSV files.
 
     Args:
-        kind: the name of the dataset.
-        files: paths.
-        form: how they are written.
-        columns: what is read of each row, in the order of its fields.
-        template: the structure of an element, whose leaves are the numbers of columns.
+        kind: The name of the dataset.
+        files: Paths.
+        form: The format of the files.
+        columns: The types of the selected fields, in the order of `CsvFormat.selected`.
+        template: A structure like an element, whose leaves are the numbers of columns.
     """
 
     def __init__(
@@ -200,14 +205,14 @@ class _CsvChunk(Chunk):
             raise DatasetError(f"{self._path}, line {self._lines[number]}: {self._reason(fields)}") from exc
 
     def _readable(self) -> bool:
-        """Whether all rows can be read; where one cannot, the others are read one by one."""
+        """Return whether all rows can be read; if not, rows are read one by one."""
         if not self._broken and "columns" not in vars(self):
             try:
                 _ = self.columns
             except (ValueError, OverflowError, IndexError):
                 self._broken = True
             else:
-                self._texts = []  # the arrays have them
+                self._texts = []  # now in the arrays
         return not self._broken
 
     def _read(self, rows: list[list[str]]) -> list[Column]:

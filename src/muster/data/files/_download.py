@@ -1,4 +1,4 @@
-"""Fetch files from mirrors: whole and checked, or not at all."""
+"""Downloads from mirrors, verified by checksum."""
 
 import hashlib
 import http.client
@@ -26,20 +26,20 @@ def md5(path: Path) -> str:
 def fetch(name: str, folder: Path, checksum: str, mirrors: Sequence[str]) -> Path:
     """Fetch one file, with a progress bar on a terminal.
 
-    It is written under another name and renamed once its checksum is right, so that neither an
-    interruption nor another process that fetches it at the same time leaves half a file.
+    The file is written under a temporary name and renamed once its checksum is right, so that neither an
+    interruption nor another process leaves an incomplete file.
 
     Args:
-        name: Of the file, here and on the mirrors.
-        folder: Where to put it; made if it is not there.
+        name: The name of the file, here and on the mirrors.
+        folder: Where to put the file; created if it does not exist.
         checksum: MD5, in hexadecimal.
-        mirrors: Addresses of folders that hold the file, tried in turn.
+        mirrors: URLs of folders that hold the file, tried in turn.
 
     Returns:
         The path of the file.
 
     Raises:
-        DownloadError: No mirror had it, with what each said.
+        DownloadError: No mirror has the file; names the error of each.
     """
     folder.mkdir(parents=True, exist_ok=True)
     failures = []
@@ -63,8 +63,8 @@ def fetch(name: str, folder: Path, checksum: str, mirrors: Sequence[str]) -> Pat
 
 
 def _copy(url: str, name: str, file: IO[bytes]) -> str:
-    """Copy what `url` holds into `file` and return its MD5."""
-    import urllib.request  # these two are slow to import, and rarely needed
+    """Copy the content of `url` to `file` and return its MD5."""
+    import urllib.request  # slow to import, and rarely needed, as rich is
 
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn

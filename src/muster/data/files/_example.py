@@ -22,14 +22,14 @@ Values = list[Any] | np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class BytesList:
-    """Values of bytes. Source: tensorflow/core/example/feature.proto, as all here."""
+    """Values of bytes."""
 
     value: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        for each in self.value:
-            if not isinstance(each, bytes | np.bytes_):
-                raise TypeError(f"A BytesList holds bytes, got {each!r} of type {type(each).__name__}.")
+        for value in self.value:
+            if not isinstance(value, bytes | np.bytes_):
+                raise TypeError(f"A BytesList holds bytes, got {value!r} of type {type(value).__name__}.")
 
 
 @dataclass(frozen=True)
@@ -53,16 +53,16 @@ class Int64List:
 
 @dataclass(frozen=True, kw_only=True)
 class Feature:
-    """The values of one name: of one kind, or none."""
+    """The values of a feature, of one kind, or no values."""
 
     bytes_list: BytesList | None = None
     float_list: FloatList | None = None
     int64_list: Int64List | None = None
 
     def __post_init__(self) -> None:
-        kinds = [each for each in (self.bytes_list, self.float_list, self.int64_list) if each is not None]
-        if len(kinds) > 1:
-            raise ValueError(f"A Feature has values of one kind, got {len(kinds)}: {self!r}.")
+        lists = (self.bytes_list, self.float_list, self.int64_list)
+        if (kinds := len(lists) - lists.count(None)) > 1:
+            raise ValueError(f"A Feature has values of one kind, got {kinds}: {self!r}.")
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Features:
 
 @dataclass(frozen=True)
 class Example:
-    """What a record of a TFRecord file usually is."""
+    """Named features, the usual content of a TFRecord."""
 
     features: Features = field(default_factory=Features)
 

@@ -1,19 +1,19 @@
-"""Packages that only some sources need."""
+"""Imports of optional packages."""
 
 import importlib
 from types import ModuleType
 
 
 def extra_module(module: str, extra: str, who: str) -> ModuleType:
-    """Import a module of a package that muster does not depend on.
+    """Import a module of an optional package.
 
     Args:
-        module: its name.
-        extra: the extra of muster that brings it.
-        who: what needs it, for the message.
+        module: The name of the module.
+        extra: The extra of muster that installs the package.
+        who: The class that needs the package, for the message.
 
     Raises:
-        ImportError: It is not installed; says what to install.
+        ImportError: The package is not installed; says how to install it.
     """
     try:
         return importlib.import_module(module)

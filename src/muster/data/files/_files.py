@@ -1,4 +1,4 @@
-"""Sources that are files: what they have in common, and those that are read from front to back."""
+"""Base classes of sources that read files, and compression."""
 
 import gzip
 import io
@@ -21,11 +21,11 @@ _INFLATED = 1 << 16  # bytes
 
 
 class FileSource(Node):
-    """The elements of files, of one file after the other.
+    """The elements of files, one file after the other.
 
     Args:
-        kind: the name of the dataset, for messages.
-        files: paths.
+        kind: The name of the dataset, for messages.
+        files: Paths.
     """
 
     def __init__(self, kind: str, files: Sequence[str]):
@@ -35,23 +35,23 @@ class FileSource(Node):
 
     @property
     def label(self) -> str:
-        # Of the names only, so that a position is good for a copy of the files elsewhere.
+        # Without folders, so that a position is valid for a copy of the files elsewhere.
         names = zlib.crc32("\n".join(map(os.path.basename, self.files)).encode())
         return f"{self.kind}({len(self.files)} files, names {names:08x})"
 
     def with_files(self, files: Sequence[str]) -> Self:
-        """The same source of other files."""
+        """Return the same source with other files."""
         other = without_cached(self)
         other.files = tuple(files)
         return other
 
 
 def paths_of(kind: str, filenames: Any) -> tuple[str, ...]:
-    """The paths in what a user gave: one, or a list or array of them.
+    """Return the paths in an argument of the user: a path, or a list or array of paths.
 
     Raises:
-        TypeError: One is no path.
-        ValueError: There is none.
+        TypeError: It holds something else.
+        ValueError: It holds nothing.
     """
     if isinstance(filenames, str | bytes | os.PathLike):
         filenames = [filenames]
@@ -69,7 +69,7 @@ def paths_of(kind: str, filenames: Any) -> tuple[str, ...]:
 
 
 def missing_file(kind: str, path: str, files: Iterable[str], exc: OSError) -> DatasetError:
-    """The error for a file that cannot be opened: what was looked for, and what is there."""
+    """Return the error for a file that cannot be opened, which lists the files beside it."""
     if not isinstance(exc, FileNotFoundError):
         return DatasetError(f"{kind} cannot open {path}: {exc.strerror}.")
     folder = os.path.dirname(path) or "."
@@ -89,10 +89,10 @@ def _some(names: Iterable[str]) -> str:
 
 
 def check_compression(compression_type: str | None) -> str:
-    """The compression of files: GZIP, ZLIB, or empty for none.
+    """Return ``GZIP``, ``ZLIB``, or an empty string for no compression.
 
     Raises:
-        ValueError: It is another one.
+        ValueError: `compression_type` is something else.
     """
     compression = compression_type or ""
     if compression not in ("", "GZIP", "ZLIB"):
@@ -101,10 +101,10 @@ def check_compression(compression_type: str | None) -> str:
 
 
 def open_binary(path: str, compression: str) -> BinaryIO:
-    """Open a file to read what is in it, uncompressed.
+    """Open a file to read its uncompressed content.
 
     Raises:
-        OSError: It cannot be opened.
+        OSError: The file cannot be opened.
     """
     file = open(path, "rb", buffering=_BUFFER)
     if compression == "GZIP":
@@ -113,7 +113,11 @@ def open_binary(path: str, compression: str) -> BinaryIO:
 
 
 def open_to_write(path: str, compression: str) -> BinaryIO:
-    """Open a new file to write to it, compressed."""
+    """Open a new file whose content is compressed as it is written.
+
+    Raises:
+        OSError: The file cannot be opened.
+    """
     if compression == "GZIP":
         return gzip.open(path, "wb")  # type: ignore[return-value]
     file = open(path, "wb")
@@ -121,37 +125,37 @@ def open_to_write(path: str, compression: str) -> BinaryIO:
 
 
 class _Inflated(io.RawIOBase):
-    """What is compressed in a file; closes it."""
+    """The uncompressed content of a file, which it closes."""
 
     def __init__(self, file: BinaryIO, wbits: int):
         self._file = file
         self._wbits = wbits
         self._inflate = zlib.decompressobj(wbits)
-        self._given = 0
+        self._read_bytes = 0
 
     @classmethod
     def over(cls, file: BinaryIO, wbits: int) -> BinaryIO:
-        """Read it in larger pieces."""
+        """Return a buffered reader of the content."""
         return io.BufferedReader(cls(file, wbits), _BUFFER)
 
     def readable(self) -> bool:
         return True
 
     def tell(self) -> int:
-        return self._given
+        return self._read_bytes
 
     def readinto(self, buffer: Any) -> int:
         while True:
             taken = self._inflate.unconsumed_tail or self._inflate.unused_data or self._file.read(_INFLATED)
             if self._inflate.eof and taken:
-                self._inflate = zlib.decompressobj(self._wbits)  # another part follows
+                self._inflate = zlib.decompressobj(self._wbits)  # the next member of the file
             data = self._inflate.decompress(taken, len(buffer))
             if data or not taken:
                 break
         if not data and not self._inflate.eof:
             raise zlib.error("the compressed data is cut off")
         buffer[: len(data)] = data
-        self._given += len(data)
+        self._read_bytes += len(data)
         return len(data)
 
     def close(self) -> None:
@@ -160,7 +164,7 @@ class _Inflated(io.RawIOBase):
 
 
 class _Deflated(io.RawIOBase):
-    """Compresses what is written; closes the file."""
+    """Compresses into a file, which it closes."""
 
     def __init__(self, file: BinaryIO):
         self._file = file
@@ -181,11 +185,11 @@ class _Deflated(io.RawIOBase):
 
 
 class Part(NamedTuple):
-    """A part of what is read one after the other.
+    """A part of a stream.
 
     Attributes:
-        size: how many elements it has; None if that is not known before it is read.
-        open: begins to read it.
+        size: The number of its elements, or None if only reading shows it.
+        open: Returns a stream of its elements.
     """
 
     size: int | None
@@ -193,7 +197,7 @@ class Part(NamedTuple):
 
 
 class PartsStream(Stream):
-    """The elements of one part after the other. At most one is open, and none that is passed over."""
+    """A stream of parts, one after the other. One is open at a time; skipped parts are not opened."""
 
     def __init__(self, parts: Iterable[Part]):
         super().__init__()
@@ -242,14 +246,14 @@ class PartsStream(Stream):
 
 
 class SequentialFiles(FileSource):
-    """Files that are read from front to back. Handles are what the reader of a file gives."""
+    """Files that are read from front to back. Handles are those of the files' streams."""
 
     @abstractmethod
     def open_file(self, path: str) -> Stream:
-        """Begin to read a file.
+        """Return a stream of the handles of a file.
 
         Raises:
-            OSError: It cannot be opened.
+            OSError: The file cannot be opened.
         """
 
     @property

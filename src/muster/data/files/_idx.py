@@ -20,17 +20,17 @@ _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E:
 
 
 def read_idx(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
-    """Read an idx file, compressed with gzip or not.
+    """Read an idx file, which may be compressed with gzip.
 
     Args:
-        path: The file. Whether it is compressed is seen from its content.
+        path: The path of the file.
 
     Returns:
-        An array of the shape and type that the file says, in native byte order.
+        An array of the shape and type in the header, in native byte order.
 
     Raises:
         OSError: The file cannot be read.
-        DatasetError: It is not an idx file, or shorter or longer than its header says.
+        DatasetError: The file is not an idx file, or is shorter or longer than its header says.
     """
     data = Path(path).read_bytes()
     if data.startswith(_GZIP_MAGIC):

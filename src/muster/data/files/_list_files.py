@@ -14,10 +14,10 @@ from muster.data.pipeline._spec import TensorSpec
 
 
 class FileNames(Table):
-    """Names of files, as text.
+    """The names of files, as text.
 
     Args:
-        names: paths.
+        names: Paths.
     """
 
     def __init__(self, names: list[str]):
@@ -26,22 +26,22 @@ class FileNames(Table):
 
     @classmethod
     def matching(cls, patterns: Any) -> "FileNames":
-        """The files that match one of some patterns, in the order of their names.
+        """Find the files that match a pattern, or one of several, sorted by name.
 
         Raises:
-            DatasetError: There are none that match.
+            DatasetError: No file matches.
         """
-        given = paths_of("list_files", patterns)
-        names = sorted({name for pattern in given for name in glob.glob(pattern)})
+        globs = paths_of("list_files", patterns)
+        names = sorted({name for pattern in globs for name in glob.glob(pattern)})
         if not names:
             folders = {
                 os.path.dirname(pattern) or "."
-                for pattern in given
+                for pattern in globs
                 if not glob.has_magic(os.path.dirname(pattern))
             }
             absent = sorted(folder for folder in folders if not os.path.isdir(folder))
             why = f" There is no folder {', '.join(absent)}." if absent else ""
-            raise DatasetError(f"No files matched pattern: {', '.join(given)}.{why}")
+            raise DatasetError(f"No files matched pattern: {', '.join(globs)}.{why}")
         return cls(names)
 
     @property

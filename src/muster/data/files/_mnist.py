@@ -1,4 +1,4 @@
-"""The MNIST digits, from the local disk or from the network."""
+"""The MNIST digits, from disk or from the network."""
 
 import logging
 import os
@@ -12,7 +12,7 @@ from muster._errors import DatasetError, DownloadError
 from muster.data.files._download import fetch, md5
 from muster.data.files._idx import read_idx
 
-_LOG = logging.getLogger("muster")
+_log = logging.getLogger(__name__)
 
 MNIST_MIRRORS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
@@ -37,24 +37,24 @@ def load_mnist(
     data_dir: str | os.PathLike[str] | None = None,
     mirrors: Sequence[str] = MNIST_MIRRORS,
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Load a part of MNIST, and fetch it first if it is not there.
+    """Load a split of MNIST; download its files if they do not exist.
 
-    A file that is there is never replaced: if its checksum is not that of the original but it is a
-    valid idx file, it is used, with a warning in the log. So a part of the data can be put there.
+    An existing file is never replaced: a valid idx file that differs from the original, such as one with
+    fewer examples, is used, with a warning in the log.
 
     Args:
         split: ``train`` (60,000 examples) or ``test`` (10,000).
-        data_dir: Folder whose subfolder ``mnist`` holds the files, or the folder that holds them itself.
-            By default ``MUSTER_DATA_DIR``, or else ``muster`` in the user's cache folder.
-        mirrors: Addresses to fetch from, tried in turn.
+        data_dir: Folder that holds the files, or whose subfolder ``mnist`` does. By default
+            ``MUSTER_DATA_DIR``, or else ``muster`` in the user's cache folder.
+        mirrors: URLs to download from, tried in turn.
 
     Returns:
         Images, uint8 of shape (n, 28, 28, 1), and labels, int64 of shape (n,).
 
     Raises:
         ValueError: There is no such split.
-        DownloadError: The files could not be fetched; it says where to put them by hand.
-        DatasetError: A file is damaged, or images and labels do not belong together.
+        DownloadError: The download failed; says where to put the files by hand.
+        DatasetError: A file is damaged, or images and labels do not match.
     """
     if split not in _FILES:
         raise ValueError(f"MNIST has the splits {list(_FILES)}, got {split!r}.")
@@ -90,7 +90,7 @@ def _load(name: str, checksum: str, root: Path, mirrors: Sequence[str]) -> np.nd
         return read_idx(path)
     array = read_idx(path)
     if md5(path) != checksum:
-        _LOG.warning(
+        _log.warning(
             "%s is not the original file (its MD5 is not %s); using the %d examples in it.",
             path,
             checksum,

@@ -1,4 +1,4 @@
-"""Rows of the arrays in npz files, which stay in the files until they are wanted."""
+"""Rows of the arrays in npz files, which are mapped into memory."""
 
 import os
 import struct
@@ -16,15 +16,15 @@ from muster.data.pipeline._spec import TensorSpec
 
 Columns = dict[str, np.ndarray[Any, Any]]
 
-_LOCAL_HEADER = struct.Struct("<26xHH")  # of a zip file's member: the lengths of its name and of what follows
+_LOCAL_HEADER = struct.Struct("<26xHH")  # of a member of a zip file: lengths of the name and the extra field
 
 
 class NpzSource(Table, FileSource):
-    """The rows of the arrays in npz files, read by number as data in memory is.
+    """The rows of the arrays in npz files, read by number.
 
     Args:
-        files: paths.
-        keys: the arrays to read; None for all of the first file.
+        files: Paths.
+        keys: The arrays to read, or None for all in the first file.
     """
 
     def __init__(self, files: tuple[str, ...], keys: list[str] | None):
@@ -45,10 +45,10 @@ class NpzSource(Table, FileSource):
         places, parts = [], []
         for number in np.unique(files).tolist():
             where = np.flatnonzero(files == number)
-            own = rows[where] - (self._ends[number - 1] if number else 0)
+            local = rows[where] - (self._ends[number - 1] if number else 0)
             places.append(where)
-            # Arrays in files are not aligned: `take` would copy the whole of them first.
-            parts.append({name: np.asarray(array)[own] for name, array in self._parts[number].items()})
+            # Mapped arrays are not aligned: `take` would first copy all of their rows.
+            parts.append({name: np.asarray(array)[local] for name, array in self._parts[number].items()})
         if not parts:
             parts, places = [{name: array[:0] for name, array in self._parts[0].items()}], [rows]
         return Stacked(parts[0], len(rows)) if len(parts) == 1 else merge(places, parts)
@@ -65,8 +65,8 @@ class NpzSource(Table, FileSource):
             here = {name: (array.shape[1:], array.dtype) for name, array in columns.items()}
             if here != first:
                 raise DatasetError(
-                    f"The files of NpzDataset differ: {path} has {_told(here)}, {self.files[0]} has "
-                    f"{_told(first)}."
+                    f"The files of NpzDataset differ: {path} has {_show(here)}, {self.files[0]} has "
+                    f"{_show(first)}."
                 )
         return parts
 
@@ -93,12 +93,12 @@ class NpzSource(Table, FileSource):
         return columns
 
 
-def _told(columns: dict[str, tuple[Any, Any]]) -> str:
+def _show(columns: dict[str, tuple[Any, Any]]) -> str:
     return ", ".join(f"{name}: {dtype}{list(shape)}" for name, (shape, dtype) in columns.items())
 
 
 def _array(path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray[Any, Any]:
-    """An array of a file: mapped into memory if it is not compressed, else read."""
+    """Map an array of a file into memory, or read it if it is compressed."""
     if info.compress_type != zipfile.ZIP_STORED:
         with archive.open(info) as member:
             return np.lib.format.read_array(member, allow_pickle=False)

@@ -1,4 +1,4 @@
-"""Rows of Parquet files, read a chunk at a time. Needs pyarrow."""
+"""Rows of Parquet files, read in chunks by pyarrow."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
@@ -20,12 +20,12 @@ class ParquetSource(ChunkedFiles):
     """The rows of Parquet files, as a dict by column.
 
     Args:
-        files: paths; the first is opened at once, for its columns.
-        columns: those to read; None for all.
+        files: Paths. The first is opened at once, for its columns.
+        columns: The columns to read, or None for all.
 
     Raises:
         ImportError: pyarrow is not installed.
-        DatasetError: The first file cannot be read, or has no such column, or one that is no array.
+        DatasetError: The first file cannot be read, lacks a column, or has a column of an unsupported type.
     """
 
     def __init__(self, files: tuple[str, ...], columns: Sequence[str] | None):
@@ -48,8 +48,8 @@ class ParquetSource(ChunkedFiles):
                 for name in names
             ]
             if specs != self.specs:
-                told = ", ".join(f"{n}: {spec}" for n, spec in zip(names, specs, strict=True))
-                raise DatasetError(f"The files of ParquetDataset differ: {path} has {told}.")
+                found = ", ".join(f"{n}: {spec}" for n, spec in zip(names, specs, strict=True))
+                raise DatasetError(f"The files of ParquetDataset differ: {path} has {found}.")
         except BaseException:
             file.close()
             raise
@@ -102,7 +102,7 @@ class _ParquetChunk(Chunk):
         columns = [
             _column(f"{self._place}: column {name!r}", self._batch.column(name)) for name in self._names
         ]
-        self._batch = None  # the arrays have it
+        self._batch = None  # now in the arrays
         return columns
 
 
@@ -111,10 +111,10 @@ def _pyarrow(module: str) -> Any:
 
 
 def _spec(path: str, field: Any) -> TensorSpec:
-    """What a column is read as.
+    """Return the spec of a column.
 
     Raises:
-        DatasetError: It holds something else than numbers, text, bytes, or numbers in lists of one length.
+        DatasetError: The column holds neither numbers, text or bytes, nor lists of numbers of one length.
     """
     types = _pyarrow("pyarrow").types
     kind, shape = field.type, []
@@ -136,10 +136,10 @@ def _spec(path: str, field: Any) -> TensorSpec:
 
 
 def _column(place: str, array: Any) -> Column:
-    """An Arrow array as a NumPy array.
+    """Convert an Arrow array to a NumPy array; missing floating-point numbers become NaN.
 
     Raises:
-        DatasetError: It has missing values, which only floating-point numbers can show, as NaN.
+        DatasetError: Other values are missing.
     """
     types = _pyarrow("pyarrow").types
     if types.is_dictionary(array.type):

@@ -1,4 +1,4 @@
-"""``tf.io.parse_example``: serialized examples to arrays.
+"""``tf.io.parse_example``: arrays from serialized Examples.
 
 Source: tensorflow/python/ops/parsing_ops.py; tensorflow/core/util/example_proto_fast_parsing.cc.
 """
@@ -20,22 +20,22 @@ _KINDS: dict[str, str] = {"float32": "float", "int64": "int64", "str": "bytes", 
 
 
 class _Shaped:
-    """What features have in common."""
+    """The type, shape and default of a feature."""
 
     shape: Any
     dtype: Any
     default_value: Any
 
     def check(self) -> None:
-        """Check its type and its default.
+        """Check the type and the default.
 
         Raises:
-            ValueError: An Example has no values of this type, or the default is of another one.
+            ValueError: An Example has no values of this type, or the default has another type.
         """
         kinds: dict[str, Any] = {"bytes": (str, bytes), "int64": (int, np.integer)}
         known = kinds.get(self.kind, (int, float, np.integer, np.floating))
-        given: Any = [] if self.default_value is None else np.asarray(self.default_value, object).reshape(-1)
-        if not all(isinstance(value, known) for value in given):
+        defaults: Any = [] if self.default_value is None else np.asarray(self.default_value, object).flat
+        if not all(isinstance(value, known) for value in defaults):
             raise ValueError(
                 f"The default_value of a feature of dtype {short_dtype(np.dtype(self.dtype))} cannot be "
                 f"{self.default_value!r}."
@@ -43,23 +43,26 @@ class _Shaped:
 
     @cached_property
     def kind(self) -> str:
-        """The kind of its values in an Example."""
+        """The kind of the values in an Example."""
         return _kind(self.dtype)
 
     @cached_property
     def size(self) -> int:
-        """How many values its shape has."""
+        """The number of values in the shape."""
         return math.prod(self.shape)
 
 
 @dataclass(frozen=True)
 class FixedLenFeature(_Shaped):
-    """A feature with as many values in each example.
+    """A feature with the same shape in all examples.
 
     Args:
-        shape: of the values in one example; a number is a vector's length.
+        shape: Shape of the values in one example; a number is the length of a vector.
         dtype: float32, int64, or ``tf.string`` for bytes.
-        default_value: stands in for a feature that an example does not have; one value, or all of them.
+        default_value: Value or values for an example without the feature, or None to refuse it.
+
+    Raises:
+        ValueError: A size is negative, or an Example has no such values.
     """
 
     shape: Sequence[int] | int
@@ -76,13 +79,16 @@ class FixedLenFeature(_Shaped):
 
 @dataclass(frozen=True)
 class FixedLenSequenceFeature(_Shaped):
-    """A feature with any number of items of one shape; shorter ones are padded in a batch.
+    """A feature with any number of items of one shape, padded in a batch.
 
     Args:
-        shape: of one item.
-        dtype: as for FixedLenFeature.
-        allow_missing: must be True.
-        default_value: what is padded with; 0 or empty.
+        shape: Shape of one item.
+        dtype: As for `FixedLenFeature`.
+        allow_missing: Must be True.
+        default_value: Value to pad with; by default 0, or empty bytes.
+
+    Raises:
+        ValueError: `allow_missing` is False, or an Example has no such values.
     """
 
     shape: Sequence[int] | int
@@ -117,20 +123,20 @@ Spec = FixedLenFeature | FixedLenSequenceFeature
 def parse_single_example(
     serialized: bytes, features: Mapping[str, Any], example_names: Any = None, name: str | None = None
 ) -> dict[str, Any]:
-    """Read one serialized Example.
+    """Parse a serialized Example.
 
     Args:
-        serialized: bytes.
-        features: name -> FixedLenFeature or FixedLenSequenceFeature.
-        example_names: what the example is called in an error.
-        name: ignored.
+        serialized: The bytes of an Example.
+        features: Name -> `FixedLenFeature` or `FixedLenSequenceFeature`.
+        example_names: The name of the example, for errors.
+        name: Ignored.
 
     Returns:
-        name -> array of the feature's shape; bytes as Python objects.
+        Name -> array of the feature's shape; bytes as Python objects.
 
     Raises:
-        DatasetError: These bytes are no Example, or a feature is missing, or of another type or length.
-        TypeError: A feature's description is of another kind.
+        DatasetError: `serialized` is not an Example, or a feature is missing or has another type or length.
+        TypeError: `features` has a value of another type.
     """
     _check(features)
     example = read_example(serialized)
@@ -141,17 +147,21 @@ def parse_single_example(
 def parse_example(
     serialized: Any, features: Mapping[str, Any], example_names: Any = None, name: str | None = None
 ) -> dict[str, Any]:
-    """Read a batch of serialized Examples.
+    """Parse a batch of serialized Examples.
 
     Args:
-        serialized: a vector, or a list, of bytes; or bytes, for one example.
-        features, example_names, name: as for `parse_single_example`; a name for each example.
+        serialized: A vector or a list of bytes; or bytes, for one example.
+        features: Name -> `FixedLenFeature` or `FixedLenSequenceFeature`.
+        example_names: The names of the examples, for errors.
+        name: Ignored.
 
     Returns:
-        name -> array of shape (examples, *the feature's shape); (examples, most items, *shape) for sequences.
+        Name -> array of shape (examples, *feature's shape), or (examples, most items, *shape) for sequences.
 
     Raises:
-        DatasetError, TypeError: as for `parse_single_example`.
+        DatasetError: As by `parse_single_example`.
+        TypeError: As by `parse_single_example`.
+        ValueError: `serialized` has more than one axis, or `features` is empty.
     """
     if isinstance(serialized, bytes):
         return parse_single_example(serialized, features, example_names)
@@ -161,7 +171,7 @@ def parse_example(
         raise ValueError(f"parse_example needs a vector of bytes, got shape {np.shape(serialized)}.")
     names = [f" of example {i} of the batch" for i in range(len(rows))]
     if example_names is not None:
-        names = [f" of {each}" for each in example_names]
+        names = [f" of {name}" for name in example_names]
     examples = [read_example(row) for row in rows]
     return {
         key: _batch(key, spec, [example.get(key) for example in examples], names)
@@ -189,18 +199,18 @@ def _single(key: str, spec: Spec, found: Any, place: str) -> Any:
 
 
 def _batch(key: str, spec: Spec, found: list[Any], places: list[str]) -> Any:
-    rows = [_values(key, spec, each, place) for each, place in zip(found, places, strict=True)]
+    rows = [_values(key, spec, feature, place) for feature, place in zip(found, places, strict=True)]
     shape: Any = spec.shape
     if isinstance(spec, FixedLenFeature):
         return _joined(spec, rows).reshape(len(rows), *shape)
     longest = max((len(row) for row in rows), default=0)
-    blank = _default(spec)
+    blank = _padding(spec)
     rows = [[*row, *[blank] * (longest - len(row))] if len(row) < longest else row for row in rows]
     return _joined(spec, rows).reshape(len(rows), longest // max(1, spec.size), *shape)
 
 
 def _joined(spec: Spec, rows: list[Any]) -> np.ndarray[Any, Any]:
-    """The values of several examples, flat."""
+    """Join the values of examples in a vector."""
     if spec.kind == "bytes":
         return object_array([value for row in rows for value in row])
     if any(isinstance(row, np.ndarray) for row in rows):
@@ -213,28 +223,15 @@ def _array(spec: Spec, values: Any) -> np.ndarray[Any, Any]:
 
 
 def _values(key: str, spec: Spec, found: Any, place: str) -> Any:
-    """The values of one feature in one example, checked: as many as its shape says, or its default's.
+    """Return the values of a feature in one example, or its defaults.
 
     Raises:
-        DatasetError: They are missing, or of another type, or of another number.
+        DatasetError: The feature is missing, or its values have another type or number.
     """
     shape, size = spec.shape, spec.size
     kind, values = ("", []) if found is None else feature_values(found)
     if not kind:
-        if isinstance(spec, FixedLenSequenceFeature):
-            return []
-        if spec.default_value is None:
-            raise DatasetError(
-                f"The feature {key!r}{place} is required but could not be found. Give its FixedLenFeature a "
-                "default_value if examples may lack it."
-            )
-        given = np.asarray(spec.default_value, object).reshape(-1).tolist()
-        given = [each.encode() if isinstance(each, str) else each for each in given]
-        if len(given) not in (1, size):
-            raise DatasetError(
-                f"The default_value of {key!r} has {len(given)} values, its shape {shape} {size}."
-            )
-        return given * size if len(given) == 1 else given
+        return [] if isinstance(spec, FixedLenSequenceFeature) else _defaults(key, spec, place)
     if kind != spec.kind:
         raise DatasetError(
             f"The feature {key!r}{place} holds values of type {kind}, where {spec.kind} was asked for."
@@ -253,33 +250,48 @@ def _values(key: str, spec: Spec, found: Any, place: str) -> Any:
     return values
 
 
-def _default(spec: Spec) -> Any:
+def _defaults(key: str, spec: FixedLenFeature, place: str) -> list[Any]:
+    if spec.default_value is None:
+        raise DatasetError(
+            f"The feature {key!r}{place} is required but could not be found. Give its FixedLenFeature a "
+            "default_value if examples may lack it."
+        )
+    values = np.asarray(spec.default_value, object).reshape(-1).tolist()
+    values = [value.encode() if isinstance(value, str) else value for value in values]
+    if len(values) not in (1, spec.size):
+        raise DatasetError(
+            f"The default_value of {key!r} has {len(values)} values, its shape {spec.shape} {spec.size}."
+        )
+    return values * spec.size if len(values) == 1 else values
+
+
+def _padding(spec: FixedLenSequenceFeature) -> Any:
     blank: Callable[[], Any] = bytes if spec.kind == "bytes" else int
     value = blank() if spec.default_value is None else spec.default_value
     return value.encode() if isinstance(value, str) else value
 
 
 def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, name: str | None = None) -> Any:
-    """Read bytes as numbers.
+    """Decode bytes as numbers.
 
     Args:
-        input_bytes: bytes, or an array of them that are equally long.
-        out_type: the dtype of the numbers.
-        little_endian: the order of their bytes.
-        name: ignored.
+        input_bytes: Bytes, or an array of bytes of one length.
+        out_type: The dtype of the numbers.
+        little_endian: Whether the lowest byte of a number comes first.
+        name: Ignored.
 
     Returns:
-        Array of shape (*shape of input_bytes, numbers in each).
+        Array of shape (*shape of input_bytes, numbers).
 
     Raises:
-        DatasetError: The bytes are not a whole number of numbers, or not equally long.
+        DatasetError: Lengths differ, or are no multiple of the size of a number.
 
     Source: tensorflow/python/ops/parsing_ops.py, ``decode_raw``.
     """
     dtype = np.dtype(out_type)
     stored = dtype.newbyteorder("<" if little_endian else ">")
-    given = [input_bytes] if isinstance(input_bytes, bytes) else list(np.asarray(input_bytes).reshape(-1))
-    lengths = sorted({len(each) for each in given})
+    rows = [input_bytes] if isinstance(input_bytes, bytes) else list(np.asarray(input_bytes).reshape(-1))
+    lengths = sorted(set(map(len, rows)))
     if len(lengths) > 1:
         raise DatasetError(f"decode_raw needs bytes that are equally long, got lengths {lengths}.")
     if any(length % dtype.itemsize for length in lengths):
@@ -287,5 +299,5 @@ def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, name
             f"decode_raw got {lengths[0]} bytes, which are no whole number of {dtype}, of {dtype.itemsize} "
             "bytes each."
         )
-    numbers = np.frombuffer(b"".join(given), stored).astype(dtype)
+    numbers = np.frombuffer(b"".join(rows), stored).astype(dtype)
     return numbers.reshape(*([] if isinstance(input_bytes, bytes) else np.shape(input_bytes)), -1)

@@ -1,8 +1,9 @@
-"""Elements that can be had by number: of a user's object, and of ArrayRecord files."""
+"""Sources that are read by number: objects of the user, and ArrayRecord files."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from types import ModuleType
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -18,7 +19,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class RandomAccess(Protocol[T_co]):
-    """What has elements by number, as lists, data sources of Grain and map-style datasets of PyTorch do."""
+    """An object with elements by number: a list, a data source of Grain, a map-style dataset of PyTorch."""
 
     def __len__(self) -> int: ...
 
@@ -29,8 +30,8 @@ class RandomAccessSource(Node):
     """The elements of an object, in order.
 
     Args:
-        elements: gives the same ones each time, whichever are asked for.
-        kind: what it is called.
+        elements: Returns the same element for a number each time.
+        kind: The name of its class, for messages.
     """
 
     def __init__(self, elements: RandomAccess[Any], kind: str):
@@ -52,10 +53,10 @@ class RandomAccessSource(Node):
 
     @cached_property
     def element_spec(self) -> Any:
-        """Structure of `TensorSpec`, of the first element; sizes may vary.
+        """The spec of the first element, without shapes.
 
         Raises:
-            DatasetError: There is none.
+            DatasetError: There is no element.
         """
         if not self.cardinality:
             raise DatasetError(f"the element_spec of {self.description} is unknown: it is empty.")
@@ -70,18 +71,18 @@ class RandomAccessSource(Node):
 
 
 def read_rows(elements: RandomAccess[Any], handles: Handles) -> list[Any]:
-    """The elements with these numbers; all at once where the object can."""
+    """Return the elements with these numbers, in one call if the object has ``__getitems__``."""
     rows = np.asarray(handles).tolist()
-    several = getattr(elements, "__getitems__", None)
-    found = [elements[row] for row in rows] if several is None else several(rows)
+    getitems = getattr(elements, "__getitems__", None)
+    found = [elements[row] for row in rows] if getitems is None else getitems(rows)
     return [as_element(element) for element in found]
 
 
 class ArrayRecordSource(FileSource):
-    """The records of ArrayRecord files, as bytes, by number. Needs Grain.
+    """The records of ArrayRecord files, as bytes, read by number with Grain.
 
     Args:
-        files: paths.
+        files: Paths.
 
     Raises:
         ImportError: Grain is not installed.
@@ -92,7 +93,7 @@ class ArrayRecordSource(FileSource):
         _ = self._sources
 
     @cached_property
-    def _sources(self) -> Any:
+    def _sources(self) -> ModuleType:
         return extra_module("grain.sources", "grain", "ArrayRecordDataset")
 
     @cached_property
@@ -122,7 +123,7 @@ class ArrayRecordSource(FileSource):
     def _opened(self, keep: bool = False) -> Iterator[Any]:
         for path in self.files:
             try:
-                open(path, "rb").close()  # so that the error is muster's
+                open(path, "rb").close()  # for an error that lists the files beside it
             except OSError as exc:
                 raise missing_file(self.kind, path, self.files, exc) from exc
         try:

@@ -12,11 +12,11 @@ from muster.data.pipeline._spec import TensorSpec
 
 
 class TextSource(SequentialFiles):
-    """The lines of UTF-8 files, without their ends.
+    """The lines of UTF-8 files, without line ends.
 
     Args:
-        files: paths.
-        compression: of the files.
+        files: Paths.
+        compression: ``GZIP``, ``ZLIB`` or empty.
     """
 
     def __init__(self, files: tuple[str, ...], compression: str):

@@ -1,4 +1,4 @@
-"""TFRecord files: read, and written."""
+"""Reading and writing TFRecord files."""
 
 import os
 import zlib
@@ -16,8 +16,8 @@ class TFRecordSource(SequentialFiles):
     """The records of TFRecord files, as bytes.
 
     Args:
-        files: paths.
-        compression: of the files.
+        files: Paths.
+        compression: ``GZIP``, ``ZLIB`` or empty.
     """
 
     def __init__(self, files: tuple[str, ...], compression: str):
@@ -73,7 +73,7 @@ class _Records(Stream):
 
 
 class TFRecordOptions:
-    """How a TFRecord file is written.
+    """Options of a TFRecord file.
 
     Args:
         compression_type: ``GZIP``, ``ZLIB``, or empty or None for none.
@@ -86,11 +86,11 @@ class TFRecordOptions:
 
 
 class TFRecordWriter:
-    """Writes records to a new TFRecord file. Use it in a ``with`` statement, or `close` it.
+    """A writer of a new TFRecord file. Use it in a ``with`` statement, or `close` it.
 
     Args:
-        path: of the file, which is written anew.
-        options: TFRecordOptions, or a compression type.
+        path: The path of the file; an existing file is replaced.
+        options: A `TFRecordOptions`, or a compression type.
 
     Raises:
         DatasetError: The file cannot be written.
@@ -111,18 +111,18 @@ class TFRecordWriter:
         """Write the bytes of one record.
 
         Raises:
-            TypeError: They are no bytes.
+            TypeError: `record` is not bytes.
         """
         if not isinstance(record, bytes):
             raise TypeError(f"A record is bytes, got {record!r} of type {type(record).__name__}.")
         self._file.write(frame(record))
 
     def flush(self) -> None:
-        """Hand what was written to the operating system."""
+        """Flush buffers to the operating system."""
         self._file.flush()
 
     def close(self) -> None:
-        """End the file."""
+        """Flush buffers and close the file."""
         self._file.close()
 
     def __enter__(self) -> Self:

@@ -105,13 +105,18 @@ def _filling(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     Raises:
         DatasetError: It has another type.
     """
-    given = np.asarray(value)
-    if given.ndim == 0 and dtype.kind in "US" and given.dtype.kind == dtype.kind:
-        return given
+    unconverted = np.asarray(value)
+    if unconverted.ndim == 0 and dtype.kind in "US" and unconverted.dtype.kind == dtype.kind:
+        return unconverted
     try:
-        filling = given.astype(dtype)
+        filling = unconverted.astype(dtype)
     except (TypeError, ValueError, OverflowError):
         filling = None
-    if filling is None or given.ndim or dtype.kind in "US" or (dtype.kind in "biu" and filling != given):
+    if (
+        filling is None
+        or unconverted.ndim
+        or dtype.kind in "US"
+        or (dtype.kind in "biu" and filling != unconverted)
+    ):
         raise DatasetError(f"padding_values has {value!r} for a component of {short_dtype(dtype)}.")
     return filling

@@ -36,7 +36,7 @@ class TensorSpec:
         """
         self._shape: Shape | None = None if shape is None else tuple(shape)
         if any(size is not None and size < 0 for size in self._shape or ()):
-            raise ValueError(f"A shape has sizes >= 0 or None, got {self._shape}.")
+            raise ValueError(f"a shape has sizes >= 0 or None, got {self._shape}.")
         self._dtype: np.dtype[Any] = _without_width(np.dtype(dtype))
         self._name = name
 
@@ -137,7 +137,7 @@ def as_array(value: Any) -> np.ndarray[Any, Any]:
     try:
         array = np.asarray(value)
     except ValueError as exc:
-        raise DatasetError(f"A nested list cannot become an array: {exc}") from exc
+        raise DatasetError(f"a nested list cannot become an array: {exc}") from exc
     if isinstance(value, list | bool | int | float | complex):
         first = value
         while isinstance(first, list | tuple) and first:
@@ -204,18 +204,18 @@ def check_alike(leaves: Sequence[Any], ranks_only: bool = False) -> None:
         spec = spec_of(leaf)
         if spec.dtype != wanted.dtype:
             raise DatasetError(
-                f"Cannot batch elements of different types: element 0 of the batch is "
+                f"cannot batch elements of different types: element 0 of the batch is "
                 f"{short(wanted)}, element {i} is {short(spec)}. Cast them to one type in `map`."
             )
         if ranks_only and spec.shape is not None and wanted.shape is not None:
             if len(spec.shape) != len(wanted.shape):
                 raise DatasetError(
-                    f"Cannot pad elements of different ranks: element 0 of the batch has shape "
+                    f"cannot pad elements of different ranks: element 0 of the batch has shape "
                     f"{wanted.shape}, element {i} has shape {spec.shape}."
                 )
         elif spec.shape != wanted.shape:
             raise DatasetError(
-                f"Cannot batch elements of different shapes: element 0 of the batch has shape "
+                f"cannot batch elements of different shapes: element 0 of the batch has shape "
                 f"{wanted.shape}, element {i} has shape {spec.shape}. Use `padded_batch` to pad them."
             )
 

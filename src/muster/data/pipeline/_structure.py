@@ -93,6 +93,6 @@ def describe(value: Any) -> str:
 def _mismatch(template: Any, value: Any) -> DatasetError:
     found = describe(value) if isinstance(value, tuple | dict) else f"a value of type {type(value).__name__}"
     return DatasetError(
-        f"Elements differ in structure: expected {describe(template)}, got {found}. "
+        f"elements differ in structure: expected {describe(template)}, got {found}. "
         "All elements of a dataset must have the same tuples and keys."
     )

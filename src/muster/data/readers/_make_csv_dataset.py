@@ -1,6 +1,8 @@
-"""``make_csv_dataset``: batches of the rows of CSV files, by the names of their columns."""
+"""``make_csv_dataset``: batches of CSV columns, by name."""
 
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -16,7 +18,7 @@ _KIND = "make_csv_dataset"
 
 
 def make_csv_dataset(
-    file_pattern: Any,
+    file_pattern: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     batch_size: int,
     column_names: Sequence[str] | None = None,
     column_defaults: Sequence[Any] | None = None,
@@ -37,27 +39,33 @@ def make_csv_dataset(
     compression_type: str | None = None,
     ignore_errors: bool = False,
 ) -> Dataset:
-    """Batches of the rows of CSV files: a dict of columns, or such a dict and the labels.
+    """Read batches of CSV rows: a dict of columns, or a tuple of such a dict and the labels.
 
     Args:
-        file_pattern: a pattern, or several, of paths.
-        batch_size: rows in a batch.
-        column_names: of all columns; by default those in the first line of the first file.
-        column_defaults: as ``record_defaults`` of CsvDataset; by default the types of the first rows, with 0
-            or empty text for an empty field.
-        label_name: the column that is the label.
-        select_columns: the names, or the numbers, of the columns to read; by default all.
-        field_delim, use_quote_delim, na_value, compression_type: as of CsvDataset.
-        header: whether the first line of each file holds names.
-        num_epochs: how often the data is gone through; None for ever, in whole batches.
-        shuffle, shuffle_buffer_size, shuffle_seed: whether and how rows are shuffled.
-        prefetch_buffer_size: batches that are read ahead; by default a few.
-        num_parallel_reads, sloppy: accepted and ignored.
-        num_rows_for_inference: how many rows are looked at for the types of the columns; None for all.
-        ignore_errors: must be False.
+        file_pattern: A pattern of paths, or several.
+        batch_size: The number of rows in a batch.
+        column_names: The names of all columns; by default those in the first line of the first file.
+        column_defaults: As ``record_defaults`` of `CsvDataset`; by default the types are inferred, and the
+            value of an empty field is 0 or empty text.
+        label_name: The name of the column of labels.
+        select_columns: The names or numbers of the columns to read; by default all.
+        field_delim: The character between fields.
+        use_quote_delim: Whether fields may be in double quotes.
+        na_value: Text that stands for an empty field.
+        header: Whether the first line of each file holds names.
+        num_epochs: The number of passes; None repeats without end, in batches of `batch_size`.
+        shuffle: Whether to shuffle the rows.
+        shuffle_buffer_size: `buffer_size` of the shuffle.
+        shuffle_seed: Seed of the shuffle.
+        prefetch_buffer_size: The number of batches to read ahead; by default 4.
+        num_parallel_reads: Accepted and ignored.
+        sloppy: Accepted and ignored.
+        num_rows_for_inference: The number of rows from which types are inferred; None for all.
+        compression_type: ``GZIP``, ``ZLIB``, or empty or None for none.
+        ignore_errors: Must be False.
 
     Raises:
-        ValueError: The arguments do not go together.
+        ValueError: Arguments contradict each other.
         DatasetError: No file matches, or a file is wrong; also while iterating.
 
     Source: tensorflow/python/data/experimental/ops/readers.py, ``make_csv_dataset_v2``. Here files are read
@@ -85,27 +93,20 @@ def make_csv_dataset(
         raise ValueError(
             f"`label_name` provided must be one of the columns. {label_name!r} is none of {names}."
         )
-    read = CsvFormat(**{**vars(form), "header": header, "fields": len(names), "selected": selected})
-    if column_defaults is not None:
-        columns = [CsvColumn.of(default) for default in column_defaults]
-        if len(columns) == len(names):
-            columns = [columns[number] for number in selected]
-        elif len(columns) != len(selected):
-            raise ValueError(
-                f"column_defaults has {len(columns)} entries, for {len(selected)} columns that are read of "
-                f"{len(names)}."
-            )
+    form = replace(form, header=header, fields=len(names), selected=selected)
+    if column_defaults is None:
+        columns = _inferred_columns(files, form, selected, num_rows_for_inference)
     else:
-        columns = _inferred(files, read, selected, num_rows_for_inference)
+        columns = _columns(column_defaults, selected, len(names))
     template: Any = {names[number]: place for place, number in enumerate(selected)}
     if label_name is not None:
-        # The label is read last, where the template has it.
+        # The label is the last field to read, as it is the last leaf of an element.
         place = template.pop(label_name)
         order = [*template.values(), place]
-        columns = [columns[each] for each in order]
-        read = CsvFormat(**{**vars(read), "selected": [selected[each] for each in order]})
+        columns = [columns[i] for i in order]
+        form = replace(form, selected=[selected[i] for i in order])
         template = (template, place)
-    data = Dataset(CsvSource(_KIND, files, read, columns, template))
+    data = Dataset(CsvSource(_KIND, files, form, columns, template))
     if shuffle:
         data = data.shuffle(shuffle_buffer_size, shuffle_seed)
     if num_epochs != 1:
@@ -125,19 +126,21 @@ def _rows(files: tuple[str, ...], path: str, form: CsvFormat, count: int | None)
         rows.close()
 
 
-def _names(files: tuple[str, ...], form: CsvFormat, given: Sequence[str] | None, header: bool) -> list[str]:
-    """The names of all columns, which the files agree on."""
-    firsts = [_rows(files, path, form, 1) for path in files] if header or given is None else []
-    if given is None:
+def _names(
+    files: tuple[str, ...], form: CsvFormat, column_names: Sequence[str] | None, header: bool
+) -> list[str]:
+    """Return the names of all columns, which are the same in all files."""
+    firsts = [_rows(files, path, form, 1) for path in files] if header or column_names is None else []
+    if column_names is None:
         if not header:
             raise ValueError("Cannot infer column names: give column_names for files without a header.")
         if not firsts[0]:
             raise DatasetError(f"{files[0]} is empty, and has no names of columns.")
         names = firsts[0][0]
     else:
-        names = list(given)
+        names = list(column_names)
     for path, first in zip(files, firsts, strict=False):
-        if header and given is None and first != [names]:
+        if header and column_names is None and first != [names]:
             raise DatasetError(
                 f"Files do not have the same header row: {path} has {first}, {files[0]} {names}."
             )
@@ -147,17 +150,17 @@ def _names(files: tuple[str, ...], form: CsvFormat, given: Sequence[str] | None,
 
 
 def _selected(names: list[str], wanted: Sequence[str | int] | None) -> list[int]:
-    """The numbers of the columns to read, increasing."""
+    """Return the numbers of the columns to read, increasing."""
     if wanted is None:
         return list(range(len(names)))
     numbers = []
-    for each in wanted:
-        if isinstance(each, str) and each not in names:
-            raise ValueError(f"There is no column {each!r} to select; there are {', '.join(names)}.")
-        number = names.index(each) if isinstance(each, str) else each
+    for column in wanted:
+        if isinstance(column, str) and column not in names:
+            raise ValueError(f"There is no column {column!r} to select; there are {', '.join(names)}.")
+        number = names.index(column) if isinstance(column, str) else column
         if not 0 <= number < len(names):
             raise ValueError(
-                f"There is no column {each} to select; they are numbered from 0 to {len(names) - 1}."
+                f"There is no column {column} to select; they are numbered from 0 to {len(names) - 1}."
             )
         numbers.append(number)
     if len(set(numbers)) < len(numbers):
@@ -165,10 +168,23 @@ def _selected(names: list[str], wanted: Sequence[str | int] | None) -> list[int]
     return sorted(numbers)
 
 
-def _inferred(
+def _columns(column_defaults: Sequence[Any], selected: list[int], total: int) -> list[CsvColumn]:
+    """Return the selected columns of defaults for all columns, or for the selected ones."""
+    columns = [CsvColumn.of(default) for default in column_defaults]
+    if len(columns) == total:
+        return [columns[number] for number in selected]
+    if len(columns) != len(selected):
+        raise ValueError(
+            f"column_defaults has {len(columns)} entries, for {len(selected)} columns that are read of "
+            f"{total}."
+        )
+    return columns
+
+
+def _inferred_columns(
     files: tuple[str, ...], form: CsvFormat, selected: list[int], count: int | None
 ) -> list[CsvColumn]:
-    """What the first rows can be read as: int32, int64, float32, float64, or text."""
+    """Return columns of the first type that fits `count` rows: int32, int64, float32, float64 or text."""
     found = [0] * len(selected)
     left = count
     for path in files:
@@ -188,7 +204,7 @@ _KINDS = [np.dtype(kind) for kind in (np.int32, np.int64, np.float32, np.float64
 
 
 def _kind(text: str) -> int:
-    """The number of the first type in `_KINDS` that a field can be read as."""
+    """Return the number of the first type in `_KINDS` that a field fits."""
     try:
         value = int(text)
     except ValueError:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from muster.data._dataset import Dataset
@@ -17,28 +17,28 @@ from muster.data.pipeline._flat_map import Interleave
 from muster.data.pipeline._node import Node
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Dataset
-"""The path of a file, several, or a dataset of such."""
+"""A path, a sequence of paths, or a dataset of paths."""
 
 
-def _node_of(kind: str, filenames: Any, make: Any) -> Node:
-    """The source of the files, or of those that a dataset names."""
+def _node_of(kind: str, filenames: Paths, make: Callable[[tuple[str, ...]], FileSource]) -> Node:
+    """Return a source of files, or of the files whose paths are in a dataset."""
     if isinstance(filenames, Dataset):
         return Interleave(filenames._node, lambda *names: make(paths_of(kind, names)), 1, sys.maxsize)
-    source: FileSource = make(paths_of(kind, filenames))
-    return source
+    return make(paths_of(kind, filenames))
 
 
 class TFRecordDataset(Dataset):
     """The records of TFRecord files, as bytes.
 
-    Files are read one after the other, from front to back, and every checksum is looked at. What a position
-    passes over is not.
+    Files are read one after the other, from front to back. Checksums are verified, except those of records
+    that are skipped.
 
     Args:
-        filenames: a path, several, or a dataset of paths.
+        filenames: A path, a sequence of paths, or a dataset of paths.
         compression_type: ``GZIP``, ``ZLIB``, or empty or None for none.
-        buffer_size, num_parallel_reads: accepted and ignored; `Dataset.interleave` reads from several files.
-        name: ignored.
+        buffer_size: Accepted and ignored.
+        num_parallel_reads: Accepted and ignored; `Dataset.interleave` reads several files in turn.
+        name: Ignored.
 
     Raises:
         DatasetError: While iterating: a file is missing or damaged.
@@ -61,13 +61,17 @@ class TFRecordDataset(Dataset):
 
 
 class TextLineDataset(Dataset):
-    """The lines of text files in UTF-8, without their ends, as ``str``.
+    """The lines of text files in UTF-8, without line ends, as ``str``.
 
     Args:
-        filenames, compression_type, buffer_size, num_parallel_reads, name: as of TFRecordDataset.
+        filenames: A path, a sequence of paths, or a dataset of paths.
+        compression_type: ``GZIP``, ``ZLIB``, or empty or None for none.
+        buffer_size: Accepted and ignored.
+        num_parallel_reads: Accepted and ignored.
+        name: Ignored.
 
     Raises:
-        DatasetError: While iterating: a file is missing, or no text; names the line.
+        DatasetError: While iterating: a file is missing, or a line is not UTF-8; names the line.
 
     Source: tensorflow/python/data/ops/readers.py, ``TextLineDatasetV2``. There, lines are bytes.
     """
@@ -85,23 +89,23 @@ class TextLineDataset(Dataset):
 
 
 class CsvDataset(Dataset):
-    """The rows of CSV files, as tuples. Empty lines are left out.
+    """The rows of CSV files, as tuples. Empty lines are skipped.
 
     Args:
-        filenames: as of TFRecordDataset.
-        record_defaults: for each column that is read, its dtype, if there must be a value, or what stands in
-            for an empty field: a value, alone or in a list. Types are float32, float64, int32, int64, text.
-        compression_type: as of TFRecordDataset.
-        buffer_size: ignored.
-        header: whether the first line of each file is left out.
-        field_delim: what is between two fields.
-        use_quote_delim: whether fields may be in double quotes.
-        na_value: a field that is as good as an empty one.
-        select_cols: the numbers of the fields to read, increasing; by default all.
-        exclude_cols: the numbers of those to leave out, instead.
+        filenames: A path, a sequence of paths, or a dataset of paths.
+        record_defaults: For each column to read, a value for empty fields, alone or in a list, or a dtype to
+            refuse empty fields. Types are float32, float64, int32, int64 and text.
+        compression_type: ``GZIP``, ``ZLIB``, or empty or None for none.
+        buffer_size: Accepted and ignored.
+        header: Whether to skip the first line of each file.
+        field_delim: The character between fields.
+        use_quote_delim: Whether fields may be in double quotes.
+        na_value: Text that stands for an empty field.
+        select_cols: The numbers of the fields to read, increasing; by default all.
+        exclude_cols: The numbers of the fields to skip, instead of `select_cols`.
 
     Raises:
-        ValueError: The arguments do not go together.
+        ValueError: Arguments contradict each other.
         DatasetError: While iterating: a file is missing, or a row is wrong; names the line.
 
     Source: tensorflow/python/data/experimental/ops/readers.py, ``CsvDatasetV2``. There, text is bytes.
@@ -125,26 +129,14 @@ class CsvDataset(Dataset):
             raise ValueError("record_defaults needs a column at least, got none.")
         if select_cols is not None and exclude_cols is not None:
             raise ValueError("Either select_cols or exclude_cols should be specified, not both.")
-        selected, fields = None, len(columns)
-        if exclude_cols is not None:
-            fields += len(set(exclude_cols))
-            selected = [number for number in range(fields) if number not in set(exclude_cols)]
-        elif select_cols is not None:
-            selected, fields = list(select_cols), 0
-        if selected is not None and (
-            len(selected) != len(columns) or selected != sorted(set(selected)) or min(selected) < 0
-        ):
-            raise ValueError(
-                f"select_cols needs increasing numbers of fields, one for each of the {len(columns)} "
-                f"record_defaults, got {selected}."
-            )
+        fields, selected = _selection(len(columns), select_cols, exclude_cols)
         form = CsvFormat(
             compression=check_compression(compression_type),
             header=bool(header),
             field_delim=field_delim,
             use_quote_delim=bool(use_quote_delim),
             na_value=na_value,
-            fields=fields or None,
+            fields=fields,
             selected=selected,
         )
         template = tuple(range(len(columns)))
@@ -155,18 +147,38 @@ class CsvDataset(Dataset):
         )
 
 
-class NpzDataset(Dataset):
-    """The rows of the arrays in npz files, as a dict by array.
+def _selection(
+    columns: int, select_cols: Sequence[int] | None, exclude_cols: Sequence[int] | None
+) -> tuple[int | None, list[int] | None]:
+    """Return how many fields a row has, and the numbers of those to read; None stands for any and all."""
+    if exclude_cols is not None:
+        excluded = set(exclude_cols)
+        fields: int | None = columns + len(excluded)
+        selected = [number for number in range(columns + len(excluded)) if number not in excluded]
+    elif select_cols is not None:
+        fields, selected = None, list(select_cols)
+    else:
+        return columns, None
+    if len(selected) != columns or selected != sorted(set(selected)) or min(selected) < 0:
+        raise ValueError(
+            f"select_cols needs increasing numbers of fields, one for each of the {columns} "
+            f"record_defaults, got {selected}."
+        )
+    return fields, selected
 
-    Arrays that ``numpy.savez`` wrote stay in the files, which are mapped into memory; those of
-    ``numpy.savez_compressed`` are read as a whole at the first element.
+
+class NpzDataset(Dataset):
+    """The rows of the arrays in npz files, as dicts by array.
+
+    Arrays from ``numpy.savez`` stay in the files, which are mapped into memory. Arrays from
+    ``numpy.savez_compressed`` are read into memory at the first element.
 
     Args:
-        filenames: a path, or several, whose arrays are alike.
-        keys: the names of the arrays to read; by default all of the first file.
+        filenames: A path or a sequence of paths. Arrays have the same types and row shapes in all files.
+        keys: The names of the arrays to read; by default all in the first file.
 
     Raises:
-        DatasetError: While iterating: a file is missing, or its arrays are not as long as each other.
+        DatasetError: While iterating: a file is missing, or its arrays differ in length.
     """
 
     def __init__(self, filenames: Paths, keys: Sequence[str] | None = None):
@@ -175,17 +187,18 @@ class NpzDataset(Dataset):
 
 
 class ParquetDataset(Dataset):
-    """The rows of Parquet files, as a dict by column. Needs ``pip install "muster[parquet]"``.
+    """The rows of Parquet files, as dicts by column. Needs ``pip install "muster[parquet]"``.
 
-    Columns are numbers, text, bytes, or lists of numbers of one length; missing numbers are NaN.
+    Columns hold numbers, text, bytes, or lists of numbers of one length. Missing floating-point numbers
+    become NaN.
 
     Args:
-        filenames: a path, or several, whose columns are alike.
-        columns: those to read; by default all.
+        filenames: A path or a sequence of paths. Columns have the same types in all files.
+        columns: The columns to read; by default all.
 
     Raises:
         ImportError: pyarrow is not installed.
-        DatasetError: A file is missing or no Parquet file, or a column is no array.
+        DatasetError: A file is missing or not a Parquet file, or a column has an unsupported type.
     """
 
     def __init__(self, filenames: Paths, columns: Sequence[str] | None = None):
@@ -195,14 +208,14 @@ class ParquetDataset(Dataset):
 class ArrayRecordDataset(Dataset):
     """The records of ArrayRecord files, as bytes. Needs ``pip install "muster[grain]"``.
 
-    Records are read by number: to shuffle them reads none ahead.
+    Records are read by number: `shuffle` reads none ahead.
 
     Args:
-        filenames: a path, or several.
+        filenames: A path or a sequence of paths.
 
     Raises:
         ImportError: Grain is not installed.
-        DatasetError: While iterating: a file is missing or no ArrayRecord file.
+        DatasetError: While iterating: a file is missing or not an ArrayRecord file.
     """
 
     def __init__(self, filenames: Paths):

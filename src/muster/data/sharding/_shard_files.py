@@ -1,7 +1,7 @@
-"""Which files of a pipeline each of several workers reads.
+"""Division of the files of a pipeline among workers.
 
-Source: tensorflow/core/grappler/optimizers/data/auto_shard.cc. Departs in that the names of files are divided
-before they are shuffled or repeated, so that a worker reads the same files in each pass.
+Source: tensorflow/core/grappler/optimizers/data/auto_shard.cc. Here names of files are divided before they
+are shuffled or repeated, so that a worker reads the same files in each pass.
 """
 
 import os
@@ -23,47 +23,49 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class FileShare:
-    """What one of several workers reads of a dataset of files.
+    """The files of a dataset that one worker reads.
 
     Attributes:
-        dataset: reads its files only.
-        names: those of its first files, for people.
-        own: how many they are; None if that is not known.
-        total: how many files there are; None if that is not known.
-        fewest: likewise, of the source that has the fewest, where there are several.
-        files: which files they are that are divided, in short: equal for all workers.
+        dataset: A dataset that reads only these files.
+        names: The names of the first of these files, for people.
+        count: The number of these files, or None if unknown.
+        total: The number of files of all workers, or None if unknown.
+        fewest: The number of files of the source that has the fewest, or None if unknown.
+        files: Labels of the divided sources: equal on all workers.
     """
 
     dataset: Dataset
     names: tuple[str, ...]
-    own: int | None
+    count: int | None
     total: int | None
     fewest: int | None
     files: tuple[str, ...]
 
     def __str__(self) -> str:
         shown = ", ".join(self.names)
-        if self.own is None:
+        if self.count is None:
             return f"files {shown}, … of an unknown number"
-        more = ", …" if self.own > len(self.names) else ""
+        more = ", …" if self.count > len(self.names) else ""
         return (
-            f"files {shown}{more}: {self.own} of {self.total}" if self.own else f"none of {self.total} files"
+            f"files {shown}{more}: {self.count} of {self.total}"
+            if self.count
+            else f"none of {self.total} files"
         )
 
 
 def shard_files(dataset: Dataset, num_shards: int, index: int) -> FileShare:
-    """Let a dataset read the i-th of its files where ``i % num_shards == index``.
+    """Make a dataset read those of its files i where ``i % num_shards == index``.
 
-    Files are what file datasets are given, and, before an `interleave` or `flat_map` whose function makes
-    datasets of files, its elements.
+    Files are the arguments of file datasets, and the elements of an input of `interleave` or `flat_map` whose
+    function returns file datasets.
 
     Args:
-        dataset: reads files.
-        num_shards: how many workers there are.
-        index: which of them this is.
+        dataset: A dataset that reads files.
+        num_shards: The number of workers.
+        index: The number of this worker.
 
     Raises:
-        DatasetError: Not all that it reads are files.
+        DatasetError: The dataset has a source without files.
     """
     sources: list[_Divided] = []
     node = _divided(dataset._node, num_shards, index, sources)
@@ -81,7 +83,7 @@ def shard_files(dataset: Dataset, num_shards: int, index: int) -> FileShare:
 
 
 class _Divided(NamedTuple):
-    """A source whose files were divided: the names of the first ones, all of them in short, how many."""
+    """A source of divided files: this worker's first names, the label of all files, their number."""
 
     names: list[str]
     label: str
@@ -90,9 +92,10 @@ class _Divided(NamedTuple):
 
 def _divided(node: Node, num_shards: int, index: int, found: list[_Divided]) -> Node:
     if isinstance(node, FileSource):
-        own = node.files[index::num_shards]
-        found.append(_Divided([os.path.basename(path) for path in own[:_SHOWN]], node.label, len(node.files)))
-        return node.with_files(own)
+        files = node.files[index::num_shards]
+        names = [os.path.basename(path) for path in files[:_SHOWN]]
+        found.append(_Divided(names, node.label, len(node.files)))
+        return node.with_files(files)
     if isinstance(node, Interleave) and _makes_files(node):
         return node.with_inputs([_divided_names(node.inputs[0], num_shards, index, found)])
     if not node.inputs:
@@ -101,7 +104,7 @@ def _divided(node: Node, num_shards: int, index: int, found: list[_Divided]) -> 
 
 
 def _makes_files(node: Interleave) -> bool:
-    """Whether a function makes datasets of files of its elements."""
+    """Return whether the function returns datasets of files."""
     made = node.first()
     return made is not None and _reads_files(made)
 
@@ -113,7 +116,7 @@ def _reads_files(node: Node) -> bool:
 
 
 def _divided_names(node: Node, num_shards: int, index: int, found: list[_Divided]) -> Node:
-    # Below what only repeats and orders them, so that a worker has the same ones each time.
+    # Before operations that repeat and order the names, so that a worker has the same ones in each pass.
     if isinstance(node, Repeat | Shuffle | Cache | Prefetch):
         return node.with_inputs([_divided_names(node.inputs[0], num_shards, index, found)])
     shard = Shard(node, num_shards, index)

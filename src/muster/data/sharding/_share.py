@@ -1,4 +1,4 @@
-"""Which elements of its source a pipeline reads, in words."""
+"""Descriptions of the elements that a pipeline reads of its sources."""
 
 import os
 from collections.abc import Iterator
@@ -15,24 +15,23 @@ _SHOWN = 3
 
 
 def describe_share(dataset: Dataset) -> str:
-    """Say which elements a pipeline reads, counted from 0 where `Dataset.shard` divides them.
+    """Describe which elements a pipeline reads, by their numbers before `Dataset.shard`.
 
     Returns:
-        Such as ``examples 1, 4, 7, … of 60000``, ``batches 0, 2 of 3`` where `shard` comes after `batch`, or
-        ``files b.csv of 2`` where it comes after `Dataset.list_files`.
-        Of several datasets that are divided, what is read of each.
+        Text such as ``examples 1, 4, 7, … of 60000``; after `batch`, ``batches 0, 2 of 3``; after
+        `Dataset.list_files`, ``files b.csv of 2``. Sharded datasets that were combined are joined by ``and``.
     """
     shares = dict.fromkeys(_share(shard, unit) for shard, unit in _shards(dataset._node))
     return " and ".join(shares) or "all of its dataset, which is not divided by shard()"
 
 
 def user_shards(dataset: Dataset) -> list[int]:
-    """Into how many parts each `Dataset.shard` of a pipeline divides it."""
+    """Return `num_shards` of the `Dataset.shard` operations in a pipeline."""
     return [shard.num_shards for shard, _ in _shards(dataset._node)]
 
 
 def _shards(node: Node, unit: str = "examples") -> Iterator[tuple[Shard, str]]:
-    """The last `shard` of each branch of a pipeline, and what it divides."""
+    """Yield the last `shard` of the branches of a pipeline, with the unit that it divides."""
     if isinstance(node, Shard):
         yield node, "files" if isinstance(node.source, FileNames) else "batches" if _has_batch(node) else unit
         return
