@@ -1,7 +1,8 @@
-"""Random pipelines, and what they must give: a plain-Python model, one element at a time."""
+"""Random pipelines beside a model in plain Python, and checks of datasets."""
 
 import functools
 import itertools
+import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +12,13 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from muster.data import CsvDataset, Dataset, NpzDataset, TFRecordDataset, TFRecordWriter
+from muster.data import (
+    CsvDataset,
+    Dataset,
+    NpzDataset,
+    TFRecordDataset,
+    TFRecordWriter,
+)
 
 _FILES = tempfile.TemporaryDirectory()
 
@@ -302,3 +309,17 @@ def read(dataset: Any) -> list[Any]:
     """Read a dataset, or what is left of an iterator, to its end."""
     with dataset.iterator() if isinstance(dataset, Dataset) else dataset as iterator:
         return [plain(element) for element in iterator]
+
+
+def check_resuming(dataset: Dataset, every: int = 7) -> None:
+    """Check that a dataset resumes at every `every`-th position."""
+    whole = read(dataset)
+    for place in range(0, len(whole) + 1, every):
+        with dataset.iterator() as iterator:
+            for _ in range(place):
+                next(iterator)
+            assert read(dataset.iterator(iterator.position)) == whole[place:]
+
+
+def open_files() -> list[str]:
+    return [os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]

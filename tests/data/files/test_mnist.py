@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_idx import idx_bytes
+from idx_files import idx_bytes
 
 from muster._errors import DatasetError, DownloadError
 from muster.data import load_mnist
@@ -145,7 +145,7 @@ def test_unknown_split() -> None:
         load_mnist("dev")
 
 
-_SHARED = Path(os.environ.get("MUSTER_TEST_DATA", Path(__file__).parents[2] / "../shared/data")) / "mnist"
+_SHARED = Path(os.environ.get("MUSTER_TEST_DATA", Path(__file__).parents[3] / "../shared/data")) / "mnist"
 
 
 @pytest.mark.skipif(not _SHARED.is_dir(), reason=f"needs MNIST's files in {_SHARED} (set MUSTER_TEST_DATA)")

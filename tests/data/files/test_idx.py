@@ -1,7 +1,6 @@
 """idx files: read as they are, refused when damaged."""
 
 import gzip
-import struct
 from pathlib import Path
 
 import numpy as np
@@ -9,26 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
+from idx_files import CODES, idx_bytes
 
 from muster._errors import DatasetError
 from muster.data import read_idx
-
-_CODES = {"u1": 0x08, "i1": 0x09, "i2": 0x0B, "i4": 0x0C, "f4": 0x0D, "f8": 0x0E}
-
-
-def idx_bytes(array: np.ndarray) -> bytes:
-    head = struct.pack(">HBB", 0, _CODES[array.dtype.str[1:]], array.ndim)
-    return (
-        head
-        + struct.pack(f">{array.ndim}I", *array.shape)
-        + array.astype(array.dtype.newbyteorder(">")).tobytes()
-    )
 
 
 @settings(max_examples=50, derandomize=True)
 @given(
     data=st.data(),
-    dtype=st.sampled_from(list(_CODES)),
+    dtype=st.sampled_from(list(CODES)),
     compress=st.booleans(),
 )
 def test_round_trip(
