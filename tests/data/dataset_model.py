@@ -12,13 +12,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from muster.data import (
-    CsvDataset,
-    Dataset,
-    NpzDataset,
-    TFRecordDataset,
-    TFRecordWriter,
-)
+from muster.data import CsvDataset, Dataset, NpzDataset, TFRecordDataset, TFRecordWriter
 
 _FILES = tempfile.TemporaryDirectory()
 

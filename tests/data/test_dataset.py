@@ -7,13 +7,7 @@ import numpy as np
 import pytest
 from dataset_model import read
 
-from muster.data import (
-    AUTOTUNE,
-    INFINITE_CARDINALITY,
-    UNKNOWN_CARDINALITY,
-    Dataset,
-    TensorSpec,
-)
+from muster.data import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, TensorSpec
 
 
 def test_nothing_is_read_ahead_of_need() -> None:

@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 
 from muster._errors import OutOfRangeError
-from muster.data import (
-    Dataset,
-    TensorSpec,
-)
+from muster.data import Dataset, TensorSpec
 
 
 def test_iterators_have_the_methods_of_tensorflows() -> None:

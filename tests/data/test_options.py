@@ -2,11 +2,7 @@
 
 import pytest
 
-from muster.data import (
-    AutoShardPolicy,
-    Dataset,
-    Options,
-)
+from muster.data import AutoShardPolicy, Dataset, Options
 
 
 def test_options_travel() -> None:

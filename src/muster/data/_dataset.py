@@ -226,7 +226,7 @@ class Dataset(DatasetSources["Dataset"]):
 
         Elements are drawn uniformly from a buffer, which is refilled with the next input; a buffer as large
         as the dataset gives a uniform permutation. The order follows from the seed and the numbers of the
-        iteration and of the passes of later `repeat` operations: datasets with equal seeds have one order.
+        iteration and of the passes of later `repeat` operations: equal seeds give equal orders.
 
         Args:
             buffer_size: The number of elements in the buffer.

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from muster.data._arguments import integer
+from muster.data.files._files import Paths
 from muster.data.files._list_files import FileNames
 from muster.data.files._random_access import RandomAccess, RandomAccessSource
 from muster.data.pipeline._node import Node
@@ -102,7 +103,11 @@ class DatasetSources(ABC, Generic[DatasetType]):
 
     @classmethod
     def list_files(
-        cls, file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
+        cls,
+        file_pattern: Paths,
+        shuffle: bool | None = None,
+        seed: int | None = None,
+        name: str | None = None,
     ) -> DatasetType:
         """Make a dataset of the paths of files.
 

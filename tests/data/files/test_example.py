@@ -7,12 +7,7 @@ import pytest
 from tfrecord_examples import MANY, ONE, example
 
 from muster._errors import DatasetError
-from muster.data import (
-    BytesList,
-    Example,
-    FloatList,
-    Int64List,
-)
+from muster.data import BytesList, Example, FloatList, Int64List
 
 
 def protobuf_example() -> Any:

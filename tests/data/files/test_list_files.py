@@ -6,9 +6,7 @@ import pytest
 from dataset_model import read
 
 from muster._errors import DatasetError
-from muster.data import (
-    Dataset,
-)
+from muster.data import Dataset
 
 
 def test_files_are_listed(tmp_path: Path) -> None:

@@ -8,9 +8,7 @@ import pytest
 from dataset_model import check_resuming, read
 
 from muster._errors import DatasetError
-from muster.data import (
-    NpzDataset,
-)
+from muster.data import NpzDataset
 
 
 def npz(path: Path, compressed: bool = False, **arrays: Any) -> Path:

@@ -7,9 +7,7 @@ import pytest
 from dataset_model import check_resuming, read
 
 from muster._errors import DatasetError
-from muster.data import (
-    ParquetDataset,
-)
+from muster.data import ParquetDataset
 
 
 def test_parquet(tmp_path: Path) -> None:

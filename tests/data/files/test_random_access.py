@@ -8,10 +8,7 @@ import pytest
 from dataset_model import check_resuming, open_files, read
 
 from muster._errors import DatasetError
-from muster.data import (
-    ArrayRecordDataset,
-    Dataset,
-)
+from muster.data import ArrayRecordDataset, Dataset
 
 
 def test_array_record(tmp_path: Path) -> None:

@@ -6,9 +6,7 @@ import pytest
 from dataset_model import check_resuming, read
 
 from muster._errors import DatasetError
-from muster.data import (
-    TextLineDataset,
-)
+from muster.data import TextLineDataset
 
 
 def test_lines(tmp_path: Path) -> None:

@@ -11,11 +11,7 @@ from dataset_model import read
 
 import muster.compat.tensorflow as tf
 from muster._errors import DatasetError
-from muster.data import (
-    TFRecordDataset,
-    TFRecordOptions,
-    TFRecordWriter,
-)
+from muster.data import TFRecordDataset, TFRecordOptions, TFRecordWriter
 
 RECORDS = [random.Random(size).randbytes(size) for size in (0, 1, 11, 12, 200, 5000, 100_000)]
 

@@ -4,14 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from muster.data import (
-    BytesList,
-    Example,
-    Feature,
-    Features,
-    FloatList,
-    Int64List,
-)
+from muster.data import BytesList, Example, Feature, Features, FloatList, Int64List
 
 
 def example(**features: Any) -> bytes:

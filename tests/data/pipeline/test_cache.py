@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from dataset_model import read
 
-from muster.data import (
-    Dataset,
-)
+from muster.data import Dataset
 
 
 def test_cache_keeps_the_first_order() -> None:

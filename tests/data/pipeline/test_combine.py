@@ -3,9 +3,7 @@
 import numpy as np
 from dataset_model import plain, read
 
-from muster.data import (
-    Dataset,
-)
+from muster.data import Dataset
 
 
 def test_zip_concatenate_enumerate() -> None:

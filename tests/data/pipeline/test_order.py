@@ -2,9 +2,7 @@
 
 from dataset_model import read
 
-from muster.data import (
-    Dataset,
-)
+from muster.data import Dataset
 
 
 def test_shard_take_skip_repeat() -> None:

@@ -7,10 +7,7 @@ import pytest
 from dataset_model import read
 
 from muster._errors import DatasetError
-from muster.data import (
-    Dataset,
-    TensorSpec,
-)
+from muster.data import Dataset, TensorSpec
 
 
 def test_padded_batch() -> None:

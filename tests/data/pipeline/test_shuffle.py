@@ -5,9 +5,7 @@ from collections import Counter
 import pytest
 from dataset_model import read
 
-from muster.data import (
-    Dataset,
-)
+from muster.data import Dataset
 
 
 def test_shuffle_whole_and_windowed() -> None:

@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 from dataset_model import plain, read
 
-from muster.data import (
-    Dataset,
-    TensorSpec,
-)
+from muster.data import Dataset, TensorSpec
 
 Point = namedtuple("Point", ["x", "y"])
 

@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from muster.data import (
-    TensorSpec,
-)
+from muster.data import TensorSpec
 
 
 def test_tensor_spec() -> None:

@@ -19,6 +19,9 @@ _SHOWN = 5
 _BUFFER = 1 << 18  # bytes
 _INFLATED = 1 << 16  # bytes
 
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""A path, or a sequence of paths."""
+
 
 class FileSource(Node):
     """The elements of files, one file after the other.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from muster._errors import DatasetError
-from muster.data.files._files import paths_of
+from muster.data.files._files import Paths, paths_of
 from muster.data.pipeline._node import Handles, Loaded, Run, Stacked, Table
 from muster.data.pipeline._spec import TensorSpec
 
@@ -25,7 +25,7 @@ class FileNames(Table):
         self.names = np.array(names, dtype=str)
 
     @classmethod
-    def matching(cls, patterns: Any) -> "FileNames":
+    def matching(cls, patterns: Paths) -> "FileNames":
         """Find the files that match a pattern, or one of several, sorted by name.
 
         Raises:

@@ -1,1 +1,1 @@
-"""The operations of a dataset, one node of the pipeline each."""
+"""The operations of a dataset, as nodes of a pipeline."""

@@ -1,6 +1,5 @@
 """``make_csv_dataset``: batches of CSV columns, by name."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
@@ -11,14 +10,14 @@ import numpy as np
 from muster._errors import DatasetError
 from muster.data._dataset import Dataset
 from muster.data.files._csv import CsvColumn, CsvFormat, CsvSource
-from muster.data.files._files import check_compression, missing_file
+from muster.data.files._files import Paths, check_compression, missing_file
 from muster.data.files._list_files import FileNames
 
 _KIND = "make_csv_dataset"
 
 
 def make_csv_dataset(
-    file_pattern: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    file_pattern: Paths,
     batch_size: int,
     column_names: Sequence[str] | None = None,
     column_defaults: Sequence[Any] | None = None,
@@ -98,15 +97,9 @@ def make_csv_dataset(
         columns = _inferred_columns(files, form, selected, num_rows_for_inference)
     else:
         columns = _columns(column_defaults, selected, len(names))
-    template: Any = {names[number]: place for place, number in enumerate(selected)}
-    if label_name is not None:
-        # The label is the last field to read, as it is the last leaf of an element.
-        place = template.pop(label_name)
-        order = [*template.values(), place]
-        columns = [columns[i] for i in order]
-        form = replace(form, selected=[selected[i] for i in order])
-        template = (template, place)
-    data = Dataset(CsvSource(_KIND, files, form, columns, template))
+    template, order = _structure([names[number] for number in selected], label_name)
+    form = replace(form, selected=[selected[i] for i in order])
+    data = Dataset(CsvSource(_KIND, files, form, [columns[i] for i in order], template))
     if shuffle:
         data = data.shuffle(shuffle_buffer_size, shuffle_seed)
     if num_epochs != 1:
@@ -179,6 +172,15 @@ def _columns(column_defaults: Sequence[Any], selected: list[int], total: int) ->
             f"{total}."
         )
     return columns
+
+
+def _structure(names: list[str], label_name: str | None) -> tuple[Any, list[int]]:
+    """Return the structure of an element, and the columns in the order of its leaves."""
+    template = {name: i for i, name in enumerate(names)}
+    if label_name is None:
+        return template, list(range(len(names)))
+    label = template.pop(label_name)
+    return (template, label), [*template.values(), label]
 
 
 def _inferred_columns(

@@ -1,13 +1,12 @@
 """Datasets of files, one class for each of their formats."""
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from muster.data._dataset import Dataset
 from muster.data.files._csv import CsvColumn, CsvFormat, CsvSource
-from muster.data.files._files import FileSource, check_compression, paths_of
+from muster.data.files._files import FileSource, Paths, check_compression, paths_of
 from muster.data.files._npz import NpzSource
 from muster.data.files._parquet import ParquetSource
 from muster.data.files._random_access import ArrayRecordSource
@@ -16,11 +15,11 @@ from muster.data.files._tfrecord import TFRecordSource
 from muster.data.pipeline._flat_map import Interleave
 from muster.data.pipeline._node import Node
 
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Dataset
+Filenames = Paths | Dataset
 """A path, a sequence of paths, or a dataset of paths."""
 
 
-def _node_of(kind: str, filenames: Paths, make: Callable[[tuple[str, ...]], FileSource]) -> Node:
+def _node_of(kind: str, filenames: Filenames, make: Callable[[tuple[str, ...]], FileSource]) -> Node:
     """Return a source of files, or of the files whose paths are in a dataset."""
     if isinstance(filenames, Dataset):
         return Interleave(filenames._node, lambda *names: make(paths_of(kind, names)), 1, sys.maxsize)
@@ -48,7 +47,7 @@ class TFRecordDataset(Dataset):
 
     def __init__(
         self,
-        filenames: Paths,
+        filenames: Filenames,
         compression_type: str | None = None,
         buffer_size: int | None = None,
         num_parallel_reads: int | None = None,
@@ -78,7 +77,7 @@ class TextLineDataset(Dataset):
 
     def __init__(
         self,
-        filenames: Paths,
+        filenames: Filenames,
         compression_type: str | None = None,
         buffer_size: int | None = None,
         num_parallel_reads: int | None = None,
@@ -113,7 +112,7 @@ class CsvDataset(Dataset):
 
     def __init__(
         self,
-        filenames: Paths,
+        filenames: Filenames,
         record_defaults: Sequence[Any],
         compression_type: str | None = None,
         buffer_size: int | None = None,
@@ -181,7 +180,7 @@ class NpzDataset(Dataset):
         DatasetError: While iterating: a file is missing, or its arrays differ in length.
     """
 
-    def __init__(self, filenames: Paths, keys: Sequence[str] | None = None):
+    def __init__(self, filenames: Filenames, keys: Sequence[str] | None = None):
         names = None if keys is None else list(keys)
         super().__init__(_node_of("NpzDataset", filenames, lambda paths: NpzSource(paths, names)))
 
@@ -201,7 +200,7 @@ class ParquetDataset(Dataset):
         DatasetError: A file is missing or not a Parquet file, or a column has an unsupported type.
     """
 
-    def __init__(self, filenames: Paths, columns: Sequence[str] | None = None):
+    def __init__(self, filenames: Filenames, columns: Sequence[str] | None = None):
         super().__init__(_node_of("ParquetDataset", filenames, lambda paths: ParquetSource(paths, columns)))
 
 
@@ -218,5 +217,5 @@ class ArrayRecordDataset(Dataset):
         DatasetError: While iterating: a file is missing or not an ArrayRecord file.
     """
 
-    def __init__(self, filenames: Paths):
+    def __init__(self, filenames: Filenames):
         super().__init__(_node_of("ArrayRecordDataset", filenames, ArrayRecordSource))
