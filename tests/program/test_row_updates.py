@@ -10,7 +10,7 @@ from jax import lax
 
 from muster._keras import keras
 from muster.program import Program, meet, minimize
-from muster.program.gradients._gradients import needed_equations
+from muster.program.passes._jaxprs import needed_equations
 from muster.program.passes._row_updates import with_row_updates
 
 ROWS, UNITS, RATE = 50, 3, 0.5

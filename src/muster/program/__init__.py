@@ -12,9 +12,9 @@ from muster.program.gradients._tape import GradientTape as GradientTape
 from muster.program.gradients._value_and_grad import value_and_grad as value_and_grad
 from muster.program.partition._batch_axis import divided as divided
 from muster.program.partition._batch_axis_values import IndivisibleError as IndivisibleError
-from muster.program.passes._meeting import Part as Part
-from muster.program.passes._meeting import meet as meet
-from muster.program.passes._meeting import parts_of as parts_of
+from muster.program.passes._parts import Part as Part
+from muster.program.passes._parts import meet as meet
+from muster.program.passes._parts import parts_of as parts_of
 from muster.program.trace._eager import functions_run_eagerly as functions_run_eagerly
 from muster.program.trace._eager import run_functions_eagerly as run_functions_eagerly
 from muster.program.trace._eager_function import run_eagerly as run_eagerly

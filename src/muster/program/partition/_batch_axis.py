@@ -14,7 +14,6 @@ from jax import lax
 from jax.extend import core as jex
 from jax.extend.core import primitives
 
-from muster.program.gradients._gradients import needed_equations, run_equations
 from muster.program.partition._batch_axis_rules import Equation, derived
 from muster.program.partition._batch_axis_values import (
     Full,
@@ -25,7 +24,7 @@ from muster.program.partition._batch_axis_values import (
     Workers,
     total_p,
 )
-from muster.program.passes._jaxprs import levels_of
+from muster.program.passes._jaxprs import levels_of, needed_equations, run_equations
 from muster.program.passes._loops import with_wide_products
 from muster.program.variables._replicas import Replicas
 

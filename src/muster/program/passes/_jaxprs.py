@@ -1,46 +1,114 @@
-"""Small questions about jaxprs, and functions made of parts of them."""
+"""Inspect jaxprs, compute parts of them, and turn parts into functions."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import jax
 from jax.extend import core as jex
 
-Array = Any
+Atom = jex.Var | jex.Literal
+Equation = jex.JaxprEqn
+Values = dict[Atom, jax.Array]
+"""The values of variables that are known so far."""
 
 
-def variables_of(atoms: Sequence[Any]) -> list[Any]:
-    """The atoms without literals."""
+def type_of(atom: Atom) -> jax.core.ShapedArray:
+    """Return the shape and dtype of a variable or literal."""
+    return atom.aval  # type: ignore[return-value]  # every value in a step is an array
+
+
+def variables_of(atoms: Iterable[Atom]) -> list[jex.Var]:
+    """Return the atoms without literals."""
     return [atom for atom in atoms if not isinstance(atom, jex.Literal)]
 
 
-def inputs_of(eqns: Sequence[Any]) -> list[Any]:
-    """The variables that equations take, each once, in order; also those that they make themselves."""
+def inputs_of(eqns: Iterable[Equation]) -> list[jex.Var]:
+    """Return all variables that equations take, without duplicates, in order of first use."""
     return list(dict.fromkeys(v for eqn in eqns for v in variables_of(eqn.invars)))
 
 
-def contains(jaxpr: Any, primitive: Any) -> bool:
-    """Whether a jaxpr has an equation of this primitive, also in the bodies of its loops and branches."""
+def outputs_of(eqns: Iterable[Equation]) -> list[jex.Var]:
+    """Return all variables that equations compute, in order."""
+    return [v for eqn in eqns for v in eqn.outvars]
+
+
+def contains(jaxpr: jex.Jaxpr, primitive: jex.Primitive) -> bool:
+    """Return whether a jaxpr, or the body of a loop or branch in it, has an equation of this primitive."""
     return any(eqn.primitive is primitive or body_contains(eqn, primitive) for eqn in jaxpr.eqns)
 
 
-def body_contains(eqn: Any, primitive: Any) -> bool:
-    """Whether a body of the equation (of a loop, a branch, a jit) contains the primitive."""
+def body_contains(eqn: Equation, primitive: jex.Primitive) -> bool:
+    """Return whether the body of an equation (a loop, a branch, a jit) contains the primitive."""
     return any(contains(jaxpr, primitive) for jaxpr in jex.jaxprs_in_params(eqn.params))
 
 
-def function_of(
-    eqns: Sequence[Any],
-    arguments: Sequence[Any],
-    results: Sequence[Any],
-    constants: Mapping[Any, Array] | None = None,
-) -> Callable[..., list[Array]]:
-    """A function that computes equations.
+def has_shardings(eqn: Equation) -> bool:
+    """Return whether a jit says how its arguments or results are sharded."""
+    shardings = (*eqn.params["in_shardings"], *eqn.params["out_shardings"])
+    return any(isinstance(sharding, jax.sharding.Sharding) for sharding in shardings)
+
+
+def needed_equations(
+    eqns: Sequence[Equation], targets: Iterable[Atom], known: Iterable[Atom] = ()
+) -> tuple[list[Equation], set[jex.Var]]:
+    """Return the equations that the targets need, in order, and the variables that those start from.
 
     Args:
-        eqns: in order.
-        arguments: the variables whose values the function takes.
-        results: the variables or literals whose values it returns.
-        constants: the values of the other variables that are not made by the equations.
+        eqns: All equations, in order.
+        targets: The variables to compute.
+        known: Variables with known values; the equations that compute them are left out.
+    """
+    wanted = set(variables_of(targets))
+    values = set(variables_of(known))
+    kept = []
+    for eqn in reversed(eqns):
+        if (wanted - values).intersection(eqn.outvars):
+            kept.append(eqn)
+            wanted.difference_update(eqn.outvars)
+            wanted.update(variables_of(eqn.invars))
+    return kept[::-1], wanted
+
+
+def without(eqns: Iterable[Equation], others: Iterable[Equation]) -> list[Equation]:
+    """Return the equations that are not among the others."""
+    excluded = set(map(id, others))
+    return [eqn for eqn in eqns if id(eqn) not in excluded]
+
+
+def initial_values(closed: jex.ClosedJaxpr, args: Iterable[jax.Array]) -> Values:
+    """Return the values of a jaxpr's constants and arguments."""
+    values: Values = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+    values.update(zip(closed.jaxpr.invars, args, strict=True))
+    return values
+
+
+def read(values: Values, atom: Atom) -> jax.Array:
+    """Return the value of a variable or literal."""
+    return atom.val if isinstance(atom, jex.Literal) else values[atom]
+
+
+def run_equations(eqns: Sequence[Equation], values: Values) -> None:
+    """Compute equations, and add their results to `values`."""
+    if not eqns:
+        return
+    made = dict.fromkeys(outputs_of(eqns))
+    used = [v for v in inputs_of(eqns) if v not in made]
+    results = function_of(eqns, used, [*made])(*[values[v] for v in used])
+    values.update(zip(made, results, strict=True))
+
+
+def function_of(
+    eqns: Sequence[Equation],
+    arguments: Sequence[jex.Var],
+    results: Sequence[Atom],
+    constants: Mapping[jex.Var, jax.Array] | None = None,
+) -> Callable[..., list[jax.Array]]:
+    """Make a function that computes equations.
+
+    Args:
+        eqns: The equations, in order.
+        arguments: The variables whose values the function takes.
+        results: The variables or literals whose values it returns.
+        constants: The values of other variables that the equations use but do not compute.
     """
     constants = constants or {}
     used = [v for v in dict.fromkeys([*inputs_of(eqns), *variables_of(results)]) if v in constants]
@@ -50,11 +118,22 @@ def function_of(
     return jex.jaxpr_as_fun(jex.ClosedJaxpr(jaxpr, [constants[v] for v in used]))  # type: ignore[no-any-return]
 
 
-def levels_of(eqns: Sequence[Any], marker: Any) -> tuple[list[list[Any]], list[list[Any]]]:
-    """Equations, and those of a marker apart, by how many markers the values that they take went through."""
-    computed: list[list[Any]] = [[]]
-    marked: list[list[Any]] = [[]]
-    level: dict[Any, int] = {}
+def levels_of(
+    eqns: Iterable[Equation], marker: jex.Primitive
+) -> tuple[list[list[Equation]], list[list[Equation]]]:
+    """Group equations by how many markers lie on the way to them.
+
+    Args:
+        eqns: All equations, in order.
+        marker: The primitive of markers.
+
+    Returns:
+        The other equations and the markers, both by level: first level 0, then the equations of level 1,
+        which use results of level 0's markers, and so on.
+    """
+    computed: list[list[Equation]] = [[]]
+    marked: list[list[Equation]] = [[]]
+    level: dict[jex.Var, int] = {}
     for eqn in eqns:
         at = max((level.get(v, 0) for v in variables_of(eqn.invars)), default=0)
         if eqn.primitive is marker:

@@ -1,15 +1,13 @@
-"""Loops whose products of matrices are taken for all rounds at once, before or after the loop.
+"""Take matrix products out of loops: one product for all iterations, before or after the loop.
 
-A recurrent layer multiplies its input by its weights in every round, and its gradient adds to that of the
-weights in every round. Neither waits for the round before. A hundred small products in a loop take longer
-than a large one, so ``scan`` equations are written anew.
+A recurrent layer multiplies its input by its weights in every iteration, and adds to the gradient of the
+weights in every iteration. Neither depends on the iteration before. A hundred small products in a loop take
+longer than a large one, so ``scan`` equations are rewritten.
 """
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,15 +15,28 @@ from jax import lax
 from jax.extend import core as jex
 from jax.extend.core import primitives
 
-from muster.program.gradients._gradients import needed_equations, run_equations
-from muster.program.passes._jaxprs import contains, function_of, inputs_of, variables_of
-
-Array = Any
+from muster.program.passes._jaxprs import (
+    Atom,
+    Equation,
+    Values,
+    contains,
+    function_of,
+    has_shardings,
+    initial_values,
+    inputs_of,
+    needed_equations,
+    outputs_of,
+    read,
+    run_equations,
+    type_of,
+    variables_of,
+    without,
+)
 
 _ADDITIONS = {lax.add_p, primitives.add_jaxvals_p}
 _ARITHMETIC = {*_ADDITIONS, lax.mul_p, lax.neg_p, lax.sub_p}
 _LAYOUTS = {lax.transpose_p, lax.reshape_p, lax.squeeze_p, lax.reduce_sum_p}
-# What may come after the loop, for all rounds at once, if it is done to a product.
+# What may be computed after the loop, for all iterations at once, from a product.
 _AFTERWARDS = {
     *_ARITHMETIC,
     *_LAYOUTS,
@@ -35,97 +46,96 @@ _AFTERWARDS = {
 }
 
 
-def with_wide_products(closed: jex.ClosedJaxpr) -> Callable[..., list[Array]]:
-    """A function of flat arguments that computes a jaxpr, with products taken out of its loops.
+def with_wide_products(closed: jex.ClosedJaxpr) -> Callable[..., list[jax.Array]]:
+    """Make a function of flat arguments that computes a jaxpr, with products taken out of its loops.
 
-    A product that does not depend on the round before is taken before the loop; one on which the next round
-    does not depend, after it; and a sum over rounds of such products is one product. What the loop stacks and
-    a little arithmetic makes of other stacks is made after it, too. A loop's products stay where it would
-    have to stack more than twice as much for them. Loops in branches and in loops stay as they are.
+    A product that does not depend on the iteration before is computed before the loop. One on which the next
+    iteration does not depend is computed after it; a sum of such products over the iterations becomes one
+    product. Stacked results that simple arithmetic makes of other stacks are computed after the loop, too.
+    Products stay where the loop would have to stack more than twice as much for them. Loops inside of
+    branches and of other loops are left unchanged.
 
     Results differ in the order of additions.
     """
     return lambda *args: _computed(closed, args)
 
 
-def _computed(closed: jex.ClosedJaxpr, args: Sequence[Array]) -> list[Array]:
-    jaxpr = closed.jaxpr
-    env = dict(zip(jaxpr.constvars, closed.consts, strict=True))
-    env.update(zip(jaxpr.invars, args, strict=True))
-    pending: list[Any] = []
-    for eqn in jaxpr.eqns:
+def _computed(closed: jex.ClosedJaxpr, args: Sequence[jax.Array]) -> list[jax.Array]:
+    values = initial_values(closed, args)
+    pending: list[Equation] = []
+    for eqn in closed.jaxpr.eqns:
         rewritten = _rewritten(eqn)
         if rewritten is None:
             pending.append(eqn)
             continue
-        run_equations(pending, env)
+        run_equations(pending, values)
         pending = []
-        env.update(zip(eqn.outvars, rewritten(*[_read(env, v) for v in eqn.invars]), strict=True))
-    run_equations(pending, env)
-    return [_read(env, v) for v in jaxpr.outvars]
+        values.update(zip(eqn.outvars, rewritten(*[read(values, v) for v in eqn.invars]), strict=True))
+    run_equations(pending, values)
+    return [read(values, v) for v in closed.jaxpr.outvars]
 
 
-def _rewritten(eqn: Any) -> Callable[..., list[Array]] | None:
-    """What computes a loop, or a jit with a loop in it, another way; None for all other equations."""
+def _rewritten(eqn: Equation) -> Callable[..., list[jax.Array]] | None:
+    """Return a faster function for a loop, or for a jit that contains one; None for all other equations."""
     if eqn.effects:
         return None
     if eqn.primitive is lax.scan_p:
         loop = _Loop(eqn)
         return loop if loop.early or loop.late or loop.sums else None
-    if eqn.primitive is primitives.jit_p and contains(eqn.params["jaxpr"].jaxpr, lax.scan_p):
-        shardings = (*eqn.params["in_shardings"], *eqn.params["out_shardings"])
-        if not any(isinstance(sharding, jax.sharding.Sharding) for sharding in shardings):
-            return with_wide_products(eqn.params["jaxpr"])
+    is_jit = eqn.primitive is primitives.jit_p
+    if is_jit and contains(eqn.params["jaxpr"].jaxpr, lax.scan_p) and not has_shardings(eqn):
+        return with_wide_products(eqn.params["jaxpr"])
     return None
 
 
 @dataclass(frozen=True)
 class _Sum:
-    """A carry to which every round adds a term, and which does nothing else.
+    """A carry to which every iteration adds a term, and which is used for nothing else.
 
     Attributes:
-        carry: the variable, as a round gets it.
-        addition: the equation that adds.
-        layouts: equations that make the term of what is summed, in order, and may as well come after the sum.
-        summed: the variable.
-        product: the equation that makes it, if it is a product of two that differ from round to round.
+        carry: The variable, at the start of an iteration.
+        addition: The equation that adds.
+        layouts: Equations that turn `summed` into the term, in order; they can equally follow the sum.
+        summed: The variable to sum over all iterations.
+        product: The equation that computes it, if that is a product of two values that both vary.
     """
 
-    carry: Any
-    addition: Any
-    layouts: tuple[Any, ...]
-    summed: Any
-    product: Any | None
+    carry: jex.Var
+    addition: Equation
+    layouts: tuple[Equation, ...]
+    summed: jex.Var
+    product: Equation | None
 
     @property
-    def equations(self) -> list[Any]:
+    def equations(self) -> list[Equation]:
         return [*([self.product] if self.product else []), *self.layouts, self.addition]
 
     @property
-    def takes(self) -> list[Any]:
-        """The variables of every round that the sum is made of."""
-        return list(self.product.invars) if self.product else [self.summed]
+    def takes(self) -> list[jex.Var]:
+        """The variables of every iteration that the sum is made of."""
+        return variables_of(self.product.invars) if self.product else [self.summed]
 
-    def over_rounds(self, start: Array, rounds: Mapping[Any, Array]) -> Array:
-        """The carry after the last round, from values of all rounds, stacked."""
-        total, layouts = self._total(rounds)
-        given = layouts[0].invars if layouts else [v for v in self.addition.invars if v is not self.carry]
+    def after_loop(self, start: jax.Array, stacks: Values) -> jax.Array:
+        """Return the carry after the last iteration, from the stacked values of all iterations."""
+        total, layouts = self._total(stacks)
+        taken = layouts[0].invars if layouts else [v for v in self.addition.invars if v is not self.carry]
         result = self.addition.outvars
-        (total,) = function_of([*layouts, self.addition], [*given, self.carry], result)(total, start)
+        arguments = variables_of([*taken, self.carry])
+        (total,) = function_of([*layouts, self.addition], arguments, result)(total, start)
         return total
 
-    def _total(self, rounds: Mapping[Any, Array]) -> tuple[Array, tuple[Any, ...]]:
-        """The sum over all rounds, and the layouts that are still to come."""
+    def _total(self, stacks: Values) -> tuple[jax.Array, tuple[Equation, ...]]:
+        """Sum over all iterations; return the layouts that are still to be applied, too."""
         if self.product is None:
-            return jnp.sum(rounds[self.summed], axis=0), self.layouts
-        left, right = (rounds[v] for v in self.product.invars)
+            return jnp.sum(stacks[self.summed], axis=0), self.layouts
+        left, right = (stacks[v] for v in self.product.invars)
         contracted, batched = self.product.params["dimension_numbers"]
         layouts = self.layouts
         if layouts and layouts[0].params.get("permutation") == (1, 0):
-            # The other product, which need not be transposed.
+            # The product of the transposed operands needs no transposition.
             left, right, contracted, layouts = right, left, contracted[::-1], layouts[1:]
         if contracted == ((0,), (0,)) and batched == ((), ()):
-            # One axis to sum over, for which XLA need not transpose what it multiplies.
+            # With one axis to sum over, XLA transposes nothing.
             left, right = (array.reshape(-1, *array.shape[2:]) for array in (left, right))
         else:
             contracted = tuple((0, *(axis + 1 for axis in axes)) for axes in contracted)
@@ -135,94 +145,95 @@ class _Sum:
 
 
 class _Loop:
-    """A ``scan`` equation, of which some equations are computed for all rounds at once.
+    """A ``scan`` equation, parts of which are computed for all iterations at once.
 
     Attributes:
-        early: equations to compute before the loop.
-        late: equations to compute after it.
-        sums: carries to compute after it.
+        early: Equations to compute before the loop.
+        late: Equations to compute after it.
+        sums: Carries to compute after it.
     """
 
-    def __init__(self, eqn: Any) -> None:
+    def __init__(self, eqn: Equation) -> None:
         self._params = eqn.params
         closed, consts, carries = (eqn.params[name] for name in ("jaxpr", "num_consts", "num_carry"))
         body = closed.jaxpr
         self._consts = dict(zip(body.constvars, closed.consts, strict=True))
-        self._given = body.invars[:consts]
-        self._carried = body.invars[consts : consts + carries]
+        self._const_vars = body.invars[:consts]
+        self._carries = body.invars[consts : consts + carries]
         self._sliced = body.invars[consts + carries :]
-        self._next = dict(zip(self._carried, body.outvars[:carries], strict=True))
+        self._next = dict(zip(self._carries, body.outvars[:carries], strict=True))
         self._stacked = body.outvars[carries:]
         self._allowance = _bytes(variables_of([*self._sliced, *self._stacked]))
 
-        # What the loop itself computes, and stacks.
+        # What the loop itself still computes and stacks.
         self._eqns = needed_equations(body.eqns, body.outvars)[0]
-        self._stacks = list(dict.fromkeys(self._stacked)) if not _literals(self._stacked) else []
+        has_literals = len(variables_of(self._stacked)) < len(self._stacked)
+        self._stacks = [] if has_literals else list(dict.fromkeys(variables_of(self._stacked)))
         self._uses = Counter(v for each in self._eqns for v in variables_of(each.invars))
         self._uses.update(variables_of(body.outvars))
-        self._varying = _dependents(self._eqns, [*self._carried, *self._sliced])[1]
-        self.early: list[Any] = []
-        self._early_results: list[Any] = []
-        self.late: list[Any] = []
-        self._late_results: list[Any] = []
+        self._varying = _makers_and_dependents(self._eqns, [*self._carries, *self._sliced])[1]
+        self.early: list[Equation] = []
+        self._early_results: list[jex.Var] = []
+        self.late: list[Equation] = []
+        self._late_results: list[jex.Var] = []
         self.sums: list[_Sum] = []
-        if not _literals(self._stacked):
+        if not has_literals:
             self._plan_late()
             self._plan_early()
 
-    def __call__(self, *operands: Array) -> list[Array]:
-        given, carried = len(self._given), len(self._carried)
-        consts = self._consts | dict(zip(self._given, operands[:given], strict=True))
-        carries = dict(zip(self._carried, operands[given : given + carried], strict=True))
-        rounds = dict(zip(self._sliced, operands[given + carried :], strict=True))
-        self._for_all_rounds(self.early, self._early_results, consts, rounds)
+    def __call__(self, *operands: jax.Array) -> list[jax.Array]:
+        split = len(self._const_vars), len(self._const_vars) + len(self._carries)
+        consts = self._consts | dict(zip(self._const_vars, operands[: split[0]], strict=True))
+        carries = dict(zip(self._carries, operands[split[0] : split[1]], strict=True))
+        stacks: Values = dict(zip(self._sliced, operands[split[1] :], strict=True))
+        self._for_all_iterations(self.early, self._early_results, consts, stacks)
 
-        left = self._left()
-        sliced = [v for v in dict.fromkeys([*inputs_of(self._eqns), *self._stacks]) if v in rounds]
-        results = [*(self._next[v] for v in left), *self._stacks]
-        a_round = function_of(self._eqns, [*left, *sliced], results, consts)
+        kept = self._kept_carries()
+        sliced = [v for v in dict.fromkeys([*inputs_of(self._eqns), *self._stacks]) if v in stacks]
+        results = [*(self._next[v] for v in kept), *self._stacks]
+        iteration = function_of(self._eqns, [*kept, *sliced], results, consts)
 
-        def body(carry: list[Array], xs: list[Array]) -> tuple[list[Array], list[Array]]:
-            values = a_round(*carry, *xs)
-            return values[: len(left)], values[len(left) :]
+        def body(carry: list[jax.Array], xs: list[jax.Array]) -> tuple[list[jax.Array], list[jax.Array]]:
+            values = iteration(*carry, *xs)
+            return values[: len(kept)], values[len(kept) :]
 
         options = {name: self._params[name] for name in ("length", "reverse", "unroll")}
-        last, stacks = lax.scan(body, [carries[v] for v in left], [rounds[v] for v in sliced], **options)
-        carries |= zip(left, last, strict=True)
-        rounds |= zip(self._stacks, stacks, strict=True)
-        self._for_all_rounds(self.late, self._late_results, consts, rounds)
+        last, stacked = lax.scan(body, [carries[v] for v in kept], [stacks[v] for v in sliced], **options)
+        carries |= zip(kept, last, strict=True)
+        stacks |= zip(self._stacks, stacked, strict=True)
+        self._for_all_iterations(self.late, self._late_results, consts, stacks)
         for each in self.sums:
-            carries[each.carry] = each.over_rounds(carries[each.carry], rounds)
-        return [carries[v] for v in self._carried] + [rounds[v] for v in self._stacked]
+            carries[each.carry] = each.after_loop(carries[each.carry], stacks)
+        return [carries[v] for v in self._carries] + [stacks[v] for v in self._stacked]
 
-    def _for_all_rounds(
+    def _for_all_iterations(
         self,
-        eqns: Sequence[Any],
-        results: Sequence[Any],
-        consts: Mapping[Any, Array],
-        rounds: dict[Any, Array],
+        eqns: Sequence[Equation],
+        results: Sequence[jex.Var],
+        consts: Mapping[jex.Var, jax.Array],
+        stacks: Values,
     ) -> None:
-        """Compute equations of a round for all rounds at once, from and into stacks."""
+        """Compute equations for all iterations at once, from stacked values, and add the results to them."""
         if results:
-            taken = [v for v in inputs_of(eqns) if v in rounds]
-            stacks = jax.vmap(function_of(eqns, taken, results, consts))(*[rounds[v] for v in taken])
-            rounds.update(zip(results, stacks, strict=True))
+            taken = [v for v in inputs_of(eqns) if v in stacks]
+            stacked = jax.vmap(function_of(eqns, taken, results, consts))(*[stacks[v] for v in taken])
+            stacks.update(zip(results, stacked, strict=True))
 
-    def _left(self) -> list[Any]:
-        """The carries that the loop keeps."""
+    def _kept_carries(self) -> list[jex.Var]:
+        """Return the carries that the loop keeps."""
         gone = {each.carry for each in self.sums}
-        return [v for v in self._carried if v not in gone]
+        return [v for v in self._carries if v not in gone]
 
     def _plan_late(self) -> None:
-        """Find what may come after the loop, if the loop may keep what that takes."""
-        sums = [each for each in map(self._sum, self._carried) if each]
+        """Move equations behind the loop, unless it would have to stack too much for them."""
+        sums = [each for each in map(self._sum, self._carries) if each]
         in_sums = {id(eqn) for each in sums for eqn in each.equations}
-        totals = {v for each in sums for v in each.addition.outvars}
+        totals = set(outputs_of(each.addition for each in sums))
         core = needed_equations(self._eqns, [v for v in self._next.values() if v not in totals])[0]
-        movable = self._movable(_without(self._eqns, core), in_sums)
+        movable = self._movable(without(self._eqns, core), in_sums)
         movable = [eqn for eqn in movable if id(eqn) not in in_sums]
-        products = [v for eqn in movable if eqn.primitive is lax.dot_general_p for v in eqn.outvars]
-        late, made = _dependents(movable, [v for v in products if v in self._varying])
+        products = outputs_of(eqn for eqn in movable if eqn.primitive is lax.dot_general_p)
+        late, made = _makers_and_dependents(movable, [v for v in products if v in self._varying])
         sums_of_products = [each for each in sums if each.product or each.summed in made]
         available = {*self._stacks, *self._sliced}
         if late or sums_of_products:
@@ -238,24 +249,24 @@ class _Loop:
         available = {*self._stacks, *self._sliced}
         self._late_results = [v for v in wanted if v not in available]
         self.late = needed_equations(self._eqns, self._late_results, list(available))[0]
-        targets = [*(self._next[v] for v in self._left()), *self._stacks]
+        targets = [*(self._next[v] for v in self._kept_carries()), *self._stacks]
         self._eqns = needed_equations(self._eqns, targets)[0]
 
-    def _fewer_stacks(self) -> list[Any]:
-        """The stacks of which the others can be made by cheap arithmetic, for all rounds at once."""
+    def _fewer_stacks(self) -> list[jex.Var]:
+        """Return the stacks from which simple arithmetic computes the others, for all iterations at once."""
         left = set(self._stacks)
         for v in [v for eqn in reversed(self._eqns) for v in eqn.outvars if v in left]:
             others = [*(left - {v}), *self._sliced]
             eqns, taken = needed_equations(self._eqns, [v], others)
-            made_of = taken - {*self._given, *self._consts}
+            made_of = taken - {*self._const_vars, *self._consts}
             if made_of and made_of <= set(others) and all(eqn.primitive in _ARITHMETIC for eqn in eqns):
                 left.discard(v)
         return [v for v in self._stacks if v in left]
 
     def _plan_early(self) -> None:
-        """Find products that may come before the loop, if their results are not too large."""
-        targets = [*(self._next[v] for v in self._left()), *self._stacks]
-        recurrent = _dependents(self._eqns, self._carried)[1]
+        """Move products before the loop, unless their results are too large."""
+        targets = [*(self._next[v] for v in self._kept_carries()), *self._stacks]
+        recurrent = _makers_and_dependents(self._eqns, self._carries)[1]
         products = [
             eqn.outvars[0]
             for eqn in self._eqns
@@ -269,10 +280,10 @@ class _Loop:
             self.early, self._early_results = needed_equations(self._eqns, results)[0], results
             self._eqns = eqns
 
-    def _movable(self, eqns: Sequence[Any], in_sums: set[int]) -> list[Any]:
-        """The equations that may come after the loop: all that use their results may, too."""
-        movable: list[Any] = []
-        fixed: set[Any] = set()
+    def _movable(self, eqns: Sequence[Equation], in_sums: set[int]) -> list[Equation]:
+        """Return the equations that can follow the loop, since all equations that use their results can."""
+        movable: list[Equation] = []
+        fixed: set[jex.Var] = set()
         for eqn in reversed(eqns):
             if id(eqn) in in_sums or (eqn.primitive in _AFTERWARDS and not fixed.intersection(eqn.outvars)):
                 movable.append(eqn)
@@ -280,9 +291,9 @@ class _Loop:
                 fixed.update(variables_of(eqn.invars))
         return movable[::-1]
 
-    def _sum(self, carry: Any) -> _Sum | None:
-        """What a carry adds up, if that is all that it does."""
-        makers = {v: eqn for eqn in self._eqns for v in eqn.outvars}
+    def _sum(self, carry: jex.Var) -> _Sum | None:
+        """Return the sum over all iterations that a carry computes, if it does nothing else."""
+        makers: dict[Atom | None, Equation] = {v: eqn for eqn in self._eqns for v in eqn.outvars}
         result = self._next[carry]
         if isinstance(result, jex.Literal) or self._uses[carry] != 1 or self._uses[result] != 1:
             return None
@@ -294,12 +305,12 @@ class _Loop:
         ):
             return None
         summed = next((v for v in variables_of(addition.invars) if v is not carry), None)
-        if summed not in self._varying or not jnp.issubdtype(carry.aval.dtype, jnp.inexact):
+        if summed not in self._varying or not jnp.issubdtype(type_of(carry).dtype, jnp.inexact):
             return None
-        layouts: list[Any] = []
+        layouts: list[Equation] = []
         while summed in makers and makers[summed].primitive in _LAYOUTS and self._uses[summed] == 1:
             layouts.insert(0, makers[summed])
-            summed = makers[summed].invars[0]
+            (summed,) = variables_of(makers[summed].invars)
         product = makers.get(summed)
         if product and not (
             product.primitive is lax.dot_general_p
@@ -310,9 +321,11 @@ class _Loop:
         return _Sum(carry, addition, tuple(layouts), summed, product)
 
 
-def _dependents(eqns: Sequence[Any], sources: Iterable[Any]) -> tuple[list[Any], set[Any]]:
-    """The equations that make or depend on any of the variables, in order, and the variables that do."""
-    reached = set(sources)
+def _makers_and_dependents(
+    eqns: Iterable[Equation], variables: Iterable[jex.Var]
+) -> tuple[list[Equation], set[jex.Var]]:
+    """Return the equations that compute or depend on any of the variables, and all variables reached."""
+    reached = set(variables)
     kept = []
     for eqn in eqns:
         if reached.intersection((*variables_of(eqn.invars), *eqn.outvars)):
@@ -321,19 +334,6 @@ def _dependents(eqns: Sequence[Any], sources: Iterable[Any]) -> tuple[list[Any],
     return kept, reached
 
 
-def _without(eqns: Sequence[Any], others: Sequence[Any]) -> list[Any]:
-    excluded = set(map(id, others))
-    return [eqn for eqn in eqns if id(eqn) not in excluded]
-
-
-def _literals(atoms: Sequence[Any]) -> bool:
-    return len(variables_of(atoms)) < len(atoms)
-
-
-def _bytes(variables: Iterable[Any]) -> int:
-    """Of one round's values."""
-    return sum(math.prod(v.aval.shape) * v.aval.dtype.itemsize for v in variables)
-
-
-def _read(env: dict[Any, Array], atom: Any) -> Array:
-    return atom.val if isinstance(atom, jex.Literal) else env[atom]
+def _bytes(variables: Iterable[Atom]) -> int:
+    """Return the size of one iteration's values."""
+    return sum(type_of(v).size * type_of(v).dtype.itemsize for v in variables)

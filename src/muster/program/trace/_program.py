@@ -9,8 +9,8 @@ from jax.extend import core as jex
 
 from muster import cpu
 from muster._errors import TraceError, VariableMismatchError
-from muster.program.gradients._gradients import needed_equations, resolve, run_equations
-from muster.program.passes._jaxprs import contains
+from muster.program.gradients._gradients import resolve
+from muster.program.passes._jaxprs import contains, needed_equations, run_equations
 from muster.program.passes._loops import with_wide_products
 from muster.program.passes._row_updates import with_row_updates
 from muster.program.trace._eager import eager_gradients
