@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import _results
-from muster.program.variables._replicas import packs
+from muster.program import packs
 
 SCRIPT = Path(__file__).with_name("_many_variables_job.py")
 ALTERNATIONS = 3

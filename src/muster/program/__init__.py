@@ -1,5 +1,7 @@
-"""Tracing: user code, with the Keras variables that it creates, becomes a pure step over state."""
+"""Trace user code, with the Keras variables that it uses, into a pure step over state."""
 
+from muster.program._replicas import Replicas as Replicas
+from muster.program._replicas import packs as packs
 from muster.program.gradients._gradients import gradients as gradients
 from muster.program.gradients._optimize import TrainOp as TrainOp
 from muster.program.gradients._optimize import add_penalty as add_penalty
@@ -10,8 +12,8 @@ from muster.program.gradients._optimize import penalties as penalties
 from muster.program.gradients._optimize import trainable_variables as trainable_variables
 from muster.program.gradients._tape import GradientTape as GradientTape
 from muster.program.gradients._value_and_grad import value_and_grad as value_and_grad
-from muster.program.partition._batch_axis import divided as divided
-from muster.program.partition._batch_axis_values import IndivisibleError as IndivisibleError
+from muster.program.partition._partition import divided as divided
+from muster.program.partition._sharding import IndivisibleError as IndivisibleError
 from muster.program.passes._parts import Part as Part
 from muster.program.passes._parts import meet as meet
 from muster.program.passes._parts import parts_of as parts_of
@@ -19,9 +21,9 @@ from muster.program.trace._eager import functions_run_eagerly as functions_run_e
 from muster.program.trace._eager import run_functions_eagerly as run_functions_eagerly
 from muster.program.trace._eager_function import run_eagerly as run_eagerly
 from muster.program.trace._function_program import FunctionProgram as FunctionProgram
-from muster.program.trace._function_program import FunctionScope as FunctionScope
 from muster.program.trace._function_program import combined_path as combined_path
-from muster.program.trace._function_program import unknown as unknown
+from muster.program.trace._function_scope import FunctionScope as FunctionScope
+from muster.program.trace._function_scope import unknown as unknown
 from muster.program.trace._outputs import Output as Output
 from muster.program.trace._outputs import name_output as name_output
 from muster.program.trace._outputs import output_of as output_of
@@ -36,11 +38,9 @@ from muster.program.variables._keras_internals import forget_state as forget_sta
 from muster.program.variables._keras_internals import set_values as set_values
 from muster.program.variables._keras_internals import value_of as value_of
 from muster.program.variables._keras_internals import values_of as values_of
-from muster.program.variables._replicas import Replicas as Replicas
-from muster.program.variables._replicas import packs as packs
+from muster.program.variables._origins import origin_of as origin_of
+from muster.program.variables._origins import owning as owning
+from muster.program.variables._patches import wrap_in_scopes as wrap_in_scopes
 from muster.program.variables._unshared_values import unshared_values as unshared_values
-from muster.program.variables._variables import VariableSpec as VariableSpec
-from muster.program.variables._variables import current_scope as current_scope
-from muster.program.variables._watching import origin_of as origin_of
-from muster.program.variables._watching import owning as owning
-from muster.program.variables._watching import wrap_in_scopes as wrap_in_scopes
+from muster.program.variables._variable_scope import current_scope as current_scope
+from muster.program.variables._variable_table import VariableSpec as VariableSpec

@@ -35,7 +35,7 @@ from muster.program.passes._jaxprs import (
     variables_of,
     without,
 )
-from muster.program.variables._variables import active_scope
+from muster.program.variables._variable_scope import active_scope
 
 _gradient_p = jex.Primitive("muster_gradient")
 _gradient_p.multiple_results = True
@@ -67,7 +67,7 @@ def gradients(target: Any, sources: Sequence[Any]) -> list[jax.Array]:
         _require_float(value, "source")
     if not values or not leaves:
         return []
-    total = sum(jnp.sum(leaf).astype(leaves[0].dtype) for leaf in leaves)
+    total = functools.reduce(operator.add, (jnp.sum(leaf).astype(leaves[0].dtype) for leaf in leaves))
     if scope.eager_gradients is not None:
         grads = scope.eager_gradients(total, values)
     else:

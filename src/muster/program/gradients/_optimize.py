@@ -1,4 +1,4 @@
-"""Training inside a step: gradients applied by a Keras optimizer."""
+"""Train inside a step: apply gradients with a Keras optimizer."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -7,26 +7,26 @@ from typing import Any, Literal
 from muster._errors import GradientError
 from muster._keras import keras
 from muster.program.gradients._gradients import gradients
-from muster.program.variables._variables import VariableScope, active_scope, current_scope
-from muster.program.variables._watching import wrap_in_scopes
+from muster.program.variables._patches import wrap_in_scopes
+from muster.program.variables._variable_scope import VariableScope, active_scope, current_scope
 
 
 @dataclass(frozen=True)
 class TrainOp:
-    """What ``minimize`` returns, for ``EstimatorSpec.train_op``: the update is part of the step already.
+    """The result of ``minimize``, for ``EstimatorSpec.train_op``: the update is part of the step already.
 
     Attributes:
-        name: the optimizer's name.
+        name: The optimizer's name.
     """
 
     name: str
 
 
 def get_or_create_global_step() -> Any:
-    """The variable that counts training steps: ``keras.Variable``, int32, shape ().
+    """Return the variable that counts training steps: ``keras.Variable``, int32, shape ().
 
     Raises:
-        TraceError: outside of a model_fn.
+        TraceError: Called outside of a model_fn.
 
     Source: tensorflow/python/training/training_util.py, ``get_or_create_global_step``; there it is int64.
     """
@@ -39,35 +39,35 @@ def get_or_create_global_step() -> Any:
 
 
 def trainable_variables() -> list[Any]:
-    """The variables that were created so far in the step that is being traced, and that can be trained.
+    """Return the trainable variables that the step being traced has created so far.
 
     Raises:
-        TraceError: outside of a model_fn.
+        TraceError: Called outside of a model_fn.
 
     Source: tensorflow/python/ops/variables.py, ``trainable_variables``.
     """
     scope = active_scope("trainable_variables")
-    return [v for v, spec in zip(scope.variables, scope.specs, strict=True) if v.trainable and not spec.local]
+    return [v for spec, v in scope.table.pairs if v.trainable and not spec.local]
 
 
 def add_penalty(path: str, value: Any) -> None:
-    """Offer a number of the step that is being traced to the code that composes its loss.
+    """Offer a penalty to the code that composes the loss of the step that is being traced.
 
     Args:
-        path: where it comes from.
-        value: a float array of shape (), per replica.
+        path: The name of what it penalizes.
+        value: A float array of shape (), per replica.
 
     Raises:
-        TraceError: outside of a model_fn.
+        TraceError: Called outside of a model_fn.
     """
     active_scope("add_penalty").penalties.append((path, value))
 
 
 def penalties() -> list[tuple[str, Any]]:
-    """The (path, value) of each ``add_penalty`` so far in the step that is being traced.
+    """Return the (path, value) of each ``add_penalty`` so far in the step that is being traced.
 
     Raises:
-        TraceError: outside of a model_fn.
+        TraceError: Called outside of a model_fn.
     """
     return list(active_scope("penalties").penalties)
 
@@ -80,26 +80,26 @@ def minimize(
     *,
     loss_reduction: Literal["mean", "sum"] = "mean",
 ) -> TrainOp:
-    """Let a Keras optimizer take one step against the gradients of a loss.
+    """Minimize a loss by one step of a Keras optimizer.
 
-    With several replicas it is the mean of their losses, or the sum.
+    With several replicas, that is the mean or the sum of their losses.
 
     Loss scaling (``keras.optimizers.LossScaleOptimizer``, ``loss_scale_factor``) is applied.
 
     Args:
-        optimizer: a ``keras.optimizers.Optimizer``, built inside of the step. Several may be used, each
-            on variables of its own.
-        loss: a floating-point array of shape (), per replica.
-        global_step: the variable to count up by one, or None.
-        var_list: the variables to train; None takes every trainable one that was created so far.
-        loss_reduction: how the replicas' losses combine.
+        optimizer: A ``keras.optimizers.Optimizer``, built inside of the step. A step may use several, on
+            different variables.
+        loss: A floating-point array of shape (), per replica.
+        global_step: The variable to increment, or None.
+        var_list: The variables to train; None takes every trainable one that was created so far.
+        loss_reduction: How to reduce the replicas' losses.
 
     Returns:
         The train_op for an EstimatorSpec.
 
     Raises:
-        GradientError: if there is nothing to train.
-        TypeError: if the optimizer is not one of Keras'.
+        GradientError: There is nothing to train.
+        TypeError: The optimizer is not one of Keras'.
 
     Source: tensorflow/python/training/optimizer.py, ``Optimizer.minimize``, which takes the reduction from
     the last loss that was computed.
@@ -118,7 +118,7 @@ def minimize(
     share = 1 / replicas.active if replicas is not None and loss_reduction == "mean" else 1
     grads = gradients(optimizer.scale_loss(loss) * share, variables)
     if replicas is not None:
-        *grads, total = replicas.sum([*grads, scope.read(loss) * share])  # the loss travels with them
+        *grads, total = replicas.sum([*grads, scope.read(loss) * share])  # in one collective
         scope.note_reduced(loss, total)
     with scope.in_sync():
         optimizer.apply(grads, variables)
@@ -128,13 +128,13 @@ def minimize(
 def apply_gradients(
     optimizer: Any, grads_and_vars: Iterable[tuple[Any, Any]], global_step: Any = None
 ) -> TrainOp:
-    """Let a Keras optimizer take one step on given gradients, added over the replicas.
+    """Add gradients over the replicas, and apply them by one step of a Keras optimizer.
 
     Args:
-        optimizer: a ``keras.optimizers.Optimizer``, built inside of the step.
-        grads_and_vars: pairs of a gradient, of its variable's shape, and a variable. If the optimizer
-            scales the loss, they are gradients of the scaled loss.
-        global_step: the variable to count up by one, or None.
+        optimizer: A ``keras.optimizers.Optimizer``, built inside of the step.
+        grads_and_vars: Pairs of a gradient, of its variable's shape, and a variable. If the optimizer
+            scales the loss, these are gradients of the scaled loss.
+        global_step: The variable to increment, or None.
 
     Returns:
         The train_op for an EstimatorSpec.
@@ -149,7 +149,7 @@ def apply_gradients(
 
 
 def _applied(scope: VariableScope, optimizer: Any, global_step: Any) -> TrainOp:
-    """Count a step that an optimizer has taken on all replicas."""
+    """Increment the global step, if there is one, after an optimizer's step."""
     if global_step is not None:
         with scope.in_sync():
             scope.increment(global_step)
@@ -157,7 +157,7 @@ def _applied(scope: VariableScope, optimizer: Any, global_step: Any) -> TrainOp:
 
 
 def _apply_scaled(scope: VariableScope, optimizer: Any, grads: list[Any], variables: list[Any]) -> None:
-    """Apply gradients of a scaled loss: the stateful form assigns inside of a branch, which traces badly."""
+    """Apply gradients of a scaled loss. Keras' own way assigns inside of a branch, which traces badly."""
     _build(optimizer, variables)
     before = [scope.read(v) for v in variables], [scope.read(v) for v in optimizer.variables]
     after = optimizer.stateless_apply(before[1], grads, before[0])
@@ -180,15 +180,15 @@ def _require_optimizer(optimizer: Any) -> None:
 
 
 def _in_steps(original: Callable[..., Any]) -> Callable[..., Any]:
-    """``Optimizer.apply`` as it is inside of a step: on the sums of the gradients of all replicas."""
+    """Wrap ``Optimizer.apply``: inside of a step it applies the sums of all replicas' gradients."""
 
     def apply(self: Any, grads: Any, trainable_variables: Any = None) -> Any:
         scope = current_scope()
         if scope is None:
             return original(self, grads, trainable_variables)
         if scope.replicas is not None and not scope.is_in_sync:
-            given = [i for i, grad in enumerate(grads) if grad is not None]
-            sums = dict(zip(given, scope.replicas.sum([grads[i] for i in given]), strict=True))
+            present = [i for i, grad in enumerate(grads) if grad is not None]
+            sums = dict(zip(present, scope.replicas.sum([grads[i] for i in present]), strict=True))
             grads = [sums.get(i) for i in range(len(grads))]
         with scope.in_sync():
             if isinstance(self, keras.optimizers.LossScaleOptimizer) and trainable_variables is not None:

@@ -1,4 +1,4 @@
-"""GradientTape: TensorFlow's way to write a gradient."""
+"""Compute gradients in TensorFlow's way: GradientTape."""
 
 from types import TracebackType
 from typing import Any
@@ -10,15 +10,15 @@ from muster.program.gradients._gradients import gradients
 
 
 class GradientTape:
-    """Asks for gradients inside of a step.
+    """Computes gradients inside of a step.
 
-    A step is traced as a whole, so there is nothing to record and nothing to watch: gradients of any value
-    with respect to any variable or array of the step are to be had, nested too. What does not depend on a
-    source has a gradient of zeros, where TensorFlow's has None.
+    A step is traced as a whole, so there is nothing to record and nothing to watch: any value has gradients
+    with respect to any variable or array of the step; tapes may nest. The gradient with respect to a source
+    on which the target does not depend is zeros, where TensorFlow returns None.
 
     Args:
-        persistent: whether ``gradient`` may be called more than once.
-        watch_accessed_variables: accepted for TensorFlow's programs; nothing depends on it.
+        persistent: Whether ``gradient`` may be called more than once.
+        watch_accessed_variables: Accepted for TensorFlow's programs; nothing depends on it.
 
     Source: tensorflow/python/eager/backprop.py, ``GradientTape``.
     """
@@ -36,20 +36,20 @@ class GradientTape:
         return None
 
     def watch(self, tensor: Any) -> None:
-        """Accepted for TensorFlow's programs: every value can be differentiated with respect to."""
+        """Do nothing; accepted for TensorFlow's programs. Any value can be a source."""
 
     def gradient(self, target: Any, sources: Any) -> Any:
-        """The gradient of a sum of values with respect to sources.
+        """Compute the gradients of the sum of a target's elements.
 
         Args:
-            target: an array or a structure of arrays, summed over all elements.
-            sources: a variable or array, or a structure of them.
+            target: An array or a structure of arrays.
+            sources: A variable or array, or a structure of them.
 
         Returns:
             Gradients in the structure of ``sources``, each of its source's shape and dtype.
 
         Raises:
-            RuntimeError: at the second call, unless the tape is persistent.
+            RuntimeError: This is the second call, and the tape is not persistent.
         """
         if self._used and not self._persistent:
             raise RuntimeError(

@@ -1,4 +1,4 @@
-"""value_and_grad: JAX's way to write a gradient, with respect to Keras' variables."""
+"""Compute gradients in JAX's way: value_and_grad, with respect to Keras' variables."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,23 +14,23 @@ from muster.program.gradients._gradients import gradients
 def value_and_grad(
     function: Callable[..., Any], variables: Any, has_aux: bool = False
 ) -> Callable[..., tuple[Any, Any]]:
-    """A function that gives the value of another one, and its gradients with respect to variables.
+    """Make a function that computes another function and its gradients with respect to variables.
 
-    In ``strategy.run`` both are this replica's; ``optimizer.apply_gradients`` and ``optimizer.apply`` add
-    those of all replicas. So the loss of a replica is to be its part of the loss of the global batch.
+    In ``strategy.run`` both are this replica's; ``optimizer.apply_gradients`` and ``optimizer.apply`` add the
+    gradients of all replicas. So each replica must return its part of the loss of the global batch.
 
     Args:
-        function: returns the loss, a floating-point number, per replica; with ``has_aux``, (loss, anything).
-        variables: with respect to which: a variable, or a nested structure of them.
-        has_aux: whether the function returns a pair.
+        function: Returns the loss, a floating-point number, per replica; with ``has_aux``, (loss, anything).
+        variables: A variable, or a nested structure of them.
+        has_aux: Whether the function returns a pair.
 
     Returns:
-        From the arguments of the function to (what it returns, gradients in the structure of ``variables``).
-        What the loss does not depend on has a gradient of zeros.
+        A function of the same arguments that returns (the function's result, gradients in the structure of
+        ``variables``). The gradient with respect to a variable on which the loss does not depend is zeros.
 
     Raises:
-        GradientError: when it is called: the loss is no single number, or depends on no variable at all.
-        TraceError: when it is called: outside of a step.
+        GradientError: Raised by the new function: the loss is no single number, or depends on no variable.
+        TraceError: Raised by the new function: it is called outside of a step.
     """
 
     def call(*args: Any, **kwargs: Any) -> tuple[Any, Any]:

@@ -1,1 +1,1 @@
-"""Divides a step over the global batch among workers."""
+"""Partition a step over the global batch among workers."""

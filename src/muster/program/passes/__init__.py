@@ -1,1 +1,1 @@
-"""Rewrites a finished jaxpr."""
+"""Rewrite jaxprs, and cut them into parts."""

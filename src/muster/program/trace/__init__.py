@@ -1,1 +1,1 @@
-"""Traces user code into a program: a pure step over state."""
+"""Trace user code into a program: a pure step over state."""

@@ -1,14 +1,11 @@
-"""Whether steps run untraced, for debugging, and gradients of code that does."""
+"""Run steps untraced, for debugging, and compute gradients of such code."""
 
 import itertools
 from collections.abc import Callable
-from typing import Any
 
 import jax
 
 from muster._errors import GradientError
-
-Array = Any
 
 _eager = False
 
@@ -16,7 +13,10 @@ _eager = False
 def run_functions_eagerly(run_eagerly: bool) -> None:
     """Run steps untraced from now on, so that ``print`` and breakpoints in them see numbers. Slow.
 
-    It counts for the whole process, as in TensorFlow.
+    This applies to the whole process, as in TensorFlow.
+
+    Args:
+        run_eagerly: Whether to.
 
     Source: tensorflow/python/eager/polymorphic_function/eager_function_run.py, ``run_functions_eagerly``.
     """
@@ -25,30 +25,32 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
 
 
 def functions_run_eagerly() -> bool:
-    """Whether steps run untraced."""
+    """Return whether steps run untraced."""
     return _eager
 
 
 def eager_gradients(
-    leaves: Callable[[], list[Array]], again: Callable[[list[Array], int], None], until: int
-) -> Callable[[Array, list[Array]], list[Array]]:
-    """Gradients of code that runs on numbers: it runs again for each, under ``jax.grad``, up to that place.
+    leaves: Callable[[], list[jax.Array]], rerun: Callable[[list[jax.Array], int], None], until: int
+) -> Callable[[jax.Array, list[jax.Array]], list[jax.Array]]:
+    """Make a function that computes gradients of code that runs on numbers.
+
+    For each gradient, the code runs again under ``jax.grad``, up to the place that asks for it.
 
     Args:
-        leaves: what the code was given so far, and so can be differentiated with respect to.
-        again: runs the code on other leaves, up to the gradient of some number.
-        until: the number of the gradient at which this run is to end; -1 for none.
+        leaves: Returns the inputs of the code so far, the possible sources of gradients.
+        rerun: Runs the code on other leaves, up to the gradient of some number.
+        until: The number of the gradient at which this run must end; -1 for none.
 
     Returns:
-        From a number of the run, and some of the leaves, to its gradients.
+        A function of a target and of some of the leaves that returns the target's gradients.
     """
     calls = itertools.count()
 
-    def gradients(total: Array, sources: list[Array]) -> list[Array]:
-        call, given = next(calls), leaves()
+    def gradients(total: jax.Array, sources: list[jax.Array]) -> list[jax.Array]:
+        call, inputs = next(calls), leaves()
         if call == until:
             raise _Reached(total)
-        places = [next((i for i, leaf in enumerate(given) if leaf is s), None) for s in sources]
+        places = [next((i for i, leaf in enumerate(inputs) if leaf is s), None) for s in sources]
         if None in places:
             raise GradientError(
                 f"A source of gradients, of shape {tuple(sources[places.index(None)].shape)}, was "
@@ -57,22 +59,22 @@ def eager_gradients(
                 "run_functions_eagerly off for this model."
             )
 
-        def total_of(values: list[Array]) -> Array:
+        def total_of(values: list[jax.Array]) -> jax.Array:
             replaced = dict(zip(places, values, strict=True))
             try:
-                again([replaced.get(i, leaf) for i, leaf in enumerate(given)], call)
+                rerun([replaced.get(i, leaf) for i, leaf in enumerate(inputs)], call)
             except _Reached as reached:
                 return reached.total
             raise GradientError("Run eagerly a second time, the step asked for other gradients.")
 
-        grads: list[Array] = jax.grad(total_of)(sources)
+        grads: list[jax.Array] = jax.grad(total_of)(sources)
         return grads
 
     return gradients
 
 
 class _Reached(Exception):
-    """The eager run has come to the gradient that it was started for: this carries the value out."""
+    """Ends an eager run at the gradient that it was started for, and carries its target."""
 
-    def __init__(self, total: Array) -> None:
+    def __init__(self, total: jax.Array) -> None:
         self.total = total

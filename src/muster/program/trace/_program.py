@@ -1,4 +1,4 @@
-"""A program: user code, traced into a pure step over the variables that it creates."""
+"""Trace user code into a pure step over the variables that it creates."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
@@ -9,16 +9,13 @@ from jax.extend import core as jex
 
 from muster import cpu
 from muster._errors import TraceError, VariableMismatchError
-from muster.program.gradients._gradients import resolve
-from muster.program.passes._jaxprs import contains, needed_equations, run_equations
-from muster.program.passes._loops import with_wide_products
-from muster.program.passes._row_updates import with_row_updates
+from muster.program._replicas import Replicas
+from muster.program.passes._jaxprs import Values, needed_equations, read, run_equations
+from muster.program.trace._compute import compute_traced, shape_of
 from muster.program.trace._eager import eager_gradients
-from muster.program.variables._replicas import Replicas
-from muster.program.variables._variables import VariableScope, VariableSpec
+from muster.program.trace._program_scope import ProgramScope
 
-Array = Any
-State = dict[str, Array]
+State = dict[str, jax.Array]
 Outputs = dict[str, Any]
 Static = TypeVar("Static")
 
@@ -30,28 +27,28 @@ class Program(Generic[Static]):
     step runs it again, once for each new shape of the arguments, with its variables bound to the state.
 
     Args:
-        function: called with ``args``; returns its outputs, a dict of arrays or of structures of them, and
-            whatever else the caller wants back from the recording run. Variables are created inside of it.
-        args: arrays or ``jax.ShapeDtypeStruct`` s, in nested structures.
-        known: path -> value to start from in place of an initializer, where the shapes agree.
-        known_local: whether that goes for metrics' variables too.
-        local_updates_only: whether the step leaves all variables but metrics' as they are, whatever the
-            function does to them: to evaluate.
-        seed: makes initial values the same at every run; None draws them anew.
+        function: Called with ``args``; returns its outputs, a dict of arrays or of structures of them, and
+            anything else that the caller wants back from the recording run. It creates its variables.
+        args: Arrays or ``jax.ShapeDtypeStruct`` s, in nested structures.
+        known: Path -> value to start from instead of an initializer, where the shapes agree.
+        known_local: Whether `known` counts for metrics' variables, too.
+        local_updates_only: Whether the step changes only metrics' variables, whatever the function does to
+            others: for evaluation.
+        seed: Makes initial values the same at every run; None draws new ones.
 
     Attributes:
-        variables: what the function creates, in order.
-        initial: path -> initial value. A step that donates its state consumes them.
-        static: the second thing that the function returned.
-        outputs: the shapes of the outputs by name, as ``jax.ShapeDtypeStruct`` s.
-        summaries: tag -> the name of the output that is to be written as a summary.
+        variables: The descriptions of the variables that the function creates, in order.
+        initial: Path -> initial value. A step that donates its state consumes them.
+        static: The second value that the function returned.
+        outputs: The shapes of the outputs by name, as ``jax.ShapeDtypeStruct`` s.
+        summaries: Tag -> the name of the output to write as a summary.
     """
 
     def __init__(
         self,
         function: Callable[..., tuple[Outputs, Static]],
         *args: Any,
-        known: Mapping[str, Array] | None = None,
+        known: Mapping[str, jax.Array] | None = None,
         known_local: bool = False,
         local_updates_only: bool = False,
         seed: int | None = None,
@@ -59,76 +56,76 @@ class Program(Generic[Static]):
         cpu.prepare()
         self._function = function
         self._local_updates_only = local_updates_only
-        scope = VariableScope(known=known, known_local=known_local, seed=seed)
+        scope = ProgramScope(known=known, known_local=known_local, seed=seed)
 
-        def record(*args: Any) -> list[Array]:
+        def record(*args: Any) -> list[jax.Array]:
             returned, self.static = scope.run(function, *args)
-            named = {name: value for name, value in scope.outputs.items() if value is not None}
-            self.outputs = jax.tree.map(shape_of, {**named, **returned})
+            self.outputs = jax.tree.map(shape_of, {**scope.outputs.values(), **returned})
             return [value for value in scope.initial if isinstance(value, jax.core.Tracer)]
 
         closed = jax.make_jaxpr(record)(*args)
-        self.variables: tuple[VariableSpec, ...] = tuple(scope.specs)
+        self.variables = scope.table.specs
         self.initial: State = dict(zip((v.path for v in self.variables), scope.initial, strict=True))
         computed = [path for path, value in self.initial.items() if isinstance(value, jax.core.Tracer)]
         self.initial.update(zip(computed, _evaluate_constants(closed, computed), strict=True))
-        self.summaries: Mapping[str, str] = dict(scope.summaries)
-        self._counters = scope.only_incremented_once()
-        self._updated = scope.updates()
+        self.summaries: Mapping[str, str] = dict(scope.outputs.summaries)
+        self._counters = scope.assignments.only_incremented_once(scope.table.pairs)
+        self._updated = scope.assignments.counts(scope.table.pairs)
         self._paths = {v.path for v in self.variables}
 
     def updates(self, path: str) -> bool:
-        """Whether the function assigns to a variable."""
+        """Return whether the function assigns to a variable."""
         return path in self._updated
 
     def adds_one(self, path: str) -> bool:
-        """Whether each step adds exactly one to a variable, so that its value is known without reading it."""
+        """Return whether each step adds exactly one to a variable, so that its value can be predicted."""
         return path in self._counters
 
     def step(self, state: State, *args: Any, replicas: Replicas | None = None) -> tuple[State, Outputs]:
-        """Run the function on given state: what a strategy compiles.
+        """Run the function on a state: what a strategy compiles.
 
         Args:
-            state: path -> value of every variable.
-            args: in the structure that the constructor was given; shapes may differ.
-            replicas: the copies of the step that run beside this one, if any: ``args`` are this one's.
+            state: Path -> value of every variable.
+            args: Arguments in the structure that the constructor was given, this replica's; shapes may
+                differ.
+            replicas: The replicas that run this step in parallel; None if there is only one.
 
         Returns:
             The new state, and the outputs: those that the function named (``name_output``), and those
             that it returned.
 
         Raises:
-            VariableMismatchError: if the function creates other variables than when it was recorded.
+            VariableMismatchError: The function creates other variables than when it was recorded.
         """
 
         def replay(state: State, *args: Any) -> tuple[State, Outputs]:
-            scope = VariableScope(state, replicas=replicas)
-            return scope.run(self._finished_run, scope, state, *args)  # type: ignore[no-any-return]
+            scope = ProgramScope(state, replicas=replicas)
+            return scope.run(self._run_in, scope, state, *args)  # type: ignore[no-any-return]
 
-        return finished(replay, state, *args)
+        return compute_traced(replay, state, *args)
 
     def step_eagerly(self, state: State, *args: Any) -> tuple[State, Outputs]:
-        """The same step, untraced, for debugging: ``print`` and breakpoints see numbers.
+        """Run the step untraced, for debugging: ``print`` and breakpoints see numbers.
 
-        The function runs once more for each gradient that it asks for, under ``jax.grad``; that run sees
-        tracers again, after the numbers have been seen.
+        The function runs once more for each gradient that it asks for, under ``jax.grad``; that later run
+        sees tracers.
         """
         return self._run_eagerly(jax.tree.map(jnp.asarray, (state, args)))
 
-    def _run_eagerly(self, given: tuple[State, tuple[Any, ...]], until: int = -1) -> tuple[State, Outputs]:
-        """Run on numbers, up to gradient number ``until``, if there is one."""
-        leaves, structure = jax.tree.flatten(given)
+    def _run_eagerly(self, inputs: tuple[State, tuple[Any, ...]], until: int = -1) -> tuple[State, Outputs]:
+        """Run on numbers, up to gradient number `until`; to the end if that is -1."""
+        leaves, structure = jax.tree.flatten(inputs)
 
-        def again(changed: list[Array], until: int) -> None:
+        def rerun(changed: list[jax.Array], until: int) -> None:
             self._run_eagerly(jax.tree.unflatten(structure, changed), until)
 
-        gradients = eager_gradients(lambda: leaves, again, until)
-        state, args = given
-        scope = VariableScope(state, eager_gradients=gradients)
-        return scope.run(self._finished_run, scope, state, *args)  # type: ignore[no-any-return]
+        state, args = inputs
+        scope = ProgramScope(state)
+        scope.eager_gradients = eager_gradients(lambda: leaves, rerun, until)
+        return scope.run(self._run_in, scope, state, *args)  # type: ignore[no-any-return]
 
-    def _finished_run(self, scope: VariableScope, before: State, *args: Any) -> tuple[State, Outputs]:
-        """Run the function in its scope, and take the state that it leaves."""
+    def _run_in(self, scope: ProgramScope, before: State, *args: Any) -> tuple[State, Outputs]:
+        """Run the function in its scope; return the new state and the outputs."""
         outputs, _ = self._function(*args)
         scope.synchronize()
         after = scope.state()
@@ -140,28 +137,11 @@ class Program(Generic[Static]):
             )
         if self._local_updates_only:
             after |= {v.path: before[v.path] for v in self.variables if not v.local}
-        named = {name: value for name, value in scope.common_outputs().items() if value is not None}
-        return after, {**named, **outputs}
+        return after, {**scope.outputs.values(scope.replicas), **outputs}
 
 
-def finished(replay: Callable[..., tuple[State, Any]], state: State, *args: Any) -> tuple[State, Any]:
-    """Trace a function of state, resolve what muster has marked in it, and compute it."""
-    closed, shapes = jax.make_jaxpr(replay, return_shape=True)(state, *args)
-    leaves = jax.tree.leaves((state, args))
-    closed = jax.make_jaxpr(resolve(closed))(*leaves)
-    if contains(closed.jaxpr, jax.lax.scan_p):
-        closed = jax.make_jaxpr(with_wide_products(closed))(*leaves)
-    flat = with_row_updates(closed)(*leaves)
-    result: tuple[State, Any] = jax.tree.unflatten(jax.tree.structure(shapes), flat)
-    return result
-
-
-def shape_of(value: Array) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(jnp.shape(value), jnp.result_type(value))
-
-
-def _evaluate_constants(closed: Any, paths: list[str]) -> list[Array]:
-    """The initial values that the function computed rather than gave: they must not depend on its input."""
+def _evaluate_constants(closed: jex.ClosedJaxpr, paths: list[str]) -> list[jax.Array]:
+    """Compute initial values that the function computed itself; they must not depend on its input."""
     if not paths:
         return []
     jaxpr = closed.jaxpr
@@ -171,6 +151,6 @@ def _evaluate_constants(closed: Any, paths: list[str]) -> list[Array]:
             f"The initial value of one of the variables {', '.join(paths)} depends on the input. Give an "
             "initializer, or a value that is the same for every batch."
         )
-    env = dict(zip(jaxpr.constvars, closed.consts, strict=True))
-    run_equations(eqns, env)
-    return [v.val if isinstance(v, jex.Literal) else env[v] for v in jaxpr.outvars]
+    values: Values = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    run_equations(eqns, values)
+    return [read(values, v) for v in jaxpr.outvars]

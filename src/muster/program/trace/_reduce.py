@@ -1,32 +1,29 @@
-"""What the replicas of a step agree on, for code that returns values from it."""
+"""Reduce values over the replicas of a step, for code that returns values from it."""
 
-from typing import Any
+import jax
 
-from muster.program.variables._variables import active_scope
-from muster.program.variables._watching import VariableKind
-
-Array = Any
+from muster.program.variables._origins import VariableKind
+from muster.program.variables._variable_scope import active_scope
 
 
-def common_value(value: Any) -> Array:
-    """A number of the step that is being traced, as the replicas together have it.
+def common_value(value: jax.Array) -> jax.Array:
+    """Reduce a number of the step that is being traced over the replicas.
 
     Args:
-        value: a floating-point array, per replica.
+        value: A floating-point array, per replica.
 
     Returns:
-        What ``minimize`` made of it, if it is the loss that was minimized, else its mean over the replicas.
+        If it is a loss that ``minimize`` has reduced already, the result; else its mean.
     """
-    scope = active_scope("common_value")
-    return scope.reduced(value)
+    return active_scope("common_value").reduced(value)
 
 
 def synchronize_metrics() -> None:
-    """Let the replicas' updates of metrics meet, so that ``result`` is that of all of them."""
+    """Reduce the replicas' updates of metrics, so that ``result`` is that of all replicas."""
     active_scope("synchronize_metrics").synchronize(VariableKind.METRIC)
 
 
 def replica_weight() -> float:
-    """What one replica's value counts for, so that those of all replicas together count for one."""
+    """Return the weight of one replica's value; the weights of all replicas add up to one."""
     replicas = active_scope("replica_weight").replicas
     return 1.0 if replicas is None else 1.0 / replicas.active

@@ -1,1 +1,1 @@
-"""Binds Keras variables to state while code is traced."""
+"""Bind Keras variables to state while code is traced."""

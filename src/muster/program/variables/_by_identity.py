@@ -1,4 +1,4 @@
-"""What is known of objects that cannot be hashed, as Keras' variables, for as long as they live."""
+"""Map objects that cannot be hashed, such as Keras' variables, to values, for as long as they live."""
 
 import weakref
 from typing import Any, Generic, TypeVar
@@ -7,7 +7,7 @@ Value = TypeVar("Value")
 
 
 class ByIdentity(Generic[Value]):
-    """Object -> value. It does not keep the objects alive."""
+    """Maps objects to values, by identity; does not keep the objects alive."""
 
     def __init__(self) -> None:
         self._values: dict[int, Value] = {}
@@ -21,5 +21,5 @@ class ByIdentity(Generic[Value]):
         return id(key) in self._values
 
     def get(self, key: Any, default: Value) -> Value:
-        """The value of an object, or the default."""
+        """Return the value of an object, or the default."""
         return self._values.get(id(key), default)

@@ -1,6 +1,6 @@
-"""The one place that touches what Keras keeps to itself. Tried on keras 3.15.1.
+"""Use private parts of Keras; nothing else does. Tried on keras 3.15.1.
 
-``tests/program/test_keras_internals.py`` fails when this changes.
+``tests/program/variables/test_keras_internals.py`` fails when this changes.
 
 The counters behind automatic names: a model_fn builds its model anew at every call, so ``dense`` would
 become ``dense_1`` at the second. Keras offers ``clear_session``, which also forgets what the user built
@@ -9,11 +9,11 @@ elsewhere, and nothing to save and restore the counters.
 The seeds of initializers and seed generators that were given none: Keras draws them from Python's
 process-wide random numbers, which belong to the user and to all threads, and offers nothing else.
 
-The state of a model's trainer: after ``train_on_batch`` Keras holds on to the arrays that it has given the
-variables, although it has no more use for them, and offers no way to let go of them.
+The state of a model's trainer: after ``train_on_batch`` Keras keeps references to the variables' arrays that
+it no longer needs, and offers no way to drop them.
 
-A variable's value: a step's results are given to its variables, hundreds of them, at every call. Keras' own
-``assign`` converts and checks each, which takes longer than a small step.
+A variable's value: every call sets hundreds of variables to a step's results. Keras' own ``assign`` converts
+and checks each, which takes longer than a small step.
 """
 
 import collections
@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from muster._keras import keras  # which chooses the backend
+from muster._keras import keras  # chooses the backend
 
 global_state = keras.src.backend.common.global_state
 seed_generator = keras.src.random.seed_generator
@@ -35,7 +35,7 @@ _SEEDS: ContextVar[random.Random | None] = ContextVar("muster_seeds", default=No
 
 @contextlib.contextmanager
 def fresh_names() -> Iterator[None]:
-    """Let automatic names start from nothing, and put the counters back afterwards."""
+    """Count automatic names from zero, and restore the counters afterwards."""
     saved = global_state.get_global_attribute(_COUNTERS)
     global_state.set_global_attribute(_COUNTERS, collections.defaultdict(int))
     try:
@@ -46,8 +46,8 @@ def fresh_names() -> Iterator[None]:
 
 @contextlib.contextmanager
 def seeds_from(generator: random.Random | None) -> Iterator[None]:
-    """Let this thread's seeds be drawn from a generator; None leaves them to Python's process-wide one."""
-    # It stays: elsewhere it draws as Keras does, and another thread may be in the middle of drawing.
+    """Draw this thread's seeds from a generator; None draws them from Python's process-wide one."""
+    # Never undone: without a generator it draws as Keras does, and another thread may be drawing.
     seed_generator.python_random = _Seeds()
     token = _SEEDS.set(generator)
     try:
@@ -57,28 +57,28 @@ def seeds_from(generator: random.Random | None) -> Iterator[None]:
 
 
 def value_of(variable: Any) -> Any:
-    """The array that a variable has outside of any scope."""
+    """Return the array of a variable outside of any scope."""
     return variable._value
 
 
 def values_of(variables: Sequence[Any]) -> list[Any]:
-    """The arrays that variables have outside of any scope."""
+    """Return the arrays of variables outside of any scope."""
     return [variable._value for variable in variables]
 
 
 def set_values(variables: Sequence[Any], values: Sequence[Any]) -> None:
-    """Give variables arrays of their shapes and dtypes; there may be more arrays than variables."""
+    """Set variables to arrays of their shapes and dtypes; surplus arrays are ignored."""
     for variable, value in zip(variables, values, strict=False):
         variable._value = value
 
 
 def forget_state(model: Any) -> None:
-    """Let a model's trainer hold no arrays; its variables have got them."""
+    """Drop the arrays that a model's trainer holds; its variables have them."""
     model._jax_state = None
 
 
 class _Seeds:
-    """What Keras uses of the module ``random``."""
+    """Stands in for the module ``random`` in Keras, which uses only this function."""
 
     def randint(self, a: int, b: int) -> int:
         return (_SEEDS.get() or random).randint(a, b)

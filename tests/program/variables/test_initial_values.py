@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from muster._keras import keras
-from muster.program.variables._initial_values import initial_value, own_array
+from muster.program.variables._initial_values import donatable_copy, initial_value
 
 INITIALIZERS = [
     keras.initializers.GlorotUniform(seed=3),
@@ -77,7 +77,7 @@ def test_copies_and_filled_arrays_need_no_program(value: Any, compilations: list
     taken: list[Any] = []
 
     def traced(x: Any) -> Any:
-        taken.append(own_array(value, "float32"))
+        taken.append(donatable_copy(value, "float32"))
         taken.append(initial_value(keras.initializers.Zeros(), (3, 11), "float32"))
         return x
 
@@ -88,11 +88,11 @@ def test_copies_and_filled_arrays_need_no_program(value: Any, compilations: list
 
 
 def test_an_array_of_another_dtype_is_converted() -> None:
-    assert own_array(jnp.arange(3), "bfloat16").dtype == jnp.bfloat16
-    assert own_array([1.5, 2.5], "bfloat16").dtype == jnp.bfloat16
+    assert donatable_copy(jnp.arange(3), "bfloat16").dtype == jnp.bfloat16
+    assert donatable_copy([1.5, 2.5], "bfloat16").dtype == jnp.bfloat16
 
 
 def test_what_is_copied_may_be_overwritten() -> None:
     known = np.ones((4, 4), np.float32)
-    jax.jit(lambda x: x + 1, donate_argnums=0)(own_array(known, "float32")).block_until_ready()
+    jax.jit(lambda x: x + 1, donate_argnums=0)(donatable_copy(known, "float32")).block_until_ready()
     assert (known == 1).all()

@@ -1,0 +1,134 @@
+"""Describe the replicas that run a step in parallel, and reduce their values."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+# Tells one replica's random seeds from another's; the first replica's stay unchanged.
+_SEED_STRIDE = 0x9E3779B9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replicas:
+    """The replicas of a step, as one of them sees them.
+
+    A batch that cannot be split evenly is replicated: every replica computes all of it. Then only the first
+    one is active: it alone counts in reductions.
+
+    Attributes:
+        index: The number of this replica, from 0: int32 or uint32.
+        add: Adds a flat array over all replicas (an all-reduce).
+        count: The number of replicas, over all processes.
+        active: The number of replicas that count: all, or one.
+        bytes_per_pack: Values are added in packs that are closed once they exceed this; 0 makes one pack.
+    """
+
+    index: jax.Array
+    add: Callable[[jax.Array], jax.Array]
+    count: int
+    active: int
+    bytes_per_pack: int = 0
+
+    def sum(self, arrays: Sequence[jax.Array]) -> list[jax.Array]:
+        """Add arrays over the active replicas, with one collective per pack and dtype.
+
+        Args:
+            arrays: Per replica, of any shapes and dtypes.
+
+        Returns:
+            The sums in the same order, equal on all replicas.
+        """
+        sums: dict[int, jax.Array] = {}
+        order = list(reversed(range(len(arrays))))  # gradients are ready from the last to the first
+        for pack in packs([arrays[i].nbytes for i in order], self.bytes_per_pack):
+            by_dtype: dict[Any, list[int]] = {}
+            for place in pack:
+                by_dtype.setdefault(arrays[order[place]].dtype, []).append(order[place])
+            for indices in by_dtype.values():
+                added = self._add_flattened([arrays[i] for i in indices])
+                sums.update(zip(indices, added, strict=True))
+        return [sums[i] for i in range(len(arrays))]
+
+    def _add_flattened(self, arrays: Sequence[jax.Array]) -> list[jax.Array]:
+        """Add arrays of one dtype in one collective."""
+        flat = jnp.concatenate([array.reshape(-1) for array in arrays])
+        if self.active < self.count:
+            flat = jnp.where(self.index < self.active, flat, jnp.zeros_like(flat))
+        flat = self.add(flat)
+        sums, start = [], 0
+        for array in arrays:
+            sums.append(flat[start : start + array.size].reshape(array.shape))
+            start += array.size
+        return sums
+
+    def mean(self, arrays: Sequence[jax.Array]) -> list[jax.Array]:
+        """Average floating-point arrays over the active replicas, as `sum` adds them."""
+        return [total / self.active for total in self.sum(arrays)]
+
+    def broadcast_first(self, arrays: Sequence[jax.Array]) -> list[jax.Array]:
+        """Return the first replica's values, on all replicas."""
+        return self.sum([jnp.where(self.index == 0, array, jnp.zeros_like(array)) for array in arrays])
+
+    def reduce(self, aggregation: str, array: jax.Array) -> jax.Array:
+        """Reduce replica values by `aggregation`: "sum", "mean" or "only_first_replica"."""
+        match aggregation:
+            case "sum":
+                return self.sum([array])[0]
+            case "mean":
+                return self.mean([array])[0]
+        return self.broadcast_first([array])[0]
+
+    def partial(self, total: jax.Array) -> jax.Array:
+        """Return this replica's part of a value; the parts of all replicas add up to it."""
+        if jnp.issubdtype(total.dtype, jnp.inexact):
+            return total / self.count
+        rest = jnp.where(self.index == 0, total % self.count, jnp.zeros_like(total))
+        return total // self.count + rest
+
+    def gather(self, array: jax.Array) -> jax.Array:
+        """Stack the values of all active replicas along a new first axis (an all-gather)."""
+        if self.active < self.count:
+            return self.sum([array])[0][None]
+        wide = array.astype(jnp.int32) if array.dtype == jnp.bool_ else array
+        placed = jnp.zeros((self.count, *array.shape), wide.dtype).at[self.index].set(wide)
+        return self.sum([placed])[0].astype(array.dtype)
+
+    def fold_into_seed(self, seed: jax.Array) -> jax.Array:
+        """Make the state of a seed generator, uint32[2], different on each replica."""
+        return seed.at[0].add(self._seed_offset(seed))
+
+    def common_seed(self, seed: jax.Array) -> jax.Array:
+        """Undo `fold_into_seed`: the seed is equal on all replicas again."""
+        return seed.at[0].add(-self._seed_offset(seed))
+
+    def _seed_offset(self, seed: jax.Array) -> jax.Array:
+        offset: jax.Array = (self.index * jnp.uint32(_SEED_STRIDE)).astype(seed.dtype)
+        return offset
+
+
+def packs(sizes: Sequence[int], bytes_per_pack: int) -> list[list[int]]:
+    """Group values into packs that are reduced together.
+
+    Args:
+        sizes: The bytes of each value.
+        bytes_per_pack: A pack is closed once it holds more than this; 0 makes a single one.
+
+    Returns:
+        The values' indices, pack by pack.
+
+    Source: tensorflow/python/distribute/cross_device_utils.py, ``group_by_size``.
+    """
+    if bytes_per_pack == 0:
+        return [list(range(len(sizes)))]
+    groups: list[list[int]] = []
+    held = bytes_per_pack + 1
+    for i, size in enumerate(sizes):
+        if held > bytes_per_pack:
+            groups.append([])
+            held = 0
+        groups[-1].append(i)
+        held += size
+    return groups

@@ -1,0 +1,142 @@
+"""Partition a step over the global batch: each worker computes for its rows, and sums are all-reduced.
+
+The step is traced on the global batch. For each equation, a worker computes what it holds of the results:
+replicated values, shards along one axis, or addends that are all-reduced where their sum is first needed.
+So the step computes the same as on one device, up to the order of additions.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+from jax import lax
+from jax.extend import core as jex
+from jax.extend.core import primitives
+
+from muster.program._replicas import Replicas
+from muster.program.partition._rules import apply_rule
+from muster.program.partition._scan import Arrays, ShardedScan
+from muster.program.partition._sharded_equation import ShardedEquation
+from muster.program.partition._sharding import (
+    IndivisibleError,
+    Partial,
+    Replicated,
+    Sharded,
+    Value,
+    WorkerGroup,
+    all_reduce_p,
+)
+from muster.program.passes._jaxprs import (
+    Atom,
+    Equation,
+    initial_values,
+    levels_of,
+    needed_equations,
+    read,
+    run_equations,
+    type_of,
+)
+from muster.program.passes._loops import with_wide_products
+
+# Primitives that call a function, whose equations can be computed in place.
+_BODIES: Mapping[jex.Primitive, str] = {
+    primitives.jit_p: "jaxpr",
+    primitives.closed_call_p: "call_jaxpr",
+    primitives.remat_p: "jaxpr",
+    primitives.custom_jvp_call_p: "call_jaxpr",
+    primitives.custom_vjp_call_p: "call_jaxpr",
+}
+
+
+def divided(function: Callable[[Any, Any], Any], state: Any, batch: Any, replicas: Replicas) -> Any:
+    """Compute a function of the global batch on several workers, each of which has some rows.
+
+    Args:
+        function: ``(state, batch) -> results``, pure; its batch has the rows of all workers.
+        state: A nested structure of arrays, the same on all workers.
+        batch: A nested structure of arrays with this worker's rows; scalars are the same on all workers.
+        replicas: The workers; values are reduced over them in as few collectives as the step allows.
+
+    Returns:
+        The results, the same on all workers.
+
+    Raises:
+        IndivisibleError: The step does something with the batch for which there is no rule.
+    """
+    workers = WorkerGroup(replicas.count, replicas.index)
+    leaves = jax.tree.leaves((state, batch))
+    of_state = len(jax.tree.leaves(state))
+    global_batch = jax.tree.map(lambda leaf: _global_shape(leaf, replicas.count), batch)
+    closed, shapes = jax.make_jaxpr(function, return_shape=True)(state, global_batch)
+    if closed.effects:
+        raise IndivisibleError(f"it has effects, {sorted(map(str, closed.effects))}")
+
+    def on_rows_of_worker(*leaves: jax.Array) -> list[jax.Array]:
+        values: list[Value] = [
+            Sharded(leaf, 0) if place >= of_state and leaf.ndim else Replicated(leaf)
+            for place, leaf in enumerate(leaves)
+        ]
+        results = _run(closed.jaxpr, closed.consts, values, workers)
+        return [workers.unsharded(r) if isinstance(r, Sharded) else workers.replicated(r) for r in results]
+
+    marked = jax.make_jaxpr(on_rows_of_worker)(*leaves)
+    marked = jax.make_jaxpr(with_wide_products(marked))(*leaves)
+    return jax.tree.unflatten(jax.tree.structure(shapes), _with_all_reduces(marked, leaves, replicas))
+
+
+def _global_shape(leaf: jax.Array, count: int) -> jax.ShapeDtypeStruct:
+    """Return the shape of an array with the rows of all workers."""
+    shape = (leaf.shape[0] * count, *leaf.shape[1:]) if leaf.ndim else ()
+    return jax.ShapeDtypeStruct(shape, leaf.dtype)
+
+
+def _with_all_reduces(marked: jex.ClosedJaxpr, leaves: Arrays, replicas: Replicas) -> list[jax.Array]:
+    """Compute a jaxpr; values that can be reduced at the same time are reduced together."""
+    jaxpr = marked.jaxpr
+    values = initial_values(marked, leaves)
+    needed, _ = needed_equations(jaxpr.eqns, jaxpr.outvars)
+    for computed, markers in zip(*levels_of(needed, all_reduce_p), strict=True):
+        run_equations(computed, values)
+        sums = replicas.sum([values[marker.invars[0]] for marker in markers])
+        values.update(zip((marker.outvars[0] for marker in markers), sums, strict=True))
+    return [read(values, v) for v in jaxpr.outvars]
+
+
+def _run(jaxpr: jex.Jaxpr, consts: Arrays, args: Sequence[Value], workers: WorkerGroup) -> list[Value]:
+    """Compute the results of a jaxpr as this worker holds them."""
+    env: dict[Atom, Value] = dict(zip(jaxpr.constvars, map(Replicated, consts), strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+
+    def value_of(v: Atom) -> Value:
+        return Replicated(v.val) if isinstance(v, jex.Literal) else env[v]
+
+    needed, _ = needed_equations(jaxpr.eqns, jaxpr.outvars)
+    for eqn in needed:
+        results = _equation(eqn, [value_of(v) for v in eqn.invars], workers)
+        for v, value in zip(eqn.outvars, results, strict=True):
+            _check(eqn, type_of(v), value, workers)
+            env[v] = value
+    return [value_of(v) for v in jaxpr.outvars]
+
+
+def _equation(eqn: Equation, operands: list[Value], workers: WorkerGroup) -> list[Value]:
+    equation = ShardedEquation(eqn, operands, workers)
+    if all(isinstance(value, Replicated) for value in operands):
+        return equation.on_replicated()
+    if eqn.primitive in _BODIES:
+        body = eqn.params[_BODIES[eqn.primitive]]
+        closed = body if isinstance(body, jex.ClosedJaxpr) else jex.ClosedJaxpr(body, ())
+        return _run(closed.jaxpr, closed.consts, operands, workers)
+    if eqn.primitive is lax.scan_p and equation.has_shards:
+        return ShardedScan(eqn, operands, workers, _run).results()
+    return apply_rule(equation)
+
+
+def _check(eqn: Equation, aval: jax.core.ShapedArray, value: Value, workers: WorkerGroup) -> None:
+    """Raise IndivisibleError unless a result of a rule has the expected shape and dtype."""
+    array = value.aval if isinstance(value, Partial) else value.array
+    shape = list(aval.shape)
+    if isinstance(value, Sharded):
+        shape[value.axis] = workers.shard_size(shape[value.axis])
+    if tuple(shape) != jax.numpy.shape(array) or aval.dtype != jax.numpy.result_type(array):
+        raise IndivisibleError(f"{eqn.primitive.name} of {[v.aval for v in eqn.invars]}")

@@ -1,0 +1,230 @@
+"""Bind the variables that a function uses, wherever they were created."""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.extend import core as jex
+
+from muster._errors import TraceError, VariableMismatchError
+from muster.program._replicas import Replicas
+from muster.program.variables._initial_values import initial_value
+from muster.program.variables._keras_internals import value_of
+from muster.program.variables._origins import (
+    VariableKind,
+    is_adding,
+    is_per_replica,
+    kind_of_new,
+    origin_of,
+    refuse_to_add,
+)
+from muster.program.variables._variable_scope import VariableScope
+from muster.program.variables._variable_table import VariableSpec
+
+_unknown_p = jex.Primitive("muster_unknown")
+_unknown_p.def_abstract_eval(lambda *, shape, dtype: jax.core.ShapedArray(shape, dtype))
+
+
+def unknown(shape: tuple[int, ...], dtype: Any) -> jax.Array:
+    """Make a placeholder for an array that is not known yet, to find out what code asks for."""
+    dtype = jax.dtypes.canonicalize_dtype(dtype, allow_extended_dtype=True)
+    return _unknown_p.bind(shape=shape, dtype=dtype)  # type: ignore[no-any-return]
+
+
+class FunctionScope(VariableScope):
+    """Gives the variables that code uses their values, and collects assignments.
+
+    Args:
+        variables: The variables that the code used when it was recorded; empty to record.
+        state: Path -> value of each of them; None to record.
+        peers: The replicas that run the replica parts of the code in parallel; None if there is only one,
+            or to record.
+        may_create: Whether the code may create variables.
+
+    Attributes:
+        strategy: The strategy whose replicas run parts of the code, if any.
+        created_here: The variables that the code creates, with their initial values.
+    """
+
+    def __init__(
+        self,
+        variables: Sequence[tuple[VariableSpec, Any]] = (),
+        state: Mapping[str, jax.Array] | None = None,
+        *,
+        peers: Replicas | None = None,
+        may_create: bool = False,
+    ) -> None:
+        super().__init__()
+        self.strategy: Any = None
+        self.created_here: list[tuple[Any, jax.Array]] = []
+        self._peers = peers
+        self._may_create = may_create
+        self._recording = state is None
+        for spec, variable in variables:
+            self.table.put(spec, variable)
+            self.state_mapping[id(variable)] = (state or {})[spec.path]
+
+    def replicas_of(self, strategy: Any, count: int, *, active: int) -> Replicas | None:
+        """Return the replicas that run parts of the code; None if there is only one.
+
+        Args:
+            strategy: The strategy that they belong to.
+            count: The number of its replicas.
+            active: How many of them count.
+
+        Raises:
+            RuntimeError: Another part of the code runs on the replicas of another strategy.
+        """
+        self._use(strategy)
+        return None if count == 1 else self._replicas(count, active)
+
+    def _use(self, strategy: Any) -> None:
+        if self.strategy not in (None, strategy):
+            raise RuntimeError(
+                f"Mixing different tf.distribute.Strategy objects: {strategy} is used in a function that "
+                f"uses {self.strategy} as well."
+            )
+        self.strategy = strategy
+
+    def _replicas(self, count: int, active: int) -> Replicas:
+        # While recording only shapes matter, so sums may be wrong.
+        peers = self._peers or Replicas(index=jnp.uint32(0), add=lambda a: a, count=count, active=count)
+        return dataclasses.replace(peers, active=active)
+
+    @contextlib.contextmanager
+    def replica_view(self, replicas: Replicas) -> Iterator[None]:
+        """Run code as one of several replicas; at the end, reduce what they assigned."""
+        self.replicas = replicas
+        try:
+            self._diversify_seeds()
+            yield
+            self.synchronize()
+        finally:
+            self.replicas = None
+
+    @contextlib.contextmanager
+    def cross_replica_view(self) -> Iterator[None]:
+        """Reduce what the replicas assigned, and run code as if there were only one replica."""
+        replicas = self.replicas
+        self.synchronize()
+        self.replicas = None
+        try:
+            yield
+        finally:
+            self.replicas = replicas
+        self._diversify_seeds()
+
+    def _diversify_seeds(self) -> None:
+        for _, variable in self.table.pairs:
+            self.fold_replica_into_seed(variable)
+
+    def get_current_value(self, variable: Any) -> jax.Array:
+        value = self._local_value(variable)
+        spec = self.table.spec(variable)
+        if spec.own and self.replicas is None:
+            return self._replicas_of_owner(variable).reduce(spec.aggregation, value)
+        return value
+
+    def own_value(self, variable: Any) -> jax.Array | None:
+        """Return this replica's value of a per-replica variable; None for any other variable."""
+        value = self._local_value(variable)
+        return value if self.table.spec(variable).own else None
+
+    def _replicas_of_owner(self, variable: Any) -> Replicas:
+        """Return the replicas that keep their own values of a per-replica variable."""
+        owner: Any = origin_of(variable).owner
+        count = owner.num_replicas_in_sync
+        self._use(owner)
+        return self._replicas(count, count)
+
+    def _local_value(self, variable: Any) -> jax.Array:
+        """Return the value of a variable; this replica's, if it is per-replica."""
+        known: jax.Array | None = self.state_mapping.get(id(variable))
+        if known is not None:
+            return known
+        if not self._recording:
+            raise VariableMismatchError(
+                f"The function uses the variable {variable.path!r} this time, and did not when it was traced "
+                "first. It must use the same variables at every call with arguments of one kind."
+            )
+        value = value_of(variable)
+        if variable not in self.table:
+            self.add_found(variable, value)
+            self.fold_replica_into_seed(variable)
+        # Not cached: this may be the body of a loop, whose tracers must not leave it.
+        return unknown(value.shape, value.dtype)
+
+    def add_found(self, variable: Any, value: jax.Array) -> None:
+        """Add a variable that exists already, with its value, to the table."""
+        self.table.add(variable, origin_of(variable).kind, value.dtype, own=is_per_replica(variable))
+
+    def add_update(self, update: tuple[Any, jax.Array]) -> None:
+        variable, value = update
+        before = self._local_value(variable)
+        self.state_mapping.setdefault(id(variable), before)
+        spec = self.table.spec(variable)
+        if spec.own:
+            with self.in_sync():
+                return self.assign(variable, self._assigned_per_replica(spec, variable, before, value))
+        if self.replicas is not None and variable.trainable:
+            self._require_owner(variable)
+        if self.replicas is not None and not self.is_in_sync and spec.kind is VariableKind.OTHER:
+            value = _reduce_assigned(self.replicas, spec, before, value)
+            with self.in_sync():
+                return self.assign(variable, value)
+        return self.assign(variable, value)
+
+    def check_constant(self, variable: Any) -> None:
+        """Allow any constant: a function runs when it is called, and not as every step."""
+
+    def created(self, variable: Any, initializer: Any) -> None:
+        if not self._may_create:
+            raise TraceError(
+                f"The function creates the variable {variable.path!r} at every call. Create variables, "
+                "layers and models outside of it, or only at its first call."
+            )
+        spec = self.table.add(variable, kind_of_new(), own=is_per_replica(variable))
+        value = initial_value(initializer, spec.shape, spec.dtype)
+        self.state_mapping[id(variable)] = value
+        self.created_here.append((variable, value))
+
+    def _assigned_per_replica(
+        self, spec: VariableSpec, variable: Any, before: jax.Array, value: jax.Array
+    ) -> jax.Array:
+        """Return this replica's new value of a per-replica variable to which `value` is assigned."""
+        if (replicas := self.replicas) is not None:
+            if spec.aggregation == "sum" and replicas.active < replicas.count:
+                return jnp.where(replicas.index < replicas.active, value, before)
+            return value
+        refuse_to_add(variable)
+        replicas = self._replicas_of_owner(variable)
+        if spec.aggregation == "sum":
+            return replicas.partial(value)
+        return before + (value - replicas.reduce(spec.aggregation, before)) if is_adding() else value
+
+    def _require_owner(self, variable: Any) -> None:
+        owner = origin_of(variable).owner
+        if owner is not self.strategy:
+            where = "outside of any strategy's scope" if owner is None else f"in the scope of {owner}"
+            raise ValueError(
+                f"{self.strategy} cannot train the variable {variable.path!r}, which was created {where}. "
+                "Build the model and the optimizer inside of `with strategy.scope():`."
+            )
+
+
+def _reduce_assigned(
+    replicas: Replicas, spec: VariableSpec, before: jax.Array, value: jax.Array
+) -> jax.Array:
+    """Return the new value of a variable to which each replica assigns its own `value`."""
+    match spec.aggregation:
+        case "sum" if is_adding():
+            return before + replicas.sum([value - before])[0]
+        case "mean" | "sum" | "only_first_replica":
+            return replicas.reduce(spec.aggregation, value)
+    raise ValueError(
+        "You must specify an aggregation method to update a MirroredVariable in Replica Context. You can "
+        f"do so by passing an explicit value for argument `aggregation`: the variable {spec} has none."
+    )

@@ -1,0 +1,102 @@
+"""Record what a step assigns to variables, and reduce it over the replicas."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import jax
+
+from muster._errors import TraceError
+from muster.program._replicas import Replicas
+from muster.program.variables._origins import VariableKind
+from muster.program.variables._variable_table import VariableSpec
+
+
+class Assignments:
+    """Records the value that each variable had before each assignment."""
+
+    def __init__(self) -> None:
+        self._earlier: dict[int, list[jax.Array]] = {}
+        self._increments: Counter[int] = Counter()
+
+    def note(self, variable: Any, before: jax.Array) -> None:
+        """Note an assignment to a variable that had the value `before`."""
+        self._earlier.setdefault(id(variable), []).append(before)
+
+    def note_increment(self, variable: Any) -> None:
+        """Note that the latest assignment added one."""
+        self._increments[id(variable)] += 1
+
+    def earlier(self, variable: Any) -> list[jax.Array]:
+        """Return the values that a variable had before its current one."""
+        return self._earlier.get(id(variable), [])
+
+    def counts(self, pairs: Iterable[tuple[VariableSpec, Any]]) -> dict[str, int]:
+        """Return path -> number of assignments, of the variables that were assigned to."""
+        return {spec.path: len(earlier) for spec, v in pairs if (earlier := self.earlier(v))}
+
+    def only_incremented_once(self, pairs: Iterable[tuple[VariableSpec, Any]]) -> set[str]:
+        """Return the paths of the variables to which one was added, once, and nothing else assigned."""
+        return {spec.path for spec, v in pairs if len(self.earlier(v)) == self._increments[id(v)] == 1}
+
+
+class DivergedValues:
+    """Records which variables replicas have assigned different values to, until it reduces them."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, jax.Array] = {}
+
+    def note(self, variable: Any, before: jax.Array) -> None:
+        """Note that a variable's value, so far `before` on all replicas, may differ from now on."""
+        self._before.setdefault(id(variable), before)
+
+    def reduce(
+        self,
+        replicas: Replicas,
+        pairs: Iterable[tuple[VariableSpec, Any]],
+        values: dict[int, jax.Array],
+        kinds: Collection[VariableKind],
+    ) -> None:
+        """Make values equal on all replicas again.
+
+        Args:
+            replicas: The replicas of the step.
+            pairs: The description of each variable, and the variable.
+            values: The current value of each variable, by its id; updated.
+            kinds: Only variables of these kinds; empty for all.
+
+        Raises:
+            TraceError: A variable does not say how assignments are reduced.
+        """
+        by_reduction: dict[str, list[int]] = {_SEED: [], "sum": [], "mean": [], "only_first_replica": []}
+        for spec, variable in pairs:
+            if id(variable) in self._before and (not kinds or spec.kind in kinds):
+                by_reduction[_reduction_of(spec)].append(id(variable))
+        seeds, sums, means, firsts = by_reduction.values()
+        values.update({k: replicas.common_seed(values[k]) for k in seeds})
+        added = replicas.sum([values[k] - self._before[k] for k in sums])
+        averaged = replicas.mean([values[k] for k in means])
+        values.update({k: self._before[k] + a for k, a in zip(sums, added, strict=True)})
+        values.update(zip(means, averaged, strict=True))
+        values.update(zip(firsts, replicas.broadcast_first([values[k] for k in firsts]), strict=True))
+        for key in (*seeds, *sums, *means, *firsts):
+            del self._before[key]
+
+
+_SEED = "seed"
+
+
+def _reduction_of(spec: VariableSpec) -> str:
+    match spec:
+        case VariableSpec(kind=VariableKind.SEED):
+            return _SEED
+        case VariableSpec(kind=VariableKind.METRIC) | VariableSpec(aggregation="sum"):
+            return "sum"
+        case VariableSpec(aggregation="only_first_replica"):
+            return "only_first_replica"
+        case VariableSpec(kind=VariableKind.WEIGHT) | VariableSpec(aggregation="mean"):
+            return "mean"
+    raise TraceError(
+        f"The replicas assign to the variable {spec}, which does not say how their values combine. Build it "
+        "with aggregation='mean', 'sum' or 'only_first_replica'."
+    )

@@ -1,0 +1,142 @@
+"""Note where new variables come from: the kind of object that creates them, and the owning strategy."""
+
+import contextlib
+import enum
+import functools
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from muster._keras import keras
+from muster.program.variables._by_identity import ByIdentity
+from muster.program.variables._patches import patched_keras, wrap_in_scopes
+
+
+class VariableKind(enum.Enum):
+    """The kind of object that a variable belongs to."""
+
+    WEIGHT = "weight"  # a layer's
+    METRIC = "metric"
+    SEED = "seed"  # a seed generator's
+    OTHER = "other"  # an optimizer's, or the user's own
+
+
+class Owner(Protocol):
+    """A strategy, on whose replicas variables are used."""
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """The number of replicas."""
+
+    def check_variable(self, variable: Any) -> None:
+        """Raise an error if this strategy cannot use a new variable."""
+
+
+# The kind of the variables that this thread creates now.
+_KIND: ContextVar[VariableKind] = ContextVar("muster_variable_kind", default=VariableKind.OTHER)
+# Whether this thread is in assign_add or assign_sub.
+_ADDING: ContextVar[bool] = ContextVar("muster_adding", default=False)
+_OWNER: ContextVar[Owner | None] = ContextVar("muster_variable_owner", default=None)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a variable comes from.
+
+    Attributes:
+        kind: The kind of object that it belongs to.
+        owner: The strategy in whose scope it was created, if any.
+    """
+
+    kind: VariableKind = VariableKind.OTHER
+    owner: Owner | None = None
+
+
+_ORIGINS: ByIdentity[Origin] = ByIdentity()
+
+
+def origin_of(variable: Any) -> Origin:
+    """Return the origin of a variable; the default one if it was created outside of any scope."""
+    return _ORIGINS.get(variable, Origin())
+
+
+def note_origin(variable: Any) -> None:
+    """Note the origin of a variable that is being created."""
+    _ORIGINS[variable] = Origin(_KIND.get(), _OWNER.get())
+
+
+def check_new(variable: Any) -> None:
+    """Let the owner of a new variable refuse it."""
+    owner = origin_of(variable).owner
+    if owner is not None:
+        owner.check_variable(variable)
+
+
+def is_per_replica(variable: Any) -> bool:
+    """Return whether each replica keeps its own value of a variable. Metrics have one sum instead."""
+    origin = origin_of(variable)
+    return (
+        variable.synchronization == "on_read"
+        and variable.aggregation != "none"
+        and origin.kind is VariableKind.OTHER
+        and origin.owner is not None
+        and origin.owner.num_replicas_in_sync > 1
+    )
+
+
+def refuse_to_add(variable: Any) -> None:
+    """Refuse to add to a sum of per-replica values, outside of the replicas.
+
+    Raises:
+        ValueError: The variable is such a sum, and this is `assign_add` or `assign_sub`.
+    """
+    if is_adding() and is_per_replica(variable) and variable.aggregation == "sum":
+        raise ValueError(
+            "SyncOnReadVariable does not support `assign_add` and `assign_sub` in cross-replica context when "
+            f"aggregation is set to `sum`: {variable.path!r} is the sum of the replicas' values. Assign the "
+            "new sum, or add in strategy.run."
+        )
+
+
+@contextlib.contextmanager
+def owning(owner: Owner) -> Iterator[None]:
+    """Note `owner` as the owner of all variables that this thread creates meanwhile."""
+    token = _OWNER.set(owner)
+    try:
+        with patched_keras():
+            yield
+    finally:
+        _OWNER.reset(token)
+
+
+def is_adding() -> bool:
+    """Return whether this thread is in `assign_add` or `assign_sub`."""
+    return _ADDING.get()
+
+
+def kind_of_new() -> VariableKind:
+    """Return the kind of the variables that this thread creates now."""
+    return _KIND.get()
+
+
+def _with_value(variable: ContextVar[Any], value: Any, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a method so that a context variable has a value while it runs."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        token = variable.set(value)
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            variable.reset(token)
+
+    return method
+
+
+for _owner, _method, _variable, _value in (
+    (keras.Variable, "assign_add", _ADDING, True),
+    (keras.Variable, "assign_sub", _ADDING, True),
+    (keras.Layer, "add_weight", _KIND, VariableKind.WEIGHT),
+    (keras.metrics.Metric, "add_variable", _KIND, VariableKind.METRIC),
+):
+    wrap_in_scopes(_owner, _method, functools.partial(_with_value, _variable, _value))

@@ -1,0 +1,246 @@
+"""Bind variables to values while code runs, so that the run is pure.
+
+While user code runs in a `VariableScope`, each ``keras.Variable`` takes its value from the scope, and
+assignments stay in the scope.
+
+Keras initialises variables that are created while it infers shapes again later; therefore a scope replaces
+the *initializer*, not the value afterwards.
+"""
+
+import contextlib
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from muster._errors import TraceError
+from muster._keras import keras
+from muster.program._replicas import Replicas
+from muster.program.variables._assignments import Assignments, DivergedValues
+from muster.program.variables._initial_values import donatable_copy
+from muster.program.variables._named_outputs import NamedOutputs
+from muster.program.variables._origins import VariableKind, check_new, note_origin, refuse_to_add
+from muster.program.variables._patches import patched_keras, wrap_in_scopes
+from muster.program.variables._unshared_values import copy_of
+from muster.program.variables._variable_table import VariableTable
+
+EagerGradients = Callable[[jax.Array, list[jax.Array]], list[jax.Array]]
+
+_ACTIVE: ContextVar["VariableScope | None"] = ContextVar("muster_variable_scope", default=None)
+
+
+def current_scope() -> "VariableScope | None":
+    """Return the scope of the step that this thread is tracing, if any."""
+    return _ACTIVE.get()
+
+
+def active_scope(caller: str) -> "VariableScope":
+    """Return the scope of the step that this thread is tracing.
+
+    Args:
+        caller: The function to name in the error.
+
+    Raises:
+        TraceError: This thread traces no step.
+    """
+    scope = _ACTIVE.get()
+    if scope is None:
+        raise TraceError(
+            f"{caller} was called outside of a step: call it inside of a model_fn, of a muster.function, or "
+            "of what strategy.run calls."
+        )
+    return scope
+
+
+class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is untyped
+    """Gives variables their values while code runs in it, and collects assignments and outputs.
+
+    Args:
+        replicas: The replicas that run this code in parallel; None if there is only one.
+
+    Attributes:
+        table: The variables that the code has used so far.
+        assignments: What it assigned to them.
+        outputs: The values that it named.
+        penalties: The (path, value) pairs of ``add_penalty``.
+        global_step: The variable that counts steps, once the code has asked for it.
+        eager_gradients: Computes gradients when the code runs untraced; None while it is traced.
+    """
+
+    def __init__(self, replicas: Replicas | None = None) -> None:
+        super().__init__(collect_losses=True, initialize_variables=True)
+        self.replicas = replicas
+        self.table = VariableTable()
+        self.assignments = Assignments()
+        self.outputs = NamedOutputs()
+        self.penalties: list[tuple[str, jax.Array]] = []
+        self.global_step: Any = None
+        self.eager_gradients: EagerGradients | None = None
+        self._diverged = DivergedValues()
+        self._in_sync = False
+        self._reduced: list[tuple[jax.Array, jax.Array]] = []
+
+    def run(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call ``function(*args)`` in this scope."""
+        token = _ACTIVE.set(self)
+        try:
+            with patched_keras(), self:
+                return function(*args)
+        finally:
+            _ACTIVE.reset(token)
+
+    @abstractmethod
+    def created(self, variable: Any, initializer: Any) -> None:
+        """Give a variable that Keras has just created its value.
+
+        Args:
+            variable: The variable, without a value.
+            initializer: A callable (shape, dtype) -> array, or an array.
+        """
+
+    @abstractmethod
+    def get_current_value(self, variable: Any) -> jax.Array:
+        """Return the current value of a variable."""
+
+    @abstractmethod
+    def check_constant(self, variable: Any) -> None:
+        """Raise an error if code in this scope must not assign a NumPy array to a variable."""
+
+    def state(self) -> dict[str, jax.Array]:
+        """Return path -> current value of every variable."""
+        return {spec.path: self.state_mapping[id(variable)] for spec, variable in self.table.pairs}
+
+    def read(self, value: Any) -> jax.Array:
+        """Return the current value of a variable, or anything else as an array."""
+        if isinstance(value, keras.Variable):
+            return self.get_current_value(value)
+        return value if isinstance(value, jax.Array) else jnp.asarray(value)
+
+    def versions(self, value: Any) -> list[jax.Array]:
+        """Return all values that a variable has had in this run, the current one last; or an array itself."""
+        earlier = self.assignments.earlier(value) if isinstance(value, keras.Variable) else []
+        return [*earlier, self.read(value)]
+
+    def add_update(self, update: tuple[Any, jax.Array]) -> None:
+        """Assign to a variable; Keras calls this."""
+        variable, value = update
+        self.get_current_value(variable)
+        self.assign(variable, value)
+
+    def assign(self, variable: Any, value: jax.Array) -> None:
+        """Change the value of a variable that has one in this scope."""
+        before = self.state_mapping[id(variable)]
+        self.assignments.note(variable, before)
+        if self.replicas is not None and not self._in_sync:
+            self._diverged.note(variable, before)
+        self.state_mapping[id(variable)] = value
+
+    def increment(self, variable: Any) -> None:
+        """Add one to a variable."""
+        variable.assign_add(1)
+        self.assignments.note_increment(variable)
+
+    def fold_replica_into_seed(self, variable: Any) -> None:
+        """Let a variable that is the state of a seed generator differ between replicas."""
+        if self.replicas is not None and self.table.spec(variable).kind is VariableKind.SEED:
+            seed = self.replicas.fold_into_seed(self.get_current_value(variable))
+            self.state_mapping[id(variable)] = seed
+            self._diverged.note(variable, seed)
+
+    @property
+    def is_in_sync(self) -> bool:
+        """Whether assignments are the same on all replicas now."""
+        return self._in_sync
+
+    @contextlib.contextmanager
+    def in_sync(self) -> Iterator[None]:
+        """Take the assignments made meanwhile as the same on all replicas."""
+        before, self._in_sync = self._in_sync, True
+        try:
+            yield
+        finally:
+            self._in_sync = before
+
+    def synchronize(self, *kinds: VariableKind) -> None:
+        """Reduce what the replicas assigned to variables, so that all replicas hold the same values.
+
+        Args:
+            kinds: Only variables of these kinds; none for all.
+
+        Raises:
+            TraceError: A replica assigned to a variable that does not say how assignments are reduced.
+        """
+        if self.replicas is not None:
+            self._diverged.reduce(self.replicas, self.table.pairs, self.state_mapping, kinds)
+
+    def note_reduced(self, value: jax.Array, result: jax.Array) -> None:
+        """Remember that `value` was reduced over the replicas to `result`."""
+        self._reduced.append((value, result))
+
+    def reduced(self, value: jax.Array) -> jax.Array:
+        """Return what this very value was reduced to before, or else its mean over the replicas."""
+        if self.replicas is None:
+            return value
+        known = next((result for of, result in self._reduced if of is value), None)
+        return self.replicas.mean([value])[0] if known is None else known
+
+
+def _variable_init(original: Callable[..., None]) -> Callable[..., None]:
+    def init(
+        self: Any, initializer: Any, shape: Any = None, dtype: Any = None, *args: Any, **kw: Any
+    ) -> None:
+        scope = _ACTIVE.get()
+        note_origin(self)
+        if scope is None:
+            original(self, initializer, shape, dtype, *args, **kw)
+            return check_new(self)
+        if isinstance(initializer, str):
+            initializer = keras.initializers.get(initializer)
+        if not callable(initializer):
+            initializer = _as_array(initializer, dtype)
+            shape, dtype = initializer.shape, initializer.dtype
+
+        def value(shape: Any, dtype: Any = None) -> jax.Array:
+            # Keras asks again after it inferred shapes, and when the scope ends, even by an error.
+            return scope.state_mapping.get(id(self), jnp.zeros(shape, dtype))  # type: ignore[no-any-return]
+
+        original(self, value, shape, dtype, *args, **kw)
+        check_new(self)
+        scope.created(self, initializer)
+        return None
+
+    return init
+
+
+def _as_array(value: Any, dtype: Any) -> jax.Array:
+    """Turn a constant initial value into an array; a traced one stays traced, to be evaluated afterwards."""
+    if isinstance(value, keras.Variable):
+        value = value.value
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value)):
+        return keras.ops.convert_to_tensor(value, dtype=dtype)  # type: ignore[no-any-return]
+    if not isinstance(value, jax.Array):
+        value = np.asarray(value)
+    dtype = value.dtype if dtype is None else keras.backend.standardize_dtype(dtype)
+    return donatable_copy(value, str(jax.dtypes.canonicalize_dtype(dtype)))
+
+
+def _checked_assign(original: Callable[..., Any]) -> Callable[..., Any]:
+    def assign(self: Any, value: Any) -> Any:
+        scope = _ACTIVE.get()
+        if scope is not None and isinstance(value, np.ndarray):
+            scope.check_constant(self)
+        if scope is None:
+            refuse_to_add(self)
+            if isinstance(value, keras.Variable):  # else both share an array, which a step may overwrite
+                value = copy_of(value.value)
+        return original(self, value)
+
+    return assign
+
+
+wrap_in_scopes(keras.Variable, "__init__", _variable_init)
+wrap_in_scopes(keras.Variable, "assign", _checked_assign)
