@@ -22,7 +22,7 @@ WEIGHTS = np.linspace(0.5, 2.0, ROWS, dtype=np.float32)
 
 
 def on_workers(function, state, batch, count):
-    """What each of some workers computes, along a new first axis, and the sizes of what meets."""
+    """Return the workers' results, stacked along a new first axis, and the size of each all-reduce."""
     sizes = []
     rows = jax.tree.map(lambda leaf: leaf.reshape(count, -1, *leaf.shape[1:]) if leaf.ndim else leaf, batch)
 
@@ -38,14 +38,14 @@ def on_workers(function, state, batch, count):
 
 
 def check_same(function, state, batch, counts=(2, 3), **tolerance):
-    """Compare with one device; return the sizes of the sums that meet."""
+    """Compare with one device; return the size of each all-reduce."""
     expected = jax.tree.leaves(jax.jit(function)(state, batch))
     for count in counts:
         found, sizes = on_workers(function, state, batch, count)
-        for each, whole in zip(jax.tree.leaves(found), expected, strict=True):
-            assert each.dtype == whole.dtype
+        for each, complete in zip(jax.tree.leaves(found), expected, strict=True):
+            assert each.dtype == complete.dtype
             for of_worker in each:
-                np.testing.assert_allclose(of_worker, whole, **{"rtol": 2e-4, "atol": 2e-5} | tolerance)
+                np.testing.assert_allclose(of_worker, complete, **{"rtol": 2e-4, "atol": 2e-5} | tolerance)
     return sizes
 
 
@@ -204,13 +204,13 @@ def test_rows_that_are_results_are_gathered():
     check_same(predict, jnp.asarray(FLAT[:6]), FLAT)
 
 
-# What a step may do with state of shape (6, 4) and rows (12, 5, 6).
+# Steps that use state of shape (6, 4) and rows (12, 5, 6).
 WHOLE = {
     "largest": lambda state, rows: (rows.max(0), rows.min((0, 2)), (rows > 0).all(0), (rows > 9).any()),
     "sums": lambda state, rows: (rows.sum(0) * 2 - rows.sum((0, 1)), (rows > 0).sum(0), rows.mean()),
     "sum over a product": lambda state, rows: (rows.sum((0, 1)) @ state, jnp.pad(rows.sum(0), 1)),
     "sums in one": lambda state, rows: jnp.concatenate([rows.sum(0), (rows * 2).sum(0)])[::-1],
-    "whole and sum": lambda state, rows: state.sum(1) - rows.sum((0, 1)) / jnp.exp(state[0, 0]),
+    "replicated and sum": lambda state, rows: state.sum(1) - rows.sum((0, 1)) / jnp.exp(state[0, 0]),
     "merged": lambda state, rows: jnp.tanh((rows.reshape(60, 6) @ state).reshape(12, 20)).sum(0),
     "turned": lambda state, rows: (jnp.moveaxis(rows, 0, 2) * state[:5, :1, None]).sum(),
     "sorted": lambda state, rows: jnp.sort(rows, 1)[:, 1] + jnp.cumsum(rows, 2)[:, 0, ::-1],
@@ -249,7 +249,7 @@ def test_gradients_are_those_of_the_whole_batch(name):
     check_same(gradient, jnp.asarray(FLAT[:6, :4]), STEPS, rtol=1e-4, atol=1e-4)
 
 
-# What no worker can do for its own rows.
+# Steps that no worker can compute from its rows.
 REFUSED = {
     "sort": lambda state, rows: jnp.sort(rows, 0),
     "argmax": lambda state, rows: rows.argmax(0),

@@ -46,7 +46,7 @@ def in_a_jit(*args):
 
 
 def output_products(w, u, xs, h):
-    """A product that only what is stacked needs, a part of which stacks need once more."""
+    """Stack a product, and once more a part of it."""
 
     def a_round(h, x):
         h = jnp.tanh(x + h)
@@ -57,7 +57,7 @@ def output_products(w, u, xs, h):
 
 
 def sums(w, u, xs, h):
-    """Products, their transposes, and what is no product, summed; one sum is read in each round."""
+    """Sum products, their transposes and other values; each iteration reads one of the sums."""
 
     def a_round(carry, x):
         h, total, turned, bias, read = carry

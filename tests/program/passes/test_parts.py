@@ -1,4 +1,4 @@
-"""A step that is cut where values meet computes what the whole step does."""
+"""A step that is cut at its reductions computes the same as in one piece."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from muster.program import meet, parts_of
 
 
 def run(parts, args, add):
-    """Run parts one after the other; ``add`` makes sums of what is handed over."""
+    """Run parts one after the other; ``add`` reduces values in between."""
     values = jax.tree.leaves(args)
     for part in parts:
         results = jax.jit(part.function)(*[values[i] for i in part.takes])
@@ -20,7 +20,7 @@ def run(parts, args, add):
 
 
 def doubled(function, *args):
-    """The step in one piece, where two equal processes meet."""
+    """Run a step as one of two processes with equal values."""
     parts, structure = parts_of(function, *args, donated=0)
     return parts, jax.tree.unflatten(structure, run(parts, args, lambda value: 2 * value))
 

@@ -142,7 +142,7 @@ def row_updates(jaxpr):
 
 
 def computed(closed):
-    """What a jaxpr computes its results by, in any order."""
+    """Return the primitives that a jaxpr needs for its results, in any order."""
     eqns, _ = needed_equations(closed.jaxpr.eqns, closed.jaxpr.outvars)
     return sorted(
         f"{eqn.primitive} {eqn.params} {[v.aval for v in (*eqn.invars, *eqn.outvars)]}" for eqn in eqns

@@ -1,4 +1,4 @@
-"""User code becomes a pure step: what is passed in is what is used."""
+"""User code becomes a pure step, which uses the state that is passed in."""
 
 import math
 

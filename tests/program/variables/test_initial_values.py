@@ -1,4 +1,4 @@
-"""Initial values: Keras' own, concrete while something is traced, in buffers of their own."""
+"""Initial values equal Keras', are concrete even while something is traced, and may be donated."""
 
 from typing import Any
 

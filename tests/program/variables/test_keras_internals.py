@@ -1,4 +1,4 @@
-"""What Keras keeps to itself and muster depends on: this fails when Keras changes it."""
+"""Check the private parts of Keras that muster depends on."""
 
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +22,7 @@ def test_automatic_names_start_afresh_and_go_on_afterwards():
 
 
 def initial_values(seed: int | None) -> dict[str, list[float]]:
-    """What a layer with dropout starts from, built in a step."""
+    """Return the initial values of a layer with dropout that is built in a step."""
 
     def build() -> tuple[dict[str, Any], None]:
         x = keras.layers.Dense(3)(jnp.ones((2, 3)))

@@ -26,11 +26,8 @@ from muster.program.passes._jaxprs import (
     Values,
     body_contains,
     contains,
-    initial_values,
     needed_equations,
     outputs_of,
-    read,
-    run_equations,
     type_of,
     variables_of,
     without,
@@ -100,9 +97,9 @@ def resolve(closed: jex.ClosedJaxpr) -> Callable[..., list[jax.Array]]:
     equations = [_with_resolved_bodies(eqn) for eqn in jaxpr.eqns]
 
     def compute(*args: jax.Array) -> list[jax.Array]:
-        values = initial_values(closed, args)
+        values = Values.of(closed, args)
         _evaluate(equations, values, equations)
-        return [read(values, v) for v in jaxpr.outvars]
+        return values.read(jaxpr.outvars)
 
     return compute
 
@@ -124,17 +121,17 @@ def _evaluate(eqns: Sequence[Equation], values: Values, history: Sequence[Equati
         before = eqns[:i]
         past = history[: history.index(marker)]
         if marker.params["cut"]:
-            run_equations(before, values)
+            values.compute(before)
             grads = _cut_gradients(marker, values, past)
         else:
             path = _path(marker, past)
             later = _dependents(before, marker.invars[1:])
-            run_equations(without(before, later), values)
+            values.compute(without(before, later))
             grads = _gradients_along(path, marker, values, past)
-            run_equations(without(later, path), values)
+            values.compute(without(later, path))
         values.update(zip(marker.outvars, grads, strict=True))
         return _evaluate(eqns[i + 1 :], values, history)
-    return run_equations(eqns, values)
+    return values.compute(eqns)
 
 
 def _gradients_along(
@@ -151,7 +148,7 @@ def _gradients_along(
 
     def forward(arrays: list[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
         start = dict(zip(sources, arrays, strict=True))
-        inner = values | {s: value for s, value in start.items() if s not in inner_sources}
+        inner = Values(values | {s: value for s, value in start.items() if s not in inner_sources})
         begun = 0
         for end, eqn in enumerate(path, 1):
             shifted = inner_sources.intersection(eqn.outvars)
@@ -161,7 +158,7 @@ def _gradients_along(
                 begun = end
         return inner[target], [inner[v] for v in made]
 
-    arrays = [jnp.zeros_like(type_of(s)) if s in inner_sources else read(values, s) for s in sources]
+    arrays = [jnp.zeros_like(type_of(s)) if s in inner_sources else values.read([s])[0] for s in sources]
     (_, results), grads = jax.value_and_grad(forward, has_aux=True)(arrays)
     values.update(zip(made, results, strict=True))
     return list(grads)
@@ -176,11 +173,11 @@ def _cut_gradients(marker: Equation, values: Values, history: Sequence[Equation]
     path = _path(marker, history)
 
     def forward(arrays: list[jax.Array]) -> jax.Array:
-        inner = values | dict(zip(sources, arrays, strict=True))
+        inner = Values(values | dict(zip(sources, arrays, strict=True)))
         _evaluate(path, inner, history)
         return inner[target]
 
-    return list(jax.grad(forward)([read(values, s) for s in sources]))
+    return list(jax.grad(forward)(values.read(sources)))
 
 
 def _path(marker: Equation, history: Sequence[Equation]) -> list[Equation]:

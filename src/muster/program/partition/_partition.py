@@ -29,11 +29,9 @@ from muster.program.partition._sharding import (
 from muster.program.passes._jaxprs import (
     Atom,
     Equation,
-    initial_values,
+    Values,
     levels_of,
     needed_equations,
-    read,
-    run_equations,
     type_of,
 )
 from muster.program.passes._loops import with_wide_products
@@ -93,13 +91,13 @@ def _global_shape(leaf: jax.Array, count: int) -> jax.ShapeDtypeStruct:
 def _with_all_reduces(marked: jex.ClosedJaxpr, leaves: Arrays, replicas: Replicas) -> list[jax.Array]:
     """Compute a jaxpr; values that can be reduced at the same time are reduced together."""
     jaxpr = marked.jaxpr
-    values = initial_values(marked, leaves)
+    values = Values.of(marked, leaves)
     needed, _ = needed_equations(jaxpr.eqns, jaxpr.outvars)
     for computed, markers in zip(*levels_of(needed, all_reduce_p), strict=True):
-        run_equations(computed, values)
-        sums = replicas.sum([values[marker.invars[0]] for marker in markers])
+        values.compute(computed)
+        sums = replicas.sum(values.read(marker.invars[0] for marker in markers))
         values.update(zip((marker.outvars[0] for marker in markers), sums, strict=True))
-    return [read(values, v) for v in jaxpr.outvars]
+    return values.read(jaxpr.outvars)
 
 
 def _run(jaxpr: jex.Jaxpr, consts: Arrays, args: Sequence[Value], workers: WorkerGroup) -> list[Value]:

@@ -117,7 +117,7 @@ class WorkerGroup:
                 return array
             case Partial():
                 return value.all_reduce(self)
-        raise IndivisibleError("the whole batch is needed")
+        raise IndivisibleError("the global batch is needed")
 
     def shard(self, array: jax.Array, axis: int) -> jax.Array:
         """Return this worker's shard of a replicated array."""

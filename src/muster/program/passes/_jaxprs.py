@@ -7,8 +7,27 @@ from jax.extend import core as jex
 
 Atom = jex.Var | jex.Literal
 Equation = jex.JaxprEqn
-Values = dict[Atom, jax.Array]
-"""The values of variables that are known so far."""
+
+
+class Values(dict[Atom, jax.Array]):
+    """The values of variables that are known so far."""
+
+    @classmethod
+    def of(cls, closed: jex.ClosedJaxpr, args: Iterable[jax.Array]) -> "Values":
+        """Return the values of a jaxpr's constants and arguments."""
+        return cls(zip([*closed.jaxpr.constvars, *closed.jaxpr.invars], [*closed.consts, *args], strict=True))
+
+    def read(self, atoms: Iterable[Atom]) -> list[jax.Array]:
+        """Return the values of variables and literals."""
+        return [atom.val if isinstance(atom, jex.Literal) else self[atom] for atom in atoms]
+
+    def compute(self, eqns: Sequence[Equation]) -> None:
+        """Compute equations, and add their results."""
+        if not eqns:
+            return
+        made = dict.fromkeys(outputs_of(eqns))
+        used = [v for v in inputs_of(eqns) if v not in made]
+        self.update(zip(made, function_of(eqns, used, [*made])(*self.read(used)), strict=True))
 
 
 def type_of(atom: Atom) -> jax.core.ShapedArray:
@@ -72,28 +91,6 @@ def without(eqns: Iterable[Equation], others: Iterable[Equation]) -> list[Equati
     """Return the equations that are not among the others."""
     excluded = set(map(id, others))
     return [eqn for eqn in eqns if id(eqn) not in excluded]
-
-
-def initial_values(closed: jex.ClosedJaxpr, args: Iterable[jax.Array]) -> Values:
-    """Return the values of a jaxpr's constants and arguments."""
-    values: Values = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
-    values.update(zip(closed.jaxpr.invars, args, strict=True))
-    return values
-
-
-def read(values: Values, atom: Atom) -> jax.Array:
-    """Return the value of a variable or literal."""
-    return atom.val if isinstance(atom, jex.Literal) else values[atom]
-
-
-def run_equations(eqns: Sequence[Equation], values: Values) -> None:
-    """Compute equations, and add their results to `values`."""
-    if not eqns:
-        return
-    made = dict.fromkeys(outputs_of(eqns))
-    used = [v for v in inputs_of(eqns) if v not in made]
-    results = function_of(eqns, used, [*made])(*[values[v] for v in used])
-    values.update(zip(made, results, strict=True))
 
 
 def function_of(

@@ -22,12 +22,9 @@ from muster.program.passes._jaxprs import (
     contains,
     function_of,
     has_shardings,
-    initial_values,
     inputs_of,
     needed_equations,
     outputs_of,
-    read,
-    run_equations,
     type_of,
     variables_of,
     without,
@@ -61,18 +58,18 @@ def with_wide_products(closed: jex.ClosedJaxpr) -> Callable[..., list[jax.Array]
 
 
 def _computed(closed: jex.ClosedJaxpr, args: Sequence[jax.Array]) -> list[jax.Array]:
-    values = initial_values(closed, args)
+    values = Values.of(closed, args)
     pending: list[Equation] = []
     for eqn in closed.jaxpr.eqns:
         rewritten = _rewritten(eqn)
         if rewritten is None:
             pending.append(eqn)
             continue
-        run_equations(pending, values)
+        values.compute(pending)
         pending = []
-        values.update(zip(eqn.outvars, rewritten(*[read(values, v) for v in eqn.invars]), strict=True))
-    run_equations(pending, values)
-    return [read(values, v) for v in closed.jaxpr.outvars]
+        values.update(zip(eqn.outvars, rewritten(*values.read(eqn.invars)), strict=True))
+    values.compute(pending)
+    return values.read(closed.jaxpr.outvars)
 
 
 def _rewritten(eqn: Equation) -> Callable[..., list[jax.Array]] | None:
@@ -185,7 +182,7 @@ class _Loop:
         split = len(self._const_vars), len(self._const_vars) + len(self._carries)
         consts = self._consts | dict(zip(self._const_vars, operands[: split[0]], strict=True))
         carries = dict(zip(self._carries, operands[split[0] : split[1]], strict=True))
-        stacks: Values = dict(zip(self._sliced, operands[split[1] :], strict=True))
+        stacks = Values(zip(self._sliced, operands[split[1] :], strict=True))
         self._for_all_iterations(self.early, self._early_results, consts, stacks)
 
         kept = self._kept_carries()
@@ -204,7 +201,7 @@ class _Loop:
         self._for_all_iterations(self.late, self._late_results, consts, stacks)
         for each in self.sums:
             carries[each.carry] = each.after_loop(carries[each.carry], stacks)
-        return [carries[v] for v in self._carries] + [stacks[v] for v in self._stacked]
+        return [carries[v] for v in self._carries] + stacks.read(self._stacked)
 
     def _for_all_iterations(
         self,

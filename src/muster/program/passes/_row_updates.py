@@ -19,12 +19,10 @@ from jax.extend.core import primitives
 from muster.program.passes._jaxprs import (
     Atom,
     Equation,
+    Values,
     body_contains,
     contains,
     has_shardings,
-    initial_values,
-    read,
-    run_equations,
     type_of,
     variables_of,
 )
@@ -73,7 +71,7 @@ class _Evaluation:
 
     def __init__(self, closed: jex.ClosedJaxpr, args: Sequence[jax.Array]) -> None:
         self._jaxpr = jaxpr = closed.jaxpr
-        self._values = initial_values(closed, args)
+        self._values = Values.of(closed, args)
         self._pending: list[Equation] = []
         self._uses = Counter(v for eqn in jaxpr.eqns for v in variables_of(eqn.invars))
         self._uses.update(variables_of(jaxpr.outvars))
@@ -198,8 +196,8 @@ class _Evaluation:
     def _read(self, atom: Atom) -> jax.Array:
         if not isinstance(atom, jex.Literal) and atom not in self._values:
             self._flush()
-        return read(self._values, atom)
+        return self._values.read([atom])[0]
 
     def _flush(self) -> None:
-        run_equations(self._pending, self._values)
+        self._values.compute(self._pending)
         self._pending = []

@@ -96,7 +96,7 @@ class FunctionScope(VariableScope):
 
     @contextlib.contextmanager
     def replica_view(self, replicas: Replicas) -> Iterator[None]:
-        """Run code as one of several replicas; at the end, reduce what they assigned."""
+        """Run code as one of the replicas; at the end, reduce what they assigned."""
         self.replicas = replicas
         try:
             self._diversify_seeds()

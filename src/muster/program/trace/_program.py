@@ -10,7 +10,7 @@ from jax.extend import core as jex
 from muster import cpu
 from muster._errors import TraceError, VariableMismatchError
 from muster.program._replicas import Replicas
-from muster.program.passes._jaxprs import Values, needed_equations, read, run_equations
+from muster.program.passes._jaxprs import Values, needed_equations
 from muster.program.trace._compute import compute_traced, shape_of
 from muster.program.trace._eager import eager_gradients
 from muster.program.trace._program_scope import ProgramScope
@@ -151,6 +151,6 @@ def _evaluate_constants(closed: jex.ClosedJaxpr, paths: list[str]) -> list[jax.A
             f"The initial value of one of the variables {', '.join(paths)} depends on the input. Give an "
             "initializer, or a value that is the same for every batch."
         )
-    values: Values = dict(zip(jaxpr.constvars, closed.consts, strict=True))
-    run_equations(eqns, values)
-    return [read(values, v) for v in jaxpr.outvars]
+    values = Values(zip(jaxpr.constvars, closed.consts, strict=True))
+    values.compute(eqns)
+    return values.read(jaxpr.outvars)

@@ -1,0 +1,70 @@
+"""Assignments are counted, and values that replicas assign are reduced."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muster._errors import TraceError
+from muster._keras import keras
+from muster.program import Replicas
+from muster.program.variables._assignments import Assignments, DivergedValues
+from muster.program.variables._origins import VariableKind
+from muster.program.variables._variable_table import VariableTable
+
+
+def table_of(*names, kind=VariableKind.OTHER, aggregation="none"):
+    table = VariableTable()
+    for name in names:
+        table.add(keras.Variable(0.0, name=name, aggregation=aggregation), kind)
+    return table
+
+
+def test_only_a_single_increment_makes_a_counter():
+    table, assignments = table_of("never", "once", "twice", "set"), Assignments()
+    _, once, twice, other = (variable for _, variable in table.pairs)
+    for each in (once, twice, twice):
+        assignments.note(each, jnp.float32(0))
+        assignments.note_increment(each)
+    assignments.note(other, jnp.float32(0))
+    assert assignments.counts(table.pairs) == {"once": 1, "twice": 2, "set": 1}
+    assert assignments.only_incremented_once(table.pairs) == {"once"}
+
+
+def reduced(table, assigned, kinds=()):
+    """Return a variable's value on each of two replicas, after it was 1 and they assigned to it."""
+    ((spec, variable),) = table.pairs
+
+    def on_replica(index, value):
+        replicas = Replicas(index=index, add=lambda a: jax.lax.psum(a, "replica"), count=2, active=2)
+        diverged, values = DivergedValues(), {id(variable): value}
+        diverged.note(variable, jnp.float32(1))
+        diverged.reduce(replicas, [(spec, variable)], values, kinds)
+        return values[id(variable)]
+
+    return jax.vmap(on_replica, axis_name="replica")(jnp.arange(2), jnp.array(assigned, jnp.float32))
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "kind", "expected"),
+    [
+        ("none", VariableKind.METRIC, 1 + (3 - 1) + (6 - 1)),
+        ("sum", VariableKind.OTHER, 1 + (3 - 1) + (6 - 1)),
+        ("mean", VariableKind.OTHER, 4.5),
+        ("none", VariableKind.WEIGHT, 4.5),
+        ("only_first_replica", VariableKind.WEIGHT, 3),
+    ],
+)
+def test_values_are_reduced_as_the_variable_says(aggregation, kind, expected):
+    table = table_of("v", kind=kind, aggregation=aggregation)
+    np.testing.assert_allclose(reduced(table, [3, 6]), [expected, expected])
+
+
+def test_variables_of_other_kinds_stay_different():
+    table = table_of("v", aggregation="sum")
+    np.testing.assert_allclose(reduced(table, [3, 6], [VariableKind.METRIC]), [3, 6])
+
+
+def test_a_variable_without_an_aggregation_is_refused():
+    with pytest.raises(TraceError, match="does not say how their values combine"):
+        reduced(table_of("v"), [3, 6])
