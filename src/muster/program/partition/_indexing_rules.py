@@ -1,5 +1,7 @@
 """Rules for operations that index: slices at computed places, gather and scatter."""
 
+from collections.abc import Mapping
+
 from jax import lax
 
 from muster.program.partition._sharded_equation import ShardedEquation, axis_without
@@ -29,12 +31,9 @@ def gather(equation: ShardedEquation) -> list[Value]:
     by_index = [dim for dim in range(rank) if dim not in numbers.offset_dims]
     of_operand, of_indices = equation.axis(0), equation.axis(1)
     paired = dict(zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True))
-    if of_operand in paired or of_indices in paired.values():
-        i = of_indices if of_operand is None else paired.get(of_operand)
-        dim = next((dim for dim, other in paired.items() if other == i), None)
-        equation.require(i is not None and dim is not None)
-        args = equation.shard(0, dim), equation.shard(1, i)  # type: ignore[arg-type]
-        return equation.sharded(by_index[i], *args)  # type: ignore[index]
+    if axes := _batching_axes(equation, paired):
+        args = equation.shard(0, axes[0]), equation.shard(1, axes[1])
+        return equation.sharded(by_index[axes[1]], *args)
     if of_operand is None:
         equation.require(of_indices is not None and of_indices < len(equation.shape(1)) - 1)
         return equation.sharded(by_index[of_indices], equation.replicated(0), equation.shard(1, of_indices))  # type: ignore
@@ -53,12 +52,9 @@ def scatter(equation: ShardedEquation) -> list[Value]:
     by_index = [dim for dim in range(len(updates)) if dim not in numbers.update_window_dims]
     of_operand, of_indices, of_updates = (equation.axis(i) for i in range(3))
     paired = dict(zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True))
-    if of_operand in paired or of_indices in paired.values():
-        i = of_indices if of_operand is None else paired.get(of_operand)
-        dim = next((dim for dim, other in paired.items() if other == i), None)
-        equation.require(i is not None and dim is not None)
-        args = equation.shard(0, dim), equation.shard(1, i), equation.shard(2, by_index[i])  # type: ignore
-        return equation.sharded(dim, *args)  # type: ignore[arg-type]
+    if axes := _batching_axes(equation, paired):
+        arrays = (equation.shard(i, axis) for i, axis in enumerate((*axes, by_index[axes[1]])))
+        return equation.sharded(axes[0], *arrays)
     if of_operand is None and (of_indices is not None or of_updates in by_index):
         equation.require(equation.eqn.primitive is lax.scatter_add_p)
         i = of_indices if of_indices is not None else by_index.index(of_updates)  # type: ignore[arg-type]
@@ -75,3 +71,19 @@ def scatter(equation: ShardedEquation) -> list[Value]:
     to = in_updates[axis]
     equation.require(updates[to] == equation.shape(0)[axis])
     return equation.sharded(axis, equation.shard(0, axis), equation.replicated(1), equation.shard(2, to))
+
+
+def _batching_axes(equation: ShardedEquation, paired: Mapping[int, int]) -> tuple[int, int] | None:
+    """Return the batching axes of the operand and the indices that are sharded, if any.
+
+    Args:
+        equation: The equation.
+        paired: Each batching axis of the operand -> that of the indices.
+    """
+    of_operand, of_indices = equation.axis(0), equation.axis(1)
+    if of_operand not in paired and of_indices not in paired.values():
+        return None
+    if of_operand is None:
+        return next(pair for pair in paired.items() if pair[1] == of_indices)
+    equation.require(of_operand in paired)
+    return of_operand, paired[of_operand]
