@@ -2,20 +2,20 @@
 
 from muster._errors import ClusterEnvironmentError as ClusterEnvironmentError
 from muster._errors import DuplicateTaskError as DuplicateTaskError
+from muster.cluster._cluster_resolver import ClusterResolver as ClusterResolver
 from muster.cluster._cluster_spec import ClusterSpec as ClusterSpec
 from muster.cluster._placement import Placement as Placement
 from muster.cluster._placement import placement as placement
 from muster.cluster._task import Task as Task
 from muster.cluster._task import TaskType as TaskType
+from muster.cluster._tf_config import TFConfig as TFConfig
 from muster.cluster._validation import validate_cluster_spec as validate_cluster_spec
 from muster.cluster.resolvers._kubernetes_resolver import (
     KubernetesClusterResolver as KubernetesClusterResolver,
 )
-from muster.cluster.resolvers._resolver import ClusterResolver as ClusterResolver
 from muster.cluster.resolvers._sagemaker_resolver import SageMakerClusterResolver as SageMakerClusterResolver
 from muster.cluster.resolvers._simple_resolver import SimpleClusterResolver as SimpleClusterResolver
 from muster.cluster.resolvers._slurm_resolver import SlurmClusterResolver as SlurmClusterResolver
-from muster.cluster.resolvers._tf_config import TFConfig as TFConfig
 from muster.cluster.resolvers._tf_config_resolver import TFConfigClusterResolver as TFConfigClusterResolver
 from muster.cluster.resolvers._tpu_resolver import TPUClusterResolver as TPUClusterResolver
 from muster.cluster.resolvers._union_resolver import UnionResolver as UnionResolver

@@ -7,7 +7,7 @@ from typing import Any
 from muster._errors import ClusterError
 from muster.cluster._cluster_spec import ClusterSpec
 from muster.cluster._task import TaskType
-from muster.cluster.resolvers._tf_config import TFConfig
+from muster.cluster._tf_config import TFConfig
 
 _HINT = "\n\nNote that these values may be coming from the TF_CONFIG environment variable."
 

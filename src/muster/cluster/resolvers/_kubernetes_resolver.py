@@ -7,7 +7,7 @@ from typing import Any
 
 from muster._errors import ClusterEnvironmentError
 from muster.cluster._cluster_spec import ClusterSpec
-from muster.cluster.resolvers._resolver import TaskResolver, by_number
+from muster.cluster.resolvers._task_resolver import TaskResolver, by_number
 
 
 class KubernetesClusterResolver(TaskResolver):

@@ -5,7 +5,7 @@ import os
 
 from muster._errors import ClusterEnvironmentError, ClusterError
 from muster.cluster._cluster_spec import ClusterSpec
-from muster.cluster.resolvers._resolver import TaskResolver, by_number
+from muster.cluster.resolvers._task_resolver import TaskResolver, by_number
 
 
 class SageMakerClusterResolver(TaskResolver):

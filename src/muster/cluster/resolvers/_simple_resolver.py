@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from muster._errors import ClusterTypeError
+from muster.cluster._cluster_resolver import ClusterResolver
 from muster.cluster._cluster_spec import ClusterSpec
-from muster.cluster.resolvers._resolver import ClusterResolver, with_layer
+from muster.cluster.resolvers._task_resolver import with_layer
 
 
 class SimpleClusterResolver(ClusterResolver):

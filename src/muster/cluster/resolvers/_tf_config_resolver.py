@@ -2,10 +2,11 @@
 
 import os
 
+from muster.cluster._cluster_resolver import ClusterResolver
 from muster.cluster._cluster_spec import ClusterSpec
 from muster.cluster._task import TaskType, check_index
-from muster.cluster.resolvers._resolver import ClusterResolver, with_layer
-from muster.cluster.resolvers._tf_config import TFConfig
+from muster.cluster._tf_config import TFConfig
+from muster.cluster.resolvers._task_resolver import with_layer
 
 
 class TFConfigClusterResolver(ClusterResolver):

@@ -8,7 +8,7 @@ from pathlib import Path
 from muster._errors import ClusterEnvironmentError, ClusterError
 from muster.cluster._cluster_spec import ClusterSpec
 from muster.cluster._task import check_index
-from muster.cluster.resolvers._resolver import TaskResolver
+from muster.cluster.resolvers._task_resolver import TaskResolver
 
 _PCI = Path("/sys/bus/pci/devices")
 _GOOGLE = "0x1ae0"

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster._errors import ClusterError, ClusterTypeError
+from muster.cluster._cluster_resolver import ClusterResolver
 from muster.cluster._cluster_spec import ClusterSpec
 from muster.cluster._task import Task, check_index
-from muster.cluster.resolvers._resolver import ClusterResolver
 
 _NAME = "TF_CONFIG"
 
