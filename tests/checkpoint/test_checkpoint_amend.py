@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 import pytest
@@ -21,14 +22,16 @@ def test_entries_are_set_and_the_rest_stays(tmp_path: Path) -> None:
     assert len(os.listdir(path)) == 2
 
 
+def full_when_written(path: str, mode: str) -> IO[Any]:
+    return open("/dev/full" if mode == "wb" else path, mode)
+
+
 def test_what_cannot_be_amended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CheckpointNotFoundError):
         amend_metadata(tmp_path / "ckpt-1", {})
     path = Path(write_checkpoint(tmp_path, 1, {}, {"a": 1}))
     with monkeypatch.context() as patch:
-        patch.setattr(
-            "muster.checkpoint._amend.open", lambda *args: open("/dev/full", args[1]), raising=False
-        )
+        patch.setattr("muster.checkpoint._manifest.open", full_when_written, raising=False)
         with pytest.raises(CheckpointError, match="cannot be written: No space left"):
             amend_metadata(path, {"a": 2})
     assert read_checkpoint(path).metadata == {"a": 1}

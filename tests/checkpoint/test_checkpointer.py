@@ -261,7 +261,7 @@ def test_a_reader_looks_again_when_all_that_it_listed_was_replaced(
 ) -> None:
     with Checkpointer(tmp_path, max_to_keep=1) as checkpointer:
         checkpointer.save(1, {"w": np.ones(1)}, {}, wait=True)
-        whole = _layout.is_whole
+        whole = _layout.is_complete
 
         def replaced(path: str) -> bool:
             monkeypatch.undo()
@@ -269,7 +269,7 @@ def test_a_reader_looks_again_when_all_that_it_listed_was_replaced(
             return whole(path)
 
         for module in ("_layout", "_read"):
-            monkeypatch.setattr(f"muster.checkpoint.{module}.is_whole", replaced)
+            monkeypatch.setattr(f"muster.checkpoint.{module}.is_complete", replaced)
         assert newest(tmp_path) == str(tmp_path / "ckpt-2")
 
 
@@ -280,7 +280,7 @@ def test_a_reader_looks_again_when_the_last_became_whole_and_the_one_before_is_h
     first = write_checkpoint(tmp_path, 1, {"w": np.ones(1)}, {})
     last = tmp_path / "ckpt-2"
     last.mkdir()
-    whole = _layout.is_whole
+    whole = _layout.is_complete
 
     def finished_after(path: str) -> bool:
         if path == first:
@@ -292,5 +292,5 @@ def test_a_reader_looks_again_when_the_last_became_whole_and_the_one_before_is_h
         return False
 
     for module in ("_layout", "_read"):
-        monkeypatch.setattr(f"muster.checkpoint.{module}.is_whole", finished_after)
+        monkeypatch.setattr(f"muster.checkpoint.{module}.is_complete", finished_after)
     assert newest(tmp_path) == str(last)

@@ -1,7 +1,7 @@
-"""Checkpoints: directories that are whole or absent, written in the background.
+"""Checkpoints: written in the background, and complete or absent for every reader.
 
 A checkpoint is ``<directory>/ckpt-<step>/``: one or more data files in the safetensors format, and
-``manifest.json``, written last. A directory without a manifest is not there for a reader.
+``manifest.json``, written last. Readers ignore a directory without a manifest.
 """
 
 from muster.checkpoint._amend import amend_metadata as amend_metadata

@@ -1,4 +1,4 @@
-"""Changing what a checkpoint says of itself, without touching its arrays."""
+"""Changing a checkpoint's metadata without touching its arrays."""
 
 import dataclasses
 import os
@@ -6,30 +6,26 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster._errors import CheckpointError
-from muster.checkpoint._manifest import FILE_NAME, encode, read_manifest
+from muster.checkpoint._manifest import read_manifest, sync_directory, write_manifest
 
 
 def amend_metadata(path: str | os.PathLike[str], changes: Mapping[str, Any]) -> None:
-    """Sets entries of a checkpoint's metadata. A reader sees all of the changes or none.
+    """Set entries of a checkpoint's metadata. A reader sees all of the changes or none.
 
     Args:
         path: The checkpoint's directory.
-        changes: JSON, by name; other entries stay.
+        changes: New values by key; other entries stay.
 
     Raises:
         CheckpointNotFoundError: There is no checkpoint at this path.
-        DamagedCheckpointError: Its manifest is not what was written.
-        CheckpointError: It cannot be written; it stays as it was.
+        DamagedCheckpointError: The manifest's bytes have changed since they were written.
+        CheckpointError: The manifest cannot be written; it stays as it was.
         TypeError: The changes are not JSON.
     """
-    manifest = read_manifest(os.fspath(path))
-    amended = dataclasses.replace(manifest, metadata={**manifest.metadata, **changes})
-    target = os.path.join(path, FILE_NAME)
+    path = os.fspath(path)
+    manifest = read_manifest(path)
     try:
-        with open(target + ".tmp", "wb") as file:
-            file.write(encode(amended))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(target + ".tmp", target)
+        write_manifest(path, dataclasses.replace(manifest, metadata={**manifest.metadata, **changes}))
+        sync_directory(path)
     except OSError as exc:
-        raise CheckpointError(f"The manifest {target} cannot be written: {exc.strerror}.") from exc
+        raise CheckpointError(f"The manifest of {path} cannot be written: {exc.strerror}.") from exc

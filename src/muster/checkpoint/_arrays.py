@@ -1,4 +1,4 @@
-"""Arrays to and from files in the safetensors format.
+"""Reading and writing arrays in the safetensors format.
 
 The format is a little-endian uint64 that counts the bytes of a JSON header, the header, and the
 arrays' bytes one after the other. It is written here rather than by the safetensors package because
@@ -45,14 +45,14 @@ _ALIGNMENT = 64
 
 @dataclass(frozen=True)
 class FileRecord:
-    """What a data file must be: its size in bytes and the CRC-32 of them all."""
+    """The size of a data file in bytes, and the CRC-32 of its bytes."""
 
     bytes: int
     crc32: int
 
 
 def dtype_named(name: str) -> np.dtype[Any]:
-    """Returns the dtype of this name: NumPy's, or one that ml_dtypes adds (bfloat16, float8...)."""
+    """Return the dtype of a name: one of NumPy's, or one that ml_dtypes adds (bfloat16, float8...)."""
     try:
         return np.dtype(name)
     except TypeError:
@@ -63,17 +63,17 @@ def dtype_named(name: str) -> np.dtype[Any]:
 
 
 def is_numeric(dtype: np.dtype[Any]) -> bool:
-    """Says whether an array of this dtype can be stored: numbers and booleans, ml_dtypes' included."""
+    """Return whether a dtype is one of numbers or booleans, including those of ml_dtypes."""
     return dtype.kind in "biufc" or dtype.isbuiltin == 2
 
 
-def write_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> FileRecord:
-    """Writes a new file with these arrays and waits until it is on the disk.
+def write_arrays(path: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> FileRecord:
+    """Write arrays into a new file, and wait until it is on the disk.
 
-    Nothing is copied unless an array is not contiguous or not little-endian, and then one at a time.
+    An array is copied only if it is not contiguous or not little-endian, one array at a time.
 
     Args:
-        path: A file that does not exist.
+        path: The path of the file, which must not exist yet.
         arrays: Arrays of any numeric dtype and shape by key. The key ``__metadata__`` is the format's own.
 
     Returns:
@@ -98,19 +98,19 @@ def write_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> FileRecord:
     return FileRecord(size, crc)
 
 
-def read_arrays(file: BinaryIO, path: str, record: FileRecord) -> dict[str, np.ndarray]:
-    """Reads a file that :func:`write_arrays` wrote, and checks its bytes.
+def read_arrays(file: BinaryIO, path: str, record: FileRecord) -> dict[str, np.ndarray[Any, Any]]:
+    """Read a file that :func:`write_arrays` wrote, and check its bytes.
 
     Args:
         file: The file, open for unbuffered reading at its start.
         path: Its path, for messages.
-        record: What it must be.
+        record: The size and checksum that it was written with.
 
     Returns:
         The bytes of each array by key: uint8, shape (bytes,), writable views of one buffer.
 
     Raises:
-        DamagedCheckpointError: Its size or checksum is another.
+        DamagedCheckpointError: The size or the checksum differs.
         OSError: It cannot be read.
     """
     size = os.fstat(file.fileno()).st_size
@@ -131,8 +131,8 @@ def read_arrays(file: BinaryIO, path: str, record: FileRecord) -> dict[str, np.n
     return {key: data[slice(*entry["data_offsets"])] for key, entry in header.items()}
 
 
-def _header(arrays: list[tuple[str, np.ndarray]]) -> bytes:
-    """The length and the JSON header of a file that holds these arrays in this order."""
+def _header(arrays: list[tuple[str, np.ndarray[Any, Any]]]) -> bytes:
+    """Return the length and the JSON header of a file that holds these arrays in this order."""
     entries: dict[str, Any] = {}
     offset = 0
     for key, array in arrays:
@@ -149,8 +149,8 @@ def _header(arrays: list[tuple[str, np.ndarray]]) -> bytes:
     return struct.pack("<Q", len(text)) + text
 
 
-def _bytes_of(array: np.ndarray) -> memoryview:
-    """The array's bytes in C order, little-endian: a view where that is possible."""
+def _bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
+    """Return the array's bytes in C order, little-endian; a view where possible."""
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data

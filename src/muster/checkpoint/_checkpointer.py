@@ -1,4 +1,4 @@
-"""Saving in the background, and deleting what is no longer to be kept."""
+"""Saving checkpoints in the background, and deleting old ones."""
 
 import itertools
 import logging
@@ -13,15 +13,15 @@ from typing import Any, Self
 import numpy as np
 
 from muster._errors import CheckpointError
-from muster.checkpoint._layout import delete_checkpoint, is_whole, list_checkpoints, scan
+from muster.checkpoint._layout import checkpoint_path, delete_checkpoint, is_complete, list_checkpoints, scan
 from muster.checkpoint._retention import check_retention, retain
 from muster.checkpoint._write import Snapshot, take_snapshot, write_snapshot
 
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class Checkpointer:
-    """The one writer of a directory's checkpoints.
+    """Saves checkpoints into a directory, in the background. A directory has one writer.
 
     A save returns at once and is written on a thread; at most one is under way, so that no more than
     one set of arrays is held. An error of a save in the background is raised by the next call of
@@ -38,13 +38,14 @@ class Checkpointer:
         keep_every_n_hours: float = 10000.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Makes the directory if it is missing, and tries to write in it.
+        """Make the directory if it is missing, and try to write in it.
 
         Args:
-            directory: Where the checkpoints lie.
-            max_to_keep: How many of the newest stay; 0 or None: all.
-            keep_every_n_hours: Of the older ones, one stays for each period of so many hours.
-            clock: Gives the time in seconds since the epoch.
+            directory: The directory of the checkpoints.
+            max_to_keep: The number of newest checkpoints to keep; 0 or None keeps all.
+            keep_every_n_hours: The length of a period, in hours. Of the older checkpoints, the first of
+                each period is kept, too.
+            clock: Returns the time in seconds since the epoch.
 
         Raises:
             ValueError: An argument is out of range.
@@ -71,31 +72,34 @@ class Checkpointer:
 
     @property
     def directory(self) -> str:
-        """Where the checkpoints lie."""
+        """The directory of the checkpoints."""
         return self._directory
 
     def save(
         self,
         step: int,
-        variables: Mapping[str, np.ndarray],
+        variables: Mapping[str, np.ndarray[Any, Any]],
         metadata: Mapping[str, Any],
         *,
         wait: bool = False,
-    ) -> None:
-        """Starts to write a checkpoint; waits first for the one under way.
+    ) -> str:
+        """Start to write a checkpoint, after waiting for the save under way.
 
         Args:
             step: The global step, >= 0.
             variables: Arrays of any shape and numeric dtype by name. They are not copied: they must
                 not change until the save is done.
-            metadata: JSON. It is copied.
-            wait: Whether to wait until it is on the disk.
+            metadata: Entries that can be stored as JSON. They are copied.
+            wait: Whether to wait until the checkpoint is on the disk.
+
+        Returns:
+            The path of the checkpoint.
 
         Raises:
-            ValueError: A step or a name that cannot be stored.
-            TypeError: An array that is not numeric, or metadata that is not JSON.
-            CheckpointError: An earlier save failed (this one was not started), or this is closed, or
-                with ``wait`` this save failed.
+            ValueError: The step or a name cannot be stored.
+            TypeError: An array is not numeric, or the metadata is not JSON.
+            CheckpointError: An earlier save failed (this one was not started), the checkpointer is closed,
+                or ``wait`` is set and this save failed.
         """
         if self._closed:
             raise CheckpointError(f"The checkpointer of {self._directory} is closed.")
@@ -104,12 +108,13 @@ class Checkpointer:
         self._pending = self._thread.submit(self._write, snapshot, self._clock())
         if wait:
             self.wait()
+        return checkpoint_path(self._directory, snapshot.step)
 
     def wait(self) -> None:
-        """Waits until the save under way is on the disk.
+        """Wait until the save under way is on the disk.
 
         Raises:
-            CheckpointError: It failed; nothing of it is left, and the others are untouched.
+            CheckpointError: The save failed; nothing of it is left, and other checkpoints are untouched.
         """
         if self._pending is not None:
             pending = self._pending
@@ -118,7 +123,7 @@ class Checkpointer:
             pending.result()
 
     def close(self) -> None:
-        """Waits for the save under way and ends the thread. May be called again.
+        """Wait for the save under way and end the thread. May be called again.
 
         Raises:
             CheckpointError: The save failed.
@@ -140,13 +145,13 @@ class Checkpointer:
         except CheckpointError as exc:
             if error is None:
                 raise
-            # The error under way is the one to tell.
-            _logger.error("%s", exc)
+            # The error under way is the one to report.
+            _log.error("%s", exc)
 
     def _write(self, snapshot: Snapshot, now: float) -> None:
         if not self._swept:
             # Directories without a manifest: a process was killed while it wrote or deleted them.
-            self._delete(*itertools.filterfalse(is_whole, scan(self._directory)))
+            self._delete(*itertools.filterfalse(is_complete, scan(self._directory)))
             self._swept = True
         write_snapshot(self._directory, snapshot, now)
         if self._max_to_keep:
@@ -164,4 +169,4 @@ class Checkpointer:
                 delete_checkpoint(path)
             except OSError as exc:
                 # The save itself is good: training goes on.
-                _logger.warning("The old checkpoint %s cannot be deleted: %s.", path, exc)
+                _log.warning("The old checkpoint %s cannot be deleted: %s.", path, exc)

@@ -1,4 +1,4 @@
-"""Where checkpoints lie in a directory, and which there are."""
+"""The names of checkpoints in a directory, and finding them."""
 
 import os
 import re
@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from muster._errors import CheckpointError, CheckpointNotFoundError
 from muster.checkpoint._manifest import FILE_NAME, read_manifest
 
-_NAME = re.compile(r"ckpt-(0|[1-9][0-9]*)")
+BASENAME = "ckpt"
+_NAME = re.compile(rf"{BASENAME}-(0|[1-9][0-9]*)")
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class CheckpointInfo:
         path: Its directory.
         step: The global step.
         time: When it was written, in seconds since the epoch.
-        started: When the first checkpoint of the directory was written.
+        started: When the first checkpoint of the directory was written, in seconds since the epoch.
     """
 
     path: str
@@ -30,17 +31,17 @@ class CheckpointInfo:
 
 
 def checkpoint_path(directory: str, step: int) -> str:
-    """The directory of the checkpoint of a step."""
-    return os.path.join(directory, f"ckpt-{step}")
+    """Return the directory of a step's checkpoint."""
+    return os.path.join(directory, f"{BASENAME}-{step}")
 
 
-def is_whole(path: str) -> bool:
-    """Says whether a checkpoint's directory has a manifest: without it, it is not there for a reader."""
+def is_complete(path: str) -> bool:
+    """Return whether a checkpoint's directory has a manifest. Readers ignore a directory without one."""
     return os.path.exists(os.path.join(path, FILE_NAME))
 
 
 def scan(directory: str) -> list[str]:
-    """Returns the checkpoints' directories in ascending order of step, whole or not.
+    """Return the checkpoints' directories in ascending order of step, including incomplete ones.
 
     Raises:
         CheckpointError: The directory exists and cannot be listed.
@@ -56,17 +57,17 @@ def scan(directory: str) -> list[str]:
 
 
 def list_checkpoints(directory: str | os.PathLike[str]) -> list[CheckpointInfo]:
-    """Lists the checkpoints in a directory in ascending order of step.
+    """List the checkpoints in a directory in ascending order of step.
 
-    A checkpoint that is still being written, or was left half written, is not there. One whose bytes
-    have changed since is: only reading it tells. If the manifest itself cannot be understood, its
-    file's time stands for the times in it.
+    Incomplete checkpoints are left out: those that are being written, or whose writer was killed. Damaged
+    ones are listed, because only reading them tells. If the manifest itself is damaged, the time of its file
+    replaces the times in it.
 
     Raises:
         CheckpointError: The directory exists and cannot be listed.
     """
     infos = []
-    for path in filter(is_whole, scan(os.fspath(directory))):
+    for path in filter(is_complete, scan(os.fspath(directory))):
         step = int(path.rpartition("-")[2])
         try:
             manifest = read_manifest(path)
@@ -83,7 +84,7 @@ def list_checkpoints(directory: str | os.PathLike[str]) -> list[CheckpointInfo]:
 
 
 def latest_checkpoint(directory: str | os.PathLike[str]) -> str | None:
-    """Returns the path of the checkpoint with the highest step, or None; its bytes are not read.
+    """Return the path of the checkpoint with the highest step, or None. Its bytes are not read.
 
     Source: tensorflow/python/checkpoint/checkpoint_management.py, ``latest_checkpoint``. Departs in
     that the newest is found by looking, not in a state file.
@@ -94,31 +95,31 @@ def latest_checkpoint(directory: str | os.PathLike[str]) -> str | None:
     directory = os.fspath(directory)
     while True:
         paths = scan(directory)
-        newest = next(filter(is_whole, reversed(paths)), None)
+        newest = next(filter(is_complete, reversed(paths)), None)
         if newest is not None or is_settled(directory, paths):
             return newest
 
 
 def is_settled(directory: str, paths: list[str], seen: Collection[str] = ()) -> bool:
-    """Says whether a directory has no checkpoint of which a reader that found none has missed the writing.
+    """Return whether a reader that found no complete checkpoint has missed none that was being written.
 
-    The one that is written last may have become whole after the reader looked at it, and the one before it
-    may be half deleted. Whole ones are asked for before the directory is listed again: what became whole and
-    was deleted in between was so for the sake of one that was not listed.
+    The newest checkpoint may have been completed after the reader looked at it, and the one before it may be
+    half deleted. Complete ones are looked for before the directory is listed again: one that was completed
+    and deleted in between had to make room for one that was not listed before.
 
     Args:
-        directory: where the checkpoints lie.
-        paths: what `scan` found before the reader looked for whole ones among them.
-        seen: whole ones that the reader has seen.
+        directory: The directory of the checkpoints.
+        paths: The result of `scan` before the reader looked for complete ones among them.
+        seen: The complete ones that the reader has seen.
     """
-    return not any(is_whole(path) for path in paths if path not in seen) and scan(directory) == paths
+    return not any(is_complete(path) for path in paths if path not in seen) and scan(directory) == paths
 
 
 def delete_checkpoint(path: str) -> None:
-    """Deletes a checkpoint, its manifest first: from then on it is absent for readers.
+    """Delete a checkpoint, its manifest first: from then on readers ignore it.
 
     Raises:
-        OSError: It cannot be deleted.
+        OSError: The checkpoint cannot be deleted.
     """
     try:
         os.unlink(os.path.join(path, FILE_NAME))

@@ -1,9 +1,11 @@
-"""The manifest: what a checkpoint holds, where, and the checksums of it all.
+"""The manifest: the list of a checkpoint's variables and data files, with checksums.
 
 ``manifest.json`` is one JSON object in two parts: the first line holds the CRC-32 of every byte
 after it, and is the same in every version of the format; the rest is the contents.
 """
 
+import contextlib
+import errno
 import json
 import os
 import zlib
@@ -20,10 +22,10 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows ``start`` to ``stop`` (excluded) of a variable: an array in a data file.
+    """Rows ``start`` to ``stop`` (excluded) of a variable, stored as one array of a data file.
 
-    A variable of several pieces is cut along its first dimension. One that is not cut is one piece
-    from 0 to the length of that dimension, or to 1 where it has none.
+    A variable that is split along its first dimension has several pieces. Any other is one piece from 0
+    to the length of that dimension; a scalar counts as one row.
     """
 
     file: str
@@ -34,7 +36,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class VariableRecord:
-    """A logical variable, whole: its shape, its dtype's name and the pieces it lies in."""
+    """A variable: its global shape, the name of its dtype, and the pieces that hold its rows."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -52,7 +54,7 @@ class Manifest:
             there, also after that checkpoint is gone.
         variables: By name, in the order in which they were given.
         files: The data files by their name in the directory.
-        metadata: What the caller gave: JSON.
+        metadata: The entries that the caller gave.
     """
 
     step: int
@@ -64,7 +66,7 @@ class Manifest:
 
 
 def encode(manifest: Manifest) -> bytes:
-    """The bytes of the manifest's file."""
+    """Return the bytes of the manifest's file."""
     # Member by member: asdict would copy all of the metadata.
     contents = {
         "format": FORMAT,
@@ -80,14 +82,14 @@ def encode(manifest: Manifest) -> bytes:
 
 
 def decode(data: bytes, path: str) -> Manifest:
-    """Reads a manifest's bytes.
+    """Parse the bytes of a manifest's file.
 
     Args:
         data: The bytes.
         path: The file's path, for messages.
 
     Raises:
-        DamagedCheckpointError: They are not what was written.
+        DamagedCheckpointError: The bytes have changed since they were written.
         CheckpointError: They were written in a format that this version does not know.
     """
     first, _, body = data.partition(b"\n")
@@ -115,7 +117,7 @@ def decode(data: bytes, path: str) -> Manifest:
 
 
 def read_bytes(checkpoint: str) -> bytes:
-    """Returns the bytes of the manifest in a checkpoint's directory.
+    """Return the bytes of the manifest in a checkpoint's directory.
 
     Raises:
         CheckpointNotFoundError: There is none.
@@ -134,5 +136,41 @@ def read_bytes(checkpoint: str) -> bytes:
 
 
 def read_manifest(checkpoint: str) -> Manifest:
-    """Reads the manifest in a checkpoint's directory; raises as read_bytes and decode do."""
+    """Read the manifest in a checkpoint's directory; raises as `read_bytes` and `decode` do."""
     return decode(read_bytes(checkpoint), os.path.join(checkpoint, FILE_NAME))
+
+
+def write_manifest(checkpoint: str, manifest: Manifest) -> None:
+    """Write or replace the manifest in a checkpoint's directory, and wait until its bytes are on the disk.
+
+    A reader sees the old manifest or the new one: the new one is written to a temporary file, which is then
+    renamed.
+
+    Raises:
+        OSError: It cannot be written; the old manifest stays, and no temporary file is left.
+    """
+    target = os.path.join(checkpoint, FILE_NAME)
+    data = encode(manifest)
+    try:
+        with open(target + ".tmp", "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(target + ".tmp", target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(target + ".tmp")
+        raise
+
+
+def sync_directory(path: str) -> None:
+    """Wait until the names in a directory are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as exc:
+        # Mounted object stores have nothing to wait for, and say so in these ways.
+        if exc.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)

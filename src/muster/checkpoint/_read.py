@@ -12,10 +12,10 @@ import numpy as np
 
 from muster._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
 from muster.checkpoint._arrays import dtype_named, read_arrays
-from muster.checkpoint._layout import is_settled, is_whole, scan
+from muster.checkpoint._layout import is_complete, is_settled, scan
 from muster.checkpoint._manifest import FILE_NAME, Manifest, VariableRecord, decode, read_bytes, read_manifest
 
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class Checkpoint:
     Attributes:
         path: Its directory.
         step: The global step.
-        variables: The arrays by name, whole and writable. They may share one buffer, which lives as
-            long as any of them: copy what is to be kept for long.
-        metadata: What was given when it was written.
+        variables: The arrays by name, writable and of the global shape. They may share one buffer, which
+            lives as long as any of them: copy what is to be kept for long.
+        metadata: The entries that the writer added.
     """
 
     path: str
     step: int
-    variables: dict[str, np.ndarray]
+    variables: dict[str, np.ndarray[Any, Any]]
     metadata: dict[str, Any]
 
 
@@ -45,24 +45,24 @@ class VariableInfo:
 
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Returns the metadata of a checkpoint, without reading its arrays.
+    """Return the metadata of a checkpoint, without reading its arrays.
 
     Raises:
         CheckpointNotFoundError: There is no checkpoint at this path.
-        DamagedCheckpointError: Its manifest is not what was written.
+        DamagedCheckpointError: The bytes of its manifest have changed since they were written.
         CheckpointError: It cannot be read, or has an unknown format.
     """
     return dict(read_manifest(os.fspath(path)).metadata)
 
 
 def list_variables(path: str | os.PathLike[str]) -> dict[str, VariableInfo]:
-    """Returns the variables of a checkpoint by name, without reading its arrays.
+    """Return the shapes and dtypes of the variables of a checkpoint by name, without reading its arrays.
 
     Source: tensorflow/python/training/checkpoint_utils.py, ``list_variables``; with dtypes.
 
     Raises:
         CheckpointNotFoundError: There is no checkpoint at this path.
-        DamagedCheckpointError: Its manifest is not what was written.
+        DamagedCheckpointError: The bytes of its manifest have changed since they were written.
         CheckpointError: It cannot be read, or has an unknown format.
     """
     variables = read_manifest(os.fspath(path)).variables
@@ -70,11 +70,11 @@ def list_variables(path: str | os.PathLike[str]) -> dict[str, VariableInfo]:
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
-    """Reads a checkpoint and checks every byte of it.
+    """Read a checkpoint, and check every byte of it.
 
     Raises:
         CheckpointNotFoundError: There is no checkpoint at this path, or it was deleted meanwhile.
-        DamagedCheckpointError: A file is missing or is not what was written.
+        DamagedCheckpointError: A file is missing, or its bytes have changed since they were written.
         CheckpointError: It cannot be read, or has an unknown format.
     """
     path = os.fspath(path)
@@ -94,13 +94,13 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
 
 
 def restore_latest(directory: str | os.PathLike[str], *, set_aside: bool = False) -> Checkpoint | None:
-    """Reads the newest checkpoint that is as it was written; a damaged one is skipped with a warning.
+    """Read the newest checkpoint that is not damaged; damaged ones are skipped with a warning.
 
     Args:
-        directory: Where the checkpoints lie.
-        set_aside: Whether damaged ones that are newer than the one read get ``.damaged`` appended to their
-            names (``.damaged-2`` where there is one), so that they are checkpoints for nobody: for the writer
-            that goes on from the older one.
+        directory: The directory of the checkpoints.
+        set_aside: Whether to rename damaged checkpoints that are newer than the one read, so that no reader
+            takes them: ``.damaged`` is appended, or ``.damaged-2`` where that exists. For the process that
+            goes on from the older checkpoint and writes new ones.
 
     Returns:
         The checkpoint, or None if the directory has none.
@@ -127,7 +127,7 @@ def restore_latest(directory: str | os.PathLike[str], *, set_aside: bool = False
             )
         if checkpoint is not None:
             for path, exc in damaged.items():
-                _logger.warning(
+                _log.warning(
                     "Checkpoint %s is damaged and was skipped (%s). Using %s instead.",
                     path,
                     exc,
@@ -139,14 +139,14 @@ def restore_latest(directory: str | os.PathLike[str], *, set_aside: bool = False
 
 
 def _set_aside(path: str) -> None:
-    """Give a damaged checkpoint a name of its own, also where one of this step was damaged before."""
+    """Rename a damaged checkpoint, to a name that no earlier damaged one has."""
     names = itertools.chain([f"{path}.damaged"], (f"{path}.damaged-{n}" for n in itertools.count(2)))
     with suppress(FileNotFoundError):  # somebody has deleted it meanwhile
         os.rename(path, next(name for name in names if not os.path.lexists(name)))
 
 
 def _newest_undamaged(paths: list[str], damaged: dict[str, DamagedCheckpointError]) -> Checkpoint | None:
-    for path in filter(is_whole, reversed(paths)):
+    for path in filter(is_complete, reversed(paths)):
         try:
             return read_checkpoint(path)
         except DamagedCheckpointError as exc:
@@ -154,7 +154,7 @@ def _newest_undamaged(paths: list[str], damaged: dict[str, DamagedCheckpointErro
     return None
 
 
-def _read_variables(path: str, manifest: Manifest) -> dict[str, np.ndarray]:
+def _read_variables(path: str, manifest: Manifest) -> dict[str, np.ndarray[Any, Any]]:
     with ExitStack() as stack:
         # All are opened before any is read: what is deleted from now on can still be read.
         opened = {
@@ -169,9 +169,9 @@ def _read_variables(path: str, manifest: Manifest) -> dict[str, np.ndarray]:
 
 
 def _assemble(
-    path: str, name: str, record: VariableRecord, files: Mapping[str, Mapping[str, np.ndarray]]
-) -> np.ndarray:
-    """Puts a variable together from its pieces: a view if there is one, else a new array."""
+    path: str, name: str, record: VariableRecord, files: Mapping[str, Mapping[str, np.ndarray[Any, Any]]]
+) -> np.ndarray[Any, Any]:
+    """Return a variable assembled from its pieces: a view if there is one piece, else a new array."""
     dtype = dtype_named(record.dtype)
     pieces = sorted(record.pieces, key=lambda piece: piece.start)
     ends = [0, *(piece.stop for piece in pieces)]

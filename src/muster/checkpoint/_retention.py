@@ -1,4 +1,4 @@
-"""Which checkpoints to keep: a function of what lies on the disk, so that it survives a restart."""
+"""Choosing the checkpoints to delete from those on the disk, so that the choice survives a restart."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from muster.checkpoint._layout import CheckpointInfo
 
 
 def check_retention(max_to_keep: int | None, keep_every_n_hours: float) -> None:
-    """Raises ValueError if these are no arguments for :func:`retain`."""
+    """Raise ValueError if these are no arguments for :func:`retain`."""
     if max_to_keep is not None and max_to_keep < 0:
         raise ValueError(f"max_to_keep is {max_to_keep}; give a number >= 0, or None to keep all.")
     if not keep_every_n_hours > 0:
@@ -21,7 +21,7 @@ def retain(
     keep_every_n_hours: float,
     current: int | None = None,
 ) -> list[CheckpointInfo]:
-    """Chooses the checkpoints to delete.
+    """Choose the checkpoints to delete.
 
     The newest ``max_to_keep`` stay. Time is cut into periods of ``keep_every_n_hours`` from when the
     directory's first checkpoint was written; of the older ones the first of each period stays too,
@@ -33,13 +33,13 @@ def retain(
 
     Args:
         infos: The checkpoints of one directory in any order.
-        max_to_keep: How many of the newest stay; 0 or None: all.
-        keep_every_n_hours: The length of a period in hours.
-        current: The step that was written last; it stays even if there are higher ones, which
-            happens after a fall back to an older checkpoint.
+        max_to_keep: The number of newest checkpoints to keep; 0 or None keeps all.
+        keep_every_n_hours: The length of a period, in hours.
+        current: The step that was written last. It is kept even if there are higher ones, as after a fall
+            back to an older checkpoint.
 
     Returns:
-        Those to delete, in ascending order of step; never the newest.
+        The checkpoints to delete, in ascending order of step; never the newest.
 
     Raises:
         ValueError: An argument is out of range.

@@ -1,6 +1,5 @@
-"""Writing a checkpoint: data first, manifest last, nothing half done left behind."""
+"""Writing a checkpoint: data first, manifest last. A failed write leaves nothing behind."""
 
-import errno
 import json
 import os
 import secrets
@@ -15,25 +14,35 @@ import numpy as np
 
 from muster._errors import CheckpointError
 from muster.checkpoint._arrays import is_numeric, write_arrays
-from muster.checkpoint._layout import checkpoint_path, is_whole, scan
-from muster.checkpoint._manifest import FILE_NAME, Manifest, Piece, VariableRecord, encode, read_manifest
+from muster.checkpoint._layout import checkpoint_path, is_complete, scan
+from muster.checkpoint._manifest import (
+    FILE_NAME,
+    Manifest,
+    Piece,
+    VariableRecord,
+    read_manifest,
+    sync_directory,
+    write_manifest,
+)
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a checkpoint is to hold, checked: writing it can only fail for the disk's sake."""
+    """The checked contents of a checkpoint. Only the disk can make writing them fail."""
 
     step: int
-    variables: Mapping[str, np.ndarray]
+    variables: Mapping[str, np.ndarray[Any, Any]]
     metadata: Mapping[str, Any]
 
 
-def take_snapshot(step: int, variables: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> Snapshot:
-    """Checks what a checkpoint is to hold, and copies the metadata, but not the arrays.
+def take_snapshot(
+    step: int, variables: Mapping[str, np.ndarray[Any, Any]], metadata: Mapping[str, Any]
+) -> Snapshot:
+    """Check the contents of a checkpoint, and copy the metadata, but not the arrays.
 
     Raises:
-        ValueError: A step or a name that cannot be stored.
-        TypeError: An array that is not numeric, or metadata that is not JSON.
+        ValueError: The step or a name cannot be stored.
+        TypeError: An array is not numeric, or the metadata is not JSON.
     """
     if isinstance(step, bool) or not isinstance(step, int | np.integer) or step < 0:
         raise ValueError(f"The step of a checkpoint must be an integer >= 0, not {step!r}.")
@@ -55,47 +64,46 @@ def take_snapshot(step: int, variables: Mapping[str, np.ndarray], metadata: Mapp
 def write_checkpoint(
     directory: str | os.PathLike[str],
     step: int,
-    variables: Mapping[str, np.ndarray],
+    variables: Mapping[str, np.ndarray[Any, Any]],
     metadata: Mapping[str, Any],
     *,
     now: float | None = None,
 ) -> str:
-    """Writes a checkpoint and waits until it is on the disk.
+    """Write a checkpoint, and wait until it is on the disk.
 
-    A reader finds it whole or not at all. If there is one of the same step, the new data is written
-    beside the old, and replacing the manifest changes over from one to the other at once.
+    A reader finds the complete checkpoint or none. If the step has one already, the new data is written
+    beside the old, and replacing the manifest switches from one to the other atomically.
 
     Args:
-        directory: Where the checkpoints lie; made if it is missing.
+        directory: The directory of the checkpoints; made if it is missing.
         step: The global step, >= 0.
-        variables: Arrays of any shape and numeric dtype by name, whole (not per replica).
-        metadata: JSON; tuples come back as lists.
-        now: The time to record, in seconds since the epoch; None: the clock's.
+        variables: Arrays of any numeric dtype by name, of the global shape (not per replica).
+        metadata: Entries that can be stored as JSON; tuples come back as lists.
+        now: The time to record, in seconds since the epoch; None takes the clock's.
 
     Returns:
         The path of the checkpoint.
 
     Raises:
-        ValueError: A step or a name that cannot be stored.
-        TypeError: An array that is not numeric, or metadata that is not JSON.
-        CheckpointError: It cannot be written; nothing of it is left, and the others are untouched.
+        ValueError: The step or a name cannot be stored.
+        TypeError: An array is not numeric, or the metadata is not JSON.
+        CheckpointError: It cannot be written; nothing of it is left, and other checkpoints are untouched.
     """
     snapshot = take_snapshot(step, variables, metadata)
     return write_snapshot(os.fspath(directory), snapshot, time.time() if now is None else now)
 
 
 def write_snapshot(directory: str, snapshot: Snapshot, now: float) -> str:
-    """Writes a snapshot; :func:`write_checkpoint` says how."""
+    """Write a snapshot as :func:`write_checkpoint` does."""
     path = checkpoint_path(directory, snapshot.step)
     # A name of its own: a reader that still has the old manifest never opens the new data.
     data_name = f"variables-{secrets.token_hex(4)}.safetensors"
     data_path = os.path.join(path, data_name)
-    manifest_path = os.path.join(path, FILE_NAME)
     try:
         os.makedirs(path, exist_ok=True)
         with ExitStack() as undo:
-            if is_whole(path):
-                undo.callback(_remove_files, data_path, manifest_path + ".tmp")
+            if is_complete(path):
+                undo.callback(_remove_files, data_path)
             else:
                 undo.callback(shutil.rmtree, path, ignore_errors=True)
             manifest = Manifest(
@@ -108,14 +116,10 @@ def write_snapshot(directory: str, snapshot: Snapshot, now: float) -> str:
                 files={data_name: write_arrays(data_path, snapshot.variables)},
                 metadata=snapshot.metadata,
             )
-            with open(manifest_path + ".tmp", "wb") as file:
-                file.write(encode(manifest))
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(manifest_path + ".tmp", manifest_path)
-            undo.pop_all()  # it exists now, whatever happens
-        _sync_directory(path)
-        _sync_directory(directory)
+            write_manifest(path, manifest)
+            undo.pop_all()  # the checkpoint exists now, whatever happens
+        sync_directory(path)
+        sync_directory(directory)
         # What an earlier checkpoint of this step left, or a process that was killed over it.
         litter = set(os.listdir(path)) - {FILE_NAME, *manifest.files}
     except OSError as exc:
@@ -133,14 +137,14 @@ def _check_name(name: str) -> None:
         raise ValueError("A variable cannot be called '__metadata__': the safetensors format reserves it.")
 
 
-def _record(array: np.ndarray, file: str, key: str) -> VariableRecord:
+def _record(array: np.ndarray[Any, Any], file: str, key: str) -> VariableRecord:
     rows = array.shape[0] if array.ndim else 1
     return VariableRecord(array.shape, array.dtype.name, (Piece(file, key, 0, rows),))
 
 
 def _started(directory: str, now: float) -> float:
-    """When the first checkpoint of the directory was written, as the newest readable one says."""
-    for path in filter(is_whole, reversed(scan(directory))):
+    """Return when the directory's first checkpoint was written, as the newest readable manifest has it."""
+    for path in filter(is_complete, reversed(scan(directory))):
         try:
             return read_manifest(path).started
         except CheckpointError:
@@ -148,21 +152,8 @@ def _started(directory: str, now: float) -> float:
     return now
 
 
-def _sync_directory(path: str) -> None:
-    """Waits until the names in a directory are on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as exc:
-        # Mounted object stores have nothing to wait for, and say so in these ways.
-        if exc.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
-    finally:
-        os.close(descriptor)
-
-
 def _remove_files(*paths: str) -> None:
-    """Removes what is there of these files; what cannot be removed is only litter."""
+    """Remove those of these files that exist; one that cannot be removed is only litter."""
     for path in paths:
         try:
             os.unlink(path)

@@ -3,11 +3,10 @@
 import shutil
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from muster._errors import CheckpointMismatchError
 from muster._keras import keras
 from muster.checkpoint import Checkpoint, Checkpointer, restore_latest
+from muster.checkpoint._objects import Variable, assign_saved, copied_values
 from muster.distribute.fit._agreement import random_state
 from muster.distribute.fit._fit_input import Position
 
@@ -102,10 +101,9 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         self._saves += 1
         if self._writer is None:
             return
-        values = {name: np.array(variable.value) for name, variable in _named(self.model).items()}
         self._writer.save(
             self._saves,
-            values,
+            copied_values(_objects(self.model)),
             {
                 "epoch": epoch,
                 "step": step,
@@ -120,19 +118,8 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         self._trainer.share_all()
         if self._found is None:
             return  # the chief has it
-        variables = _named(self.model)
-        found = self._found.variables
-        kinds = {name: tuple(variable.shape) for name, variable in variables.items()}
-        saved = {name: array.shape for name, array in found.items()}
-        if differ := sorted({name for name, _ in kinds.items() ^ saved.items()}):
-            name = differ[0]
-            raise CheckpointMismatchError(
-                f"The backup in {self._directory} is of another model: variable {name} has shape "
-                f"{saved.get(name, 'none')} there and {kinds.get(name, 'none')} here. Delete the "
-                "directory to start anew, or choose another one."
-            )
-        for name, variable in variables.items():
-            variable.assign(found[name])
+        advice = f"Delete the directory {self._directory} to start anew, or choose another one."
+        assign_saved(self._found, _objects(self.model), advice)
 
 
 class _AtBatches(Backup):
@@ -152,15 +139,10 @@ class _AtBatches(Backup):
             self._save(self._epoch, batch + 1, self._trainer.training_batches.position, logs)
 
 
-def _named(model: Any) -> dict[str, Any]:
-    """All that training changes, by number: names are others when a model is built once more."""
-    groups = {
+def _objects(model: keras.Model) -> dict[str, list[Variable]]:
+    """Return all variables that training changes."""
+    return {
         "model": [*model.trainable_variables, *model.non_trainable_variables],
         "optimizer": model.optimizer.variables,
         "metrics": model.metrics_variables,
-    }
-    return {
-        f"{group}/{number}": variable
-        for group, variables in groups.items()
-        for number, variable in enumerate(variables)
     }
