@@ -34,6 +34,7 @@ def test_what_cannot_be_amended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         patch.setattr("muster.checkpoint._manifest.open", full_when_written, raising=False)
         with pytest.raises(CheckpointError, match="cannot be written: No space left"):
             amend_metadata(path, {"a": 2})
+    assert len(os.listdir(path)) == 2  # nothing half written is left
     assert read_checkpoint(path).metadata == {"a": 1}
     (path / "manifest.json").write_bytes(b"")
     with pytest.raises(DamagedCheckpointError):

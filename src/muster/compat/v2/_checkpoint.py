@@ -67,8 +67,8 @@ class Checkpoint:
         directory, name = os.path.split(os.fspath(file_prefix))
         if name != BASENAME:
             raise ValueError(
-                f"Checkpoints are called {BASENAME}-1, {BASENAME}-2, …, got the prefix {file_prefix!r}: end it in "
-                f"'/{BASENAME}'."
+                f"Checkpoints are called {BASENAME}-1, {BASENAME}-2, …, got the prefix {file_prefix!r}: "
+                f"end it in '/{BASENAME}'."
             )
         with checkpoint.Checkpointer(directory or ".", max_to_keep=None) as writer:
             return self.save_with(writer)
@@ -96,7 +96,7 @@ class Checkpoint:
         found = checkpoint.read_checkpoint(save_path)
         self._build_layers(found.metadata.get("builds", {}))
         self._build_optimizer(len(found.variables))
-        advice = "Build models and optimizers (`optimizer.build(model.trainable_variables)`) before they are restored."
+        advice = "Build models and optimizers (`optimizer.build(model.trainable_variables)`) first."
         assign_saved(found, self._variables(), advice)
         self.save_counter = int(found.metadata.get("save_counter", found.step))
         return Restored()
@@ -109,7 +109,7 @@ class Checkpoint:
                     each.build_from_config(keras.saving.deserialize_keras_object(builds[name]))
 
     def _build_optimizer(self, saved: int) -> None:
-        """Build the only optimizer for the only model, if the checkpoint has more variables than there are."""
+        """Build the only optimizer for the only model, if the checkpoint has more variables than they do."""
         models = [each for each in self._objects.values() if isinstance(each, keras.Model)]
         optimizers = [each for each in self._objects.values() if isinstance(each, keras.Optimizer)]
         if len(models) != 1 or len(optimizers) != 1 or optimizers[0].built:
