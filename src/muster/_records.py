@@ -1,4 +1,4 @@
-"""The framing of TFRecord and event files: lengths and data, with masked CRC-32C checksums.
+"""The records of TFRecord and event files: a length and data, with masked CRC-32C checksums.
 
 A record is the length of its data (uint64, little-endian), a checksum of those 8 bytes, the data and
 a checksum of the data. Source: tensorflow/core/lib/io/record_writer.cc, record_reader.cc.

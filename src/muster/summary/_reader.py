@@ -3,40 +3,20 @@
 import logging
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from muster._errors import SummaryError
 from muster._records import RecordError, read_record
-from muster.summary._messages import SessionLog, parse_event
+from muster.summary._messages import Event, parse_event
 
-_logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Event:
-    """A value of an event file.
-
-    Attributes:
-        step: The global step.
-        wall_time: When it was written, in seconds since the epoch.
-        tag: What it is called; ``session_log`` for a session log.
-        value: A scalar (float), a text (str), or the path in a session log.
-        status: What a session log says; None for everything else.
-    """
-
-    step: int
-    wall_time: float
-    tag: str
-    value: float | str
-    status: SessionLog | None = None
+_log = logging.getLogger(__name__)
 
 
 def read_events(logdir: str | os.PathLike[str]) -> Iterator[Event]:
-    """Yields the scalars, texts and session logs of a directory's event files, in order.
+    """Yield the scalars, texts and session logs of a directory's event files, in order.
 
-    A file is read up to where it ends or was damaged (with a warning); a record that was cut off by
-    the death of its writer is not there. A directory that does not exist has no events.
+    A file is read up to its end or to its first damage (with a warning). A last record that its writer
+    did not finish is ignored. A directory that does not exist has no events.
 
     Raises:
         SummaryError: A file cannot be read.
@@ -48,7 +28,7 @@ def read_events(logdir: str | os.PathLike[str]) -> Iterator[Event]:
         try:
             with open(path, "rb") as file:
                 while (record := _next(file)) is not None:
-                    yield from _events(record)
+                    yield from parse_event(record)
         except OSError as exc:
             raise SummaryError(f"{path} cannot be read: {exc.strerror}.") from exc
 
@@ -58,14 +38,5 @@ def _next(file: BinaryIO) -> bytes | None:
         return read_record(file)
     except RecordError as exc:
         if not exc.cut_off:
-            _logger.warning("%s: %s The rest of the file is left out.", file.name, exc)
+            _log.warning("%s: %s The rest of the file is left out.", file.name, exc)
         return None
-
-
-def _events(record: bytes) -> Iterator[Event]:
-    wall_time, step, values, log = parse_event(record)
-    for tag, value in values:
-        yield Event(step, wall_time, tag, value)
-    if log is not None:
-        status, path = log
-        yield Event(step, wall_time, "session_log", path, status)

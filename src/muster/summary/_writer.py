@@ -10,7 +10,7 @@ from typing import Self
 from muster._errors import SummaryError
 from muster._records import frame
 from muster.summary import _messages as messages
-from muster.summary._messages import SessionLog as SessionLog
+from muster.summary._messages import SessionLog
 
 _MAX_PENDING = 1 << 16  # bytes
 
@@ -18,10 +18,10 @@ _MAX_PENDING = 1 << 16  # bytes
 class EventFileWriter:
     """Writes one event file into a directory, for TensorBoard.
 
-    A call costs some microseconds: events gather in memory and are written, whole records at a time,
+    A call costs some microseconds: events gather in memory, and complete records are written
     when ``flush_secs`` have passed since the last time, and at ``flush`` and ``close``. So a process
-    that is killed leaves a file that can be read up to there. The file is open only while it is written:
-    a writer that is forgotten holds nothing. Threads may share a writer.
+    that is killed leaves a file that is readable up to there. The file is open only while it is written:
+    a writer that is not closed leaks nothing. Threads may share a writer.
 
     Source: tensorflow/python/summary/writer/writer.py, ``FileWriter``. Departs in that no thread
     writes: a process that is killed loses at most what a flush at the last checkpoint did not cover.
@@ -30,12 +30,12 @@ class EventFileWriter:
     def __init__(
         self, logdir: str | os.PathLike[str], *, filename_suffix: str = "", flush_secs: float = 10.0
     ) -> None:
-        """Makes the directory if it is missing, and a new file in it.
+        """Make the directory if it is missing, and a new file in it.
 
         Args:
-            logdir: The directory.
-            filename_suffix: Ends the file's name.
-            flush_secs: How long, in seconds, events may stay in memory while others come in.
+            logdir: The directory of the file.
+            filename_suffix: The end of the file's name.
+            flush_secs: How long events may stay in memory while others come in, in seconds.
 
         Raises:
             SummaryError: The file cannot be written.
@@ -64,34 +64,35 @@ class EventFileWriter:
         return self._path
 
     def add_scalar(self, tag: str, value: float, step: int) -> None:
-        """Writes a value, as float32; :meth:`add_scalars` says more."""
+        """Write a value as float32; see :meth:`add_scalars`."""
         self.add_scalars({tag: value}, step)
 
     def add_scalars(self, values: Mapping[str, float], step: int) -> None:
-        """Writes values by tag in one event.
+        """Write values by tag in one event.
 
         Args:
-            values: Numbers, or arrays that hold one; stored as float32.
+            values: Numbers, or arrays that hold one number; stored as float32.
             step: The global step, >= 0.
 
         Raises:
-            TypeError, ValueError: A value is not a number, or the step is negative.
+            TypeError: A value is not a number.
+            ValueError: A value is not a number, or the step is negative.
             SummaryError: The file cannot be written, or is closed.
         """
         numbers = [(tag, float(value)) for tag, value in values.items()]
         self._add(messages.scalars(time.time(), int(step), numbers))
 
     def add_text(self, tag: str, text: str, step: int) -> None:
-        """Writes a text; raises as :meth:`add_scalars` does."""
+        """Write a text; raises as :meth:`add_scalars` does."""
         self._add(messages.text(time.time(), int(step), tag, text))
 
     def add_session_log(self, status: SessionLog, step: int, path: str = "") -> None:
-        """Writes that the session started, stopped or saved a checkpoint.
+        """Write that the session started, stopped or saved a checkpoint.
 
         Args:
-            status: Which of them.
-            step: The global step. At START, TensorBoard drops what an earlier file of this directory
-                has from this step on.
+            status: The change of the session.
+            step: The global step. At START, TensorBoard drops the events of earlier files of this
+                directory from this step on.
             path: The path of the checkpoint.
 
         Raises:
@@ -100,7 +101,7 @@ class EventFileWriter:
         self._add(messages.session_log(time.time(), int(step), status, path))
 
     def flush(self) -> None:
-        """Hands all events to the operating system, so that readers see them.
+        """Hand all events to the operating system, so that readers see them.
 
         Raises:
             SummaryError: The file cannot be written.
@@ -109,7 +110,7 @@ class EventFileWriter:
             self._write_pending()
 
     def close(self) -> None:
-        """Flushes, and refuses events from now on. May be called again.
+        """Flush, and refuse events from now on. May be called again.
 
         Raises:
             SummaryError: The file cannot be written.
@@ -146,7 +147,7 @@ class EventFileWriter:
 
 
 def _create(path: str, suffix: str) -> str:
-    """Makes a file that did not exist. Returns its path: the given one, the first free number, the suffix."""
+    """Make a new file, and return its path: the argument, the first free number and the suffix."""
     number = 0
     while True:
         name = f"{path}.{number}{suffix}"

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from muster._errors import DatasetError
-from muster._whole_numbers import first_beyond
+from muster._integers import first_out_of_range
 from muster.data.pipeline._node import Loaded, Stacked, unstacked
 from muster.data.pipeline._spec import TensorSpec, as_element, common_spec, stack
 from muster.data.pipeline._structure import flatten, flatten_as, form, map_leaves, rebuild
@@ -355,7 +355,7 @@ def _check_range(values: np.ndarray[Any, Any], limits: "np.iinfo[Any]") -> None:
     Raises:
         DatasetError: One does not; names it.
     """
-    wrong = first_beyond(values, limits)
+    wrong = first_out_of_range(values, limits)
     if wrong is not None:
         raise DatasetError(
             f"the map function computes with {wrong}, a number of type {wrong.dtype} that does not fit into "

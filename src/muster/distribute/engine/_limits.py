@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._errors import DatasetError
-from muster._whole_numbers import first_beyond
+from muster._integers import first_out_of_range
 
 
 class Limits:
@@ -41,7 +41,7 @@ class Limits:
             DatasetError: if there is such a number.
         """
         for i, limits in self._limits.items():
-            wrong = first_beyond(leaves[i], limits)
+            wrong = first_out_of_range(leaves[i], limits)
             if wrong is not None:
                 path, _ = jax.tree_util.tree_leaves_with_path(given)[i]
                 names = [key.key for key in path if isinstance(key, jax.tree_util.DictKey)]
