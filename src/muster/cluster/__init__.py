@@ -1,4 +1,4 @@
-"""Who is in the job: the cluster, ``TF_CONFIG``, and the resolvers that find out. Standard library only."""
+"""The tasks of a job: cluster specs, ``TF_CONFIG``, resolvers, and the roster. Standard library only."""
 
 from muster._errors import ClusterEnvironmentError as ClusterEnvironmentError
 from muster._errors import DuplicateTaskError as DuplicateTaskError

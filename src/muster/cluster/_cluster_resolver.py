@@ -7,11 +7,11 @@ from muster.cluster._cluster_spec import ClusterSpec
 
 
 class ClusterResolver(abc.ABC):
-    """Finds out who is in the job, and which task this process is.
+    """Finds the tasks of the job, and which one this process is.
 
     Follows ``tf.distribute.cluster_resolver.ClusterResolver``
-    (tensorflow/python/distribute/cluster_resolver/cluster_resolver.py). `num_accelerators` reports only what
-    the resolver was told: which devices there are is asked of JAX, in the process that owns them.
+    (tensorflow/python/distribute/cluster_resolver/cluster_resolver.py). `num_accelerators` returns only
+    what the resolver was configured with: JAX finds the devices, in the process that uses them.
 
     Attributes:
         task_type: The job of this process, None if unknown.
@@ -34,18 +34,18 @@ class ClusterResolver(abc.ABC):
         """Return the address of a task, with its protocol.
 
         Args:
-            task_type: The task's job; by default as the resolver sees fit.
+            task_type: The task's job; the default depends on the resolver.
             task_id: Its number in that job.
             rpc_layer: The protocol; by default that of the resolver.
         """
 
     @property
     def environment(self) -> str | None:
-        """Where the job runs: free text."""
+        """The environment that the job runs in, as free text."""
         return ""
 
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None
     ) -> Mapping[str, int] | int:
-        """Return how many accelerators of each kind a task has, as far as the resolver was told."""
+        """Return the number of accelerators of each kind of a task, as configured."""
         return {}

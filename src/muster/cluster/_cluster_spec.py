@@ -13,15 +13,15 @@ class ClusterSpec:
     """The addresses of all tasks of a job, by the name of their job.
 
     Immutable. Follows ``tf.train.ClusterSpec`` (tensorflow/python/training/server_lib.py), but for
-    protocol buffers, ``bytes``, and indices that are negative, fractions, or given twice: those are errors.
+    protocol buffers, ``bytes``, and indices that are negative, fractional or duplicate: those are errors.
 
     Args:
-        cluster: Another ClusterSpec, or the addresses of each job: a list, or, where not all tasks are
-            known, a dict from index to address. An index may be text, as JSON has it.
+        cluster: Another ClusterSpec, or the addresses of each job: a list, or a dict from index to address
+            if not all tasks are known. An index may be text, as in JSON.
 
     Raises:
-        ClusterTypeError: It is not such a mapping, or a name or address is not text.
-        ClusterError: An index is negative or given twice.
+        ClusterTypeError: The argument is no such mapping, or a name or address is not text.
+        ClusterError: An index is negative or duplicate.
     """
 
     def __init__(self, cluster: "ClusterSpec | Mapping[str, Addresses]") -> None:
@@ -41,34 +41,34 @@ class ClusterSpec:
 
     @property
     def jobs(self) -> list[str]:
-        """The names of the jobs, in the order given."""
+        """The names of the jobs, in the order of the argument."""
         return list(self._jobs)
 
     def as_dict(self) -> dict[str, list[str] | dict[int, str]]:
-        """Return job -> list of addresses; where it is empty or has holes, a dict from index to address."""
+        """Return job -> list of addresses, or a dict from index to address if it is empty or has holes."""
         dense: dict[str, list[str] | dict[int, str]] = {}
         for job, tasks in self._jobs.items():
-            whole = tasks and list(tasks) == list(range(len(tasks)))
-            dense[job] = list(tasks.values()) if whole else dict(tasks)
+            complete = tasks and list(tasks) == list(range(len(tasks)))
+            dense[job] = list(tasks.values()) if complete else dict(tasks)
         return dense
 
     def num_tasks(self, job_name: str) -> int:
-        """Return the number of tasks of a job. Raises ClusterError if there is no such job."""
+        """Return the number of tasks of a job; ClusterError if there is no such job."""
         return len(self._job(job_name))
 
     def task_indices(self, job_name: str) -> list[int]:
-        """Return the indices of a job's tasks, ascending. Raises ClusterError if there is no such job."""
+        """Return the indices of a job's tasks, ascending; ClusterError if there is no such job."""
         return list(self._job(job_name))
 
     def task_address(self, job_name: str, task_index: int) -> str:
-        """Return the address of one task. Raises ClusterError if there is no such job or task."""
+        """Return the address of one task; ClusterError if there is no such job or task."""
         tasks = self._job(job_name)
         if task_index not in tasks:
             raise ClusterError(f"No task with index {task_index!r} in job {job_name!r}")
         return tasks[task_index]
 
     def job_tasks(self, job_name: str) -> list[str | None]:
-        """Return the addresses of a job's tasks by index, None where there is none.
+        """Return the addresses of a job's tasks by index, None for missing ones.
 
         Raises:
             ClusterError: There is no such job.

@@ -1,4 +1,4 @@
-"""The place of one task in its job: its role, its number, and how many there are of each kind."""
+"""The place of one task in its job: its role, its number, and the number of tasks of each role."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -17,17 +17,17 @@ class Placement:
     """The place of one task in its job.
 
     Args:
-        cluster_spec: All tasks; empty for a job of one process and for an evaluator, which is outside.
+        cluster_spec: All tasks; empty for a job of one process, and for an evaluator, which is outside.
         task_type: The job of this task.
         task_id: Its number in that job.
         is_chief: Whether it writes checkpoints and summaries.
-        num_worker_replicas: How many tasks train, the chief among them.
-        num_ps_replicas: How many parameter servers there are.
+        num_worker_replicas: The number of tasks that train, including the chief.
+        num_ps_replicas: The number of parameter servers.
         global_id_in_cluster: Its number among all tasks: the chief 0, then the other jobs by name, parameter
             servers last. None for an evaluator.
         master: This task's address with its protocol; empty in a job of one process.
         evaluation_master: The address to evaluate at; empty unless ``TF_CONFIG`` has one.
-        service: Free settings of a cluster manager.
+        service: Settings of a cluster manager, in its own format.
     """
 
     cluster_spec: ClusterSpec
@@ -43,14 +43,14 @@ class Placement:
 
 
 def placement(config: TFConfig, *, chief_required: bool = True) -> Placement:
-    """Find the place of a task in its job, after checking that it has one.
+    """Return the place of a task in its job, after checking the cluster and the task.
 
     Follows ``RunConfig._init_distributed_setting_from_environment_var``
     (tensorflow_estimator/python/estimator/run_config.py), but for an empty ``session_master`` that is null,
     and for strategies: there TensorFlow calls every task worker 0 and chief, and checks nothing.
 
     Args:
-        config: What ``TF_CONFIG`` says.
+        config: The parsed ``TF_CONFIG``.
         chief_required: Whether a cluster without a chief is an error. If not, worker 0 is the chief.
 
     Raises:
@@ -77,8 +77,7 @@ def placement(config: TFConfig, *, chief_required: bool = True) -> Placement:
     jobs = {job: cluster.num_tasks(job) for job in cluster.jobs}
     master = config.session_master
     if master is None:
-        alone = sum(jobs.values()) == 1
-        master = "" if alone else f"grpc://{cluster.task_address(task_type, task_id)}"
+        master = "" if sum(jobs.values()) == 1 else f"grpc://{cluster.task_address(task_type, task_id)}"
     return Placement(
         cluster_spec=cluster,
         task_type=task_type,
@@ -94,7 +93,7 @@ def placement(config: TFConfig, *, chief_required: bool = True) -> Placement:
 
 
 def _local(config: TFConfig) -> Placement:
-    """Return the place of a process that is its whole job."""
+    """Return the place of the only process of a job."""
     if config.task_type not in (None, TaskType.WORKER):
         raise ClusterError(
             'If "cluster" is not set in TF_CONFIG, task type must be WORKER. '

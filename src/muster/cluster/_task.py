@@ -7,7 +7,7 @@ from muster._errors import ClusterTypeError
 
 
 class TaskType(enum.StrEnum):
-    """The task types that have a meaning in training; a cluster may hold jobs of other names too."""
+    """The task types that have a role in training; a cluster may have jobs of other names, too."""
 
     CHIEF = "chief"
     MASTER = "master"  # the legacy chief, which also evaluates
@@ -33,14 +33,14 @@ class Task:
 
 
 def check_index(value: object, of: str) -> int:
-    """Return a task's number, which may have been written as text.
+    """Parse a task's number.
 
     Args:
-        value: The number as it was given: an integer, an integral float or digits.
-        of: What the number belongs to, for the message.
+        value: An integer, an integral float or digits.
+        of: The owner of the number, for the message.
 
     Raises:
-        ClusterTypeError: It is not a whole number. TensorFlow cuts 1.9 to 1 and takes True for 1.
+        ClusterTypeError: It is not an integer. TensorFlow truncates 1.9 to 1 and takes True for 1.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return value

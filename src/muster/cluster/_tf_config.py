@@ -1,4 +1,4 @@
-"""``TF_CONFIG``: the text that tells a process who is in its job, and which task it is."""
+"""``TF_CONFIG``: the text that tells a process the tasks of its job, and which one it is."""
 
 import collections
 import dataclasses
@@ -16,22 +16,22 @@ _NAME = "TF_CONFIG"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TFConfig:
-    """What ``TF_CONFIG`` says, checked for its form.
+    """The contents of ``TF_CONFIG``, with checked types.
 
-    Whether the task is one of the cluster, and the cluster one that can train, is checked by who uses it:
-    see `muster.cluster.placement`. Unknown keys are allowed. ``null`` is the same as absent.
+    `muster.cluster.placement` checks that the task belongs to the cluster, and that the cluster can train.
+    Unknown keys are allowed. ``null`` is the same as absent.
 
     Args:
-        cluster: All tasks. Empty: there is but this process.
-        task_type: The job of this process, None if not given.
-        task_index: Its number in that job, None if not given.
+        cluster: All tasks; empty for a job of one process.
+        task_type: The job of this process, None if absent.
+        task_index: Its number in that job, None if absent.
         environment: Free text, such as ``"cloud"``.
         rpc_layer: The protocol in the address of a master, such as ``"grpc"``.
         session_master: The address to use in place of this task's own.
         eval_session_master: The same for evaluation.
-        service: Free settings of a cluster manager.
-        model_dir: Where to keep checkpoints and summaries.
-        raw: The object that was parsed, as it was.
+        service: Settings of a cluster manager, in its own format.
+        model_dir: The directory of checkpoints and summaries.
+        raw: The parsed JSON object.
     """
 
     cluster: ClusterSpec = ClusterSpec({})
@@ -47,14 +47,14 @@ class TFConfig:
 
     @classmethod
     def parse(cls, text: str) -> "TFConfig":
-        """Read the value of the environment variable.
+        """Parse the value of the environment variable.
 
         Args:
             text: A JSON object.
 
         Raises:
-            ClusterError: It is not JSON, not an object, names an address twice, or is wrong elsewhere.
-            ClusterTypeError: A part of it has the wrong type.
+            ClusterError: It is not JSON, has a duplicate address, or describes no cluster.
+            ClusterTypeError: It is not an object, or a part of it has the wrong type.
         """
         try:
             raw = json.loads(text)
@@ -94,10 +94,10 @@ class TFConfig:
 
     @classmethod
     def from_resolver(cls, resolver: ClusterResolver) -> "TFConfig":
-        """Return what a resolver knows, for programs that read ``TF_CONFIG``, such as RunConfig does.
+        """Return the equivalent of a resolver, for programs that read ``TF_CONFIG``.
 
         Args:
-            resolver: Asked for its cluster first, and then for the task of this process.
+            resolver: The resolver. Its cluster is read before its task, which some learn only then.
         """
         return cls(
             cluster=resolver.cluster_spec(),
@@ -111,7 +111,7 @@ class TFConfig:
         """This process.
 
         Raises:
-            ClusterError: Its type or index is not given.
+            ClusterError: Its type or index is absent.
         """
         if not self.task_type or self.task_index is None:
             raise ClusterError(
@@ -121,7 +121,7 @@ class TFConfig:
         return Task(self.task_type, self.task_index)
 
     def to_json(self) -> str:
-        """Return the text that `parse` reads back, without what is None."""
+        """Return the text that `parse` reads back, without fields that are None."""
         content: dict[str, Any] = {"cluster": self.cluster.as_dict()}
         task = {"type": self.task_type, "index": self.task_index}
         content["task"] = {key: value for key, value in task.items() if value is not None}
@@ -140,7 +140,7 @@ def _text(raw: Mapping[str, Any], key: str) -> str | None:
 
 
 def _check_unique(cluster: ClusterSpec) -> None:
-    """Raise ClusterError if two tasks have one address. TensorFlow does not check: the job then hangs."""
+    """Raise ClusterError if two tasks have one address. TensorFlow does not check, and the job hangs."""
     tasks = collections.defaultdict(list)
     for job in cluster.jobs:
         for index in cluster.task_indices(job):

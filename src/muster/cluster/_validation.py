@@ -1,4 +1,4 @@
-"""What a cluster must be like for a strategy to train with it."""
+"""Validation of clusters for strategies."""
 
 from muster._errors import ClusterError
 from muster.cluster._cluster_spec import Addresses, ClusterSpec
@@ -12,7 +12,7 @@ def validate_cluster_spec(
     task_type: str | None = None,
     task_id: int | None = None,
 ) -> None:
-    """Check a cluster, and that a task is one of it.
+    """Check that a strategy can train with a cluster, and that the cluster has a task.
 
     Its jobs are ``chief``, ``worker``, ``ps`` and ``evaluator``, with at most one chief and one evaluator. An
     evaluator may be outside of the cluster. Unlike TensorFlow, a negative number is refused, and so is one
@@ -22,12 +22,12 @@ def validate_cluster_spec(
 
     Args:
         cluster_spec: All tasks.
-        task_type: The task's job; None checks the cluster alone.
+        task_type: The task's job; None checks only the cluster.
         task_id: Its number in that job.
 
     Raises:
         ClusterTypeError: ``cluster_spec`` describes no cluster.
-        ClusterError: It is not such a cluster, or the task is not one of it.
+        ClusterError: The cluster has other jobs, or does not have the task.
     """
     cluster = ClusterSpec(cluster_spec)
     if not set(cluster.jobs) <= set(_ALLOWED):

@@ -1,4 +1,4 @@
-"""The pods that carry given labels."""
+"""The cluster resolver for Kubernetes: pods by their labels."""
 
 import importlib
 import os
@@ -11,12 +11,12 @@ from muster.cluster.resolvers._task_resolver import TaskResolver, by_number
 
 
 class KubernetesClusterResolver(TaskResolver):
-    """The pods that carry given labels, which must all be running.
+    """The pods that carry certain labels. All of them must be running.
 
     Follows ``tf.distribute.cluster_resolver.KubernetesClusterResolver``
-    (tensorflow/python/distribute/cluster_resolver/kubernetes_cluster_resolver.py), but takes a pod's own
-    address and not that of its node, which several pods may share; puts pod-2 before pod-10; and knows which
-    task this process is, if the pod that it runs in is among them: from the first `cluster_spec` on, unless
+    (tensorflow/python/distribute/cluster_resolver/kubernetes_cluster_resolver.py), but takes the
+    address of a pod and not of its node, which pods may share; puts pod-2 before pod-10; and knows which task
+    this process is, if it runs in one of the pods: from the first call of `cluster_spec` on, unless
     `task_type` or `task_id` has been set.
 
     Args:
@@ -24,10 +24,10 @@ class KubernetesClusterResolver(TaskResolver):
             names. None: the pods with ``job-name=tensorflow`` are the workers.
         tf_server_port: The port at which tasks listen.
         rpc_layer: The protocol in the address of a master.
-        override_client: What has ``list_pod_for_all_namespaces`` and ``list_namespaced_pod``, as
-            ``kubernetes.client.CoreV1Api`` has. None: such a one, with the rights of this pod, or of
-            ``kubectl`` outside of a cluster.
-        namespace: Where the pods are. None: all namespaces, which takes the right to list them all.
+        override_client: An object with the methods ``list_pod_for_all_namespaces`` and
+            ``list_namespaced_pod`` of ``kubernetes.client.CoreV1Api``. None: such a client, with the rights
+            of this pod, or of ``kubectl`` outside of a cluster.
+        namespace: The namespace of the pods. None: all namespaces, which needs the right to list them all.
 
     Raises:
         ImportError: The package ``kubernetes`` is not installed.
@@ -47,7 +47,7 @@ class KubernetesClusterResolver(TaskResolver):
         self._client = _connect() if override_client is None else override_client
         self._namespace = namespace
         self._own_name = os.environ.get("HOSTNAME")  # Kubernetes gives a pod's name to its containers
-        super().__init__(ClusterSpec({}), None, None, rpc_layer)  # until the pods are asked for
+        super().__init__(ClusterSpec({}), None, None, rpc_layer)  # until the pods are listed
 
     def cluster_spec(self) -> ClusterSpec:
         """Ask Kubernetes for the pods, and return their addresses.
@@ -85,7 +85,7 @@ def _address(ip: str, port: int) -> str:
 
 
 def _connect() -> Any:
-    """Return a client that has the rights of this pod, or of ``kubectl`` outside of a cluster."""
+    """Return a client with the rights of this pod, or of ``kubectl`` outside of a cluster."""
     try:
         kubernetes = importlib.import_module("kubernetes")
     except ImportError as exc:

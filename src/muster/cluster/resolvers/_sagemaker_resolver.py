@@ -1,4 +1,4 @@
-"""The hosts of a training job of Amazon SageMaker."""
+"""The cluster resolver for Amazon SageMaker."""
 
 import json
 import os
@@ -13,17 +13,17 @@ class SageMakerClusterResolver(TaskResolver):
 
     Follows ``tf.distribute.cluster_resolver.SageMakerClusterResolver``
     (tensorflow/python/distribute/cluster_resolver/sagemaker_cluster_resolver.py), but reads the environment
-    once, when built, so that what is wrong is an error there and not an empty cluster; and puts algo-2 before
+    once, when built, so that mistakes are errors there and not an empty cluster; and puts algo-2 before
     algo-10.
 
     Args:
         port: The port at which tasks listen.
         rpc_layer: The protocol in the address of a master.
-        environment: Where the job runs: free text.
+        environment: The environment that the job runs in, as free text.
 
     Raises:
         ClusterEnvironmentError: The environment is not that of SageMaker.
-        ClusterError: ``SM_HOSTS`` is not a list of hosts, or this one is not among them.
+        ClusterError: ``SM_HOSTS`` is not a list of hosts, or this host is not among them.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class SageMakerClusterResolver(TaskResolver):
 
 
 def _hosts(text: str) -> list[str]:
-    """Return the hosts that ``SM_HOSTS`` lists, after checking them."""
+    """Parse and check the hosts in ``SM_HOSTS``."""
     try:
         hosts = json.loads(text)
     except json.JSONDecodeError as exc:

@@ -1,4 +1,4 @@
-"""A cluster that the program states itself."""
+"""The cluster resolver for clusters that the program defines."""
 
 from collections.abc import Mapping
 
@@ -9,18 +9,18 @@ from muster.cluster.resolvers._task_resolver import with_layer
 
 
 class SimpleClusterResolver(ClusterResolver):
-    """A cluster that the program states itself; nothing of it is checked against anything else.
+    """A cluster that the program defines. Nothing in it is checked against the environment.
 
     Follows ``tf.distribute.cluster_resolver.SimpleClusterResolver``
     (tensorflow/python/distribute/cluster_resolver/cluster_resolver.py).
 
     Args:
         cluster_spec: All tasks.
-        master: The address that `master` returns when it is not asked for a task.
+        master: The address that `master` returns when it is called without a task.
         task_type: The job of this process.
         task_id: Its number in that job.
-        environment: Where the job runs: free text.
-        num_accelerators: How many accelerators of each kind each task has.
+        environment: The environment that the job runs in, as free text.
+        num_accelerators: The number of accelerators of each kind, for every task.
         rpc_layer: The protocol in the address of a master.
 
     Raises:
@@ -55,7 +55,7 @@ class SimpleClusterResolver(ClusterResolver):
     def master(
         self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
     ) -> str:
-        """Return the address of a task if both its job and number are given, else the one set at first."""
+        """Return the address of a task if both its job and number are passed, else the configured one."""
         address = self._master
         if task_type is not None and task_id is not None:
             address = self._cluster_spec.task_address(task_type, task_id)

@@ -1,4 +1,4 @@
-"""The two notations in which Slurm writes lists: of hosts, and of how many tasks each of them has."""
+"""Parsers for Slurm's two list notations: of hosts, and of the numbers of tasks of hosts."""
 
 import itertools
 import re
@@ -11,10 +11,10 @@ _COUNT = re.compile(r"([0-9]+)(?:\(x([0-9]+)\))?")
 
 
 def expand_hostlist(text: str) -> list[str]:
-    """Return the hosts that Slurm's notation stands for, in its order.
+    """Parse Slurm's notation for lists of hosts; keep the order.
 
     Args:
-        text: Such as ``n[1-2],m5,o[3-4,6,07-09]``. Zeros in front are kept, as Slurm does.
+        text: A list such as ``n[1-2],m5,o[3-4,6,07-09]``. Leading zeros are kept, as Slurm does.
 
     Raises:
         ClusterError: It is not of that form.
@@ -29,10 +29,10 @@ def expand_hostlist(text: str) -> list[str]:
 
 
 def expand_tasks_per_node(text: str) -> list[int]:
-    """Return how many tasks each host has, from Slurm's notation.
+    """Parse Slurm's notation for the numbers of tasks of hosts.
 
     Args:
-        text: Such as ``3(x2),2,1``: two hosts with 3 tasks each, then one with 2 and one with 1.
+        text: A list such as ``3(x2),2,1``: two hosts with 3 tasks each, then one with 2 and one with 1.
 
     Raises:
         ClusterError: It is not of that form.
@@ -50,14 +50,14 @@ def _expand(part: str) -> list[str]:
     """Return the hosts of a part without commas outside of brackets."""
     if not part or _HOSTS.fullmatch(part) is None:
         raise ClusterError(f"Invalid part: {part}")
-    # What stands inside of brackets has the odd places.
+    # The contents of brackets have odd indices.
     pieces = re.split(r"[\[\]]", part)
     choices = [_numbers(part, piece) if i % 2 else [piece] for i, piece in enumerate(pieces)]
     return ["".join(names) for names in itertools.product(*choices)]
 
 
 def _numbers(part: str, ranges: str) -> list[str]:
-    """Return the numbers inside of a pair of brackets as text, as wide as the first of their range."""
+    """Return the numbers in a pair of brackets as text, as wide as the first of their range."""
     numbers: list[str] = []
     for each in ranges.split(","):
         found = _RANGE.fullmatch(each)

@@ -1,4 +1,4 @@
-"""The tasks of a Slurm step."""
+"""The cluster resolver for Slurm."""
 
 import os
 from collections.abc import Mapping
@@ -12,31 +12,31 @@ from muster.cluster.resolvers._task_resolver import TaskResolver
 
 
 class SlurmClusterResolver(TaskResolver):
-    """The tasks that ``srun`` started together, each at its host and a port of its own.
+    """The tasks of a Slurm step, which ``srun`` started together, each with its host and its port.
 
     Ranks are given to jobs in the order of their names, and to hosts in blocks, in the order in which Slurm
     lists them: start the step with ``--distribution=block``.
 
     Follows ``tf.distribute.cluster_resolver.SlurmClusterResolver``
     (tensorflow/python/distribute/cluster_resolver/slurm_cluster_resolver.py), but reads the environment once,
-    when built, so that what is wrong is an error there and this task is known at once; keeps the order of
+    when built, so that mistakes are errors there and this task is known at once; keeps the order of
     hosts instead of sorting them as text, which puts n10 before n2; and runs on hosts without GPUs, too.
 
     Args:
-        jobs: How many tasks each job has, by its name. None: all tasks are workers.
+        jobs: The number of tasks of each job, by its name. None: all tasks are workers.
         port_base: The port of the first task of a host; the others of that host have the next ones.
-        gpus_per_node: How many GPUs each host has for the step. None: as many as this task may use.
-        gpus_per_task: How many of them a task gets. None: they are shared out evenly.
-        tasks_per_node: How many tasks each host has, by its name, or one number for all hosts. None: as
-            Slurm says.
+        gpus_per_node: The number of GPUs of each host for the step. None: as many as this task may use.
+        gpus_per_task: The number of GPUs of each task. None: they are divided evenly.
+        tasks_per_node: The number of tasks of each host, by its name, or one number for all hosts. None:
+            Slurm's numbers.
         auto_set_gpu: Whether `cluster_spec` sets ``CUDA_VISIBLE_DEVICES`` to the share of this task. JAX
-            reads it when it first looks for devices. Nothing is set where Slurm has shared them out already
+            reads it when it first looks for devices. Nothing is set where Slurm has divided them already
             (``--gpus-per-task``).
         rpc_layer: The protocol in the address of a master.
 
     Raises:
-        ClusterEnvironmentError: This is no step of Slurm's, or it has not as many tasks or GPUs as asked for.
-        ClusterError: What Slurm says is not of the form expected, or it has placed tasks otherwise.
+        ClusterEnvironmentError: This is no Slurm step, or it has fewer tasks or GPUs than requested.
+        ClusterError: Slurm's variables have another form, or it has placed tasks otherwise.
     """
 
     def __init__(
@@ -74,10 +74,9 @@ class SlurmClusterResolver(TaskResolver):
         self._visible = gpus.of_task(local) if auto_set_gpu else None
 
     def cluster_spec(self) -> ClusterSpec:
-        """Return the addresses of all tasks, and set which GPUs this one uses unless told not to."""
+        """Return the addresses of all tasks, and select the GPUs of this one if `auto_set_gpu` is set."""
         if self._visible is not None:
-            # Only this early, and in this process, does it have an effect: the one variable that muster sets
-            # for itself, as the argument asks.
+            # It works only this early and in this process: the one variable that muster sets for itself.
             os.environ[VISIBLE] = self._visible
         return self._cluster
 
@@ -101,19 +100,21 @@ def _number(environ: Mapping[str, str], name: str) -> int:
     return check_index(_required(environ, name), name)
 
 
-def _tasks_of_hosts(environ: Mapping[str, str], given: Mapping[str, int] | int | None) -> dict[str, int]:
-    """Return how many tasks each host has, in the order of ranks."""
-    if isinstance(given, Mapping):
-        return dict(given)
+def _tasks_of_hosts(
+    environ: Mapping[str, str], tasks_per_node: Mapping[str, int] | int | None
+) -> dict[str, int]:
+    """Return the number of tasks of each host, in the order of ranks."""
+    if isinstance(tasks_per_node, Mapping):
+        return dict(tasks_per_node)
     hosts = expand_hostlist(_required(environ, "SLURM_STEP_NODELIST"))
-    if given is not None:
-        return dict.fromkeys(hosts, given)
+    if tasks_per_node is not None:
+        return dict.fromkeys(hosts, tasks_per_node)
     counts = expand_tasks_per_node(_required(environ, "SLURM_STEP_TASKS_PER_NODE"))
-    return dict(zip(hosts, counts, strict=False))  # the sum is compared with what was asked for
+    return dict(zip(hosts, counts, strict=False))  # the sum is compared with the number requested
 
 
 def _check_placed(environ: Mapping[str, str], rank: int, host: str) -> None:
-    """Raise ClusterError if Slurm has placed this task otherwise: the others would look for it there."""
+    """Raise ClusterError if Slurm has placed this task on another host, where no other task would find it."""
     actual = environ.get("SLURMD_NODENAME", host)
     if actual != host:
         raise ClusterError(

@@ -1,4 +1,4 @@
-"""What the resolvers share."""
+"""The base class of resolvers that know the task of this process, and their helpers."""
 
 import re
 
@@ -7,7 +7,7 @@ from muster.cluster._cluster_spec import ClusterSpec
 
 
 class TaskResolver(ClusterResolver):
-    """A resolver that found out which task this process is: what is not said otherwise is about that one.
+    """A resolver that knows which task this process is; that task is the default of its methods.
 
     Args:
         cluster_spec: All tasks.
@@ -30,7 +30,7 @@ class TaskResolver(ClusterResolver):
     def master(
         self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
     ) -> str:
-        """Return the address of a task, by default of this one; empty if it is not known which that is.
+        """Return the address of a task, by default of this one; empty if this one is unknown.
 
         Raises:
             ClusterError: There is no such task.
@@ -49,5 +49,5 @@ def with_layer(address: str, rpc_layer: str | None) -> str:
 
 
 def by_number(name: str) -> list[str | int]:
-    """Return what sorts names as people count: ``algo-2`` before ``algo-10``."""
+    """Return a key that sorts names by the numbers in them: ``algo-2`` before ``algo-10``."""
     return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", name)]

@@ -1,4 +1,4 @@
-"""A cluster that ``TF_CONFIG`` states."""
+"""The cluster resolver for ``TF_CONFIG``."""
 
 import os
 
@@ -10,7 +10,7 @@ from muster.cluster.resolvers._task_resolver import with_layer
 
 
 class TFConfigClusterResolver(ClusterResolver):
-    """The cluster, and the task of this process, that the environment variable ``TF_CONFIG`` states.
+    """The cluster and the task of this process in the environment variable ``TF_CONFIG``.
 
     Follows ``tf.distribute.cluster_resolver.TFConfigClusterResolver``
     (tensorflow/python/distribute/cluster_resolver/tfconfig_cluster_resolver.py), but reads the variable once,
@@ -20,7 +20,7 @@ class TFConfigClusterResolver(ClusterResolver):
         task_type: Overrides the task's type.
         task_id: Overrides the task's index.
         rpc_layer: Overrides the protocol.
-        environment: Where the job runs: free text. What ``TF_CONFIG`` says about it is not used.
+        environment: The environment that the job runs in, as free text. That in ``TF_CONFIG`` is not used.
 
     Raises:
         ClusterError: ``TF_CONFIG`` is wrong.
@@ -42,7 +42,7 @@ class TFConfigClusterResolver(ClusterResolver):
 
     @property
     def task_id(self) -> int | None:
-        """The number of this process in its job; setting None brings back what ``TF_CONFIG`` says."""
+        """The number of this process in its job; setting None restores the value in ``TF_CONFIG``."""
         return self._config.task_index if self._task_id is None else self._task_id
 
     @task_id.setter

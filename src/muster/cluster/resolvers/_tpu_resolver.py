@@ -1,4 +1,4 @@
-"""The hosts of a Cloud TPU."""
+"""The cluster resolver for Cloud TPUs."""
 
 import os
 import urllib.request
@@ -19,21 +19,21 @@ class TPUClusterResolver(TaskResolver):
     """The hosts of the Cloud TPU that this process runs on, one task each.
 
     A program runs on every host of a TPU; nothing is reached over the network, and JAX initialises the TPU
-    itself. Who the hosts are, ``TPU_WORKER_HOSTNAMES`` and ``TPU_WORKER_ID`` say, as on Kubernetes; where
-    they are not set, the metadata server that every TPU VM has.
+    itself. The hosts come from ``TPU_WORKER_HOSTNAMES`` and ``TPU_WORKER_ID``, which Kubernetes sets, or else
+    from the metadata server that every TPU VM has.
 
     Takes the place of ``tf.distribute.cluster_resolver.TPUClusterResolver``
     (tensorflow/python/distribute/cluster_resolver/tpu/tpu_cluster_resolver.py), whose other arguments are for
     TPUs elsewhere.
 
     Args:
-        tpu: Its name. Empty, ``"local"`` or None: whichever this is.
+        tpu: The name of the TPU. Empty, ``"local"`` or None: the one that this host belongs to.
         job_name: The job of the tasks.
         port: The port at which tasks listen.
 
     Raises:
-        ClusterEnvironmentError: This is no host of a TPU, or of another one.
-        ClusterError: ``tpu`` is an address, or what the environment says does not fit together.
+        ClusterEnvironmentError: This is no host of a TPU, or a host of another one.
+        ClusterError: ``tpu`` is an address, or the environment contradicts itself.
     """
 
     def __init__(self, tpu: str | None = None, *, job_name: str = "worker", port: int = 8888) -> None:
@@ -55,10 +55,10 @@ class TPUClusterResolver(TaskResolver):
 
     @classmethod
     def connect(cls, tpu: str | None = None) -> "TPUClusterResolver":
-        """Return a resolver for a TPU, of which nothing is left to initialise.
+        """Return a resolver for a TPU. JAX has nothing else to initialise.
 
         Args:
-            tpu: Its name, as for the class.
+            tpu: The name of the TPU, as for the class.
 
         Raises:
             ClusterEnvironmentError: This is no host of that TPU.
@@ -67,7 +67,7 @@ class TPUClusterResolver(TaskResolver):
 
 
 def _from_environ(environ: Mapping[str, str]) -> tuple[list[str], int] | None:
-    """Return the hosts and the number of this one, None where the environment does not tell."""
+    """Return the hosts and the number of this one from the environment, None if it does not have them."""
     hosts = [host.strip() for host in environ.get("TPU_WORKER_HOSTNAMES", "").split(",") if host.strip()]
     if not hosts:
         return None
@@ -79,7 +79,7 @@ def _from_environ(environ: Mapping[str, str]) -> tuple[list[str], int] | None:
 
 def _from_metadata(environ: Mapping[str, str]) -> tuple[list[str], int]:
     """Return the hosts and the number of this one from the metadata server."""
-    # A machine elsewhere is not made to wait for a server that it does not have.
+    # A machine elsewhere must not wait for a server that it does not have.
     if not _has_tpu():
         raise ClusterEnvironmentError(
             "There is no TPU here: TPU_WORKER_HOSTNAMES is not set, and no device of Google's is on the PCI "

@@ -1,4 +1,4 @@
-"""A cluster whose parts several resolvers know."""
+"""The cluster resolver that joins other resolvers."""
 
 from collections.abc import Mapping
 
@@ -9,21 +9,21 @@ from muster.cluster.resolvers._task_resolver import with_layer
 
 
 class UnionResolver(ClusterResolver):
-    """The tasks of several resolvers, in their order. What this process is, the first resolver says.
+    """The tasks of other resolvers, in their order. The first resolver defines the task of this process.
 
-    A job that several of them list is those lists one after the other. If one gives indices with holes, all
-    tasks of that job keep their indices.
+    The lists of a job that more than one resolver has are concatenated. If one has holes, all tasks of
+    that job keep their indices.
 
     Follows ``tf.distribute.cluster_resolver.UnionResolver``
-    (tensorflow/python/distribute/cluster_resolver/cluster_resolver.py), but that an address which is given
-    again for the same job is the same task; that 0 is a ``task_id`` like any other; and that the protocol is
-    that of `rpc_layer` in every address of `master`.
+    (tensorflow/python/distribute/cluster_resolver/cluster_resolver.py), but an address
+    that is repeated in a job is the same task; 0 is a ``task_id`` like any other; and every address of
+    `master` has the protocol `rpc_layer`.
 
     Args:
         resolvers: At least one.
-        task_type: The job of this process, in place of what the first resolver says.
-        task_id: Its number in that job, likewise.
-        rpc_layer: The protocol in the address of a master, likewise.
+        task_type: The job of this process; overrides the first resolver.
+        task_id: Its number in that job; overrides the first resolver.
+        rpc_layer: The protocol in the address of a master; overrides the first resolver.
 
     Raises:
         ClusterError: There is no resolver.
@@ -51,7 +51,7 @@ class UnionResolver(ClusterResolver):
 
     @property
     def task_type(self) -> str | None:
-        """The job of this process; setting None brings back what the first resolver says."""
+        """The job of this process; setting None restores the first resolver's."""
         return self._resolvers[0].task_type if self._task_type is None else self._task_type
 
     @task_type.setter
@@ -60,7 +60,7 @@ class UnionResolver(ClusterResolver):
 
     @property
     def task_id(self) -> int | None:
-        """The number of this process in its job; None brings back what the first resolver says."""
+        """The number of this process in its job; setting None restores the first resolver's."""
         return self._resolvers[0].task_id if self._task_id is None else self._task_id
 
     @task_id.setter
@@ -69,7 +69,7 @@ class UnionResolver(ClusterResolver):
 
     @property
     def rpc_layer(self) -> str | None:
-        """The protocol in the address of a master; None brings back that of the first resolver."""
+        """The protocol in the address of a master; setting None restores the first resolver's."""
         return self._resolvers[0].rpc_layer if self._rpc_layer is None else self._rpc_layer
 
     @rpc_layer.setter
@@ -83,13 +83,13 @@ class UnionResolver(ClusterResolver):
             DuplicateTaskError: Two resolvers give one task of a job with holes different addresses.
         """
         parts = [resolver.cluster_spec() for resolver in self._resolvers]
-        names = dict.fromkeys(job for part in parts for job in part.jobs)  # each once, in their order
+        names = dict.fromkeys(job for part in parts for job in part.jobs)  # in order, without duplicates
         return ClusterSpec({job: _merged(job, [part for part in parts if job in part.jobs]) for job in names})
 
     def master(
         self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
     ) -> str:
-        """Return the address of a task if its job and number are given, else the first resolver's master.
+        """Return the address of a task if its job and number are passed, else the first resolver's master.
 
         Raises:
             ClusterError: There is no such task.
