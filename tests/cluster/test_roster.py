@@ -93,7 +93,7 @@ def losses():
 
 @pytest.fixture
 def pair(join, cluster, losses):
-    """Two workers that have met."""
+    """Two workers that have reached."""
     rosters = [join(cluster, ZERO, on_lost=losses), join(cluster, ONE)]
     all_come(*rosters)
     return rosters
@@ -319,7 +319,7 @@ def test_a_task_that_was_started_twice_learns_it_and_harms_nobody(join, cluster,
     elsewhere = ClusterSpec({"worker": [here, *workers(1).job_tasks("worker")]})
     twin = join(elsewhere, ONE, job_id=derive_job_id(cluster))
     with pytest.raises(
-        errors.StrayPeerError, match="it has met another process as worker 1: this task was st"
+        errors.StrayPeerError, match="it has reached another process as worker 1: this task was st"
     ):
         twin.wait_for_all(DEADLINE)
     text = f"but worker 1 at {one_address} answers as another process"
@@ -360,7 +360,7 @@ def test_a_storm_of_connections_is_weathered(join, cluster, held, monkeypatch):
     callers = [call(held, address, b"{" * (index % 2)) for index in range(300)]
     one = join(cluster, ONE)
     all_come(zero, one)
-    assert len(zero._wire._service.sockets) < 100
+    assert len(zero._thread._service.sockets) < 100
     assert callers[0].recv(1) == b""  # the oldest had to go
 
 
@@ -409,7 +409,7 @@ def test_a_watcher_that_does_not_read_holds_nobody_up(pair, cluster, held):
         zero.announce(str(index), "x" * 10_000)
     assert one.lookup(ZERO, "39", DEADLINE) == "x" * 10_000
     # What is kept for it is one line, and the last it gets is the newest.
-    assert max(len(caller.out) for caller in zero._wire._service._callers.values()) < 1 << 20
+    assert max(len(caller.out) for caller in zero._thread._service._callers.values()) < 1 << 20
     for line in deaf.makefile("rb"):
         news = decode_news(line)
         if isinstance(news, Status) and "39" in news.announcements:

@@ -49,7 +49,7 @@ statuses = st.builds(
     host=names,
     versions=st.dictionaries(names, names, max_size=3),
     training=st.lists(tasks, max_size=3).map(tuple),
-    met=st.dictionaries(tasks, names, max_size=3),
+    reached=st.dictionaries(tasks, names, max_size=3),
     progress=progresses,
     error=names,
     blamed=st.none() | tasks,

@@ -119,7 +119,7 @@ def workers(count):
 
 @pytest.fixture
 def three(start):
-    """Three workers that have met."""
+    """Three workers that have reached."""
 
     def start_three(**options):
         cluster = workers(3)

@@ -43,7 +43,7 @@ HEARTBEAT = 30.0
 
 
 def status(task, *, state=TaskState.TRAINING, **changes):
-    """What a healthy task that has met worker 0 says."""
+    """What a healthy task that has reached worker 0 says."""
     healthy = Status(
         job="job",
         task=task,
@@ -52,7 +52,7 @@ def status(task, *, state=TaskState.TRAINING, **changes):
         host="host",
         versions={"jax": "1"},
         training=WORKERS,
-        met={ZERO: "run of worker 0"},
+        reached={ZERO: "run of worker 0"},
         progress=Progress(state=state),
     )
     return dataclasses.replace(healthy, **changes)
@@ -65,12 +65,12 @@ def failed(task, error, blamed=None):
 @pytest.fixture
 def watch():
     """That of worker 0, of three."""
-    return Watch(dataclasses.replace(status(ZERO), met={}, progress=Progress()), ADDRESSES, HEARTBEAT)
+    return Watch(dataclasses.replace(status(ZERO), reached={}, progress=Progress()), ADDRESSES, HEARTBEAT)
 
 
 @pytest.fixture
-def met(watch):
-    """The same, when all have met at time 0."""
+def joined(watch):
+    """The same, when all have joined at time 0."""
     for task in (ONE, TWO):
         watch.handle(Dialed(task), 0.0)
         watch.handle(Heard(task, status(task)), 0.0)
@@ -100,14 +100,14 @@ def test_it_calls_every_peer_and_again_until_it_answers(watch):
     assert watch.handle(Dialed(ONE), 2.0) == []
     assert "accepts connections there, but does not answer" in watch.missing_peers()[ONE]
     actions = watch.handle(Heard(ONE, status(ONE)), 2.0)
-    assert actions == [Log(logging.INFO, "Met worker 1 at one:2222 (process 7 on host)."), Publish()]
-    assert watch.own.met == {ONE: "run of worker 1"}
+    assert actions == [Log(logging.INFO, "Reached worker 1 at one:2222 (process 7 on host)."), Publish()]
+    assert watch.own.reached == {ONE: "run of worker 1"}
     assert list(watch.missing_peers()) == [TWO]
 
 
 def test_a_peer_that_has_not_reached_this_task_is_missing(watch):
     watch.handle(Dialed(ONE), 0.0)
-    watch.handle(Heard(ONE, status(ONE, met={})), 0.0)
+    watch.handle(Heard(ONE, status(ONE, reached={})), 0.0)
     assert watch.missing_peers()[ONE] == "worker 1 at one:2222 (it has not reached this task yet)"
     watch.handle(Heard(ONE, status(ONE)), 0.0)
     assert list(watch.missing_peers()) == [TWO]
@@ -130,7 +130,10 @@ def test_a_peer_that_breaks_off_before_it_answered_is_called_again(watch):
 STRAYS = {
     "another job": (status(ONE, job="other"), "it is worker 1 of job other (process 7 on host)"),
     "another task": (status(TWO), "it is worker 2 of job job"),
-    "a task that was started twice": (status(ONE, met={ZERO: "x"}), "it has met another process as worker 0"),
+    "a task that was started twice": (
+        status(ONE, reached={ZERO: "x"}),
+        "it has reached another process as worker 0",
+    ),
     "an earlier run": (failed(ONE, "x", blamed=TWO), "it is just ending"),
     "an impostor": (Progress(), "it does not say who it is"),
 }
@@ -150,7 +153,7 @@ def test_a_stray_is_named_at_once_and_an_error_after_a_while(watch, news, says):
     assert isinstance(error, errors.StrayPeerError)
     assert says in str(error)
     assert says in watch.missing_peers()[ONE]
-    assert ONE not in watch.own.met
+    assert ONE not in watch.own.reached
 
 
 def test_a_stray_that_leaves_is_forgotten(watch):
@@ -161,7 +164,7 @@ def test_a_stray_that_leaves_is_forgotten(watch):
     assert watch.hopeless([ONE], 1e6) is None
     watch.handle(Dialed(ONE), 2.0)
     watch.handle(Heard(ONE, status(ONE)), 2.0)
-    assert ONE in watch.own.met
+    assert ONE in watch.own.reached
 
 
 MISMATCHES = {
@@ -214,89 +217,93 @@ def test_peers_are_told_of_every_change_and_others_once(watch):
         (status(ONE, run="x"), "but worker 1 at one:2222 answers as another process"),
     ],
 )
-def test_a_stray_caller_is_named_once_and_told_who_is_here(met, caller, says):
-    actions = called(met, caller)
+def test_a_stray_caller_is_named_once_and_told_who_is_here(joined, caller, says):
+    actions = called(joined, caller)
     assert actions[0] == Answer(3, keep=False)
     assert says in logged(actions)[0]
-    assert called(met, caller) == [Answer(3, keep=False)]
-    assert met.hopeless([], 1e6) is None
+    assert called(joined, caller) == [Answer(3, keep=False)]
+    assert joined.hopeless([], 1e6) is None
 
 
-def test_many_strangers_cannot_fill_the_log(met):
-    texts = [logged(called(met, status(Task("x", index)))) for index in range(1000)]
+def test_many_strangers_cannot_fill_the_log(joined):
+    texts = [logged(called(joined, status(Task("x", index)))) for index in range(1000)]
     assert 0 < sum(map(len, texts)) <= 100
 
 
 # Losing.
 
 
-def test_a_peer_that_breaks_off_is_lost_and_the_others_are_told(met):
-    actions = met.handle(HungUp(ONE, "reset"), 1.0)
+def test_a_peer_that_breaks_off_is_lost_and_the_others_are_told(joined):
+    actions = joined.handle(HungUp(ONE, "reset"), 1.0)
     assert actions == [
         Publish(),
         Lose(ONE, "worker 1 at one:2222 has ended without a word (reset)."),
     ]
-    assert (met.own.state, met.own.blamed) == (TaskState.FAILED, ONE)
-    assert isinstance(met.hopeless([], 1.0), errors.PeerLostError)
-    assert lost(met.handle(HungUp(TWO, "reset"), 1.0)) == []  # once
+    assert (joined.own.state, joined.own.blamed) == (TaskState.FAILED, ONE)
+    assert isinstance(joined.hopeless([], 1.0), errors.PeerLostError)
+    assert lost(joined.handle(HungUp(TWO, "reset"), 1.0)) == []  # once
 
 
-def test_a_peer_that_is_silent_is_lost_at_its_deadline(met):
-    met.handle(Heard(TWO, Progress(step=1)), 20.0)
-    assert lost(met.handle(Tick(Progress()), HEARTBEAT)) == []
-    stands = met.handle(Tick(Progress()), HEARTBEAT + 1.0)
+def test_a_peer_that_is_silent_is_lost_at_its_deadline(joined):
+    joined.handle(Heard(TWO, Progress(step=1)), 20.0)
+    assert lost(joined.handle(Tick(Progress()), HEARTBEAT)) == []
+    stands = joined.handle(Tick(Progress()), HEARTBEAT + 1.0)
     assert lost(stands) == [(ONE, "worker 1 at one:2222 stands still: it has not answered for 31 s.")]
 
 
-def test_a_peer_that_fails_is_lost_with_its_own_words(met):
-    actions = met.handle(Heard(ONE, failed(ONE, "KeyError: 'x'")), 1.0)
+def test_a_peer_that_fails_is_lost_with_its_own_words(joined):
+    actions = joined.handle(Heard(ONE, failed(ONE, "KeyError: 'x'")), 1.0)
     assert lost(actions) == [(ONE, "worker 1 at one:2222 failed: KeyError: 'x'")]
 
 
-def test_a_peer_that_fails_for_a_lost_one_names_that_one(met):
-    actions = met.handle(Heard(ONE, failed(ONE, "worker 2 stands still.", blamed=TWO)), 1.0)
+def test_a_peer_that_fails_for_a_lost_one_names_that_one(joined):
+    actions = joined.handle(Heard(ONE, failed(ONE, "worker 2 stands still.", blamed=TWO)), 1.0)
     assert lost(actions) == [(TWO, "worker 2 stands still.")]
 
 
-def test_a_peer_that_gave_this_task_up_says_so(met):
-    actions = met.handle(Heard(ONE, failed(ONE, "worker 0 stands still.", blamed=ZERO)), 1.0)
+def test_a_peer_that_gave_this_task_up_says_so(joined):
+    actions = joined.handle(Heard(ONE, failed(ONE, "worker 0 stands still.", blamed=ZERO)), 1.0)
     text = "worker 1 at one:2222 has ended, because it lost this task: worker 0 stands still."
     assert lost(actions) == [(ONE, text)]
 
 
 @pytest.mark.parametrize("event", [Garbled(ONE, "it sends b'x'"), Heard(ONE, status(ONE, job="other"))])
-def test_a_peer_that_becomes_another_is_lost(met, event):
-    assert [task for task, _ in lost(met.handle(event, 1.0))] == [ONE]
+def test_a_peer_that_becomes_another_is_lost(joined, event):
+    assert [task for task, _ in lost(joined.handle(event, 1.0))] == [ONE]
 
 
-def test_a_peer_that_is_done_may_leave(met):
-    met.handle(Heard(ONE, status(ONE, state=TaskState.DONE)), 1.0)
-    met.handle(Heard(TWO, status(TWO)), 1e6)
-    assert lost(met.handle(Tick(Progress()), 1e6)) == []
-    assert met.handle(HungUp(ONE, "end"), 1e6) == []
-    assert met.lost is None
+def test_a_peer_that_is_done_may_leave(joined):
+    joined.handle(Heard(ONE, status(ONE, state=TaskState.DONE)), 1.0)
+    joined.handle(Heard(TWO, status(TWO)), 1e6)
+    assert lost(joined.handle(Tick(Progress()), 1e6)) == []
+    assert joined.handle(HungUp(ONE, "end"), 1e6) == []
+    assert joined.lost is None
     # But nobody may wait for it.
-    missing = met.missing_values("program", [ONE])
+    missing = joined.missing_values("program", [ONE])
     assert missing == {ONE: "worker 1 at one:2222 (done; it has not announced 'program')"}
-    assert isinstance(met.hopeless(missing, 1e6), errors.PeerLostError)
+    assert isinstance(joined.hopeless(missing, 1e6), errors.PeerLostError)
 
 
 # Ending.
 
 
-def test_who_is_done_says_so_and_loses_nobody(met):
-    assert met.handle(Ended(None), 1.0) == [Publish()]
-    assert met.own.state == TaskState.DONE
-    assert met.handle(HungUp(ONE, "reset"), 1.0) == []
-    met.handle(Tick(Progress(state=TaskState.TRAINING)), 2.0)
-    assert met.own.state == TaskState.DONE
+def test_who_is_done_says_so_and_loses_nobody(joined):
+    assert joined.handle(Ended(None), 1.0) == [Publish()]
+    assert joined.own.state == TaskState.DONE
+    assert joined.handle(HungUp(ONE, "reset"), 1.0) == []
+    joined.handle(Tick(Progress(state=TaskState.TRAINING)), 2.0)
+    assert joined.own.state == TaskState.DONE
 
 
-def test_a_failure_is_told_after_a_moment(met):
-    assert met.handle(Ended("ValueError: x"), 1.0) == []
-    assert met.wake_at == 1.0 + FAIL_SECS
-    assert met.handle(Tick(Progress()), met.wake_at) == [Publish()]
-    assert (met.own.state, met.own.error, met.own.blamed) == (TaskState.FAILED, "ValueError: x", None)
+def test_a_failure_is_told_after_a_moment(joined):
+    assert joined.handle(Ended("ValueError: x"), 1.0) == []
+    assert joined.wake_at == 1.0 + FAIL_SECS
+    assert joined.handle(Tick(Progress()), joined.wake_at) == [Publish()]
+    assert (joined.own.state, joined.own.error, joined.own.blamed) == (
+        TaskState.FAILED,
+        "ValueError: x",
+        None,
+    )
 
 
 def test_a_failure_is_told_later_to_those_that_have_not_come_yet(watch):
@@ -304,29 +311,29 @@ def test_a_failure_is_told_later_to_those_that_have_not_come_yet(watch):
     assert watch.wake_at == 1.0 + LINGER_SECS
 
 
-def test_a_failure_that_is_the_echo_of_a_lost_peer_is_told_as_that(met):
-    met.handle(Ended("RuntimeError: connection closed by peer"), 1.0)
-    actions = met.handle(HungUp(ONE, "reset"), 1.1)
+def test_a_failure_that_is_the_echo_of_a_lost_peer_is_told_as_that(joined):
+    joined.handle(Ended("RuntimeError: connection closed by peer"), 1.0)
+    actions = joined.handle(HungUp(ONE, "reset"), 1.1)
     assert kinds(actions) == [Log, Publish, Lose]
     assert logged(actions) == ["worker 0 fails, likely for that: RuntimeError: connection closed by peer"]
-    assert met.own.blamed == ONE
+    assert joined.own.blamed == ONE
 
 
-def test_two_that_fail_at_once_each_say_their_own(met):
-    met.handle(Ended("ValueError: mine"), 1.0)
-    assert met.handle(Heard(ONE, failed(ONE, "ValueError: theirs")), 1.1) == []
-    assert met.handle(HungUp(ONE, "end"), 1.2) == []
-    met.handle(Tick(Progress()), 1.0 + FAIL_SECS)
-    assert met.own.error == "ValueError: mine"
+def test_two_that_fail_at_once_each_say_their_own(joined):
+    joined.handle(Ended("ValueError: mine"), 1.0)
+    assert joined.handle(Heard(ONE, failed(ONE, "ValueError: theirs")), 1.1) == []
+    assert joined.handle(HungUp(ONE, "end"), 1.2) == []
+    joined.handle(Tick(Progress()), 1.0 + FAIL_SECS)
+    assert joined.own.error == "ValueError: mine"
 
 
-def test_announcements_add_up_and_are_published(met):
+def test_announcements_add_up_and_are_published(joined):
     for key, value in (("a", 1), ("b", [2])):
-        assert met.handle(Announced(key, value), 0.0) == [Publish()]
-    assert met.own.announcements == {"a": 1, "b": [2]}
-    met.handle(Heard(ONE, status(ONE, announcements={"a": 3})), 0.0)
-    met.handle(Heard(TWO, Progress(state=TaskState.WAITING, waits_for="worker 1")), 0.0)
-    assert met.missing_values("a", [ONE, TWO]) == {
+        assert joined.handle(Announced(key, value), 0.0) == [Publish()]
+    assert joined.own.announcements == {"a": 1, "b": [2]}
+    joined.handle(Heard(ONE, status(ONE, announcements={"a": 3})), 0.0)
+    joined.handle(Heard(TWO, Progress(state=TaskState.WAITING, waits_for="worker 1")), 0.0)
+    assert joined.missing_values("a", [ONE, TWO]) == {
         TWO: "worker 2 at two:2222 (waiting for worker 1; it has not announced 'a')"
     }
 
@@ -341,7 +348,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @initialize()
     def begin(self):
-        self.watch = Watch(dataclasses.replace(status(ZERO), met={}), ADDRESSES, HEARTBEAT)
+        self.watch = Watch(dataclasses.replace(status(ZERO), reached={}), ADDRESSES, HEARTBEAT)
         self.now = 0.0
         self.dialing, self.connected = set(), set()
         self.losses, self.finished = [], set()
@@ -386,7 +393,7 @@ class AnyOrder(RuleBasedStateMachine):
         news=st.sampled_from(
             [
                 *(lambda task, state=state: status(task, state=state) for state in TaskState),
-                lambda task: status(task, met={}),
+                lambda task: status(task, joined={}),
                 lambda task: status(task, job="other"),
                 lambda task: status(task, versions={}),
                 lambda task: failed(task, "worker 0, 1, 2 x", blamed=ZERO),
@@ -401,7 +408,7 @@ class AnyOrder(RuleBasedStateMachine):
         if task in self.finished:
             return  # it has said all that it will
         self.handle(Heard(task, said))
-        if isinstance(said, Status) and said.state in self.ended and task in self.watch.own.met:
+        if isinstance(said, Status) and said.state in self.ended and task in self.watch.own.reached:
             self.finished.add(task)
 
     @precondition(lambda self: self.connected)
@@ -420,7 +427,7 @@ class AnyOrder(RuleBasedStateMachine):
     @invariant()
     def every_peer_is_called_connected_or_gone(self):
         for task in (ONE, TWO):
-            gone = task in self.watch.own.met
+            gone = task in self.watch.own.reached
             assert gone or task in self.dialing | self.connected
 
     @invariant()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from muster.cluster import ClusterEnvironmentError, ClusterSpec, TPUClusterResolver, _tpu_resolver
+from muster.cluster import ClusterEnvironmentError, ClusterSpec, TPUClusterResolver
+from muster.cluster.resolvers import _tpu_resolver
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The roster: every task of a job finds the others, and knows when one of them is gone."""
+"""The roster: the tasks of a job find each other, and notice when one is lost."""
 
 import dataclasses
 import json
@@ -21,8 +21,8 @@ from muster.cluster.roster._roster_address import adopt_listener, listen, split_
 from muster.cluster.roster._roster_events import Announced, Ended
 from muster.cluster.roster._roster_identity import derive_job_id, installed_versions, training_tasks
 from muster.cluster.roster._roster_messages import MAX_ERROR, MAX_LINE, Progress, Status, TaskState
+from muster.cluster.roster._roster_thread import RosterThread
 from muster.cluster.roster._roster_watch import LINGER_SECS, Watch
-from muster.cluster.roster._roster_wire import Wire
 
 _log = logging.getLogger(__name__)
 
@@ -30,22 +30,22 @@ _log = logging.getLogger(__name__)
 # ExitCode policy) restart a task whose code is 128 or more; it is no signal's.
 EXIT_PEER_LOST = 175
 
-_SAY_SECS = 10.0  # how often a task that waits says so
+_SAY_SECS = 10.0  # how often a waiting task logs what is missing
 _EXIT_SECS = 5.0  # how long the last words of a task may take
-_BEAT_SECS = 1.0  # how often a task says that it lives, if its deadline does not ask for more
-_MAX_TEXT = 500  # what a task waits for, in characters
+_BEAT_SECS = 1.0  # the period of heartbeats, unless the deadline needs a shorter one
+_MAX_TEXT = 500  # the longest description of what a task waits for, in characters
 _MAX_NAMED = 10  # tasks named in one message
 
 
 def exit_because_lost(task: Task, reason: str) -> None:
-    """End this process at once, with `EXIT_PEER_LOST`, after saying why and flushing logs and streams.
+    """Exit at once with `EXIT_PEER_LOST`, after logging the reason and flushing logs and streams.
 
-    It ends even if the main thread never returns from a collective, or holds a lock that the flushing needs.
-    An error that the loss causes there is not reported, so that the reason is the end of the log.
+    The process exits even if the main thread never returns from a collective, or holds a lock that flushing
+    needs. An error that the loss causes there is not reported, so that the reason ends the log.
 
     Args:
         task: The task that was lost.
-        reason: Why, as a sentence that names it.
+        reason: The reason, as a sentence that names the task.
     """
     last_resort = threading.Timer(_EXIT_SECS, os._exit, [EXIT_PEER_LOST])
     last_resort.daemon = True
@@ -62,32 +62,31 @@ def exit_because_lost(task: Task, reason: str) -> None:
 
 
 class Roster:
-    """Every task of a job finds the others, and knows when one of them is gone.
+    """Connects the tasks of a job, and notices when one is lost.
 
-    From its construction on, this task listens at its own address and tells who asks (`query_status`) how
-    it is. It calls every other training task (chief and workers) and stays connected to it. One that breaks
-    off, that fails, or that is silent for longer than ``heartbeat_secs`` is lost: then ``on_lost`` is called,
-    once, on a thread of the roster. Any task may start first. Parameter servers and evaluators only tell how
-    they are.
+    From its construction on, this task listens at its address and sends its status to anyone who asks
+    (`query_status`). It connects to every other training task (chief and workers). A task that closes the
+    connection, that fails, or that is silent for longer than ``heartbeat_secs`` is lost: then ``on_lost`` is
+    called, once, on a thread of the roster. Any task may start first. Parameter servers and evaluators only
+    send their status.
 
-    As a context manager it says `done` at the end, or `fail` with the exception that left the block.
+    As a context manager it calls `done` at the end, or `fail` with the exception that left the block.
 
-    What is said is plain text, and nobody has to prove who they are: it keeps mistakes apart, not attackers.
-    Use it in networks that you trust.
+    Messages are plain text, and nobody has to prove who they are: that detects mistakes, not attackers. Use
+    the roster in networks that you trust.
 
     Args:
-        cluster: All tasks of the job; empty: there is but this one.
+        cluster: All tasks of the job; empty for a job of one process.
         task: This task.
-        job_id: What tells this job from others; None: derived from the addresses of the training tasks.
+        job_id: The id of the job; None derives it from the addresses of the training tasks.
         heartbeat_secs: How long another task may be silent, in seconds.
-        listener: A socket that listens at this task's address already; it is closed in the end. None: one is
-            opened.
-        on_lost: What to do when a task is lost, given that task and a sentence that says why. If it returns,
-            all that waits here raises PeerLostError.
-        versions: What must be the same in all tasks; None: `installed_versions`.
+        listener: A socket that already listens at this task's address; the roster closes it. None opens one.
+        on_lost: Called when a task is lost, with that task and the reason as a sentence. If it returns, all
+            waiting methods raise PeerLostError.
+        versions: Versions that must be the same in all tasks; None takes `installed_versions`.
 
     Raises:
-        ClusterError: The task is not one of the cluster, or its address is not host:port.
+        ClusterError: The cluster does not have the task, or an address is not host:port.
         AddressInUseError: Another process listens at its address.
         RosterError: This process may not listen there.
     """
@@ -131,8 +130,10 @@ class Roster:
         self._peers = others
         self._announced: dict[str, Any] = {}
         self._watch = Watch(own, addresses, heartbeat_secs)
-        self._wire = Wire(self._watch, addresses, listeners, min(_BEAT_SECS, heartbeat_secs / 5), on_lost)
-        self._wire.start()
+        self._thread = RosterThread(
+            self._watch, addresses, listeners, min(_BEAT_SECS, heartbeat_secs / 5), on_lost
+        )
+        self._thread.start()
 
     @classmethod
     def from_environ(
@@ -145,10 +146,10 @@ class Roster:
         on_lost: Callable[[Task, str], None] = exit_because_lost,
         versions: Mapping[str, str] | None = None,
     ) -> Self:
-        """Build the roster of a task with what its launcher says in an environment; raises as Roster does.
+        """Build the roster of a task from the variables that its launcher set; raises as Roster does.
 
         ``MUSTER_JOB_ID`` is the id of the job; ``MUSTER_LISTEN_FD`` the number of an inherited socket that
-        listens at the task's address. Each may be absent.
+        listens at the task's address. Both are optional.
         """
         descriptor = environ.get("MUSTER_LISTEN_FD")
         return cls(
@@ -162,31 +163,31 @@ class Roster:
         )
 
     def wait_for_all(self, timeout_secs: float) -> None:
-        """Wait until all training tasks have reached each other, and fit together.
+        """Wait until all training tasks are connected to each other, with the same versions and cluster.
 
         Args:
             timeout_secs: How long to wait, in seconds.
 
         Raises:
-            MissingPeerError: Some did not come in time; says which, at which address, and what is there.
-            MismatchError: One has other versions or another cluster.
-            StrayPeerError: Another process has answered in place of one for ten seconds.
-            PeerLostError: One is lost.
+            MissingPeerError: Tasks did not come in time; names them, their addresses, and what answers there.
+            MismatchError: A task has other versions or another cluster.
+            StrayPeerError: Another process has answered in place of a task for ten seconds.
+            PeerLostError: A task is lost.
         """
         self._wait(self._watch.missing_peers, timeout_secs)
 
     def announce(self, key: str, value: Any) -> None:
-        """Tell all other tasks something, once and for all.
+        """Send a value to all other tasks, once.
 
         Args:
-            key: What it is called.
-            value: Anything that JSON has.
+            key: The name of the value.
+            value: Any value that can be stored as JSON.
 
         Raises:
             ValueError: The key was announced already, or JSON has no such value, or it is too large.
             TypeError: JSON has no such type.
         """
-        with self._wire.changed:
+        with self._thread.changed:
             if key in self._announced:
                 raise ValueError(f"{key!r} was announced already. Announce each key once.")
             text = json.dumps({**self._announced, key: value}, allow_nan=False)
@@ -196,10 +197,10 @@ class Roster:
                     f"{MAX_LINE // 2} are allowed. Announce a digest or an address in place of what is large."
                 )
             value = self._announced[key] = json.loads(text)[key]  # as the others get it
-        self._wire.post(Announced(key, value))
+        self._thread.post(Announced(key, value))
 
     def lookup(self, task: Task, key: str, timeout_secs: float) -> Any:
-        """Return what a training task has announced, after waiting for it.
+        """Return the value that a training task has announced, after waiting for it.
 
         Raises:
             ValueError: There is no such task.
@@ -222,12 +223,12 @@ class Roster:
         input_wait: float | None = None,
         waits_for: str | None = None,
     ) -> None:
-        """Set how far this task is: what `Progress` has; None: no change. Others hear of it within a second.
+        """Set fields of this task's `Progress`; None changes nothing. It is sent within a second.
 
-        It is cheap: no socket is touched. Numbers are converted, so that a loss must be on the host.
+        This is cheap: no socket is touched. Numbers are converted, so that a loss must be on the host.
 
         Raises:
-            ValueError: The state is none, or one that `done` and `fail` set.
+            ValueError: The state does not exist, or is one that `done` and `fail` set.
         """
         if state in (TaskState.DONE, TaskState.FAILED):
             raise ValueError(f"The state {state} cannot be reported: call done() or fail() instead.")
@@ -239,39 +240,39 @@ class Roster:
             "input_wait": None if input_wait is None else float(input_wait),
             "waits_for": None if waits_for is None else waits_for[:_MAX_TEXT],
         }
-        given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
-        self._wire.progress = dataclasses.replace(self._wire.progress, **given)
+        changed: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+        self._thread.progress = dataclasses.replace(self._thread.progress, **changed)
 
     @property
     def progress(self) -> Progress:
-        """How far this task is, as it has last reported."""
-        return self._wire.progress
+        """The progress that this task has last reported."""
+        return self._thread.progress
 
     def statuses(self) -> dict[Task, Status]:
-        """Return the last that is known of each training task that was met, and of this one."""
-        with self._wire.changed:
+        """Return the last known status of this task and of each training task that was reached."""
+        with self._thread.changed:
             return self._watch.statuses()
 
     def fail(self, exc: BaseException) -> None:
-        """Tell the others that this task fails, and why; then they are to end too.
+        """Report to the others that this task fails, and why, so that they end too.
 
-        It waits for a moment: an exception is often but the echo of a task that was lost, and then that one
-        is named, and ``on_lost`` is called.
+        It waits for a moment: an exception is often the consequence of a lost task. Then that task is named,
+        and ``on_lost`` is called.
         """
         text = "".join(traceback.format_exception_only(exc)).strip()
-        self._wire.post(Ended(text[:MAX_ERROR]))
-        with self._wire.changed:
-            self._wire.changed.wait_for(
-                lambda: self._watch.ended or not self._wire.running, LINGER_SECS + 1.0
+        self._thread.post(Ended(text[:MAX_ERROR]))
+        with self._thread.changed:
+            self._thread.changed.wait_for(
+                lambda: self._watch.ended or not self._thread.running, LINGER_SECS + 1.0
             )
 
     def done(self) -> None:
-        """Tell the others that this task has done its work and may leave. From now on nobody is lost here."""
-        self._wire.post(Ended(None))
+        """Report to the others that this task is done and may leave. From now on no task counts as lost."""
+        self._thread.post(Ended(None))
 
     def close(self) -> None:
-        """Send what is still to be sent, and close all connections. To leave without `done` is to be lost."""
-        self._wire.close()
+        """Send what is pending, and close all connections. Without `done` before, this task is lost."""
+        self._thread.close()
 
     def __enter__(self) -> Self:
         return self
@@ -286,12 +287,12 @@ class Roster:
         self.close()
 
     def _wait(self, look: Callable[[], Mapping[Task, str]], timeout_secs: float) -> None:
-        """Wait until nothing is missing, saying every ten seconds what is."""
+        """Wait until nothing is missing, and log every ten seconds what is."""
         began = said = time.monotonic()
-        before = self._wire.progress
+        before = self._thread.progress
         try:
             while True:
-                with self._wire.changed:
+                with self._thread.changed:
                     now = time.monotonic()
                     missing = look()
                     hopeless = self._watch.hopeless(missing, now)
@@ -300,7 +301,7 @@ class Roster:
                     if not missing:
                         return
                     names = _some(list(missing.values()))
-                    if now - began >= timeout_secs or not self._wire.running:
+                    if now - began >= timeout_secs or not self._thread.running:
                         raise MissingPeerError(
                             f"{self._task} has waited {now - began:.0f} s for {names}. See the logs of what "
                             "is missing. MultiWorkerMirroredStrategy(session_creation_timeout_secs=...) says "
@@ -310,7 +311,7 @@ class Roster:
                         state=TaskState.WAITING, waits_for=_some([str(t) for t in missing])[:_MAX_TEXT]
                     )
                     if now - said < _SAY_SECS:
-                        self._wire.changed.wait(min(said + _SAY_SECS, began + timeout_secs) - now)
+                        self._thread.changed.wait(min(said + _SAY_SECS, began + timeout_secs) - now)
                         continue
                 said = now
                 _log.warning("Waiting for %s, %.0f s", names, now - began)

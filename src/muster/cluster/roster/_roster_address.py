@@ -1,4 +1,4 @@
-"""The address of a task: listening at it, and asking what answers there."""
+"""Listening at a task's address, and querying the status of the task at an address."""
 
 import contextlib
 import errno
@@ -26,7 +26,7 @@ _OCCUPANT_SECS = 2.0
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Return the host and the port of ``"host:port"``; an IPv6 address stands in brackets.
+    """Return the host and the port of ``"host:port"``. An IPv6 address must be in brackets.
 
     Raises:
         ClusterError: It is not of that form.
@@ -49,18 +49,18 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 def listen(task: Task, address: str) -> list[socket.socket]:
-    """Listen at a task's address, and let nobody else do so.
+    """Listen at a task's address, exclusively.
 
-    Numbers and ``localhost`` are taken as they are. Any other name is bound to the interfaces that it stands
-    for; but to all of them where it stands for none of this host (a Kubernetes service), or for the loopback,
-    as the host's own name often does here and nowhere else.
+    IP addresses and ``localhost`` are bound as they are. Any other name is bound to the interfaces that it
+    resolves to, or to all interfaces if it resolves to none of this host (a Kubernetes service) or to the
+    loopback, as a host's name often does on that host and nowhere else.
 
     Args:
-        task: Whose address it is, for messages.
+        task: The task, for messages.
         address: ``"host:port"``.
 
     Raises:
-        AddressInUseError: Somebody listens there; says who.
+        AddressInUseError: Another process listens there; names it.
         RosterError: This process may not listen there.
     """
     host, port = split_address(address)
@@ -84,10 +84,10 @@ def listen(task: Task, address: str) -> list[socket.socket]:
 
 
 def adopt_listener(descriptor: str) -> socket.socket:
-    """Take over a listening socket that the parent of this process has opened.
+    """Return the listening socket that the parent of this process has opened.
 
     Args:
-        descriptor: The number of the file, as text.
+        descriptor: The number of the file descriptor, as text.
 
     Raises:
         RosterError: It is not such a socket.
@@ -111,16 +111,16 @@ _NOT_A_LISTENER = (
 
 
 def query_status(address: str, timeout_secs: float) -> Status:
-    """Ask what answers at an address.
+    """Query the status of the task at an address.
 
     Args:
         address: ``"host:port"``.
         timeout_secs: How long to wait for an answer, in seconds.
 
     Raises:
-        StrayPeerError: Something that is not a task of muster.
-        TimeoutError: Something that does not answer, or nothing.
-        OSError: Nothing answers there, or the host is not known.
+        StrayPeerError: What answers is not a task of muster.
+        TimeoutError: No answer came in time.
+        OSError: Nothing listens there, or the host is unknown.
     """
     deadline = time.monotonic() + timeout_secs
     lines = LineBuffer(MAX_LINE)
@@ -158,7 +158,7 @@ _Address = tuple[socket.AddressFamily, tuple[Any, ...]]
 
 
 def _interfaces(host: str, port: int) -> list[_Address]:
-    """Return what a name stands for, or nothing if all interfaces should be listened at."""
+    """Return the addresses of a name, or nothing to listen at all interfaces."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError:
@@ -181,7 +181,7 @@ def _is_number(host: str) -> bool:
 
 
 def _bind_all(addresses: list[_Address]) -> list[socket.socket]:
-    """Bind to those addresses that are this host's."""
+    """Bind to those addresses that belong to this host."""
     with contextlib.ExitStack() as opened:
         bound = []
         for family, where in addresses:
@@ -206,7 +206,7 @@ def _bind_every_interface(port: int) -> socket.socket:
 def _bind(family: int, where: tuple[Any, ...], *, only_v6: bool = True) -> socket.socket:
     with contextlib.ExitStack() as opened:
         sock = opened.enter_context(socket.socket(family, socket.SOCK_STREAM))
-        # Connections of a job that has just ended linger in the kernel. Nobody else may listen all the same.
+        # The kernel keeps connections of a job that has just ended. Two listeners are refused all the same.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, only_v6)

@@ -1,4 +1,4 @@
-"""What can happen to the roster of a task, and what it can do about it."""
+"""The events that a roster's state machine takes, and the actions that it returns."""
 
 import dataclasses
 from typing import Any
@@ -9,35 +9,35 @@ from muster.cluster.roster._roster_messages import Hello, Progress, Status
 
 @dataclasses.dataclass(frozen=True)
 class _OfPeer:
-    """Something about a peer."""
+    """An event or action that concerns a peer."""
 
     task: Task
 
 
 @dataclasses.dataclass(frozen=True)
 class _Trouble(_OfPeer):
-    """Something about a peer that should not be, and why it is."""
+    """A problem with a peer, and its reason."""
 
     why: str
 
 
 class Dialed(_OfPeer):
-    """There is a connection to a peer."""
+    """A connection to a peer was made."""
 
 
 class DialFailed(_Trouble):
-    """A peer could not be called."""
+    """A connection to a peer could not be made."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Heard(_OfPeer):
-    """A peer said how it is: all of it, or only how far it is."""
+    """A peer sent its status, or only its progress."""
 
     news: Status | Progress
 
 
 class Garbled(_Trouble):
-    """What answers at a peer's address does not speak the protocol; the connection is closed."""
+    """A process that does not speak the protocol answers at a peer's address; the connection is closed."""
 
 
 class HungUp(_Trouble):
@@ -46,7 +46,7 @@ class HungUp(_Trouble):
 
 @dataclasses.dataclass(frozen=True)
 class Called:
-    """Somebody called here, and said who it is."""
+    """A caller connected to this task, and identified itself."""
 
     caller: int
     origin: str
@@ -55,7 +55,7 @@ class Called:
 
 @dataclasses.dataclass(frozen=True)
 class Announced:
-    """This task has something to tell all others."""
+    """This task sends a value to all others."""
 
     key: str
     value: Any
@@ -63,14 +63,14 @@ class Announced:
 
 @dataclasses.dataclass(frozen=True)
 class Ended:
-    """This task ends: with an error, or having done its work (None)."""
+    """This task ends, with an error or (None) because it is done."""
 
     error: str | None
 
 
 @dataclasses.dataclass(frozen=True)
 class Tick:
-    """Time has passed, and this task is that far."""
+    """Time has passed; carries the progress of this task."""
 
     progress: Progress
 
@@ -80,7 +80,7 @@ Event = Dialed | DialFailed | Heard | Garbled | HungUp | Called | Announced | En
 
 @dataclasses.dataclass(frozen=True)
 class Dial(_OfPeer):
-    """Call a peer, after a delay in seconds."""
+    """Connect to a peer, after a delay in seconds."""
 
     delay: float
 
@@ -91,14 +91,14 @@ class Close(_OfPeer):
 
 @dataclasses.dataclass(frozen=True)
 class Publish:
-    """Tell all who watch this task how it is; ``beat``: only how far it is, and that it lives."""
+    """Send this task's status to all subscribers, or with ``beat`` only its progress, as a heartbeat."""
 
     beat: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """Tell a caller how this task is; ``keep``: and go on telling it."""
+    """Send this task's status to a caller, and with ``keep`` make it a subscriber."""
 
     caller: int
     keep: bool
@@ -113,7 +113,7 @@ class Log:
 
 
 class Lose(_Trouble):
-    """A peer is lost: this task cannot go on."""
+    """Declare a peer lost: this task cannot go on."""
 
 
 Action = Dial | Close | Publish | Answer | Log | Lose

@@ -1,4 +1,4 @@
-"""What makes the tasks of one job one job: who trains, its id and its versions."""
+"""The identity of a job: its training tasks, its id and the versions of its software."""
 
 import hashlib
 import importlib.metadata
@@ -23,13 +23,13 @@ def training_tasks(cluster: ClusterSpec) -> tuple[Task, ...]:
 
 
 def derive_job_id(cluster: ClusterSpec) -> str:
-    """Return an id on which all tasks agree that have the same cluster: that of a job started by hand."""
+    """Return an id that depends only on the cluster: the job's id if it was started by hand."""
     addresses = {str(task): cluster.task_address(task.type, task.index) for task in training_tasks(cluster)}
     return hashlib.sha256(json.dumps(addresses, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def installed_versions() -> dict[str, str]:
-    """Return the versions that must be the same in all tasks, without importing what they are of."""
+    """Return the versions that must be the same in all tasks, without importing the packages."""
     python = ".".join(platform.python_version_tuple()[:2])
     versions = {"muster": __version__, "python": python}
     for name in ("jax", "jaxlib", "keras"):

@@ -1,4 +1,4 @@
-"""What tasks of a job tell each other: JSON objects, one a line, with the protocol's number in each."""
+"""The messages between tasks of a job: JSON objects, one a line, each with the protocol's version."""
 
 import dataclasses
 import enum
@@ -10,22 +10,22 @@ from typing import Any, TypeVar
 from muster.cluster._task import Task
 
 PROTOCOL = 1
-# Enough for the announcements of any job, and little enough to hold for every connection, in bytes.
+# Enough for the announcements of any job, and small enough to buffer for every connection, in bytes.
 MAX_LINE = 1 << 20
-# What a caller says of itself is short, in bytes.
+# The longest greeting of a caller, in bytes.
 MAX_HELLO = 1 << 12
-# Longer texts of errors are cut, in characters.
+# Longer error texts are cut, in characters.
 MAX_ERROR = 8000
 
 _T = TypeVar("_T")
 
 
 class ProtocolError(ValueError):
-    """Bytes that are not a message of this protocol. Its text says what they are."""
+    """Bytes are not a message of this protocol. The text describes them."""
 
 
 class TaskState(enum.StrEnum):
-    """What a task is doing."""
+    """The activity of a task."""
 
     STARTING = "starting"
     WAITING = "waiting"
@@ -38,15 +38,15 @@ class TaskState(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far a task is.
+    """The progress of a task.
 
     Args:
-        state: What it is doing.
+        state: Its activity.
         step: Its global step.
         steps_per_sec: Its speed.
-        loss: The last loss that it knows.
-        input_wait: The share of its time that it waits for input, 0 to 1.
-        waits_for: Whom or what it waits for; empty: nothing.
+        loss: Its last known loss.
+        input_wait: The fraction of its time that it waits for input.
+        waits_for: The tasks or things that it waits for; empty for none.
     """
 
     state: TaskState = TaskState.STARTING
@@ -59,21 +59,21 @@ class Progress:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Status:
-    """All that a task says of itself.
+    """The full status of a task.
 
     Args:
         job: The id of its job.
-        task: Which task it is.
-        run: A random name of this very process, so that two that claim to be one task can be told apart.
+        task: Its type and index.
+        run: A random id of its process, which distinguishes two processes that claim to be one task.
         pid: Its process id, on its host.
         host: The name of its host.
-        versions: The versions of what it runs on.
+        versions: The versions of its software.
         training: The tasks of its cluster that train together.
-        met: The tasks that it has reached, and the `run` that each had.
-        progress: How far it is.
-        error: If it failed, why.
-        blamed: If it failed because another task was lost, that task.
-        announcements: What it has announced.
+        reached: The tasks that it has reached, with their `run`.
+        progress: Its progress.
+        error: The reason if it failed.
+        blamed: The lost task, if it failed because of one.
+        announcements: The values that it has announced, by key.
     """
 
     job: str
@@ -83,7 +83,7 @@ class Status:
     host: str
     versions: Mapping[str, str] = dataclasses.field(default_factory=dict)
     training: tuple[Task, ...] = ()
-    met: Mapping[Task, str] = dataclasses.field(default_factory=dict)
+    reached: Mapping[Task, str] = dataclasses.field(default_factory=dict)
     progress: Progress = Progress()
     error: str = ""
     blamed: Task | None = None
@@ -91,7 +91,7 @@ class Status:
 
     @property
     def state(self) -> TaskState:
-        """What it is doing."""
+        """Its activity."""
         return self.progress.state
 
     def __str__(self) -> str:
@@ -100,11 +100,11 @@ class Status:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Hello:
-    """The first and only line of a caller.
+    """The first and only message of a caller.
 
     Args:
-        watch: Whether it wants to be told of every change, instead of being answered once.
-        caller: Who it is; None if it is no task.
+        watch: Whether it subscribes to changes, or asks once.
+        caller: Its status; None if it is no task.
     """
 
     watch: bool
@@ -112,7 +112,7 @@ class Hello:
 
 
 class LineBuffer:
-    """Cuts a stream of bytes into lines that may be messages.
+    """Splits a stream of bytes into lines that may be messages.
 
     Args:
         limit: The longest line that is allowed, in bytes.
@@ -123,7 +123,7 @@ class LineBuffer:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Add what was received, and return the lines that are now complete.
+        """Add received bytes, and return the lines that are now complete.
 
         Raises:
             ProtocolError: A line does not start as a message does, or is too long.
@@ -132,48 +132,48 @@ class LineBuffer:
         self._rest += data
         lines = []
         while (end := self._rest.find(b"\n", searched)) >= 0:
-            lines.append(self._checked(bytes(self._rest[:end])))
+            lines.append(bytes(self._rest[:end]))
+            self._check(lines[-1])
             del self._rest[: end + 1]
             searched = 0
         if self._rest:
-            self._checked(self._rest)
+            self._check(self._rest)
         return lines
 
-    def _checked(self, line: Any) -> Any:
+    def _check(self, line: bytes | bytearray) -> None:
         if not line.startswith(b"{"):
             raise ProtocolError(f"it sends {bytes(line[:60])!r}")
         if len(line) > self._limit:
             raise ProtocolError(f"it sends a line of more than {self._limit} bytes")
-        return line
 
 
 def encode_status(status: Status) -> bytes:
-    """Return all that a task says of itself as a line."""
+    """Encode a status as a line."""
     return _line({"status": _status_fields(status)})
 
 
 def encode_beat(progress: Progress) -> bytes:
-    """Return how far a task is as a line: what it says between two changes of the rest."""
+    """Encode a heartbeat as a line: only the progress, which is sent while nothing else changes."""
     return _line({"progress": _progress_fields(progress)})
 
 
 def encode_hello(hello: Hello) -> bytes:
-    """Return what a caller says as a line."""
+    """Encode a greeting as a line."""
     caller = hello.caller
     if caller is not None:
         caller = dataclasses.replace(
-            caller, versions={}, training=(), met={}, progress=Progress(), error="", announcements={}
+            caller, versions={}, training=(), reached={}, progress=Progress(), error="", announcements={}
         )
     return _line({"watch": hello.watch, "caller": caller and _status_fields(caller)})
 
 
 def encode_refusal(text: str) -> bytes:
-    """Return what a caller is told that does not speak this protocol."""
+    """Encode the answer to a caller that does not speak this protocol."""
     return _line({"refused": text})
 
 
 def decode_news(line: bytes) -> Status | Progress:
-    """Read what `encode_status` or `encode_beat` wrote. Raises ProtocolError if it is something else."""
+    """Decode a line of `encode_status` or `encode_beat`; ProtocolError if it is something else."""
     message = _message(line)
     if "refused" in message:
         raise ProtocolError(f"it answers: {_get(message, 'refused', str, '')[:200]}")
@@ -183,7 +183,7 @@ def decode_news(line: bytes) -> Status | Progress:
 
 
 def decode_hello(line: bytes) -> Hello:
-    """Read what `encode_hello` wrote. Raises ProtocolError if it is something else."""
+    """Decode a line of `encode_hello`; ProtocolError if it is something else."""
     message = _message(line)
     caller = _get(message, "caller", dict, {})
     return Hello(watch=_get(message, "watch", bool), caller=_status(caller) if caller else None)
@@ -215,7 +215,7 @@ def _status_fields(status: Status) -> dict[str, Any]:
     fields["task"] = _task_fields(status.task)
     fields["blamed"] = status.blamed and _task_fields(status.blamed)
     fields["training"] = [_task_fields(task) for task in status.training]
-    fields["met"] = [[*_task_fields(task), run] for task, run in status.met.items()]
+    fields["reached"] = [[*_task_fields(task), run] for task, run in status.reached.items()]
     return fields
 
 
@@ -238,8 +238,10 @@ def _status(fields: Mapping[str, Any]) -> Status:
         host=_get(fields, "host", str),
         versions={key: str(value) for key, value in _get(fields, "versions", dict, {}).items()},
         training=tuple(_task(item) for item in _get(fields, "training", list, [])),
-        met={
-            _task(item[:2]): str(item[2]) for item in _get(fields, "met", list, []) if len(_list(item)) == 3
+        reached={
+            _task(item[:2]): str(item[2])
+            for item in _get(fields, "reached", list, [])
+            if len(_list(item)) == 3
         },
         progress=_progress(_get(fields, "progress", dict, {})),
         error=_get(fields, "error", str, "")[:MAX_ERROR],
@@ -290,7 +292,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _get(fields: Mapping[str, Any], name: str, kind: type[_T], default: _T | None = None) -> _T:
-    """Return a field of a message, after checking its type; absent or null: the default."""
+    """Return a field of a message after checking its type, or the default if it is absent or null."""
     value = fields.get(name)
     if value is None and default is not None:
         return default

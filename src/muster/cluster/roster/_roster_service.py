@@ -1,4 +1,4 @@
-"""The service at a task's address: others call, say who they are, and are told how this task is."""
+"""The service at a task's address: callers identify themselves, and get the status of this task."""
 
 import functools
 import logging
@@ -22,9 +22,9 @@ from muster.cluster.roster._roster_messages import (
 _log = logging.getLogger(__name__)
 
 _CHUNK = 1 << 16
-# How long a caller may take to say who it is, and to take its answer, in seconds.
+# How long a caller may take to identify itself and to read the answer, in seconds.
 _CALL_SECS = 10.0
-# Callers beyond those that watch; the oldest that do not watch have to go.
+# Connections beyond those of subscribers; the oldest ones are dropped for newer ones.
 _SPARE_CALLERS = 64
 
 
@@ -34,21 +34,21 @@ class _Caller:
         self.origin = origin
         self.since = time.monotonic()
         self.lines = LineBuffer(MAX_HELLO)
-        self.greeted = False  # it has said who it is
-        self.watches = False  # it is told of every change
+        self.greeted = False  # it has identified itself
+        self.watches = False  # it is a subscriber
         self.out = bytearray()
-        self.stale = False  # there is newer to tell than what is in `out`
+        self.stale = False  # the status has changed since `out` was filled
 
 
 class Service:
-    """The service at a task's address. All is done on the thread that runs the selector.
+    """The service at a task's address. It runs on the thread of the selector.
 
     Args:
-        selector: Runs the functions that are registered with it.
-        listeners: Where others call this task.
-        watchers: How many are expected to watch this task.
-        own: Returns how this task is.
-        called: Is told of each caller that has said who it is.
+        selector: Calls the functions that are registered with it.
+        listeners: The listening sockets of this task.
+        watchers: The expected number of subscribers.
+        own: Returns the status of this task.
+        called: Called for each caller that has identified itself.
     """
 
     def __init__(
@@ -70,16 +70,16 @@ class Service:
 
     @property
     def sockets(self) -> list[socket.socket]:
-        """All that are open."""
+        """All open sockets."""
         return [*self._listeners, *(caller.sock for caller in self._callers.values())]
 
     @property
     def unsent(self) -> bool:
-        """Whether somebody has yet to be told something."""
+        """Data waits to be sent."""
         return any(caller.out for caller in self._callers.values())
 
     def tidy(self) -> None:
-        """Listen again, if there was no room for calls, and drop callers that say and take nothing."""
+        """Listen again if accepting had failed, and drop callers that are idle."""
         for listener in self._listeners:
             if listener.fileno() not in self._selector.get_map():
                 listener.setblocking(False)
@@ -91,12 +91,12 @@ class Service:
                 self._drop(key)
 
     def answer(self, key: int, keep: bool) -> None:
-        """Tell a caller how this task is; ``keep``: and go on telling it."""
+        """Send this task's status to a caller, and with ``keep`` make it a subscriber."""
         self._callers[key].watches = keep
         self._send(key, encode_status(self._own()))
 
     def publish(self, beat: bool) -> None:
-        """Tell those that watch how this task is; ``beat``: only how far it is, and that it lives."""
+        """Send this task's status to all subscribers, or with ``beat`` only its progress."""
         line = encode_beat(self._own().progress) if beat else encode_status(self._own())
         for key, caller in list(self._callers.items()):
             if not caller.watches:
@@ -112,7 +112,7 @@ class Service:
         except (BlockingIOError, ConnectionAbortedError):
             return
         except OSError as exc:
-            # Most likely too many files are open. The listener is ready all the same: look again later.
+            # Most likely too many files are open. The listener stays ready, so accept again later.
             _log.warning("Cannot take a call: %s.", exc)
             self._selector.unregister(listener)
             return
@@ -141,7 +141,7 @@ class Service:
             return
         except OSError:
             data = b""
-        if not data or caller.greeted:  # who has said who it is has no more to say
+        if not data or caller.greeted:  # after the greeting, a caller sends nothing more
             self._drop(key)
             return
         try:

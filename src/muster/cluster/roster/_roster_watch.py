@@ -1,8 +1,8 @@
-"""What a task makes of what it hears from the others: a state machine without sockets, clocks or threads.
+"""The roster's state machine: turns events into actions, without sockets, clocks or threads.
 
-Each task calls every other training task at its address, and judges it by what answers there. Those that call
-here are only told about this task. So a stray caller can do no harm, and whoever claims to be a task, but is
-not what answers at that task's address, learns it from everyone that it calls.
+Each task connects to every other training task at its address, and judges it by what answers there. Callers
+only get the status of this task. So a stray caller can do no harm, and a process that claims to be a task,
+but is not the one that answers at that task's address, learns it from every task that it connects to.
 """
 
 import dataclasses
@@ -34,24 +34,24 @@ from muster.cluster.roster._roster_events import (
 )
 from muster.cluster.roster._roster_messages import Hello, Progress, Status, TaskState
 
-# How long to leave a peer alone before it is called again, in seconds.
+# The pause before another attempt to connect to a peer, in seconds.
 REDIAL_SECS = 0.2
-# How long to wait for the first word on a connection before it is given up for a new one, in seconds.
+# How long to wait for the first message on a connection before a new one is made, in seconds.
 SILENT_SECS = 5.0
 # How long something else may answer at a peer's address, as a job that is just ending does, in seconds.
 STRAY_SECS = 10.0
 # How long a task that fails waits for news of a lost peer, which would be the cause, in seconds.
 FAIL_SECS = 0.5
-# How long a task that cannot go on stays, so that those that have not reached it yet learn why, in seconds.
+# How long a failing task stays, so that those that have not reached it yet learn why, in seconds.
 LINGER_SECS = 2.0
-# Distinct strangers that are logged: nobody can fill the log.
+# The number of strangers that are logged, so that they cannot fill the log.
 _MAX_STRANGERS = 100
 
 
 class _Phase(enum.Enum):
     DIALING = enum.auto()
     CONNECTED = enum.auto()  # but nothing was heard yet
-    MET = enum.auto()
+    REACHED = enum.auto()
     LEFT = enum.auto()
 
 
@@ -74,17 +74,17 @@ class _Peer:
 
     @property
     def ended(self) -> bool:
-        """Whether it has said that it is done or has failed."""
+        """It has reported that it is done or has failed."""
         return self.status is not None and self.status.state in (TaskState.DONE, TaskState.FAILED)
 
 
 class Watch:
-    """What this task knows of its job.
+    """The knowledge of this task about its job.
 
     Args:
-        own: What it says of itself at first.
+        own: The first status of this task.
         peers: The other training tasks, and their addresses.
-        heartbeat_secs: How long a peer that was met may be silent.
+        heartbeat_secs: How long a peer that was reached may be silent, in seconds.
     """
 
     def __init__(self, own: Status, peers: Mapping[Task, str], heartbeat_secs: float) -> None:
@@ -97,31 +97,31 @@ class Watch:
 
     @property
     def wake_at(self) -> float:
-        """When the next `Tick` is needed at the latest; infinity: there is no hurry."""
+        """The latest time of the next `Tick`; infinity if there is no hurry."""
         return math.inf if self._failing is None or self.ended else self._failing[0]
 
     @property
     def ended(self) -> bool:
-        """Whether this task has said that it is done or has failed."""
+        """This task has reported that it is done or has failed."""
         return self.own.state in (TaskState.DONE, TaskState.FAILED)
 
     def statuses(self) -> dict[Task, Status]:
-        """Return the last that is known of each task, this one included."""
-        met = {task: peer.status for task, peer in self._peers.items() if peer.status is not None}
-        return {self.own.task: self.own, **met}
+        """Return the last known status of each task, including this one."""
+        reached = {task: peer.status for task, peer in self._peers.items() if peer.status is not None}
+        return {self.own.task: self.own, **reached}
 
     def missing_peers(self) -> dict[Task, str]:
-        """Return the peers that are not there yet, or have not reached this task yet, and why."""
+        """Return the peers that were not reached yet, or have not reached this task yet, and why."""
         missing = {}
         for task, peer in self._peers.items():
             if peer.status is None:
                 missing[task] = f"{peer} ({peer.stray or peer.trouble})"
-            elif peer.status.met.get(self.own.task) != self.own.run:
+            elif peer.status.reached.get(self.own.task) != self.own.run:
                 missing[task] = f"{peer} (it has not reached this task yet)"
         return missing
 
     def missing_values(self, key: str, tasks: Collection[Task]) -> dict[Task, str]:
-        """Return those of some peers that have not announced a value, and what they are doing instead."""
+        """Return those of some peers that have not announced a value, with their activities."""
         missing = {}
         for task in tasks:
             peer = self._peers[task]
@@ -134,7 +134,7 @@ class Watch:
         return missing
 
     def hopeless(self, missing: Collection[Task], now: float) -> RosterError | None:
-        """Return why waiting for some peers will not end, if so."""
+        """Return the reason why waiting for some peers will not end, if there is one."""
         if self.lost is not None:
             return PeerLostError(self.lost.why)
         for task in missing:
@@ -148,15 +148,15 @@ class Watch:
         return None
 
     def start(self) -> list[Action]:
-        """Return what to do first."""
+        """Return the first actions."""
         return [Dial(task, 0.0) for task in self._peers]
 
     def handle(self, event: Event, now: float) -> list[Action]:
-        """Take in what has happened, and return what to do.
+        """Take an event, and return the actions.
 
         Args:
-            event: What has happened.
-            now: The time, in seconds from any start.
+            event: The event.
+            now: The time in seconds, from any start.
         """
         match event:
             case Tick(progress):
@@ -176,7 +176,7 @@ class Watch:
                 return [Dial(task, REDIAL_SECS)]
             case Garbled(task, why):
                 peer = self._peers[task]
-                if peer.phase == _Phase.MET:
+                if peer.phase == _Phase.REACHED:
                     return self._lose(task, f"{peer} broke off: {why}.")
                 return self._stray(peer, f"it is something else: {why}", now)
             case HungUp(task, why):
@@ -200,7 +200,7 @@ class Watch:
         if not self.ended:
             self.own = dataclasses.replace(self.own, progress=progress)
         for task, peer in self._peers.items():
-            if peer.phase == _Phase.MET:
+            if peer.phase == _Phase.REACHED:
                 silent = now - peer.heard
                 if silent > self._heartbeat_secs and not peer.ended:
                     reason = f"{peer} stands still: it has not answered for {silent:.0f} s."
@@ -213,22 +213,25 @@ class Watch:
         return [*actions, Publish(beat=True)]
 
     def _heard(self, peer: _Peer, status: Status, now: float) -> list[Action]:
-        own, met = self.own, peer.phase == _Phase.MET
+        own, reached = self.own, peer.phase == _Phase.REACHED
         stray = _stranger(own, peer, status)
-        if not met and status.state == TaskState.FAILED and status.blamed is not None:
+        if not reached and status.state == TaskState.FAILED and status.blamed is not None:
             stray = "it is just ending, because it lost a task of an earlier run"
         if stray:
             return self._stray(peer, stray, now)
-        if not met:
+        if not reached:
             mismatch = _mismatch(own, peer, status)
             if mismatch:
                 return self._mismatched(peer, mismatch, now)
-        peer.phase, peer.heard, peer.status = _Phase.MET, now, status
+        peer.phase, peer.heard, peer.status = _Phase.REACHED, now, status
         peer.stray = peer.mismatch = ""
         actions: list[Action] = []
-        if not met:
-            self.own = dataclasses.replace(own, met={**own.met, peer.task: status.run})
-            actions = [Log(logging.INFO, f"Met {peer} (process {status.pid} on {status.host})."), Publish()]
+        if not reached:
+            self.own = dataclasses.replace(own, reached={**own.reached, peer.task: status.run})
+            actions = [
+                Log(logging.INFO, f"Reached {peer} (process {status.pid} on {status.host})."),
+                Publish(),
+            ]
         if status.state == TaskState.FAILED:
             actions += self._failed(peer, status)
         return actions
@@ -258,8 +261,8 @@ class Watch:
         return self._lose(status.blamed, status.error)
 
     def _stray(self, peer: _Peer, why: str, now: float) -> list[Action]:
-        """Take note that something else answers where a peer should."""
-        if peer.phase == _Phase.MET:
+        """Note that something else answers at a peer's address."""
+        if peer.phase == _Phase.REACHED:
             return [Close(peer.task), *self._lose(peer.task, f"{peer} is another now: {why}.")]
         actions: list[Action] = [Close(peer.task), Dial(peer.task, REDIAL_SECS)]
         if not peer.stray:
@@ -269,7 +272,7 @@ class Watch:
         return actions
 
     def _hung_up(self, peer: _Peer, why: str) -> list[Action]:
-        if peer.phase != _Phase.MET:
+        if peer.phase != _Phase.REACHED:
             peer.phase = _Phase.DIALING
             peer.trouble = f"something accepts connections there, and breaks them off ({why})"
             return [Dial(peer.task, REDIAL_SECS)]
@@ -287,7 +290,7 @@ class Watch:
             problem = f"this is {self.own.task} of job {self.own.job}"
         elif who.task not in self._peers:
             problem = f"the cluster has {_names(self.own.training)}, and this is {self.own.task}"
-        elif self.own.met.get(who.task, who.run) != who.run:
+        elif self.own.reached.get(who.task, who.run) != who.run:
             problem = f"{self._peers[who.task]} answers as another process"
         if not problem:
             return [Answer(caller, keep=True)]
@@ -305,7 +308,7 @@ class Watch:
         actions: list[Action] = []
         if self._failing is not None:
             actions.append(Log(logging.ERROR, f"{self.own.task} fails, likely for that: {self._failing[1]}"))
-        # The others may notice this task's end before they notice the cause: so they are told of it.
+        # The others may notice the end of this task before its cause, so the cause is published.
         return [*actions, *self._end(reason, blamed=task), self.lost]
 
     def _end(self, error: str | None, blamed: Task | None = None) -> list[Action]:
@@ -316,7 +319,7 @@ class Watch:
 
 
 def _stranger(own: Status, peer: _Peer, status: Status) -> str:
-    """Return how what answers at a peer's address is not that peer, or nothing."""
+    """Return why the task at a peer's address is not that peer, or an empty text."""
     if status.job != own.job:
         return (
             f"it is {status}, and this is job {own.job}. Unless MUSTER_JOB_ID says it, a job's id comes from "
@@ -324,9 +327,10 @@ def _stranger(own: Status, peer: _Peer, status: Status) -> str:
         )
     if status.task != peer.task:
         return f"it is {status}"
-    if status.met.get(own.task, own.run) != own.run:
+    if status.reached.get(own.task, own.run) != own.run:
         return (
-            f"it has met another process as {own.task}: this task was started twice, or is reached elsewhere"
+            f"it has reached another process as {own.task}: this task was started twice, or its address "
+            "leads elsewhere"
         )
     return ""
 
@@ -336,7 +340,7 @@ def _names(tasks: Collection[Task]) -> str:
 
 
 def _mismatch(own: Status, peer: _Peer, status: Status) -> str:
-    """Return why two tasks of one job cannot train together, or nothing."""
+    """Return why two tasks of one job cannot train together, or an empty text."""
     if set(status.training) != set(own.training):
         return (
             f"{peer} is in another cluster: it trains with {_names(status.training)}, and {own.task} with "

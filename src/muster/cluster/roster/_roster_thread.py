@@ -1,4 +1,4 @@
-"""The thread of the roster, and its connections to the peers."""
+"""The thread of the roster: it holds the connections, and carries out the actions of `Watch`."""
 
 import collections
 import contextlib
@@ -51,17 +51,17 @@ _DIAL_SECS = 5.0
 _FLUSH_SECS = 1.0
 
 
-class Wire:
-    """The thread of the roster: it waits for what happens, asks `watch` what to do, and does it.
+class RosterThread:
+    """The thread of the roster: it waits for events, passes them to `watch`, and carries out its actions.
 
-    Only that thread changes `watch`. Others read it while they hold `changed`, which is notified at each
+    Only this thread changes `watch`. Others read it while they hold `changed`, which is notified at each
     event, and so at least every ``beat_secs``.
 
     Args:
-        watch: What to tell of events, and to take actions from.
-        addresses: Where the peers are.
-        listeners: Where others call this task.
-        beat_secs: How often to say that this task lives, in seconds.
+        watch: Turns events into actions.
+        addresses: The addresses of the peers.
+        listeners: The listening sockets of this task.
+        beat_secs: The period of heartbeats, in seconds.
         on_lost: Called once by the thread, with the task and the reason, if a peer is lost.
     """
 
@@ -75,7 +75,7 @@ class Wire:
     ) -> None:
         self.watch = watch
         self.changed = threading.Condition()
-        self.progress = Progress()  # replaced whole, by any thread
+        self.progress = Progress()  # replaced by any thread, never changed in place
         self._addresses = addresses
         self._hello = encode_hello(Hello(watch=True, caller=watch.own))
         self._beat_secs = beat_secs
@@ -95,8 +95,8 @@ class Wire:
         alive = weakref.ref(self)
 
         def in_child() -> None:
-            if (wire := alive()) is not None:
-                wire._forked()
+            if (thread := alive()) is not None:
+                thread._forked()
 
         os.register_at_fork(after_in_child=in_child)
 
@@ -105,18 +105,18 @@ class Wire:
         self._thread.start()
 
     def post(self, event: Event) -> None:
-        """Tell the thread of an event."""
+        """Pass an event to the thread."""
         self._later(functools.partial(self._handle, event))
 
     def close(self) -> None:
-        """Send what is still to be sent, within a second, and close everything."""
+        """Send what is pending, within a second, and close everything."""
         self._later(self._close)
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
     @property
     def running(self) -> bool:
-        """Whether the thread runs."""
+        """The thread runs."""
         return self._thread.is_alive()
 
     def _run(self) -> None:
@@ -128,7 +128,7 @@ class Wire:
                 while self._inbox:
                     self._inbox.popleft()()
                 if time.monotonic() >= min(tick, self.watch.wake_at):
-                    # If this task was stopped itself, much time has passed: it hears its peers, then judges.
+                    # If this task itself was stopped, much time has passed: read first, judge the peers then.
                     self._read(0.0)
                     tick = time.monotonic() + self._beat_secs
                     self._service.tidy()
@@ -144,17 +144,17 @@ class Wire:
                 self.changed.notify_all()
 
     def _read(self, timeout_secs: float) -> None:
-        """Read and write what can be read and written, after waiting for it."""
+        """Wait until sockets are ready, then read and write."""
         for key, mask in self._selector.select(timeout_secs):
             key.data(mask)
 
     def _later(self, item: Callable[[], None]) -> bool:
-        """Have the thread do something, unless it is about to end."""
+        """Have the thread call a function, unless it is about to end."""
         with self._inbox_lock:
             if self._closing.is_set():
                 return False
             self._inbox.append(item)
-            with contextlib.suppress(BlockingIOError):  # then it is being woken already
+            with contextlib.suppress(BlockingIOError):  # then it is being woken
                 self._wake_out.send(b"!")
         return True
 
@@ -169,7 +169,7 @@ class Wire:
         return self._service.unsent and time.monotonic() < self._flush_until
 
     def _forked(self) -> None:
-        """Close the files of this task in a child, which must not keep up the connections after its end."""
+        """Close the files in a forked child, which must not keep connections open after this task's end."""
         self.changed = threading.Condition()  # the thread may have held the locks, and is not in the child
         self._inbox_lock = threading.Lock()
         self._closing = threading.Event()
@@ -205,7 +205,7 @@ class Wire:
                     self._on_lost(task, reason)
 
     def _dial(self, task: Task, delay: float) -> None:
-        """Call a peer; on a thread of its own, because a name can take long to be resolved."""
+        """Connect to a peer, on a separate thread, because resolving a name can take long."""
         if self._closing.wait(delay):
             return
         try:
@@ -215,7 +215,7 @@ class Wire:
             return
         try:
             if sock.getsockname() == sock.getpeername():
-                # Calling a free port of one's own host can, by chance, be answered by the call itself.
+                # TCP can connect a socket to itself: calling a free port of this host may succeed by chance.
                 raise ConnectionRefusedError("nothing listens there")
             sock.sendall(self._hello)
             sock.setblocking(False)
@@ -266,7 +266,7 @@ class Wire:
 
 
 class _NewConnection:
-    """Work for the thread that holds a socket."""
+    """A function for the thread that takes a new socket; closes it if it comes too late."""
 
     def __init__(self, work: Callable[[Task, socket.socket], None], task: Task, sock: socket.socket) -> None:
         self._work = work
