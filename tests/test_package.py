@@ -134,7 +134,7 @@ def test_inspect_lists_checkpoints(model_dir: Path, capsys: pytest.CaptureFixtur
     assert head.split() == ["step", "written", "size", "state"]
     assert first.split()[0] == "0"
     assert second.split()[0] == "250"
-    assert second.split()[-1] == "whole"
+    assert second.split()[-1] == "intact"
     assert 201 < float(second.split()[-3]) < 205  # kB
     assert rest[1] == "Step 250 has 2 variables with 50,177 values."
     assert rest[2] == "Of the input 12 batches were taken: range(9) -> batch(3)"
@@ -159,7 +159,7 @@ def test_inspect_finds_damage(model_dir: Path, capsys: pytest.CaptureFixture[str
     data.write_bytes(content)
     assert main(["inspect", str(model_dir)]) == 1
     out = capsys.readouterr().out
-    assert out.splitlines()[1].endswith("whole")
+    assert out.splitlines()[1].endswith("intact")
     assert out.splitlines()[2].endswith("damaged")
     assert f"Damaged: {data} has checksum" in out
     assert main(["inspect", str(model_dir), "--step", "0"]) == 0

@@ -1,4 +1,4 @@
-"""The command ``muster``, also ``python -m muster``: runs jobs, and looks at what they have left behind."""
+"""The command ``muster``, also ``python -m muster``: runs jobs, and inspects their checkpoints."""
 
 import argparse
 import os
@@ -14,31 +14,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
     Args:
-        arguments: The words after ``muster``; None: those that the process was started with.
+        arguments: The words after ``muster``; None takes those of the process.
 
     Returns:
-        0 if all is well, 1 if something was found wanting (no checkpoint, a damaged one), 2 if the
-        arguments make no sense, as argparse has it; that of the job for ``run``.
+        0 on success, 1 if ``inspect`` found no checkpoint or a damaged one, 2 if the arguments are wrong; the
+        exit code of the job for ``run``.
     """
-    given = _parser().parse_args(arguments)
-    code: int = given.handler(given)
+    args = _parser().parse_args(arguments)
+    code: int = args.handler(args)
     return code
 
 
-def _inspect(given: argparse.Namespace) -> int:
+def _inspect(args: argparse.Namespace) -> int:
     # Imported late: `muster --help` must not wait for NumPy.
     from muster._inspect import inspect_checkpoints
 
     try:
-        code = inspect_checkpoints(given.path, step=given.step, variables=given.variables)
+        code = inspect_checkpoints(args.path, step=args.step, variables=args.variables)
         sys.stdout.flush()
         return code
     except MusterError as exc:
         print(f"muster: {exc}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # Whoever reads the output has seen enough, as in `muster inspect … | head`. Python flushes once more
-        # at exit, and must not find the closed pipe then.
+        # The reader of the output has closed it, as in `muster inspect … | head`. Python flushes once more at
+        # exit, which must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
@@ -56,8 +56,8 @@ def _parser() -> argparse.ArgumentParser:
         "inspect",
         help="list the checkpoints of a model directory",
         description="List the checkpoints of a model directory, or look at one of them: step, time, size, "
-        "and whether it is whole.",
-        epilog="Exit code: 0 if all checkpoints are whole, 1 if there are none or one is damaged.",
+        "and whether it is intact.",
+        epilog="Exit code: 0 if all checkpoints are intact, 1 if there are none or one is damaged.",
     )
     inspect.add_argument("path", metavar="DIR", help="the model_dir of an Estimator, or a ckpt-N in it")
     inspect.add_argument(

@@ -1,4 +1,4 @@
-"""What ``muster inspect`` prints: the checkpoints of a model directory, or one of them."""
+"""``muster inspect``: prints the checkpoints of a model directory, or one of them."""
 
 import json
 import math
@@ -21,20 +21,20 @@ _WIDEST_VALUE = 100
 
 
 def inspect_checkpoints(path: str, *, step: int | None, variables: bool) -> int:
-    """Print what lies in a model directory, or in one of its checkpoints.
+    """Print the checkpoints of a model directory, or one checkpoint.
 
-    Every byte of the checkpoints that are listed is read and checked.
+    Every byte of the listed checkpoints is read and checked.
 
     Args:
-        path: the directory of the model or of the checkpoint.
-        step: the one checkpoint to look at; None for all of them.
-        variables: whether to list the variables of that one, or of the newest.
+        path: The directory of the model or of the checkpoint.
+        step: The step of the checkpoint to print; None for all of them.
+        variables: Whether to list the variables of that checkpoint, or of the newest.
 
     Returns:
         The exit code of the command.
 
     Raises:
-        CheckpointError: the directory or a file in it cannot be read.
+        CheckpointError: The directory or a file in it cannot be read.
     """
     if not os.path.isdir(path):
         return _complain(
@@ -59,7 +59,7 @@ def inspect_checkpoints(path: str, *, step: int | None, variables: bool) -> int:
             str(info.step),
             time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(info.time)),
             _bytes(_size_of(info.path)),
-            "damaged" if info.step in damage else "whole",
+            "damaged" if info.step in damage else "intact",
         )
         for info in infos
     ]
@@ -73,7 +73,7 @@ def inspect_checkpoints(path: str, *, step: int | None, variables: bool) -> int:
 
 
 def _problem(info: CheckpointInfo) -> str | None:
-    """What is wrong with a checkpoint's bytes, or None."""
+    """Return the damage of a checkpoint, or None."""
     try:
         read_checkpoint(info.path)
     except DamagedCheckpointError as exc:
@@ -96,7 +96,7 @@ def _print_contents(info: CheckpointInfo, variables: bool) -> None:
 
 
 def _metadata_lines(metadata: Mapping[str, Any]) -> Iterable[str]:
-    """What an Estimator notes beside the variables, and any other entry as it is, cut short."""
+    """Return readable lines for an Estimator's entries, and shortened JSON for any other entry."""
     for key, value in metadata.items():
         match key, value:
             case "input", {"elements": count, "pipeline": pipeline}:
@@ -119,7 +119,7 @@ def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Iter
 
 
 def _size_of(directory: str) -> int:
-    """The bytes of a checkpoint's files."""
+    """Return the size of a checkpoint's files in bytes."""
     return sum(entry.stat().st_size for entry in os.scandir(directory))
 
 

@@ -386,7 +386,7 @@ def _process_of(job, role):
         (["nowhere.py"], {}, "there is no nowhere.py in "),
         (["--workers", "0", CHILD], {}, "at least one task that trains"),
         (["--workers", "-1", CHILD], {}, "argument --workers: must be 0 or more, given: -1"),
-        (["--workers", "two", CHILD], {}, "must be a whole number, given: 'two'"),
+        (["--workers", "two", CHILD], {}, "must be an integer, given: 'two'"),
         (["--devices-per-worker", "0", CHILD], {}, "must be 1 or more, given: 0"),
         (["--grace-secs", "-1", CHILD], {}, "must be a number of seconds, 0 or more, given: '-1'"),
         ([CHILD], {"TF_CONFIG": "{}"}, "TF_CONFIG is set"),

@@ -1,7 +1,7 @@
-"""What runs in a task's process before the user's program: ties it to its parent and to its cores.
+"""The script that starts a task: it ties the process to its parent and its cores, then runs the program.
 
 Run as a script, by its path and without site packages, so that it costs a few milliseconds. It then replaces
-itself with the program, which therefore sees an ordinary Python: its own ``__main__``, plain tracebacks.
+itself with the program, which sees an ordinary Python with an ordinary ``__main__`` and plain tracebacks.
 
 Usage: ``_child.py PARENT_PID CORES COMMAND…``, CORES being numbers with commas between, or ``-`` for all.
 Linux only.
@@ -16,13 +16,13 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(arguments: list[str]) -> None:
-    """Become the command. Never returns.
+    """Replace this process with the command. Never returns.
 
     Args:
         arguments: The parent's process id, the cores, and the command with its arguments.
     """
     parent, cores, *command = arguments
-    # Survives exec. The parent's death then asks the task to save and end, as SIGTERM does.
+    # Survives exec. When the parent dies, the kernel sends SIGTERM, at which the task saves and ends.
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM) != 0:
         sys.exit(f"prctl(PR_SET_PDEATHSIG) failed: {os.strerror(ctypes.get_errno())}")
     if os.getppid() != int(parent):

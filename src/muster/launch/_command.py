@@ -1,4 +1,4 @@
-"""``muster run``: its options, and what is wrong with them."""
+"""``muster run``: its options and their checks."""
 
 import argparse
 import functools
@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from muster._errors import ClusterError
-from muster.launch._options import add_shape_options, shape_of, whole_number
+from muster.launch._options import add_shape_options, integer, shape_of
 
 _GRACE_SECS = 4.0
 
 _DESCRIPTION = """\
-Run a training program as the tasks of a job on this machine: one process a task, each told its place by
-TF_CONFIG, with a port, cores and GPUs of its own. A terminal shows a line for each task, anything else gets
-their output with prefixes; all of it is kept in files, one a task.
+Run a training program as the tasks of a job on this machine: one process a task. Each gets its place in
+TF_CONFIG, and a port, cores and GPUs that no other task has. A terminal shows a line for each task,
+anything else gets their output with prefixes; all output is kept in files, one a task.
 """
 
 _EPILOG = """\
@@ -26,21 +26,21 @@ examples:
 
 how a job ends:
   The job has ended well when every task has, the evaluator included.
-  If a task that trains fails, the others are told to save and end (SIGTERM), and the cause is named. With
+  If a task that trains fails, the others get SIGTERM to save and end, and the cause is named. With
   --restarts the same command is then started again, and goes on from its last checkpoint.
-  If the evaluator fails, training goes on; the evaluator alone is started again if there are restarts left.
-  Ctrl-C, SIGTERM and SIGHUP tell all tasks to save and end. A second Ctrl-C kills them at once.
+  If the evaluator fails, training goes on; only the evaluator is started again if there are restarts left.
+  At Ctrl-C, SIGTERM and SIGHUP all tasks save and end. A second Ctrl-C kills them at once.
   Nothing that a task has started goes on running after the job.
 
 exit code:
   0 if all went well; that of the task which failed first, or 128 + its signal; 128 + the signal that ended
   the job; 2 if these options make no sense.
 
-what a task finds in its environment:
-  TF_CONFIG         all addresses, and which task it is; the evaluator is told of those that train only
+environment variables of a task:
+  TF_CONFIG         all addresses, and which task it is; for the evaluator only those of training tasks
   MUSTER_LISTEN_FD  the number of the socket that already listens at its address
   MUSTER_JOB_ID     the same in all tasks; another after each restart
-  MUSTER_PROFILE    where to write traces, with --profile
+  MUSTER_PROFILE    the folder for traces, with --profile
 """
 
 
@@ -50,7 +50,7 @@ def add_run_command(commands: "argparse._SubParsersAction[Any]") -> None:
     The parsed arguments get a ``handler``: a function that takes them and returns the exit code.
 
     Args:
-        commands: What ``ArgumentParser.add_subparsers`` returned.
+        commands: The result of ``ArgumentParser.add_subparsers``.
     """
     parser = commands.add_parser(
         "run",
@@ -68,7 +68,7 @@ def add_run_command(commands: "argparse._SubParsersAction[Any]") -> None:
     )
     parser.add_argument(
         "--restarts",
-        type=whole_number(0),
+        type=integer(0),
         default=0,
         metavar="N",
         help="how often to start again after a failure (default: 0)",
@@ -78,8 +78,7 @@ def add_run_command(commands: "argparse._SubParsersAction[Any]") -> None:
         type=_seconds,
         default=_GRACE_SECS,
         metavar="S",
-        help="how long tasks may take to save and end when told to, before they are killed "
-        f"(default: {_GRACE_SECS:g})",
+        help=f"how long tasks may take to save and end before they are killed (default: {_GRACE_SECS:g})",
     )
     parser.add_argument(
         "--log-dir",
@@ -101,7 +100,7 @@ def add_run_command(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def _print_profiles(folder: Path) -> None:
-    """Print what the tasks found out about their steps."""
+    """Print the profiles that the tasks have written."""
     found = sorted(folder.glob("*/profile.txt"))
     for path in found:
         print(f"{path.parent.name}: {path.read_text()}", end="")
@@ -121,7 +120,7 @@ def _seconds(text: str) -> float:
     return value
 
 
-def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
+def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
     # Imported late: the help of the command must not wait for the terminal's library.
     from muster.launch._machine import this_machine
     from muster.launch._run import RunOptions, run_job
@@ -134,24 +133,24 @@ def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
             "TF_CONFIG is set, so that this process is itself a task of a job, and this command starts a job "
             "of its own; unset TF_CONFIG"
         )
-    if not given.script.exists():
-        parser.error(f"there is no {given.script} in {Path.cwd()}")
+    if not args.script.exists():
+        parser.error(f"there is no {args.script} in {Path.cwd()}")
     try:
-        shape = shape_of(given)
+        shape = shape_of(args)
         options = RunOptions(
             shape=shape,
-            script=given.script,
-            arguments=tuple(given.arguments),
-            restarts=given.restarts,
-            grace_secs=given.grace_secs,
-            log_dir=given.log_dir,
+            script=args.script,
+            arguments=tuple(args.arguments),
+            restarts=args.restarts,
+            grace_secs=args.grace_secs,
+            log_dir=args.log_dir,
         )
         environ = dict(os.environ)
-        if given.profile is not None:
-            environ["MUSTER_PROFILE"] = str(given.profile.absolute())
+        if args.profile is not None:
+            environ["MUSTER_PROFILE"] = str(args.profile.absolute())
         code = run_job(options, this_machine(environ), environ, make_view(shape.tasks))
-        if given.profile is not None:
-            _print_profiles(given.profile)
+        if args.profile is not None:
+            _print_profiles(args.profile)
         return code
     except ClusterError as exc:
         parser.error(str(exc))

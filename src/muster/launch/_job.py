@@ -1,18 +1,17 @@
-"""The course of a job: what happens to its tasks, and what is to be done about it. No processes, no clock.
+"""The state machine of a job: turns events into actions, without processes or clocks.
 
-While the job runs, the events of its tasks and the signals that the launcher gets go in, and come out as
-actions. The rules:
+The events are the ends of tasks, and the signals that the launcher gets. The rules:
 
-- The job has ended well when every task has ended with 0, the evaluator too, which may take its time.
+- The job succeeds when every task has ended with 0, including the evaluator, which may end later.
 - A training task that fails ends the attempt: the others get SIGTERM, and SIGKILL after the grace time. What
   failed first is the cause. Tasks that ended because they lost a peer say so by their exit code and are
   consequences: after one of them, the others have a moment to show the cause before they get SIGTERM.
 - With restarts left, everything is started again after a pause.
-- An evaluator that fails disturbs nobody: with restarts left it is started again alone; without, training
-  goes on, and the job fails when that has ended.
+- An evaluator that fails disturbs nobody: with restarts left, only the evaluator is started again; without,
+  training goes on, and the job fails when that has ended.
 - The first SIGINT, SIGTERM or SIGHUP is passed on (SIGHUP as SIGTERM), and SIGKILL follows after the grace
-  time. A SIGINT after it kills at once; other signals that are repeated mean nothing new, because some
-  senders repeat them. There are no restarts after a signal.
+  time. A SIGINT after it kills at once; other repeated signals change nothing, because some senders
+  repeat them. There are no restarts after a signal.
 """
 
 import dataclasses
@@ -48,7 +47,7 @@ class Received:
 
 @dataclasses.dataclass(frozen=True)
 class Start:
-    """Start tasks. ``attempt`` counts how often the whole job was started, from 1."""
+    """Start tasks. ``attempt`` counts the starts of the job, from 1."""
 
     tasks: tuple[Task, ...]
     attempt: int
@@ -64,14 +63,14 @@ class Send:
 
 @dataclasses.dataclass(frozen=True)
 class Say:
-    """Tell the user."""
+    """Show a text to the user."""
 
     text: str
 
 
 @dataclasses.dataclass(frozen=True)
 class Blame:
-    """Tell the user which task is the cause of a failure, with the last lines of its log."""
+    """Show the user the task that caused a failure, with the last lines of its log."""
 
     task: Task
     code: int
@@ -79,12 +78,12 @@ class Blame:
 
 @dataclasses.dataclass(frozen=True)
 class CleanUp:
-    """Every task of the attempt has ended: end what they have left behind."""
+    """End what the tasks of an attempt have left behind; all of them have ended."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Finish:
-    """The job has ended. ``code`` is the launcher's own exit code."""
+    """End the launcher, with ``code`` as its exit code."""
 
     code: int
 
@@ -101,12 +100,12 @@ class _Phase(enum.Enum):
 
 
 class Job:
-    """The course of one job.
+    """The state of one job.
 
     Args:
         tasks: All tasks.
-        restarts: How often something may be started again after a failure.
-        grace_secs: How long tasks that were told to end may take.
+        restarts: The number of restarts after failures, of the job or of the evaluator.
+        grace_secs: How long tasks may take to end after a signal, in seconds.
     """
 
     def __init__(self, tasks: Sequence[Task], *, restarts: int, grace_secs: float) -> None:
@@ -114,35 +113,35 @@ class Job:
         self._restarts_left = self._restarts = restarts
         self._grace_secs = grace_secs
         self._attempt = 1
-        self._signal: int | None = None  # the first that the launcher got
+        self._signal: int | None = None  # the first signal that the launcher got
         self._begin_attempt()
 
     def _begin_attempt(self) -> None:
         self._phase = _Phase.RUNNING
         self._running = set(self._tasks)
-        # As they were seen; without what the launcher's signals did.
+        # In the order of their ends; without tasks that the launcher's signals ended.
         self._failed: list[Ended] = []
-        self._sent: set[int] = set()  # the signals that tasks were told to end by
+        self._sent: set[int] = set()  # the signals that tasks got
         self._term_at: float | None = None
         self._kill_at: float | None = None
-        self._start_at: float | None = None  # of everything when paused, else of the evaluator
+        self._start_at: float | None = None  # of all tasks when paused, else of the evaluator
 
     def start(self) -> list[Action]:
-        """Return what to do at first."""
+        """Return the first actions."""
         return [Start(self._tasks, self._attempt)]
 
     @property
     def deadline(self) -> float | None:
-        """When `handle` must be called at the latest, even if nothing has happened; None: never."""
+        """The latest time of the next call of `handle`, even without events; None if there is none."""
         times = [at for at in (self._term_at, self._kill_at, self._start_at) if at is not None]
         return min(times, default=None)
 
     def handle(self, events: Iterable[Event], now: float) -> list[Action]:
-        """Take in what happened at one moment, and say what to do.
+        """Take the events of one moment, and return the actions.
 
         Args:
-            events: What happened, in any order.
-            now: The time in seconds, by a clock that never goes back.
+            events: The events, in any order.
+            now: The time in seconds, by a monotonic clock.
         """
         actions: list[Action] = []
         for event in sorted(events, key=_rank):
@@ -163,7 +162,7 @@ class Job:
             self._failed.append(ended)
             self._start_at = None
             return []
-        # What the launcher's own signals do to a task is no failure of the task.
+        # A task that the launcher's signals end has not failed.
         if not _well_ended(ended.code, self._sent):
             self._failed.append(ended)
         return []
@@ -256,7 +255,7 @@ class Job:
         return [Send(self._in_order(self._running), number)]
 
     def _conclude(self, now: float) -> list[Action]:
-        """Every task has ended: go on to a restart, or finish."""
+        """Restart or finish, now that every task has ended."""
         self._term_at, self._kill_at, self._start_at = None, None, None
         actions: list[Action] = [CleanUp()]
         cause = self._cause()
@@ -279,10 +278,10 @@ class Job:
         return [*actions, Finish(code)]
 
     def _cause(self) -> Ended | None:
-        """Return what made the job fail, if anything did.
+        """Return the failure that made the job fail, if there is one.
 
-        It is the first failure that is no consequence of another, then the first consequence. That of an
-        evaluator counts last, also if it came earlier: it ends nothing.
+        It is the first failure that is no consequence of another, or else the first consequence. Failures of
+        an evaluator count last, even earlier ones, because they end nothing.
         """
         return min(
             self._failed,
@@ -299,10 +298,10 @@ class Job:
 
 
 def _rank(event: Event) -> int:
-    """Return what to look at first of what happened in one moment.
+    """Return the order of simultaneous events.
 
-    Training first, because an evaluator is not started again when that has failed; signals last, because they
-    are not the cause of what had ended before.
+    Training tasks come first, because an evaluator is not started again when training has failed; signals
+    come last, because they did not cause ends before them.
     """
     match event:
         case Ended(task):
@@ -312,12 +311,12 @@ def _rank(event: Event) -> int:
 
 
 def exit_code(code: int) -> int:
-    """Return a return code as a shell has it: 128 and its number for a signal."""
+    """Return a return code as a shell shows it: for a signal, 128 plus its number."""
     return 128 - code if code < 0 else code
 
 
 def describe_end(code: int) -> str:
-    """Say how a process ended."""
+    """Describe how a process ended."""
     if code >= 0:
         return f"exit code {code}"
     try:
@@ -329,7 +328,7 @@ def describe_end(code: int) -> str:
 
 
 def _well_ended(code: int, sent: Iterable[int]) -> bool:
-    """Say whether a task that got these signals ended as it should."""
+    """Return whether a task that got these signals ended normally."""
     return code == 0 or any(code in (-number, 128 + number) for number in sent)
 
 

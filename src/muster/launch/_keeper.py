@@ -1,9 +1,9 @@
-"""A process beside a job that ends whatever is left of it, also when the launcher was killed.
+"""The script of the keeper: a process that ends what is left of a job, even if the launcher was killed.
 
-It reads a pipe whose other end only the launcher has. A byte says that the job has ended, and what still runs
-is killed at once. The end of the file without one says that the launcher is dead: its tasks were then asked
-to end by the kernel (see _child.py), and get the grace time before they are killed. What belongs to the
-job is known by the job's id in its environment, which also marks processes that left their group or session.
+It reads a pipe whose other end only the launcher has. A byte means that the job has ended: remaining
+processes are killed at once. The end of the file without a byte means that the launcher is dead: the kernel
+has sent SIGTERM to its tasks (see _child.py), and they get the grace time before they are killed. Processes
+of the job are found by the job's id in their environment, even if they left their group or session.
 
 Run as a script, by its path and without site packages.
 Usage: ``_keeper.py DESCRIPTOR JOB_ID GRACE_SECS``. Linux only.
@@ -19,7 +19,7 @@ _REAP_SECS = 1.0
 
 
 def main(arguments: list[str]) -> None:
-    """Wait for the end of the job, and end what is left of it.
+    """Wait for the end of the job, then end its remaining processes.
 
     Args:
         arguments: The descriptor of the pipe to read, the job's id, the grace time in seconds.
@@ -49,12 +49,12 @@ def _processes_of(job_id: str) -> list[int]:
                 if mark in file.read().split(b"\0"):
                     found.append(int(name))
         except OSError:
-            continue  # gone, or another user's; a process that only waits to be collected reads as empty
+            continue  # gone, or another user's; a zombie reads as empty
     return found
 
 
 def _wait_for(processes: list[int], timeout_secs: float) -> None:
-    """Return when all have ended or the time is over."""
+    """Wait until all processes have ended or the time is over."""
     descriptors = set()
     for process in processes:
         try:

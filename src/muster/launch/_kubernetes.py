@@ -12,9 +12,9 @@ _INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 def kubernetes_objects(manifest: Manifest) -> list[dict[str, Any]]:
     """Return a headless Service, and an Indexed Job for each type of task.
 
-    The pods of an Indexed Job keep their host names when they are restarted, and Kubernetes puts a pod's
-    index where ``TF_CONFIG`` names it. A container that fails is started again in place; the others end by
-    themselves when they have lost it, are started again too, and all go on from the last checkpoint.
+    The pods of an Indexed Job keep their host names when they are restarted, and Kubernetes fills
+    a pod's index into ``TF_CONFIG``. A container that fails is started again in place; the others end when
+    they have lost it, are started again too, and all go on from the last checkpoint.
     Needs Kubernetes 1.24.
     """
     name = manifest.name
@@ -36,8 +36,8 @@ def kubernetes_objects(manifest: Manifest) -> list[dict[str, Any]]:
 def tfjob_object(manifest: Manifest) -> dict[str, Any]:
     """Return a TFJob of Kubeflow's training operator, which sets ``TF_CONFIG`` itself.
 
-    With restarts, the operator takes exit codes below 128 for faults of the program, which end the job, and
-    starts again what ended with another: what was killed, and what lost a peer.
+    With restarts, exit codes below 128 are faults of the program for the operator, and end the job. It starts
+    tasks again that ended with another code: those that were killed, and those that lost a peer.
     """
     return {
         "apiVersion": "kubeflow.org/v1",
@@ -65,7 +65,7 @@ def tfjob_object(manifest: Manifest) -> dict[str, Any]:
 
 def _job(manifest: Manifest, role: str, count: int) -> dict[str, Any]:
     pod = _pod(manifest, role, "task", "task")
-    # Only what stands before it in the list may be used in a variable's value.
+    # A variable's value may only use variables before it in the list.
     pod["containers"][0]["env"] = [
         {"name": "MUSTER_TASK_INDEX", "valueFrom": {"fieldRef": {"fieldPath": _INDEX}}},
         {"name": "TF_CONFIG", "value": _tf_config(manifest, role)},
@@ -96,7 +96,7 @@ def _pod(manifest: Manifest, role: str, container_name: str, port_name: str) -> 
     container: dict[str, Any] = {
         "name": container_name,
         "image": manifest.image,
-        # Kubernetes would put variables where it finds $(NAME).
+        # Kubernetes would replace $(NAME) by a variable.
         "command": [word.replace("$(", "$$(") for word in manifest.command],
         "ports": [{"name": port_name, "containerPort": manifest.port}],
     }
@@ -121,9 +121,9 @@ def _labels(manifest: Manifest) -> dict[str, str]:
 
 
 def _tf_config(manifest: Manifest, role: str) -> str:
-    """Return ``TF_CONFIG`` with a place that Kubernetes fills with the pod's index."""
+    """Return ``TF_CONFIG`` with a placeholder for the pod's index, which Kubernetes fills in."""
     cluster: dict[str, list[str]] = {}
-    for task in manifest.shape.told_to(Task(role, 0)):
+    for task in manifest.shape.visible_to(Task(role, 0)):
         host = f"{manifest.name}-{task.type}-{task.index}.{manifest.name}"
         cluster.setdefault(task.type, []).append(f"{host}:{manifest.port}")
     place = f'{{"type": {json.dumps(role)}, "index": $(MUSTER_TASK_INDEX)}}'

@@ -1,4 +1,4 @@
-"""Text of a task's log, cut into lines for people."""
+"""Reading the lines of a task's log, as a terminal would show them."""
 
 import os
 import re
@@ -6,19 +6,19 @@ from pathlib import Path
 
 _MOST_BYTES = 1 << 20
 _LONGEST_BYTES = 1 << 16
-# What would move the cursor or ring the bell; colours (escape sequences) and tabs may pass.
+# Characters that move the cursor or ring the bell. Colours (escape sequences) and tabs may pass.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f]")
 
 
 class LineReader:
-    """Reads the lines that have been added to a file since the last look.
+    """Reads the lines that were added to a file since the last read.
 
-    A line that has no end yet is held back until it has one, or is longer than 64 KiB. Of a line that was
-    written over with carriage returns, as progress bars do, only what a terminal would show last is given.
+    An unfinished line is held back until it is finished or longer than 64 KiB. Of a line with carriage
+    returns, as progress bars write, only the part is returned that a terminal would show last.
 
     Args:
         path: The file.
-        offset: Where to start, in bytes.
+        offset: The position of the first line, in bytes.
     """
 
     def __init__(self, path: Path, offset: int) -> None:
@@ -27,10 +27,10 @@ class LineReader:
         self._rest = b""
 
     def read(self, *, everything: bool = False) -> list[str]:
-        """Return the new lines, without their ends, from at most 1 MiB.
+        """Return the new lines without line ends, from at most 1 MiB.
 
         Args:
-            everything: The writer has ended: all there is, also a last line without end.
+            everything: Whether to return all of them, including an unfinished one: the writer has ended.
         """
         added = self._file.read(-1 if everything else _MOST_BYTES)
         if not added and not everything:
@@ -51,8 +51,8 @@ def last_lines(path: Path, offset: int, count: int) -> list[str]:
 
     Args:
         path: The file.
-        offset: Nothing before it is read, in bytes.
-        count: How many lines at most.
+        offset: The position before which nothing is read, in bytes.
+        count: The largest number of lines.
     """
     with path.open("rb") as file:
         start = max(offset, file.seek(0, os.SEEK_END) - _LONGEST_BYTES)

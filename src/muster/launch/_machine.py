@@ -1,4 +1,4 @@
-"""What this machine has that tasks can share: cores and GPUs, found without JAX, which would claim them."""
+"""The cores and GPUs of this machine, found without JAX, which would claim them."""
 
 import dataclasses
 import importlib.util
@@ -13,12 +13,11 @@ _GPU_PLUGINS = ("jax_cuda12_plugin", "jax_cuda13_plugin")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What tasks can share.
+    """The resources that tasks can share.
 
     Args:
-        cores: The logical processors that may be used, those of one physical core together, neighbours
-            in the same socket next to each other.
-        gpus: The names of the GPUs that JAX can use, as ``CUDA_VISIBLE_DEVICES`` takes them.
+        cores: The usable logical processors, grouped by physical core and sorted by socket.
+        gpus: The names of the GPUs that JAX can use, in the form of ``CUDA_VISIBLE_DEVICES``.
     """
 
     cores: tuple[tuple[int, ...], ...]
@@ -26,10 +25,10 @@ class Machine:
 
 
 def this_machine(environ: Mapping[str, str]) -> Machine:
-    """Look at this machine.
+    """Return the resources of this machine.
 
     Args:
-        environ: What tasks inherit; its ``CUDA_VISIBLE_DEVICES`` and ``JAX_PLATFORMS`` are obeyed.
+        environ: The environment of the tasks; its ``CUDA_VISIBLE_DEVICES`` and ``JAX_PLATFORMS`` are obeyed.
     """
     by_place: dict[tuple[int, int], list[int]] = {}
     for core in sorted(os.sched_getaffinity(0)):
@@ -46,7 +45,7 @@ def _place(core: int) -> tuple[int, int]:
     try:
         return int((folder / "physical_package_id").read_text()), int((folder / "core_id").read_text())
     except (OSError, ValueError):
-        return 0, core  # not every virtual machine says
+        return 0, core  # not every virtual machine has it
 
 
 def _gpus(environ: Mapping[str, str], devices: Path = Path("/dev")) -> tuple[str, ...]:
@@ -55,8 +54,8 @@ def _gpus(environ: Mapping[str, str], devices: Path = Path("/dev")) -> tuple[str
         return ()
     if "CUDA_VISIBLE_DEVICES" in environ:
         names = [name.strip() for name in environ["CUDA_VISIBLE_DEVICES"].split(",")]
-        # CUDA stops at the first name that is none.
+        # CUDA stops at the first invalid name.
         return tuple(names[: names.index("-1")] if "-1" in names else filter(None, names))
-    # Only their number counts: CUDA numbers those that it sees from 0.
+    # Only their number matters: CUDA numbers visible devices from 0.
     found = [path for path in devices.glob("nvidia[0-9]*") if re.fullmatch(r"nvidia\d+", path.name)]
     return tuple(map(str, range(len(found))))

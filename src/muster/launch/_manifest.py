@@ -1,4 +1,4 @@
-"""A job as a cluster manager is told of it: what Kubernetes and Slurm manifests have in common."""
+"""The description of a job that Kubernetes and Slurm manifests are made from."""
 
 import dataclasses
 import re
@@ -15,18 +15,18 @@ class Manifest:
     """A job for a cluster manager.
 
     Args:
-        name: What the job is called; names of hosts are made from it.
-        shape: Which tasks there are. ``devices_per_worker`` is the number of GPUs of each training task.
-        command: The program and its arguments, as they are called on each host or in each container.
-        restarts: How often to start again after a failure.
+        name: The name of the job, a part of its host names.
+        shape: The tasks. ``devices_per_worker`` is the number of GPUs of each training task.
+        command: The program and its arguments, on each host or in each container.
+        restarts: The number of restarts after failures.
         image: The container image; Slurm has none.
-        port: Where tasks listen.
-        cpus: How many cores each task asks for; None: the cluster's default.
-        volume: A PersistentVolumeClaim and where to mount it: a model directory must be the same for all.
-        tasks_per_node: How many tasks may share a host under Slurm.
+        port: The port that tasks listen at.
+        cpus: The number of cores of each task; None takes the cluster's default.
+        volume: A PersistentVolumeClaim and its mount path: all tasks must see the same model directory.
+        tasks_per_node: The largest number of tasks on a host under Slurm.
 
     Raises:
-        ClusterError: The name cannot be that of a host.
+        ClusterError: The name cannot be part of a host name.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Manifest:
 
     @property
     def replicas(self) -> dict[str, int]:
-        """How many tasks there are of each type, those that train first."""
+        """The number of tasks of each type, training tasks first."""
         counts: dict[str, int] = {}
         for task in self.shape.tasks:
             counts[task.type] = counts.get(task.type, 0) + 1

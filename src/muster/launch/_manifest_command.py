@@ -1,4 +1,4 @@
-"""``muster manifest``: its options, and what is wrong with them."""
+"""``muster manifest``: its options and their checks."""
 
 import argparse
 import functools
@@ -6,9 +6,9 @@ import sys
 from typing import Any
 
 from muster._errors import ClusterError
-from muster.launch._options import add_shape_options, shape_of, whole_number
+from muster.launch._options import add_shape_options, integer, shape_of
 
-_DESCRIPTION = "Print what a cluster manager needs to run a job like that of `muster run`."
+_DESCRIPTION = "Print a description of a job, like that of `muster run`, for a cluster manager."
 
 _KINDS = {
     "kubernetes": "a headless Service and an Indexed Job for each type of task, for kubectl apply",
@@ -21,7 +21,7 @@ def add_manifest_command(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add ``manifest`` to the commands of a parser, with a ``handler`` as ``run`` has.
 
     Args:
-        commands: What ``ArgumentParser.add_subparsers`` returned.
+        commands: The result of ``ArgumentParser.add_subparsers``.
     """
     parser = commands.add_parser(
         "manifest",
@@ -29,18 +29,18 @@ def add_manifest_command(commands: "argparse._SubParsersAction[Any]") -> None:
         description=_DESCRIPTION,
     )
     kinds = parser.add_subparsers(title="kinds", metavar="KIND", required=True)
-    for kind, told in _KINDS.items():
-        _add_kind(kinds, kind, told)
+    for kind, description in _KINDS.items():
+        _add_kind(kinds, kind, description)
 
 
-def _add_kind(kinds: "argparse._SubParsersAction[Any]", kind: str, told: str) -> None:
-    parser = kinds.add_parser(kind, help=told, description=f"Print {told}.", allow_abbrev=False)
+def _add_kind(kinds: "argparse._SubParsersAction[Any]", kind: str, description: str) -> None:
+    parser = kinds.add_parser(kind, help=description, description=f"Print {description}.", allow_abbrev=False)
     parser.add_argument("--name", required=True, help="what the job is called")
     add_shape_options(parser, "--gpus", "GPUs of each task that trains (default: none)")
-    parser.add_argument("--cpus", type=whole_number(1), metavar="N", help="cores that each task asks for")
+    parser.add_argument("--cpus", type=integer(1), metavar="N", help="cores that each task asks for")
     parser.add_argument(
         "--restarts",
-        type=whole_number(0),
+        type=integer(0),
         default=3,
         metavar="N",
         help="how often to start again after a failure (default: 3)",
@@ -49,7 +49,7 @@ def _add_kind(kinds: "argparse._SubParsersAction[Any]", kind: str, told: str) ->
     if kind == "slurm":
         parser.add_argument(
             "--tasks-per-node",
-            type=whole_number(1),
+            type=integer(1),
             default=1,
             metavar="N",
             help="how many tasks may share a host (default: 1)",
@@ -74,7 +74,7 @@ def _volume(text: str) -> tuple[str, str]:
     return claim, path
 
 
-def _print(parser: argparse.ArgumentParser, kind: str, given: argparse.Namespace) -> int:
+def _print(parser: argparse.ArgumentParser, kind: str, args: argparse.Namespace) -> int:
     # Imported late: the help of the command must not wait for the YAML library.
     import yaml
 
@@ -84,14 +84,14 @@ def _print(parser: argparse.ArgumentParser, kind: str, given: argparse.Namespace
 
     try:
         manifest = Manifest(
-            name=given.name,
-            shape=shape_of(given),
-            command=(given.python, given.script, *given.arguments),
-            restarts=given.restarts,
-            cpus=given.cpus,
-            image=getattr(given, "image", ""),
-            volume=getattr(given, "volume", None),
-            tasks_per_node=getattr(given, "tasks_per_node", 1),
+            name=args.name,
+            shape=shape_of(args),
+            command=(args.python, args.script, *args.arguments),
+            restarts=args.restarts,
+            cpus=args.cpus,
+            image=getattr(args, "image", ""),
+            volume=getattr(args, "volume", None),
+            tasks_per_node=getattr(args, "tasks_per_node", 1),
         )
     except ClusterError as exc:
         parser.error(str(exc))

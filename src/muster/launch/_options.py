@@ -1,4 +1,4 @@
-"""The options that several commands have."""
+"""Options that commands share."""
 
 import argparse
 from collections.abc import Callable
@@ -7,16 +7,16 @@ from muster.launch._plan import JobShape
 
 
 def add_shape_options(parser: argparse.ArgumentParser, devices_option: str, devices_help: str) -> None:
-    """Add the options that say which tasks a job has.
+    """Add the options for the tasks of a job.
 
     Args:
-        parser: The command's.
-        devices_option: What its option for the devices of each training task is called.
-        devices_help: What that says of itself.
+        parser: The parser of the command.
+        devices_option: The name of the option for the devices of each training task.
+        devices_help: The help of that option.
     """
     parser.add_argument(
         "--workers",
-        type=whole_number(0),
+        type=integer(0),
         default=1,
         metavar="N",
         help="tasks of type worker (default: 1; 0 only with --chief)",
@@ -28,32 +28,32 @@ def add_shape_options(parser: argparse.ArgumentParser, devices_option: str, devi
         "--evaluator", action="store_true", help="add a task that evaluates checkpoints while others train"
     )
     parser.add_argument(
-        devices_option, dest="devices_per_worker", type=whole_number(1), metavar="N", help=devices_help
+        devices_option, dest="devices_per_worker", type=integer(1), metavar="N", help=devices_help
     )
 
 
-def shape_of(given: argparse.Namespace) -> JobShape:
-    """The tasks that those options ask for.
+def shape_of(args: argparse.Namespace) -> JobShape:
+    """Return the tasks that those options select.
 
     Raises:
-        ClusterError: There is no such job.
+        ClusterError: The options contradict each other.
     """
     return JobShape(
-        workers=given.workers,
-        chief=given.chief,
-        evaluator=given.evaluator,
-        devices_per_worker=given.devices_per_worker,
+        workers=args.workers,
+        chief=args.chief,
+        evaluator=args.evaluator,
+        devices_per_worker=args.devices_per_worker,
     )
 
 
-def whole_number(least: int) -> Callable[[str], int]:
-    """Return a type of argument: a whole number, not below the least."""
+def integer(least: int) -> Callable[[str], int]:
+    """Return a type of argument: an integer, at least ``least``."""
 
     def parse(text: str) -> int:
         try:
             value = int(text)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"must be a whole number, given: {text!r}") from None
+            raise argparse.ArgumentTypeError(f"must be an integer, given: {text!r}") from None
         if value < least:
             raise argparse.ArgumentTypeError(f"must be {least} or more, given: {value}")
         return value

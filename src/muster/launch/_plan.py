@@ -1,4 +1,4 @@
-"""What each task of a local job is given: its place in the cluster, its environment, its cores, its GPUs."""
+"""The plan of a local job: the place, environment, cores and GPUs of each task."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,14 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class JobShape:
-    """Which tasks a job has.
+    """The tasks of a job.
 
     Args:
-        workers: How many tasks of type ``worker``.
-        chief: Whether there is a ``chief`` besides them, which trains as they do.
+        workers: The number of tasks of type ``worker``.
+        chief: Whether there is a ``chief``, which trains as the workers do.
         evaluator: Whether there is an ``evaluator``, outside the cluster.
-        devices_per_worker: How many devices each training task has: GPUs, or virtual devices of the CPU.
-            None: all GPUs in equal parts; one device of the CPU.
+        devices_per_worker: The number of devices of each training task: GPUs, or virtual devices of the CPU.
+            None: all GPUs in equal parts, or one device of the CPU.
 
     Raises:
         ClusterError: A number is too small, or no task trains.
@@ -52,24 +52,24 @@ class JobShape:
         """All tasks, the evaluator last."""
         return self.training + ((Task(TaskType.EVALUATOR, 0),) if self.evaluator else ())
 
-    def told_to(self, task: Task) -> tuple[Task, ...]:
-        """Return the tasks that ``TF_CONFIG`` names to a task.
+    def visible_to(self, task: Task) -> tuple[Task, ...]:
+        """Return the tasks in the ``TF_CONFIG`` of a task.
 
-        An evaluator is outside the cluster, but those that train are told of it, so that the chief does not
-        evaluate as well.
+        An evaluator is outside the cluster, but training tasks know of it, so that the chief does not
+        evaluate, too.
         """
         return self.training if task.type == TaskType.EVALUATOR else self.tasks
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskPlan:
-    """What one task is given.
+    """The plan of one task.
 
     Args:
         task: The task.
-        address: Where it listens, ``host:port``.
-        environment: The variables that are set for it, over those that the launcher has.
-        cores: The logical processors it may use; None: all.
+        address: The address that it listens at, ``host:port``.
+        environment: The variables that are set for it, in addition to the launcher's.
+        cores: The logical processors that it may use; None for all.
     """
 
     task: Task
@@ -86,17 +86,17 @@ def plan_job(
     job_id: str,
     environ: Mapping[str, str],
 ) -> tuple[TaskPlan, ...]:
-    """Decide what each task is given.
+    """Plan the tasks of a job.
 
     Training tasks get disjoint cores and GPUs, as near to equal parts as there are cores, and equal parts
     of the GPUs. The evaluator may use all cores, and a GPU only where one is left over: two processes on
     one GPU would fight for its memory.
 
     Args:
-        shape: Which tasks there are.
-        machine: What they share.
-        addresses: Where each task listens, the evaluator too.
-        job_id: Told to each task, so that tasks of different jobs know each other apart.
+        shape: The tasks.
+        machine: The resources that they share.
+        addresses: The address of each task, including the evaluator.
+        job_id: The id of the job, by which tasks recognise tasks of other jobs.
         environ: The launcher's environment. Its thread counts are kept, its ``XLA_FLAGS`` are added to.
 
     Returns:
@@ -111,7 +111,7 @@ def plan_job(
     for task in shape.tasks:
         mine = cores[shape.training.index(task)] if task in shape.training and len(cores) > 1 else None
         cluster: dict[str, list[str]] = {}
-        for other in shape.told_to(task):
+        for other in shape.visible_to(task):
             cluster.setdefault(other.type, []).append(addresses[other])
         config = TFConfig(cluster=ClusterSpec(cluster), task_type=task.type, task_index=task.index)
         environment = {"TF_CONFIG": config.to_json(), "MUSTER_JOB_ID": job_id, "PYTHONUNBUFFERED": "1"}
@@ -125,12 +125,12 @@ def plan_job(
 def split_cores(cores: Sequence[Sequence[int]], parts: int) -> tuple[tuple[int, ...], ...]:
     """Divide cores as equally as they can be.
 
-    Physical cores stay whole while there are enough. Where there are more parts than logical processors,
-    a processor has several parts.
+    Physical cores are not split while there are enough. If there are more parts than logical processors,
+    parts share a processor.
 
     Args:
-        cores: Logical processors, those of one physical core together.
-        parts: How many shares to make.
+        cores: Logical processors, grouped by physical core.
+        parts: The number of parts.
 
     Returns:
         The logical processors of each part, at least one.
@@ -148,7 +148,7 @@ def split_cores(cores: Sequence[Sequence[int]], parts: int) -> tuple[tuple[int, 
 
 
 def _devices(shape: JobShape, machine: Machine, environ: Mapping[str, str]) -> dict[Task, dict[str, str]]:
-    """Return the variables that give each task its devices."""
+    """Return the environment variables that assign devices to each task."""
     if not machine.gpus:
         flags = {}
         if shape.devices_per_worker is not None:
@@ -166,8 +166,8 @@ def _devices(shape: JobShape, machine: Machine, environ: Mapping[str, str]) -> d
     shares = {
         task: machine.gpus[number * each : (number + 1) * each] for number, task in enumerate(shape.training)
     }
-    given = {task: {"CUDA_VISIBLE_DEVICES": ",".join(gpus)} for task, gpus in shares.items()}
+    variables = {task: {"CUDA_VISIBLE_DEVICES": ",".join(gpus)} for task, gpus in shares.items()}
     if shape.evaluator:
         left = machine.gpus[each * tasks :][:1]
-        given[shape.tasks[-1]] = {"CUDA_VISIBLE_DEVICES": left[0]} if left else {"JAX_PLATFORMS": "cpu"}
-    return given
+        variables[shape.tasks[-1]] = {"CUDA_VISIBLE_DEVICES": left[0]} if left else {"JAX_PLATFORMS": "cpu"}
+    return variables

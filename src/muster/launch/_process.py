@@ -1,4 +1,4 @@
-"""The processes of a job: tasks with their sockets and logs, and the keeper that ends what they leave."""
+"""The processes of a job: tasks with their sockets and logs, and the keeper; and the launcher's signals."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def listen() -> socket.socket:
-    """Return a socket that listens on a free port of the loopback, which nobody else gets from now on."""
+    """Return a socket that listens on a free port of the loopback, and so reserves it."""
     listener = socket.create_server((LOOPBACK, 0))
     listener.set_inheritable(True)
     return listener
@@ -34,18 +34,18 @@ def address_of(listener: socket.socket) -> str:
 
 
 class TaskProcess:
-    """One running task, in a session of its own, its output going to a log file.
+    """A running task, in a new session, with its output in a log file.
 
-    It has to be started from the main thread: Linux tells a child of its parent's death when the *thread*
-    ends that started it.
+    It must be started from the main thread: Linux sends a child the signal of its parent's death when the
+    *thread* ends that started it.
 
     Args:
-        plan: What the task is given.
-        listener: Its listening socket, handed to it and closed here.
+        plan: The plan of the task.
+        listener: Its listening socket, passed to it and closed here.
         command: The program and its arguments.
-        environ: The environment that the plan's is laid over.
-        log: Where its output goes, added to what is there.
-        headline: Written to the log before.
+        environ: The launcher's environment, to which the plan's variables are added.
+        log: The log file, which its output is appended to.
+        headline: The first line that is appended.
     """
 
     def __init__(
@@ -95,12 +95,12 @@ class TaskProcess:
         return self._reader.read()
 
     def collect(self) -> tuple[int, list[str]]:
-        """Take leave of a task that has ended, and kill what is left of its process group.
+        """Collect a task that has ended, and kill what is left of its process group.
 
         Returns:
-            Its return code, negative for a signal, and its lines since the last look.
+            Its return code, negative for a signal, and its lines since the last read.
         """
-        # Before it is waited for, its id cannot be another group's.
+        # Until it is waited for, its id cannot belong to another group.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         code = self._process.wait()
@@ -110,16 +110,18 @@ class TaskProcess:
         return code, lines
 
     def last_lines(self, count: int) -> list[str]:
-        """Return the last lines of what this process wrote."""
+        """Return the last lines that this process wrote."""
         return last_lines(self._log, self._log_offset, count)
 
 
 class Keeper:
-    """Ends everything that carries a job's id, when the job ends or the launcher dies: see ``_keeper.py``.
+    """The process that ends a job's remaining processes when the job ends or the launcher dies.
+
+    See ``_keeper.py``.
 
     Args:
         job_id: The value of ``MUSTER_JOB_ID`` in the job's processes.
-        grace_secs: How long they may take to end by themselves after the launcher's death.
+        grace_secs: How long they may take to end after the launcher's death, in seconds.
     """
 
     def __init__(self, job_id: str, grace_secs: float) -> None:
@@ -137,17 +139,17 @@ class Keeper:
             os.close(reader)
 
     def finish(self) -> None:
-        """Kill what is left of the job, and return when it is gone."""
-        with contextlib.suppress(BrokenPipeError):  # somebody has killed the keeper
+        """Kill what is left of the job, and wait until it is gone."""
+        with contextlib.suppress(BrokenPipeError):  # the keeper was killed
             os.write(self._writer, b".")
         os.close(self._writer)
         self._process.wait()
 
 
 class SignalInbox:
-    """While it is entered, SIGINT, SIGTERM and SIGHUP are collected instead of acted upon.
+    """Collects SIGINT, SIGTERM and SIGHUP while it is entered, instead of their effects.
 
-    A signal that was ignored before, as ``nohup`` has it for SIGHUP, stays ignored.
+    A signal that was ignored before, such as SIGHUP under ``nohup``, stays ignored.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Runs a job on this machine: carries out what `Job` decides, and tells it what happens."""
+"""Running a job on this machine: passes events to `Job`, and carries out its actions."""
 
 import dataclasses
 import selectors
@@ -32,22 +32,22 @@ from muster.launch._process import Keeper, SignalInbox, TaskProcess, address_of,
 from muster.launch._status import StatusPoller
 from muster.launch._view import Row, View
 
-_LOOK_SECS = 0.1  # how often the logs are read
-_SHOW_SECS = 0.5  # how often the table is drawn
+_LOOK_SECS = 0.1  # the period of reading logs
+_SHOW_SECS = 0.5  # the period of drawing the table
 _BLAMED_LINES = 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How to run a job.
+    """The options of a run.
 
     Args:
-        shape: Which tasks there are.
+        shape: The tasks of the job.
         script: The user's program, a Python file.
-        arguments: What it is called with.
-        restarts: How often to start again after a failure.
-        grace_secs: How long tasks may take to end when they are told to.
-        log_dir: Where to keep the tasks' output; None: in a temporary folder, removed if all ends well.
+        arguments: Its arguments.
+        restarts: The number of restarts after failures.
+        grace_secs: How long tasks may take to end after a signal, in seconds.
+        log_dir: The folder of the tasks' output; None: a temporary folder, removed if the job succeeds.
     """
 
     shape: JobShape
@@ -59,20 +59,20 @@ class RunOptions:
 
 
 def run_job(options: RunOptions, machine: Machine, environ: Mapping[str, str], view: View) -> int:
-    """Run a job until it ends. To be called from the main thread.
+    """Run a job until it ends. Must be called from the main thread.
 
     Args:
-        options: What to run, and how.
-        machine: What the tasks share.
+        options: The options of the run.
+        machine: The resources that the tasks share.
         environ: The environment that the tasks inherit.
-        view: What shows the job.
+        view: Shows the job to the user.
 
     Returns:
-        0 if every task ended well; the exit code of the task that is the cause of a failure, or 128 and the
-        number of its signal; 128 and the signal's number if the job was ended by one.
+        0 if every task succeeded; the exit code of the task that caused a failure, or 128 plus the number of
+        its signal; 128 plus the signal's number if a signal ended the job.
 
     Raises:
-        ClusterError: The machine does not have what the tasks need. Nothing was started.
+        ClusterError: The machine has fewer GPUs than the tasks need. Nothing was started.
         OSError: The log folder cannot be written.
     """
     if options.log_dir is not None:
@@ -89,7 +89,7 @@ def run_job(options: RunOptions, machine: Machine, environ: Mapping[str, str], v
 
 
 class _Run:
-    """The processes of one job, and what was last seen of them."""
+    """The processes of one job and their last known states."""
 
     def __init__(
         self, options: RunOptions, machine: Machine, environ: Mapping[str, str], view: View, log_dir: Path
@@ -109,14 +109,14 @@ class _Run:
         self._selector = selectors.DefaultSelector()
         self._signals = SignalInbox()
         self._keeper: Keeper | None = None
-        self._processes: dict[Task, TaskProcess] = {}  # the last of each task
+        self._processes: dict[Task, TaskProcess] = {}  # the last process of each task
         self._running: set[Task] = set()
         self._states: dict[Task, str] = {}
         self._poller: StatusPoller | None = None
         self._shown_at = 0.0
 
     def until_end(self) -> int:
-        """Run, and return the launcher's exit code."""
+        """Run the job, and return the launcher's exit code."""
         with ExitStack() as stack:
             stack.callback(self._view.close)
             stack.enter_context(self._signals)
@@ -147,13 +147,13 @@ class _Run:
                 self._view.say(text)
             case Blame(task, code):
                 lines = self._processes[task].last_lines(_BLAMED_LINES)
-                told = "Its last lines:" if lines else "It has written nothing."
-                self._view.say("\n".join([f"{task} failed: {describe_end(code)}. {told}", *lines]))
+                introduction = "Its last lines:" if lines else "It has written nothing."
+                self._view.say("\n".join([f"{task} failed: {describe_end(code)}. {introduction}", *lines]))
             case CleanUp():
                 self._clean_up()
 
     def _start(self, tasks: Iterable[Task], attempt: int) -> None:
-        """Start tasks: all of an attempt, or one alone, whose peers keep their addresses."""
+        """Start all tasks of an attempt, or one task, whose peers keep their addresses."""
         job_id = f"{self._name}-{attempt}"
         if self._keeper is None:
             self._keeper = Keeper(job_id, self._options.grace_secs)
@@ -183,7 +183,7 @@ class _Run:
             self._poller.watch({task: self._processes[task].plan.address for task in self._running})
 
     def _wait(self) -> Sequence[Event]:
-        """Wait for something to happen, but not long; show what tasks have written; return what happened."""
+        """Wait for a moment, show new lines of the tasks, and return the events."""
         now = time.monotonic()
         timeout = _LOOK_SECS if self._job.deadline is None else min(_LOOK_SECS, self._job.deadline - now)
         ready = [key.fileobj for key, _ in self._selector.select(max(timeout, 0))]
@@ -217,11 +217,11 @@ class _Run:
         self._shown_at = time.monotonic()
 
     def _clean_up(self) -> None:
-        """End whatever carries this attempt's id, and forget it."""
+        """End all remaining processes of this attempt."""
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
             keeper.finish()
-        # Left only when an error ends the launcher: the keeper has killed them.
+        # There are some only when an error ends the launcher: the keeper has killed them.
         for task in self._running:
             self._processes[task].collect()
         self._running.clear()

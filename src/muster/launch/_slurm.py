@@ -1,4 +1,4 @@
-"""A batch script for Slurm."""
+"""The batch script for Slurm."""
 
 import shlex
 
@@ -9,9 +9,9 @@ _SCRIPT = """\
 #!/bin/bash
 {options}
 
-# What each task does: find its place from what Slurm says of the step, then become the program.
+# Run by each task: it finds its place from Slurm's variables, then becomes the program.
 read -r -d '' task <<'END_OF_TASK'
-# Where tasks listen: the hosts in the order of ranks, each task of a host with a port of its own.
+# The addresses: hosts in the order of ranks, and a port for each task of a host.
 hosts=($(scontrol show hostnames "$SLURM_STEP_NODELIST"))
 IFS=, read -ra groups <<< "$SLURM_STEP_TASKS_PER_NODE"
 addresses=()
@@ -32,7 +32,7 @@ export MUSTER_JOB_ID="slurm-$SLURM_JOB_ID-${{SLURM_RESTART_COUNT:-0}}-$SLURM_STE
 exec {command}
 END_OF_TASK
 
-# A minute before the time limit tasks are told to save and end; at scancel Slurm tells them itself.
+# A minute before the time limit tasks get SIGTERM, to save and end; at scancel Slurm sends it itself.
 ending=
 trap 'ending=1; scancel --signal=TERM "$SLURM_JOB_ID"' USR1
 trap 'ending=1' TERM
@@ -52,8 +52,8 @@ done
 def sbatch_script(manifest: Manifest) -> str:
     """Return a script for ``sbatch``, to be completed with the account, the partition and the time limit.
 
-    Tasks get ranks in the order of ``manifest.shape.tasks``. Ports are made from the job's number: two jobs
-    on one host do not meet.
+    Tasks get ranks in the order of ``manifest.shape.tasks``. Ports are derived from the job's number, so
+    that jobs on one host have different ones.
     """
     options = [
         f"--job-name={manifest.name}",
@@ -81,7 +81,7 @@ def sbatch_script(manifest: Manifest) -> str:
 
 
 def _roles(manifest: Manifest) -> list[str]:
-    """Return the lines of shell that make the cluster, the type and the index from addresses and the rank."""
+    """Return the shell lines that derive the cluster, the type and the index from addresses and the rank."""
     known: list[str] = []
     lines = []
     start = 0

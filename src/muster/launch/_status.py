@@ -1,4 +1,4 @@
-"""Asks tasks how they are, on a thread of its own, because a task that stands still answers nobody."""
+"""Polling the status of tasks on a separate thread, because a stalled task does not answer."""
 
 import threading
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _TIMEOUT_SECS = 0.5
 
 
 class StatusPoller:
-    """While it is entered, asks each task once a second."""
+    """Queries the progress of each task once a second while it is entered."""
 
     def __init__(self) -> None:
         self._addresses: Mapping[Task, str] = {}
@@ -32,11 +32,11 @@ class StatusPoller:
         self._thread.join()
 
     def watch(self, addresses: Mapping[Task, str]) -> None:
-        """Ask these tasks from now on."""
+        """Query these tasks from now on."""
         self._addresses = dict(addresses)
 
     def answers(self) -> Mapping[Task, Progress]:
-        """Return what those tasks said that answered the last time."""
+        """Return the progress of the tasks that answered the last query."""
         return self._answers
 
     def _run(self) -> None:

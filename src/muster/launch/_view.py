@@ -1,4 +1,4 @@
-"""What the user sees of a job: a live table on a terminal, lines with prefixes elsewhere."""
+"""The views of a job: a live table on a terminal, lines with prefixes elsewhere."""
 
 import contextlib
 import dataclasses
@@ -20,12 +20,12 @@ _LAUNCHER = "muster"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
-    """What is known of one task.
+    """The state of one task.
 
     Args:
         task: The task.
-        state: How its process is.
-        progress: What it says of itself; None: it does not answer.
+        state: The state of its process.
+        progress: The progress that it reports; None if it does not answer.
     """
 
     task: Task
@@ -34,33 +34,33 @@ class Row:
 
 
 class View(Protocol):
-    """What shows a job."""
+    """Shows a job to the user."""
 
     wants_rows: bool
-    """Whether `show` does anything."""
+    """The view has a table, so that `show` has an effect."""
 
     def lines(self, task: Task, lines: Sequence[str]) -> None:
-        """Show lines that a task has written."""
+        """Show lines of a task's output."""
 
     def say(self, text: str) -> None:
-        """Show what the launcher has to say, in one or more lines."""
+        """Show a message of the launcher, in one or more lines."""
 
     def show(self, rows: Sequence[Row]) -> None:
-        """Show how the tasks are."""
+        """Show the states of the tasks."""
 
     def close(self) -> None:
-        """Leave the terminal as it was, with all that was shown."""
+        """Restore the terminal; what was shown stays."""
 
 
 class PlainView:
-    """Lines with prefixes: those of tasks on standard output, the launcher's own on standard error.
+    """Lines with prefixes: those of tasks on standard output, the launcher's on standard error.
 
-    Where nobody reads any more, as in ``muster run … | head``, the job goes on in silence.
+    If nobody reads any more, as in ``muster run … | head``, the job goes on silently.
 
     Args:
         tasks: All tasks.
-        output: Where the tasks' lines go.
-        errors: Where the launcher's go.
+        output: The stream for the tasks' lines.
+        errors: The stream for the launcher's lines.
     """
 
     wants_rows = False
@@ -71,7 +71,7 @@ class PlainView:
         self._errors = errors
 
     def lines(self, task: Task, lines: Sequence[str]) -> None:
-        """Write a task's lines in one piece."""
+        """Write a task's lines in one call."""
         self._write(self._output, str(task), lines)
 
     def say(self, text: str) -> None:
@@ -108,11 +108,11 @@ class LiveView:
         self._live.start()
 
     def lines(self, task: Task, lines: Sequence[str]) -> None:
-        """Let a task's lines run above the table."""
+        """Print a task's lines above the table."""
         self._print(str(task), lines)
 
     def say(self, text: str) -> None:
-        """Let the launcher's lines run above the table."""
+        """Print the launcher's lines above the table."""
         self._print(_LAUNCHER, text.split("\n"))
 
     def show(self, rows: Sequence[Row]) -> None:
@@ -127,7 +127,7 @@ class LiveView:
         style = self._styles.get(name, "bold")
         parts = [Text.assemble((f"{name:{self._width}} | ", style), Text.from_ansi(line)) for line in lines]
         if parts:
-            # In one piece: each print draws the table anew.
+            # In one call, because each one redraws the table.
             self._console.print(Text("\n").join(parts), soft_wrap=True)
 
     def _table(self, rows: Sequence[Row]) -> Table:
@@ -151,7 +151,7 @@ class LiveView:
 
 
 def make_view(tasks: Sequence[Task]) -> View:
-    """Return the view that fits standard output."""
+    """Return the view for standard output: live on a terminal, else plain."""
     console = Console(highlight=False, markup=False, emoji=False)
     if console.is_terminal and not console.is_dumb_terminal:
         return LiveView(tasks, console)
@@ -159,7 +159,7 @@ def make_view(tasks: Sequence[Task]) -> View:
 
 
 def silence_broken_pipe(stream: TextIO) -> None:
-    """Point a stream that nobody reads elsewhere, so that Python's flush at its exit does not fail."""
+    """Redirect a stream that nobody reads to the null device, so that flushing at exit does not fail."""
     try:
         stream.flush()
     except BrokenPipeError:
