@@ -1,4 +1,4 @@
-"""The type of arrays that may be NumPy's, on the host, or JAX's, on devices."""
+"""The type of arrays that are NumPy's, on the host, or JAX's, on devices."""
 
 from typing import Any, Protocol
 
@@ -8,7 +8,7 @@ import numpy as np
 class AnyArray(Protocol):
     """A NumPy array or a ``jax.Array``.
 
-    Code that takes JAX's arrays alone says ``jax.Array``, code that takes NumPy's alone ``np.ndarray``.
+    Code that takes only JAX's arrays says ``jax.Array``; code that takes only NumPy's says ``np.ndarray``.
     """
 
     @property

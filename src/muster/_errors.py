@@ -3,31 +3,31 @@
 MusterError
 ├── ClusterError (ValueError)            TF_CONFIG or a cluster description is wrong
 │   ├── ClusterTypeError (TypeError)     a part of it has the wrong type
-│   ├── ClusterEnvironmentError (RuntimeError)   the environment does not say who is in the job
+│   ├── ClusterEnvironmentError (RuntimeError)   the environment does not describe the job
 │   └── DuplicateTaskError (KeyError)    two resolvers give one task different addresses
 ├── RosterError (RuntimeError)           the tasks of a job cannot work together
 │   ├── AddressInUseError (OSError)      another process listens at this task's address
-│   ├── MissingPeerError (TimeoutError)  a task did not come, or did not take part, in time
-│   ├── StrayPeerError                   another process answers where a task of the job should
+│   ├── MissingPeerError (TimeoutError)  a task did not come or take part in time
+│   ├── StrayPeerError                   another process answers at the address of a task
 │   ├── MismatchError                    tasks differ in versions, cluster or program
 │   └── PeerLostError                    a task has ended, failed or stands still
 ├── DatasetError (ValueError)            an input pipeline is wrong, or its data
 │   └── PositionError                    a saved position does not fit this pipeline
 ├── OutOfRangeError (StopIteration)      an iterator has too few elements left
 ├── TraceError (RuntimeError)            user code cannot become a pure step
-│   ├── VariableMismatchError            it builds other variables than before
-│   ├── OutsideVariableError             it uses a variable that was built outside of it
-│   └── GradientError                    a gradient was asked for that does not exist
+│   ├── VariableMismatchError            it creates other variables than before
+│   ├── OutsideVariableError             it uses a variable that was created outside of it
+│   └── GradientError                    the requested gradient does not exist
 ├── CheckpointError (RuntimeError)       a checkpoint cannot be written or read
-│   ├── CheckpointNotFoundError          there is none where one was asked for
-│   ├── DamagedCheckpointError           its bytes are not those that were written
+│   ├── CheckpointNotFoundError          the requested one does not exist
+│   ├── DamagedCheckpointError           its bytes have changed since they were written
 │   └── CheckpointMismatchError          it belongs to another model
 ├── SummaryError (RuntimeError)          an event file cannot be written or read
 ├── NanLossDuringTrainingError (RuntimeError)   the loss is not a number
-└── DownloadError (OSError)              data could not be fetched, or is not what was expected
+└── DownloadError (OSError)              data could not be downloaded, or is unexpected
 
-An error that has a built-in class in TensorFlow's API has that class here too, so that
-``except ValueError`` goes on working. Wrong arguments are plain ``ValueError`` and ``TypeError``.
+An error that has a built-in class in TensorFlow's API has that class here, too, so that
+``except ValueError`` still works. Wrong arguments are plain ``ValueError`` and ``TypeError``.
 """
 
 
@@ -44,7 +44,7 @@ class ClusterTypeError(ClusterError, TypeError):
 
 
 class ClusterEnvironmentError(ClusterError, RuntimeError):
-    """The environment does not say who is in the job, or what it says does not fit what was asked for."""
+    """The environment does not describe the job, or contradicts the arguments."""
 
 
 class DuplicateTaskError(ClusterError, KeyError):
@@ -63,7 +63,7 @@ class AddressInUseError(RosterError, OSError):
 
 
 class MissingPeerError(RosterError, TimeoutError):
-    """A task of the job did not come, or did not take part in what all do together, in time."""
+    """A task of the job did not come, or did not take part in a collective, in time."""
 
 
 class StrayPeerError(RosterError):
@@ -83,11 +83,11 @@ class DatasetError(MusterError, ValueError):
 
 
 class PositionError(DatasetError):
-    """A saved position does not fit the pipeline that it is given to."""
+    """A saved position does not fit the pipeline that is to continue at it."""
 
 
 class OutOfRangeError(MusterError, StopIteration):
-    """An iterator has fewer elements left than were asked for.
+    """An iterator has fewer elements left than requested.
 
     Source: tensorflow/python/framework/errors_impl.py, ``OutOfRangeError``.
     """
@@ -98,15 +98,15 @@ class TraceError(MusterError, RuntimeError):
 
 
 class VariableMismatchError(TraceError):
-    """The code builds other variables than it did the first time."""
+    """The code creates other variables than the first time."""
 
 
 class OutsideVariableError(TraceError):
-    """The code uses a variable that was built outside of it."""
+    """The code uses a variable that was created outside of it."""
 
 
 class GradientError(TraceError):
-    """A gradient was asked for that does not exist."""
+    """The requested gradient does not exist."""
 
 
 class CheckpointError(MusterError, RuntimeError):
@@ -114,11 +114,11 @@ class CheckpointError(MusterError, RuntimeError):
 
 
 class CheckpointNotFoundError(CheckpointError):
-    """There is no checkpoint where one was asked for, or it was deleted since."""
+    """The requested checkpoint does not exist, or was deleted."""
 
 
 class DamagedCheckpointError(CheckpointError):
-    """A checkpoint's bytes are not those that were written."""
+    """A checkpoint's bytes have changed since they were written."""
 
 
 class CheckpointMismatchError(CheckpointError):
@@ -137,4 +137,4 @@ class NanLossDuringTrainingError(MusterError, RuntimeError):
 
 
 class DownloadError(MusterError, OSError):
-    """Data could not be fetched, or is not what was expected."""
+    """Data could not be downloaded, or has an unexpected content."""

@@ -19,9 +19,9 @@ from typing import Any
 
 @contextlib.contextmanager
 def _no_collections() -> Iterator[None]:
-    """Hold Python's garbage collector off while modules are imported, and let it take them for old objects.
+    """Pause Python's garbage collector while modules are imported, and age their objects afterwards.
 
-    Modules stay. Without this, a sixth of the import goes into passing over them in search of garbage.
+    Modules stay in memory. Scanning them for garbage would take a sixth of the import's time.
     """
     if not gc.isenabled():
         yield
@@ -37,10 +37,10 @@ def _no_collections() -> Iterator[None]:
 
 
 class _OnUse(Loader):
-    """Loads a module when something is first taken from it.
+    """Loads a module at the first access to one of its names.
 
-    Unlike ``importlib.util.LazyLoader``, whose modules may be used by several threads since Python 3.12 only,
-    and are loaded by whoever goes over all modules, such as ``inspect.stack``.
+    ``importlib.util.LazyLoader`` is safe with threads since Python 3.12 only, and loads a module when code
+    such as ``inspect.stack`` looks at all modules.
     """
 
     def __init__(self, loader: Loader) -> None:
@@ -78,10 +78,10 @@ class _OnUse(Loader):
 
 
 class _WrappersOnUse(MetaPathFinder):
-    """Finds ``keras.wrappers`` as a module that is loaded when something is first taken from it.
+    """Finds ``keras.wrappers`` as a module that is loaded at its first use.
 
-    Keras' wrappers for scikit-learn import it where it is installed, and scikit-learn all of ``scipy.stats``:
-    a third of the time that a process needs to import Keras, and most programs use none of it.
+    It imports scikit-learn where that is installed, and with it ``scipy.stats``: a third of the time to
+    import Keras, for wrappers that most programs do not use.
     """
 
     def find_spec(

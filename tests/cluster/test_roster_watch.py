@@ -393,7 +393,7 @@ class AnyOrder(RuleBasedStateMachine):
         news=st.sampled_from(
             [
                 *(lambda task, state=state: status(task, state=state) for state in TaskState),
-                lambda task: status(task, joined={}),
+                lambda task: status(task, reached={}),
                 lambda task: status(task, job="other"),
                 lambda task: status(task, versions={}),
                 lambda task: failed(task, "worker 0, 1, 2 x", blamed=ZERO),

@@ -1,7 +1,7 @@
-"""Lowerings for JAX on CPU: the same operations, computed the way that is fast there.
+"""Faster lowerings of some operations for JAX on CPU, and options for its compiler.
 
-They replace JAX's own for the CPU platform alone and for the whole process, under every model, unchanged.
-The compiler's options go with them, for the programs that muster compiles.
+The lowerings replace JAX's in the process, only for the CPU platform; models stay unchanged. The compiler
+options are for the programs that muster compiles.
 """
 
 from muster.cpu._compiler_options import compiler_options as compiler_options

@@ -1,10 +1,9 @@
-"""Options for XLA's CPU compiler, given with each program that muster compiles itself."""
+"""Options for XLA's CPU compiler, passed with each program that muster compiles."""
 
 import functools
 import logging
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import jax
 
@@ -23,19 +22,19 @@ OPTIONS: Mapping[str, str] = {
     # 4 % less time, of a ResNet 3 %, of an LSTM 2 %; processors without AVX-512 take what they have.
     "xla_cpu_prefer_vector_width": "512",
 }
-# With groups it is the other way round: YNNPACK is faster.
+# For convolutions with groups YNNPACK is faster than Eigen.
 _GROUPS = re.compile(r"(?:feature|batch)_group_count = (?!1\b)\d")
 
 
-def compiler_options(program: str) -> dict[str, Any]:
-    """What to give to ``jax.stages.Lowered.compile`` for a step, as things stand.
+def compiler_options(program: str) -> dict[str, str | bool]:
+    """Return the compiler options for a step, for ``jax.stages.Lowered.compile``.
 
     Args:
-        program: the step as ``Lowered.as_text`` gives it.
+        program: The text of the step, from ``Lowered.as_text``.
 
     Returns:
         Option -> value. Empty where the default platform is not the CPU, after ``use_cpu_lowerings(False)``,
-        and where this jaxlib does not know the options.
+        and if this jaxlib does not know the options.
     """
     if jax.default_backend() != "cpu" or not lowerings_wanted() or not understood(tuple(OPTIONS.items())):
         return {}
@@ -45,7 +44,7 @@ def compiler_options(program: str) -> dict[str, Any]:
 
 @functools.cache
 def understood(options: tuple[tuple[str, str], ...]) -> bool:
-    """Whether the compiler takes these options, found by compiling a program of one constant, once."""
+    """Return whether the compiler takes these options, after trying once with a program of one constant."""
     try:
         jax.jit(lambda: 0).lower().compile(compiler_options=dict(options))
     except jax.errors.JaxRuntimeError as exc:

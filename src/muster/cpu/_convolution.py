@@ -1,8 +1,8 @@
-"""Convolutions, and their gradients, which are convolutions too: ``lax.conv_general_dilated_p``.
+"""Convolutions and their gradients, which are convolutions, too: ``lax.conv_general_dilated_p``.
 
-XLA's CPU compiler hands them to libraries that are good at the middle of a network. At its ends they
-are not: few input features, few output features, or a window of one position, and the gradients with
-respect to such kernels. The bounds here are from measurements on one x86 core with AVX2, and those of
+XLA's CPU compiler calls libraries for them, which are fast in the middle of a network, but slow at its ends:
+with few input features, few output features or a window of one position, and for the gradients of such
+kernels. The bounds here are from measurements on one x86 core with AVX2, and those of
 ``_by_row`` on two with AVX-512.
 """
 
@@ -21,12 +21,12 @@ MAX_PRODUCTS = 9
 """Up to so many products for each output element are added up in one loop, together with what follows."""
 MAX_PRODUCTS_FEW_OUTPUTS = 27
 FEW_OUTPUTS = 16
-"""The same where there are so few output features that XLA uses no library either."""
+"""The bound if there are so few output features that XLA uses no library either."""
 HALF_AS_MANY_OUTPUTS = 8
 CACHED = 10 * 2**20
 LARGE = 64 * 2**20
-"""With ``FEW_OUTPUTS``, what the rows of a kernel give apart may take up to the first number of bytes, and
-with half as many up to the second: above the first it leaves the processor's cache."""
+"""The largest separate results of a kernel's rows, in bytes, with ``FEW_OUTPUTS`` and with half as many:
+above the first number they leave the processor's cache."""
 FEW_INPUTS = 4
 """Up to so many input features the gradient of a kernel is one product of matrices."""
 MAX_POSITIONS = 49
@@ -56,35 +56,35 @@ class _Convolution:
     def padded(self, lhs: jax.Array) -> jax.Array:
         return _pad(lhs, dict(zip(self.lhs_spec[2:], self.padding, strict=True)))
 
-    def seen(self, lhs: jax.Array, starts: Sequence[int], counts: Sizes, steps: Sizes) -> jax.Array:
-        """The elements of padded ``lhs`` at ``start, start + step, ...`` of each spatial dimension."""
+    def strided(self, lhs: jax.Array, starts: Sequence[int], counts: Sizes, steps: Sizes) -> jax.Array:
+        """Return the elements of padded ``lhs`` at ``start, start + step, ...`` of each spatial dimension."""
         start, stop, step = [0] * lhs.ndim, list(lhs.shape), [1] * lhs.ndim
         for dim, a, count, by in zip(self.lhs_spec[2:], starts, counts, steps, strict=True):
             start[dim], stop[dim], step[dim] = a, a + (count - 1) * by + 1, by
         return lax.slice(lhs, start, stop, step)
 
     def at_window(self, lhs: jax.Array, w: Sizes) -> jax.Array:
-        """What the window's position ``w`` meets: as many as there are outputs."""
+        """Return the inputs under the window's position ``w``, one for each output position."""
         starts = [i * by for i, by in zip(w, self.spread, strict=True)]
-        return self.seen(lhs, starts, self.positions, self.strides)
+        return self.strided(lhs, starts, self.positions, self.strides)
 
     def at_output(self, lhs: jax.Array, p: Sizes) -> jax.Array:
-        """What the whole window meets for the output at ``p``."""
+        """Return the inputs under the window of the output at ``p``."""
         starts = [i * by for i, by in zip(p, self.strides, strict=True)]
-        return self.seen(lhs, starts, self.window, self.spread)
+        return self.strided(lhs, starts, self.window, self.spread)
 
     def row_starts(self, dim: int) -> list[int]:
-        """The output at which each row of the window, along a spatial dimension, meets the first input."""
+        """Return the output position at which each row of the window is over the first input."""
         return [self.padding[dim][0] - i * self.spread[dim] for i in range(self.window[dim])]
 
     def result(self, found: jax.Array) -> jax.Array:
-        """From batch, feature and positions, in this order, to the dimensions of the result."""
+        """Transpose batch, feature and positions to the dimensions of the result."""
         return lax.transpose(found, [self.out_spec.index(dim) for dim in range(found.ndim)])
 
 
 def convolution(
-    lhs: Any,
-    rhs: Any,
+    lhs: jax.core.ShapedArray,
+    rhs: jax.core.ShapedArray,
     *,
     window_strides: Sizes,
     padding: Sequence[tuple[int, int]],
@@ -100,11 +100,17 @@ def convolution(
 ) -> Callable[[jax.Array, jax.Array], jax.Array] | None:
     """Choose how to compute ``conv_general_dilated``; see ``Chooser``.
 
+    The arguments are the primitive's. In the gradient of a kernel, ``lhs`` has batch and feature exchanged,
+    and ``rhs`` is the gradient of the result.
+
     Args:
-        lhs: aval of the images, or for the gradient of a kernel with batch and feature exchanged.
-        rhs: aval of the kernel, or for its gradient the gradient of the result.
-        window_strides, padding, lhs_dilation, rhs_dilation: one entry for each spatial dimension. Padding
-            may be negative, as in gradients of kernels whose strides leave out the image's end.
+        lhs: The aval of the images.
+        rhs: The aval of the kernel.
+        window_strides: One entry for each spatial dimension.
+        padding: One entry for each spatial dimension. It may be negative, as in gradients of kernels whose
+            strides leave out the image's end.
+        lhs_dilation: One entry for each spatial dimension.
+        rhs_dilation: One entry for each spatial dimension.
     """
     lhs_spec, rhs_spec, out_spec = map(tuple, dimension_numbers)
     if (
@@ -157,12 +163,12 @@ def convolution(
 
 
 def _one_window_position(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
-    """A window of one position: a product of matrices."""
+    """Compute a convolution with a window of one position: a product of matrices."""
     return conv.result(_dot(conv, conv.at_window(lhs, (0,) * len(conv.window)), rhs))
 
 
 def _one_spread_out(conv: _Convolution, dilation: Sizes, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
-    """The same with zeros between the inputs: there will be zeros between the results."""
+    """Compute the same with zeros between the inputs, which become zeros between the results."""
     found = _dot(conv, lhs, rhs)
     around = zip(range(2, found.ndim), conv.padding, dilation, strict=True)
     zero = jnp.zeros((), found.dtype)
@@ -171,7 +177,7 @@ def _one_spread_out(conv: _Convolution, dilation: Sizes, lhs: jax.Array, rhs: ja
 
 
 def _dot(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
-    """Batch, feature, positions; the window has one position."""
+    """Return the product for a window of one position, with dimensions batch, feature and positions."""
     kernel = lax.squeeze(rhs, conv.rhs_spec[2:])
     contracted = int(conv.rhs_spec[1] > conv.rhs_spec[0])
     found = lax.dot_general(
@@ -184,17 +190,17 @@ def _dot(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
 
 
 def _by_output(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
-    """One product of matrices, of all that the window meets at each of its few positions."""
+    """Compute one product of matrices, of the inputs under the window at each of its few positions."""
     lhs = conv.padded(lhs)
-    met = [conv.at_output(lhs, p) for p in itertools.product(*map(range, conv.positions))]
+    inputs = [conv.at_output(lhs, p) for p in itertools.product(*map(range, conv.positions))]
     contracted = tuple(1 + dim for dim in conv.lhs_spec[1:]), conv.rhs_spec[1:]
-    found = lax.dot_general(jnp.stack(met), rhs, (contracted, ((), ())), precision=conv.precision)
+    found = lax.dot_general(jnp.stack(inputs), rhs, (contracted, ((), ())), precision=conv.precision)
     found = lax.transpose(found, (1, 2, 0))
     return conv.result(found.reshape(*found.shape[:2], *conv.positions))
 
 
 def _by_product(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
-    """Elementwise, so that XLA computes it in one loop with a bias and an activation that follow."""
+    """Compute elementwise, so that XLA fuses it with a following bias and activation."""
     lhs = conv.padded(lhs)
     rank = lhs.ndim
     shape = [0] * rank
@@ -208,15 +214,15 @@ def _by_product(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array
     to = [conv.out_spec[conv.lhs_spec.index(dim)] for dim in without_inputs]
 
     def product(w: Sizes, i: int) -> jax.Array:
-        met = lax.index_in_dim(conv.at_window(lhs, w), i, conv.lhs_spec[1], keepdims=False)
-        return lax.broadcast_in_dim(met, shape, to) * lax.broadcast_in_dim(kernel[*w, i], shape, [feature])
+        factor = lax.index_in_dim(conv.at_window(lhs, w), i, conv.lhs_spec[1], keepdims=False)
+        return lax.broadcast_in_dim(factor, shape, to) * lax.broadcast_in_dim(kernel[*w, i], shape, [feature])
 
     first, *others = itertools.product(itertools.product(*map(range, conv.window)), inputs)
     return sum((product(w, i) for w, i in others), start=product(*first))
 
 
-def _dimension_of_rows(conv: _Convolution, lhs: Any, outputs: int) -> int | None:
-    """The first spatial dimension along which ``_by_row`` may divide the window, if there is one."""
+def _dimension_of_rows(conv: _Convolution, lhs: jax.core.ShapedArray, outputs: int) -> int | None:
+    """Return the first spatial dimension along which ``_by_row`` may divide the window, or None."""
     batch, inputs = (lhs.shape[dim] for dim in conv.lhs_spec[:2])
     products, positions = inputs * math.prod(conv.window), math.prod(conv.positions)
     if (
@@ -233,7 +239,7 @@ def _dimension_of_rows(conv: _Convolution, lhs: Any, outputs: int) -> int | None
             1 < rows < min(math.prod(conv.window), MAX_POSITIONS)
             and stride == 1
             and needed <= (LARGE if outputs <= HALF_AS_MANY_OUTPUTS else CACHED)
-            # Else the rows would be added up by ``_by_product``, more slowly.
+            # Else the rows would be summed by ``_by_product``, more slowly.
             and (products > rows * MAX_PRODUCTS_FEW_OUTPUTS or rows * outputs > FEW_OUTPUTS)
             and all(-size < start < conv.positions[dim] for start in conv.row_starts(dim))
         ):
@@ -242,7 +248,7 @@ def _dimension_of_rows(conv: _Convolution, lhs: Any, outputs: int) -> int | None
 
 
 def _by_row(conv: _Convolution, dim: int, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
-    """Of the window's rows each is a kernel with outputs of its own; they are added up where they belong.
+    """Compute the window's rows as kernels with separate outputs, and add these at their offsets.
 
     XLA's library takes as long for 8 output features as for 16, and a third longer for 32.
     """
@@ -288,7 +294,7 @@ def _kernel_gradient(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.
 
 
 def _moved(x: jax.Array, dim: int, start: int, size: int) -> jax.Array:
-    """What of ``x`` there is between 0 and ``size`` when it begins at ``start``, with zeros around it."""
+    """Return the part of ``x`` between 0 and ``size`` if it begins at ``start``, with zeros around it."""
     kept = lax.slice_in_dim(x, max(-start, 0), min(size - start, x.shape[dim]), axis=dim)
     return _pad(kept, {dim: (max(start, 0), max(size - start - x.shape[dim], 0))})
 

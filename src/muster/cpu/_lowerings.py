@@ -1,4 +1,4 @@
-"""Which lowerings there are, and whether JAX uses them."""
+"""Registering the lowerings with JAX."""
 
 import contextlib
 import threading
@@ -19,8 +19,7 @@ from muster.cpu._sum_pooling import sum_pooling
 Computation = Callable[..., jax.Array]
 
 Chooser = Callable[..., Computation | None]
-"""From the avals of the operands and the parameters of a primitive: what computes the same faster, a
-function of the operands, or None where nothing does."""
+"""Returns a faster function of the operands, or None, from their avals and the primitive's parameters."""
 
 CHOOSERS: Mapping[Primitive, Chooser] = {
     lax.conv_general_dilated_p: convolution,
@@ -30,7 +29,7 @@ CHOOSERS: Mapping[Primitive, Chooser] = {
 
 
 class _Registration:
-    """What stands in JAX's table, which is one for the process; so this is, too."""
+    """The lowerings in JAX's table. There is one table for the process, and so one registration."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -46,7 +45,7 @@ class _Registration:
         with self._lock:
             before = self.wanted and self._registered
             self.wanted = use
-            if use and not self._registered:  # JAX is not asked for its platform, which would start it
+            if use and not self._registered:  # without asking JAX for its platform, which would start it
                 self._register()
             if use != before:
                 jax.clear_caches()
@@ -61,37 +60,37 @@ _REGISTRATION = _Registration()
 
 
 def prepare() -> None:
-    """Have JAX use the lowerings from now on, unless ``use_cpu_lowerings(False)`` was called."""
+    """Register the lowerings, unless ``use_cpu_lowerings(False)`` was called."""
     _REGISTRATION.prepare()
 
 
 def use_cpu_lowerings(use: bool) -> None:
-    """Say whether JAX on CPU computes some operations muster's way, which is faster, or its own.
+    """Choose between muster's lowerings for JAX on CPU, which are faster, and JAX's.
 
-    By default it does so from the first step that muster traces, if CPU is its default platform. The choice
-    is for the whole process: JAX has one table of lowerings, so functions that the program compiles itself
-    follow it too. It may change at any time, and what is compiled from then on follows. To that end a change
-    empties JAX's caches of compiled functions; a step that an Estimator is running is not compiled again.
-    The compiler's options that muster gives with its own programs follow the choice as well.
+    muster's are used from the first step that muster traces, if CPU is JAX's default platform. The choice is
+    global in the process: JAX has one table of lowerings, so functions that the program compiles itself
+    follow it, too. It may change at any time, for functions that are compiled from then on. To that end a
+    change empties JAX's caches of compiled functions; a step that an Estimator is running is not compiled
+    again. The compiler options of muster's programs follow the choice, too.
 
     Args:
-        use: whether to use muster's lowerings.
+        use: Whether to use muster's lowerings.
     """
     _REGISTRATION.use(use)
 
 
 def lowerings_wanted() -> bool:
-    """Whether ``use_cpu_lowerings`` was called with True last, or not at all."""
+    """Return whether the last call of ``use_cpu_lowerings`` had True, or there was none."""
     return _REGISTRATION.wanted
 
 
 def _rule(primitive: Primitive, chooser: Chooser) -> Callable[..., Any]:
-    """How JAX lowers the primitive on CPU: muster's way where that is wanted and applies, or else its own.
+    """Return the rule by which JAX lowers the primitive on CPU: muster's where it applies, else JAX's.
 
-    What stood in JAX's table before cannot be asked for by a public name. But JAX lowers these primitives
-    for GPUs by the same rules as for CPU, unless somebody has registered others, so the other cases are
-    lowered as if for those. The tests hold that this is JAX's own program for CPU, letter by letter, but for
-    what ``compute_on`` marks as the host's, which means nothing on CPU. Tried with jax 0.10.2.
+    JAX's rule in the table has no public name. But JAX lowers these primitives for GPUs by the same rules as
+    for CPU, unless others were registered, so the other cases are lowered as if for GPUs. The tests check
+    that this gives JAX's program for CPU, letter by letter, except for marks of ``compute_on`` for the host,
+    which have no meaning on CPU. Tried with jax 0.10.2.
     """
 
     def lower(ctx: mlir.LoweringRuleContext, *operands: Any, **params: Any) -> Any:
@@ -101,9 +100,10 @@ def _rule(primitive: Primitive, chooser: Chooser) -> Callable[..., Any]:
                 return mlir.lower_fun(computation, multiple_results=False)(ctx, *operands)
         with contextlib.ExitStack() as as_if_for_gpus:
             if ctx.jaxpr_eqn_ctx is not None and ctx.jaxpr_eqn_ctx.compute_type == "device_host":
-                as_if_for_gpus.enter_context(compute_on("device"))  # the host's would be this rule again
-            own = mlir.lower_fun(partial(primitive.bind, **params), multiple_results=False)
-            return own(ctx.replace(platforms=("cuda",)), *operands)
+                # Lowering for the host would call this rule again.
+                as_if_for_gpus.enter_context(compute_on("device"))
+            original = mlir.lower_fun(partial(primitive.bind, **params), multiple_results=False)
+            return original(ctx.replace(platforms=("cuda",)), *operands)
 
     return lower
 

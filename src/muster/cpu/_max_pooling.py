@@ -1,18 +1,18 @@
 """The gradient of max pooling: ``lax.select_and_scatter_add_p``.
 
-XLA's CPU compiler finds the chosen elements as four-dimensional indices and scatters one at a time,
-which takes longer than a whole small network. Here every step is arithmetic on whole arrays.
+XLA's CPU compiler finds the selected elements as four-dimensional indices and scatters one at a time, which
+takes longer than the rest of a small network. Here every step is arithmetic on arrays.
 """
 
 import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.extend.core import Primitive
 
 MAX_POSITIONS = 32
 """Above so many positions in a window the program would be large, and its compilation slow."""
@@ -22,10 +22,10 @@ Padding = Sequence[tuple[int, int]]
 
 
 def max_pooling_gradient(
-    source: Any,
-    operand: Any,
+    source: jax.core.ShapedArray,
+    operand: jax.core.ShapedArray,
     *,
-    select_prim: Any,
+    select_prim: Primitive,
     window_dimensions: Sizes,
     window_strides: Sizes,
     padding: Padding,
@@ -33,10 +33,12 @@ def max_pooling_gradient(
     """Choose how to compute ``select_and_scatter_add``; see ``Chooser``.
 
     Args:
-        source: aval of the gradient by windows.
-        operand: aval of what was pooled, of the same dtype.
+        source: The aval of the gradient by windows.
+        operand: The aval of the pooled array, of the same dtype.
         select_prim: ``lax.ge_p`` for the maximum, ``lax.le_p`` for the minimum.
-        window_dimensions, window_strides, padding: one entry for each dimension.
+        window_dimensions: One entry for each dimension, as in all further arguments.
+        window_strides: The steps between windows.
+        padding: The elements before and after the array.
     """
     if (
         operand.dtype not in (jnp.float32, jnp.float64, jnp.float16, jnp.bfloat16)
@@ -66,17 +68,17 @@ def _gradient(
     chosen = _chosen(padded, source.shape, select, window, strides)
 
     # Along one dimension, element q * stride + phase lies in the windows q, q - 1, ... at the positions
-    # phase, phase + stride, ... So the windows are extended by ``reach - 1`` that choose nothing.
+    # phase, phase + stride, ... So ``reach - 1`` windows that select nothing are added.
     reach = tuple(-(-w // s) for w, s in zip(window, strides, strict=True))
     groups = tuple(
         max(-(-size // s), count + r - 1)
         for size, s, count, r in zip(padded.shape, strides, source.shape, reach, strict=True)
     )
     around = [(r - 1, g - count, 0) for r, g, count in zip(reach, groups, source.shape, strict=True)]
-    nothing = jnp.array(math.prod(window), jnp.int32)
+    none = jnp.array(math.prod(window), jnp.int32)
     # Without the barrier XLA computes the choice anew for each of its uses.
     chosen, source = lax.optimization_barrier(
-        (lax.pad(chosen, nothing, around), lax.pad(source, jnp.zeros((), dtype), around))
+        (lax.pad(chosen, none, around), lax.pad(source, jnp.zeros((), dtype), around))
     )
 
     def of_phase(phase: Sizes) -> jax.Array:
@@ -102,8 +104,11 @@ def _gradient(
 def _chosen(
     padded: jax.Array, counts: Sizes, select: Callable[..., jax.Array], window: Sizes, strides: Sizes
 ) -> jax.Array:
-    """The position that each window chooses, row-major, int32. As XLA does it: what is held stays unless
-    comparing it with the next is false, so the first of equals stays and a NaN is always replaced."""
+    """Return the row-major position that each window selects, int32.
+
+    As in XLA, the selected element stays unless its comparison with the next is false: the first of equal
+    elements is selected, and a NaN is always replaced.
+    """
 
     def at(position: Sizes) -> jax.Array:
         stop = [p + (count - 1) * s + 1 for p, count, s in zip(position, counts, strides, strict=True)]
@@ -121,7 +126,7 @@ def _chosen(
 
 
 def _number(position: Sequence[int], window: Sizes) -> int:
-    """A position in a window, counted row by row."""
+    """Return the row-major number of a position in a window."""
     number = 0
     for p, w in zip(position, window, strict=True):
         number = number * w + p

@@ -1,8 +1,8 @@
-"""Memory that one step gives back is kept for the next one.
+"""Keeping the memory that a step frees for the next one.
 
-XLA allocates what a step computes on the way, often tens of megabytes in one piece, and frees it when the
-step is done. glibc hands pieces that large back to the system at once, which must clear every page of them
-before the next step may write to it.
+XLA allocates a step's temporaries, often tens of megabytes in one block, and frees them when the step is
+done. glibc returns blocks that large to the system at once, which must clear each of their pages before the
+next step may write to it.
 """
 
 import ctypes
@@ -19,16 +19,16 @@ _log = logging.getLogger(__name__)
 # By their numbers in glibc's malloc.h; in bytes. The first is refused before glibc 2.35; without it the
 # others would do harm.
 _SETTINGS = {
-    -3: 64 * 2**20,  # M_MMAP_THRESHOLD: pieces up to here; for all but the main thread there is no more
-    -2: 64 * 2**20,  # M_TOP_PAD: or a piece that is alone in its 64 MiB would still go back
-    -1: 256 * 2**20,  # M_TRIM_THRESHOLD: what may be free at the end of the main thread's memory
+    -3: 64 * 2**20,  # M_MMAP_THRESHOLD: blocks up to here; threads other than the main one allow no more
+    -2: 64 * 2**20,  # M_TOP_PAD: else a block that fills its 64 MiB heap would still be returned
+    -1: 256 * 2**20,  # M_TRIM_THRESHOLD: free memory at the end of the main thread's heap
 }
 
 
 def keep_memory() -> None:
-    """Have the process keep memory that it has freed, in pieces of less than 64 MiB.
+    """Have the process keep freed memory, in blocks of less than 64 MiB.
 
-    Does so once, and for good. Does nothing where the default platform is not the CPU, after
+    This takes effect once, and for good. Does nothing where the default platform is not the CPU, after
     ``use_cpu_lowerings(False)``, without glibc, and where the environment has settings for malloc.
     """
     if jax.default_backend() == "cpu" and lowerings_wanted() and not _set_by_user():

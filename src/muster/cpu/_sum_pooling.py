@@ -1,12 +1,11 @@
-"""Sums over windows: ``lax.reduce_window_sum_p``, which average pooling is, and its gradient, too.
+"""Sums over windows: ``lax.reduce_window_sum_p``, for average pooling and its gradient.
 
-XLA's CPU compiler adds up each window in a loop of its own, and from three by three elements on the loop
-costs more than the additions. Here they are additions of whole arrays, one dimension after the other.
+XLA's CPU compiler sums each window in a separate loop, and from three by three elements on the loop costs
+more than the additions. Here slices of the array are added, one dimension after the other.
 """
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +18,7 @@ Sizes = tuple[int, ...]
 
 
 def sum_pooling(
-    operand: Any,
+    operand: jax.core.ShapedArray,
     *,
     window_dimensions: Sizes,
     window_strides: Sizes,
@@ -30,9 +29,12 @@ def sum_pooling(
     """Choose how to compute ``reduce_window_sum``; see ``Chooser``.
 
     Args:
-        operand: aval of what is pooled.
-        window_dimensions, window_strides, padding, base_dilation, window_dilation: one entry for each
-            dimension.
+        operand: The aval of the pooled array.
+        window_dimensions: One entry for each dimension, as in all further arguments.
+        window_strides: The steps between windows.
+        padding: The zeros before and after the array.
+        base_dilation: The spacing of elements.
+        window_dilation: The spacing of a window's elements.
     """
     wide = [size for size in window_dimensions if size > 1]
     if (
@@ -51,7 +53,7 @@ def sum_pooling(
         size == 2 * w - 1 for size, w in zip(operand.shape, window_dimensions, strict=True) if w > 1
     )
     if around_one and all(s == 1 for s in window_strides) and not any(map(any, padding)):
-        # The gradient of a window over the whole image. XLA sees that it is one number, repeated.
+        # The gradient of a window over the entire image: XLA sees that it is one number, repeated.
         return None
     return partial(
         _sums, window=tuple(window_dimensions), strides=tuple(window_strides), padding=tuple(padding)

@@ -1,4 +1,4 @@
-"""Feature columns: how the features of a canned Estimator become the numbers that its model computes with."""
+"""Feature columns: they turn the features of a canned Estimator into the numbers of its model."""
 
 from muster.feature_column._dense_column import DenseColumn as DenseColumn
 from muster.feature_column._dense_column import Features as Features

@@ -1,4 +1,4 @@
-"""What all columns have in common that give numbers."""
+"""The base class of columns with numbers."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -8,14 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-Array = Any
-
 Features: TypeAlias = Mapping[str, Any]
 """A batch of features by key: arrays of shape (batch, ...), or (batch,) for one number an example."""
 
 
 class DenseColumn(ABC):
-    """A column that gives as many numbers for every example.
+    """A column with the same count of numbers for every example.
 
     A column is an immutable value. It has no weights: those are the model's.
 
@@ -25,53 +23,53 @@ class DenseColumn(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What tells the column from the others of a model, and names its weights."""
+        """The name of the column, unique in a model, and of its weights."""
 
     @property
     @abstractmethod
     def num_elements(self) -> int:
-        """How many numbers it gives for an example."""
+        """The count of numbers for an example."""
 
     @property
     @abstractmethod
     def parse_example_spec(self) -> dict[str, Any]:
-        """What `muster.data.parse_example` must read for it: key -> feature."""
+        """The features that `muster.data.parse_example` must read, by key."""
 
     @abstractmethod
-    def dense_values(self, features: Features) -> Array:
-        """Its numbers for a batch.
+    def dense_values(self, features: Features) -> jax.Array:
+        """Return the numbers for a batch.
 
         Args:
-            features: with all that the column reads.
+            features: The features that the column reads, and others.
 
         Returns:
             float32 of shape (batch, num_elements).
 
         Raises:
-            ValueError: A feature is not there, has another shape, or holds no numbers.
+            ValueError: A feature is absent, has another shape, or holds no numbers.
         """
 
 
-def feature(features: Features, key: str) -> Array:
-    """One feature of a batch.
+def feature(features: Features, key: str) -> jax.Array:
+    """Return one feature of a batch.
 
     Args:
-        features: of the batch.
-        key: which.
+        features: The features of the batch.
+        key: The key of the feature.
 
     Returns:
-        Numbers or truth values of shape (batch, ...); a number for each example has the shape (batch, 1).
+        Numbers or booleans of shape (batch, ...); (batch, 1) for one number an example.
 
     Raises:
-        ValueError: It is not there, holds something else, or has no batch axis.
+        ValueError: The feature is absent, has another dtype, or has no batch axis.
 
     Source: ``FeatureTransformationCache`` (tensorflow/python/feature_column/feature_column_v2.py).
     """
     if key not in features:
         there = ", ".join(sorted(map(repr, features))) or "none"
         raise ValueError(f"Feature {key} is not in features dictionary. There are: {there}.")
-    given = features[key]
-    array = given if isinstance(given, jax.Array) else np.asarray(given)
+    value = features[key]
+    array = value if isinstance(value, jax.Array) else np.asarray(value)
     if not (jnp.issubdtype(array.dtype, jnp.bool_) or is_real(array.dtype)):
         raise ValueError(
             f"Feature {key} has dtype {array.dtype}, and a column needs numbers. Turn it into numbers in the "
@@ -79,11 +77,11 @@ def feature(features: Features, key: str) -> Array:
         )
     if array.ndim == 0:
         raise ValueError(
-            f"Feature (key: {key}) cannot have rank 0. Given: {given}. Call `batch` on the dataset."
+            f"Feature (key: {key}) cannot have rank 0. Given: {value}. Call `batch` on the dataset."
         )
     return jnp.asarray(array[:, None] if array.ndim == 1 else array)
 
 
 def is_real(dtype: Any) -> bool:
-    """Whether a dtype is one of integers or floating-point numbers."""
+    """Return whether a dtype is one of integers or floating-point numbers."""
     return bool(jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.floating))

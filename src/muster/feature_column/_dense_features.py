@@ -1,18 +1,19 @@
-"""Several columns together: checked, in order, and as one array."""
+"""The columns of a model: their order, their parsing spec and their values as one array."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
-from muster.feature_column._dense_column import Array, DenseColumn, Features
+from muster.feature_column._dense_column import DenseColumn, Features
 
 
 def sorted_columns(feature_columns: Iterable[DenseColumn] | DenseColumn) -> tuple[DenseColumn, ...]:
-    """The columns of a model, by name.
+    """Return the columns of a model, sorted by name.
 
     Args:
-        feature_columns: one or several, in any order.
+        feature_columns: One column, or columns in any order.
 
     Raises:
         ValueError: There is none, two have one name, or something among them is not a column.
@@ -43,19 +44,19 @@ def sorted_columns(feature_columns: Iterable[DenseColumn] | DenseColumn) -> tupl
     return tuple(by_name[name] for name in sorted(by_name))
 
 
-def dense_features(features: Features, feature_columns: Iterable[DenseColumn] | DenseColumn) -> Array:
-    """What columns make of a batch: one row for each example, in the order of the columns' names.
+def dense_features(features: Features, feature_columns: Iterable[DenseColumn] | DenseColumn) -> jax.Array:
+    """Return the numbers of columns for a batch: one row an example, in the order of the columns' names.
 
     Args:
-        features: by key, each of shape (batch, ...).
-        feature_columns: one or several.
+        features: Features of shape (batch, ...) by key.
+        feature_columns: One column, or columns in any order.
 
     Returns:
         float32 of shape (batch, the sum of the columns' ``num_elements``).
 
     Raises:
-        ValueError: The columns are not those of a model, a feature is not there or not as its column wants
-            it, or features differ in length.
+        ValueError: `sorted_columns` refuses the columns, a column refuses its feature, or features differ
+            in length.
 
     Source: ``DenseFeatures`` (tensorflow/python/keras/feature_column/dense_features_v2.py).
     """
@@ -71,13 +72,13 @@ def dense_features(features: Features, feature_columns: Iterable[DenseColumn] | 
 
 
 def make_parse_example_spec(feature_columns: Iterable[DenseColumn]) -> dict[str, Any]:
-    """What `muster.data.parse_example` must read for columns.
+    """Return the features that `muster.data.parse_example` must read for columns.
 
     Args:
-        feature_columns: of a model, in any order.
+        feature_columns: The columns of a model, in any order.
 
     Returns:
-        key -> feature.
+        The features by key.
 
     Raises:
         ValueError: Two columns read one key differently, or something among them is not a column.

@@ -6,23 +6,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from muster.data import FixedLenFeature
-from muster.feature_column._dense_column import Array, DenseColumn, Features, feature, is_real
+from muster.feature_column._dense_column import DenseColumn, Features, feature, is_real
 
 
 @dataclass(frozen=True, kw_only=True)
 class NumericColumn(DenseColumn):
-    """What `numeric_column` returns, which checks its fields.
+    """A column of numbers, made and checked by `numeric_column`.
 
     Args:
-        key: of the feature.
-        shape: of the numbers of one example.
-        default_value: nested tuples of that shape, or None.
-        dtype: of the numbers, where they are read.
-        normalizer_fn: called with the feature of a batch, or None.
+        key: The key of the feature.
+        shape: The shape of one example.
+        default_value: Nested tuples of that shape, or None.
+        dtype: The dtype when parsing.
+        normalizer_fn: Called with the feature of a batch, or None.
 
     Source: ``NumericColumn`` (tensorflow/python/feature_column/feature_column_v2.py).
     """
@@ -31,7 +32,7 @@ class NumericColumn(DenseColumn):
     shape: tuple[int, ...]
     default_value: Any
     dtype: np.dtype[Any]
-    normalizer_fn: Callable[[Array], Array] | None
+    normalizer_fn: Callable[[jax.Array], jax.Array] | None
 
     @property
     def name(self) -> str:
@@ -40,43 +41,43 @@ class NumericColumn(DenseColumn):
 
     @property
     def num_elements(self) -> int:
-        """How many numbers the shape holds."""
+        """The product of the shape."""
         return math.prod(self.shape)
 
     @property
     def parse_example_spec(self) -> dict[str, Any]:
-        """The one feature, of the shape, dtype and default of the column."""
+        """The feature, with the shape, dtype and default of the column."""
         return {self.key: FixedLenFeature(self.shape, self.dtype, self.default_value)}
 
-    def values(self, features: Features) -> Array:
-        """The normalized feature as it is given.
+    def values(self, features: Features) -> jax.Array:
+        """Return the normalized feature, in its shape.
 
         Args:
-            features: with the key of the column.
+            features: Features that contain the key of the column.
 
         Returns:
-            float32, of the shape that the feature has; (batch, 1) if it is (batch,).
+            float32 of the feature's shape, or (batch, 1) for the shape (batch,).
 
         Raises:
-            ValueError: The feature is not there or holds no numbers, or ``normalizer_fn`` returns something
-                else than a row for each example.
+            ValueError: The feature is absent or holds no numbers, or ``normalizer_fn`` does not return one
+                row an example.
         """
-        given = feature(features, self.key)
+        inputs = feature(features, self.key)
         if self.normalizer_fn is None:
-            return given.astype("float32")
-        values = jnp.asarray(self.normalizer_fn(given))
-        if values.shape[:1] != given.shape[:1]:
+            return inputs.astype("float32")
+        values = jnp.asarray(self.normalizer_fn(inputs))
+        if values.shape[:1] != inputs.shape[:1]:
             raise ValueError(
-                f"The normalizer_fn of {self.key} was given {given.shape[0]} examples, of the shape "
-                f"{given.shape}, and returned the shape {values.shape}: it must return a row for each."
+                f"The normalizer_fn of {self.key} was called with {inputs.shape[0]} examples, of the shape "
+                f"{inputs.shape}, and returned the shape {values.shape}: it must return a row for each."
             )
         return values.astype("float32")
 
-    def dense_values(self, features: Features) -> Array:
-        """The normalized feature, flat: float32 of shape (batch, num_elements).
+    def dense_values(self, features: Features) -> jax.Array:
+        """Return the normalized feature, flattened: float32 of shape (batch, num_elements).
 
         Raises:
-            ValueError: It is not there, has another shape than the column, or holds no numbers.
+            ValueError: The feature is absent, has another shape than the column, or holds no numbers.
         """
         values = self.values(features)
         if math.prod(values.shape[1:]) != self.num_elements:
@@ -93,27 +94,27 @@ def numeric_column(
     shape: Sequence[int] | int = (1,),
     default_value: Any = None,
     dtype: Any = "float32",
-    normalizer_fn: Callable[[Array], Array] | None = None,
+    normalizer_fn: Callable[[jax.Array], jax.Array] | None = None,
 ) -> NumericColumn:
-    """A column of numbers.
+    """Return a column of numbers.
 
     Args:
-        key: of the feature, and the column's name.
-        shape: of the numbers of one example; a number is a vector's length.
-        default_value: what `muster.data.parse_example` puts in the place of a feature that an example does
-            not have: one number, or all of the shape.
-        dtype: of the numbers, for `muster.data.parse_example`. The model computes in float32.
-        normalizer_fn: called in the step with the feature of a batch, of shape (batch, ...), and returns what
-            to use in its place, such as ``lambda x: (x - 3.0) / 4.2``.
+        key: The key of the feature, and the name of the column.
+        shape: The shape of one example; an integer is the length of a vector.
+        default_value: The value that `muster.data.parse_example` takes for examples without the feature: one
+            number, or an array of the shape.
+        dtype: The dtype for `muster.data.parse_example`. The model computes in float32.
+        normalizer_fn: Called in the step with the feature of a batch, of shape (batch, ...); returns its
+            replacement, such as ``lambda x: (x - 3.0) / 4.2``.
 
     Raises:
-        TypeError: The shape is not of whole numbers, the default has another type than the column, or
+        TypeError: The shape is not of integers, the default has another type than the column, or
             ``normalizer_fn`` cannot be called.
         ValueError: The key is not text, the shape is not positive or not that of the default, or the dtype is
             not one of real numbers.
 
-    Source: ``numeric_column`` (tensorflow/python/feature_column/feature_column_v2.py). NumPy's numbers are
-    taken in a shape, and truth values are not.
+    Source: ``numeric_column`` (tensorflow/python/feature_column/feature_column_v2.py). A shape may
+    contain NumPy's integers, and no booleans.
     """
     if not isinstance(key, str):
         raise ValueError(f"key must be a string. Got: type {type(key)}. Given key: {key}.")
@@ -142,25 +143,25 @@ def _checked_shape(shape: Any, key: str) -> tuple[int, ...]:
 
 
 def _checked_default(default: Any, shape: tuple[int, ...], dtype: np.dtype[Any], key: str) -> Any:
-    """The default as nested tuples of the column's shape, and of Python's numbers; None stays None."""
+    """Return the default as nested tuples of Python numbers in the column's shape; None stays None."""
     if default is None:
         return None
     try:
-        given = np.asarray(default)
+        array = np.asarray(default)
     except ValueError as exc:
         raise ValueError(f"default_value is no array: {exc} default_value: {default}, key: {key}") from None
-    if given.ndim and given.shape != shape:
+    if array.ndim and array.shape != shape:
         raise ValueError(
             "The shape of default_value must be equal to given shape. "
             f"default_value: {default}, shape: {shape}, key: {key}"
         )
-    whole = jnp.issubdtype(given.dtype, jnp.integer)
-    if not (whole or (is_real(given.dtype) and jnp.issubdtype(dtype, jnp.floating))):
+    integral = jnp.issubdtype(array.dtype, jnp.integer)
+    if not (integral or (is_real(array.dtype) and jnp.issubdtype(dtype, jnp.floating))):
         raise TypeError(
             "default_value must be compatible with dtype. "
             f"default_value: {default}, dtype: {dtype}, key: {key}"
         )
-    return _as_tuples(np.broadcast_to(given, shape).tolist())
+    return _as_tuples(np.broadcast_to(array, shape).tolist())
 
 
 def _as_tuples(value: Any) -> Any:
