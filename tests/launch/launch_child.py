@@ -1,4 +1,4 @@
-"""A task of a job, started by test_launch_multiprocess.py: does what its arguments tell its role to do.
+"""A task of a job, started by test_run_multiprocess.py: does what its arguments tell its role to do.
 
 Arguments: ``ROLE=ACT`` or ``ROLE=ACT:VALUE``, such as ``worker1=exit:3``; a role without one ends at once.
 """
