@@ -1,13 +1,12 @@
 """The Protocol Buffers message of ``tf.train.Example``.
 
-It is described here rather than by generated code, which works with some versions of protobuf only, and has a
-pool of its own, because TensorFlow registers the same names in the default one.
-
 Source: tensorflow/core/example/example.proto and feature.proto.
 """
 
 import functools
 from typing import Any
+
+from muster._protobuf import message_class
 
 _DESCRIPTION = """
 name: "example.proto" package: "tensorflow" syntax: "proto3"
@@ -36,8 +35,4 @@ message_type { name: "Example" field { name: "features" number: 1 type: TYPE_MES
 @functools.cache
 def example_message() -> Any:
     """Return the message class ``Example``."""
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
-
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(text_format.Parse(_DESCRIPTION, descriptor_pb2.FileDescriptorProto()))
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("tensorflow.Example"))
+    return message_class(_DESCRIPTION, "tensorflow.Example")
