@@ -9,7 +9,7 @@ import pytest
 
 import muster.compat.tensorflow as tf
 import muster.compat.tensorflow_datasets as tfds
-from muster.compat.ops._missing import INSTEAD, Names
+from muster.compat._names import INSTEAD, Names
 
 PAGE = (Path(__file__).parents[2] / "docs" / "coming-from-tensorflow.md").read_text()
 

@@ -7,6 +7,8 @@ which stay NumPy values (in input functions), and on the values of a step.
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from muster._version import __version__ as __version__
+from muster.compat._names import Names as _Names
+from muster.compat._names import missing as _missing
 from muster.compat.ops._arrays import Tensor as Tensor
 from muster.compat.ops._elementwise import abs as abs
 from muster.compat.ops._elementwise import add as add
@@ -45,8 +47,6 @@ from muster.compat.ops._elementwise import subtract as subtract
 from muster.compat.ops._elementwise import tanh as tanh
 from muster.compat.ops._elementwise import where as where
 from muster.compat.ops._elementwise import zeros_like as zeros_like
-from muster.compat.ops._missing import Names as _Names
-from muster.compat.ops._missing import missing as _missing
 from muster.compat.ops._print import tf_print as _print
 from muster.compat.ops._reduce import argmax as argmax
 from muster.compat.ops._reduce import argmin as argmin
@@ -125,8 +125,8 @@ from muster.compat.v1._step import control_dependencies as control_dependencies
 from muster.compat.v1._step import group as group
 from muster.compat.v1._step import name_scope as name_scope
 from muster.compat.v1._step import no_op as no_op
+from muster.compat.v1.logging import get_logger as get_logger
 from muster.compat.v2._device import device as device
-from muster.compat.v2._logging import get_logger as get_logger
 from muster.compat.v2._variable import Variable as Variable
 from muster.compat.v2._variable import VariableAggregation as VariableAggregation
 from muster.compat.v2._variable import VariableSynchronization as VariableSynchronization

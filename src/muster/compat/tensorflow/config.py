@@ -2,19 +2,19 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from muster.compat.ops._missing import Names as _Names
-from muster.compat.ops._missing import missing as _missing
-from muster.compat.v2 import _config
-from muster.compat.v2._config import LogicalDevice as LogicalDevice
-from muster.compat.v2._config import LogicalDeviceConfiguration as LogicalDeviceConfiguration
-from muster.compat.v2._config import PhysicalDevice as PhysicalDevice
-from muster.compat.v2._config import experimental_connect_to_cluster as experimental_connect_to_cluster
-from muster.compat.v2._config import get_visible_devices as get_visible_devices
-from muster.compat.v2._config import list_logical_devices as list_logical_devices
-from muster.compat.v2._config import list_physical_devices as list_physical_devices
-from muster.compat.v2._config import set_logical_device_configuration as set_logical_device_configuration
-from muster.compat.v2._config import set_soft_device_placement as set_soft_device_placement
-from muster.compat.v2._config import set_visible_devices as set_visible_devices
+from muster.compat._names import Names as _Names
+from muster.compat._names import missing as _missing
+from muster.compat.v2 import config as _config
+from muster.compat.v2.config import LogicalDevice as LogicalDevice
+from muster.compat.v2.config import LogicalDeviceConfiguration as LogicalDeviceConfiguration
+from muster.compat.v2.config import PhysicalDevice as PhysicalDevice
+from muster.compat.v2.config import experimental_connect_to_cluster as experimental_connect_to_cluster
+from muster.compat.v2.config import get_visible_devices as get_visible_devices
+from muster.compat.v2.config import list_logical_devices as list_logical_devices
+from muster.compat.v2.config import list_physical_devices as list_physical_devices
+from muster.compat.v2.config import set_logical_device_configuration as set_logical_device_configuration
+from muster.compat.v2.config import set_soft_device_placement as set_soft_device_placement
+from muster.compat.v2.config import set_visible_devices as set_visible_devices
 from muster.config import functions_run_eagerly as functions_run_eagerly
 from muster.config import run_functions_eagerly as run_functions_eagerly
 

@@ -4,8 +4,8 @@ from operator import methodcaller as _methodcaller
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from muster import data as _data
-from muster.compat.ops._missing import Names as _Names
-from muster.compat.ops._missing import missing as _missing
+from muster.compat._names import Names as _Names
+from muster.compat._names import missing as _missing
 from muster.data import AUTOTUNE as AUTOTUNE
 from muster.data import INFINITE_CARDINALITY as INFINITE_CARDINALITY
 from muster.data import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY

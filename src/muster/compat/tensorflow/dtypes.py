@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 import numpy as _np
 from ml_dtypes import bfloat16 as _bfloat16
 
+from muster.compat._names import missing as _missing
 from muster.compat.ops._elementwise import cast as cast
-from muster.compat.ops._missing import missing as _missing
 
 DType = _np.dtype
 as_dtype = _np.dtype

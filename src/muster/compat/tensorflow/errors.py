@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from muster._errors import OutOfRangeError as OutOfRangeError
-from muster.compat.ops._missing import missing as _missing
+from muster.compat._names import missing as _missing
 
 if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from muster import estimator as _estimator
 from muster._errors import NanLossDuringTrainingError as NanLossDuringTrainingError
-from muster.compat.ops._missing import Names as _Names
-from muster.compat.ops._missing import missing as _missing
+from muster.compat._names import Names as _Names
+from muster.compat._names import missing as _missing
 from muster.estimator import CheckpointSaverHook as CheckpointSaverHook
 from muster.estimator import CheckpointSaverListener as CheckpointSaverListener
 from muster.estimator import Estimator as Estimator

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from muster.compat.ops._missing import missing as _missing
+from muster.compat._names import missing as _missing
 from muster.feature_column import make_parse_example_spec as make_parse_example_spec
 from muster.feature_column import numeric_column as numeric_column
 

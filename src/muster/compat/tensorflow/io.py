@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from muster.compat.ops._missing import Names as _Names
-from muster.compat.ops._missing import missing as _missing
-from muster.compat.v2 import _gfile
+from muster.compat._names import Names as _Names
+from muster.compat._names import missing as _missing
+from muster.compat.v2 import gfile as _gfile
 from muster.data import FixedLenFeature as FixedLenFeature
 from muster.data import FixedLenSequenceFeature as FixedLenSequenceFeature
 from muster.data import TFRecordOptions as TFRecordOptions

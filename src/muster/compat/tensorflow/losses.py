@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from muster.compat._names import passed_on as _passed_on
 from muster.compat.tensorflow.keras import losses as _losses
 from muster.compat.tensorflow.keras.losses import Reduction as Reduction
-from muster.compat.v2._passed_on import passed_on as _passed_on
 
 
 def __getattr__(name: str) -> Any:

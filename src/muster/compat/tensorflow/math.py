@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from muster.compat._names import missing as _missing
 from muster.compat.ops._elementwise import abs as abs
 from muster.compat.ops._elementwise import add as add
 from muster.compat.ops._elementwise import add_n as add_n
@@ -43,7 +44,6 @@ from muster.compat.ops._elementwise import square as square
 from muster.compat.ops._elementwise import squared_difference as squared_difference
 from muster.compat.ops._elementwise import subtract as subtract
 from muster.compat.ops._elementwise import tanh as tanh
-from muster.compat.ops._missing import missing as _missing
 from muster.compat.ops._nn import in_top_k as in_top_k
 from muster.compat.ops._nn import l2_normalize as l2_normalize
 from muster.compat.ops._nn import log_softmax as log_softmax

@@ -3,7 +3,7 @@
 from typing import Any
 
 from muster._keras import keras
-from muster.compat.v2._passed_on import passed_on as _passed_on
+from muster.compat._names import passed_on as _passed_on
 
 
 def __getattr__(name: str) -> Any:

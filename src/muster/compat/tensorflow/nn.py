@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from muster.compat._names import missing as _missing
 from muster.compat.ops._elementwise import sigmoid as sigmoid
 from muster.compat.ops._elementwise import tanh as tanh
-from muster.compat.ops._missing import missing as _missing
 from muster.compat.ops._nn import elu as elu
 from muster.compat.ops._nn import embedding_lookup as embedding_lookup
 from muster.compat.ops._nn import gelu as gelu
@@ -24,8 +24,8 @@ from muster.compat.ops._nn import (
     sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits,
 )
 from muster.compat.ops._nn import top_k as top_k
-from muster.compat.v1._average_loss import compute_average_loss as compute_average_loss
-from muster.compat.v1._average_loss import scale_regularization_loss as scale_regularization_loss
+from muster.compat.v2._average_loss import compute_average_loss as compute_average_loss
+from muster.compat.v2._average_loss import scale_regularization_loss as scale_regularization_loss
 
 if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from muster.compat.ops._missing import missing as _missing
+from muster.compat._names import missing as _missing
 from muster.compat.ops._random import normal as normal
 from muster.compat.ops._random import set_seed as set_seed
 from muster.compat.ops._random import uniform as uniform

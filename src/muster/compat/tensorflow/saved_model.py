@@ -2,15 +2,15 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from muster.compat.ops._missing import Names as _Names
-from muster.compat.ops._missing import missing as _missing
-from muster.compat.v2._saved_model import (
+from muster.compat._names import Names as _Names
+from muster.compat._names import missing as _missing
+from muster.compat.v2.saved_model import (
     DEFAULT_SERVING_SIGNATURE_DEF_KEY as DEFAULT_SERVING_SIGNATURE_DEF_KEY,
 )
-from muster.compat.v2._saved_model import LoadOptions as LoadOptions
-from muster.compat.v2._saved_model import SaveOptions as SaveOptions
-from muster.compat.v2._saved_model import load as load
-from muster.compat.v2._saved_model import save as save
+from muster.compat.v2.saved_model import LoadOptions as LoadOptions
+from muster.compat.v2.saved_model import SaveOptions as SaveOptions
+from muster.compat.v2.saved_model import load as load
+from muster.compat.v2.saved_model import save as save
 
 signature_constants = _Names(
     "tf.saved_model.signature_constants", DEFAULT_SERVING_SIGNATURE_DEF_KEY=DEFAULT_SERVING_SIGNATURE_DEF_KEY

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from muster.compat.ops._missing import missing as _missing
+from muster.compat._names import missing as _missing
 from muster.compat.v1._step import summary_scalar as _scalar
 
 scalar = _scalar

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from muster.checkpoint import latest_checkpoint as latest_checkpoint
 from muster.checkpoint import list_variables as list_variables
 from muster.cluster import ClusterSpec as ClusterSpec
-from muster.compat.ops._missing import missing as _missing
+from muster.compat._names import missing as _missing
 from muster.compat.tensorflow.estimator import CheckpointSaverHook as CheckpointSaverHook
 from muster.compat.tensorflow.estimator import CheckpointSaverListener as CheckpointSaverListener
 from muster.compat.tensorflow.estimator import FinalOpsHook as FinalOpsHook

@@ -6,7 +6,7 @@ from typing import Any
 from muster._errors import TraceError
 from muster._keras import keras
 from muster.compat.ops._arrays import Array, ArrayLike, as_array
-from muster.compat.v1._losses import get_regularization_losses
+from muster.compat.v1.losses import get_regularization_losses
 from muster.program import Output, TrainOp, get_or_create_global_step
 from muster.program import summary_scalar as write_scalar
 from muster.program import trainable_variables as variables_of_step

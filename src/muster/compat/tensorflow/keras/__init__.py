@@ -3,7 +3,7 @@
 from typing import Any
 
 from muster._keras import keras
-from muster.compat.ops._missing import missing as _missing
+from muster.compat._names import missing as _missing
 from muster.compat.tensorflow.keras import callbacks as callbacks
 from muster.compat.tensorflow.keras import layers as layers
 from muster.compat.tensorflow.keras import losses as losses

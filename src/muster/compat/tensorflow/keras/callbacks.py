@@ -3,8 +3,8 @@
 from typing import Any
 
 from muster._keras import keras
-from muster.compat.ops._missing import Names as _Names
-from muster.compat.v2._passed_on import passed_on as _passed_on
+from muster.compat._names import Names as _Names
+from muster.compat._names import passed_on as _passed_on
 
 experimental = _Names("tf.keras.callbacks.experimental", BackupAndRestore=keras.callbacks.BackupAndRestore)
 

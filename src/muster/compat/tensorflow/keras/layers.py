@@ -3,9 +3,9 @@
 from typing import Any
 
 from muster._keras import keras
-from muster.compat.ops._lookups import IntegerLookup as IntegerLookup
-from muster.compat.ops._lookups import StringLookup as StringLookup
-from muster.compat.v2._passed_on import passed_on as _passed_on
+from muster.compat._names import passed_on as _passed_on
+from muster.compat.v2._lookups import IntegerLookup as IntegerLookup
+from muster.compat.v2._lookups import StringLookup as StringLookup
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from muster._keras import keras as _keras
+from muster.compat._names import missing as _missing
 from muster.compat.ops._elementwise import ceil as ceil
 from muster.compat.ops._elementwise import floordiv as floordiv
 from muster.compat.ops._elementwise import is_finite as is_finite
@@ -17,7 +18,7 @@ from muster.compat.ops._elementwise import log1p as log1p
 from muster.compat.ops._elementwise import reciprocal as reciprocal
 from muster.compat.ops._elementwise import rsqrt as rsqrt
 from muster.compat.ops._elementwise import squared_difference as squared_difference
-from muster.compat.ops._missing import missing as _missing
+from muster.compat.ops._random import set_seed as _set_seed
 from muster.compat.tensorflow import estimator as estimator
 from muster.compat.tensorflow import summary as summary
 from muster.compat.tensorflow import train as train
@@ -26,7 +27,6 @@ from muster.compat.tensorflow.compat.v1 import layers as layers
 from muster.compat.tensorflow.compat.v1 import logging as logging
 from muster.compat.tensorflow.compat.v1 import losses as losses
 from muster.compat.tensorflow.compat.v1 import metrics as metrics
-from muster.compat.tensorflow.random import set_seed as _set_seed
 from muster.compat.v1._step import GraphKeys as GraphKeys
 from muster.compat.v1._step import assign as assign
 from muster.compat.v1._step import assign_add as assign_add

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from muster.compat.ops._missing import missing as _missing
-from muster.compat.v2._app import run as run
+from muster.compat._names import missing as _missing
+from muster.compat.v1.app import run as run
 
 if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
 

@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from muster.compat.ops._missing import missing as _missing
-from muster.compat.v1._layers import average_pooling2d as average_pooling2d
-from muster.compat.v1._layers import batch_normalization as batch_normalization
-from muster.compat.v1._layers import conv2d as conv2d
-from muster.compat.v1._layers import dense as dense
-from muster.compat.v1._layers import dropout as dropout
-from muster.compat.v1._layers import flatten as flatten
-from muster.compat.v1._layers import max_pooling2d as max_pooling2d
+from muster.compat._names import missing as _missing
+from muster.compat.v1.layers import average_pooling2d as average_pooling2d
+from muster.compat.v1.layers import batch_normalization as batch_normalization
+from muster.compat.v1.layers import conv2d as conv2d
+from muster.compat.v1.layers import dense as dense
+from muster.compat.v1.layers import dropout as dropout
+from muster.compat.v1.layers import flatten as flatten
+from muster.compat.v1.layers import max_pooling2d as max_pooling2d
 
 if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
 

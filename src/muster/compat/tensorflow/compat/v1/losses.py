@@ -2,16 +2,16 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from muster.compat.ops._missing import missing as _missing
-from muster.compat.v1._losses import Reduction as Reduction
-from muster.compat.v1._losses import absolute_difference as absolute_difference
-from muster.compat.v1._losses import compute_weighted_loss as compute_weighted_loss
-from muster.compat.v1._losses import get_regularization_loss as get_regularization_loss
-from muster.compat.v1._losses import get_regularization_losses as get_regularization_losses
-from muster.compat.v1._losses import mean_squared_error as mean_squared_error
-from muster.compat.v1._losses import sigmoid_cross_entropy as sigmoid_cross_entropy
-from muster.compat.v1._losses import softmax_cross_entropy as softmax_cross_entropy
-from muster.compat.v1._losses import sparse_softmax_cross_entropy as sparse_softmax_cross_entropy
+from muster.compat._names import missing as _missing
+from muster.compat.v1.losses import Reduction as Reduction
+from muster.compat.v1.losses import absolute_difference as absolute_difference
+from muster.compat.v1.losses import compute_weighted_loss as compute_weighted_loss
+from muster.compat.v1.losses import get_regularization_loss as get_regularization_loss
+from muster.compat.v1.losses import get_regularization_losses as get_regularization_losses
+from muster.compat.v1.losses import mean_squared_error as mean_squared_error
+from muster.compat.v1.losses import sigmoid_cross_entropy as sigmoid_cross_entropy
+from muster.compat.v1.losses import softmax_cross_entropy as softmax_cross_entropy
+from muster.compat.v1.losses import sparse_softmax_cross_entropy as sparse_softmax_cross_entropy
 
 if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
 

@@ -1,23 +1,16 @@
 """What TensorFlow 1's programs say about a step, its hooks and its losses."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from v1_steps import outputs_of
 
 import muster.compat.tensorflow as tf
 import muster.compat.tensorflow.compat.v1 as tf1
 from muster.program import Program
-
-
-def outputs_of(function: Any) -> dict[str, Any]:
-    """What a step on the number 1.0 puts out."""
-    program = Program(lambda x: (function(x), None), jnp.float32(1.0))
-    return jax.jit(program.step)(program.initial, jnp.float32(1.0))[1]
 
 
 def model_fn(features: Any, labels: Any, mode: str) -> Any:
@@ -94,95 +87,6 @@ def test_a_summary_of_no_value_or_of_two_is_refused(values: dict[str, float]) ->
         tf1.summary.scalar("rate", **values)
 
 
-def test_the_regularization_of_layers_can_be_added_to_the_loss() -> None:
-    def step(x: Any) -> dict[str, Any]:
-        before = tf1.losses.get_regularization_loss()
-        ones, l2 = tf1.ones_initializer(), tf.keras.regularizers.L2
-        batch = jnp.ones((1, 2)) * x
-        hidden = tf1.layers.dense(batch, 3, kernel_initializer=ones, kernel_regularizer=l2(0.5), name="first")
-        tf1.layers.dense(hidden, 1, kernel_initializer=ones, kernel_regularizer=l2(0.25), name="second")
-        losses = tf1.losses.get_regularization_losses()
-        assert len(losses) == 2  # biases have none
-        return {
-            "before": before,
-            "losses": jnp.stack(losses),
-            "sum": tf1.losses.get_regularization_loss(),
-            "first": tf1.losses.get_regularization_loss(scope="first/"),
-            "collected": tf.add_n(tf1.get_collection(tf1.GraphKeys.REGULARIZATION_LOSSES)),
-        }
-
-    found = outputs_of(step)
-    np.testing.assert_allclose(found["losses"], [3.0, 0.75])
-    assert (float(found["before"]), float(found["sum"])) == (0.0, 3.75)
-    assert (float(found["first"]), float(found["collected"])) == (3.0, 3.75)
-
-
-def test_the_activity_of_layers_is_regularized_as_in_tensorflow() -> None:
-    """TensorFlow 2.15.1 collects 0.1, 1.0 and 0.78333336 for these layers."""
-
-    def step(x: Any) -> dict[str, Any]:
-        batch = (jnp.arange(6.0).reshape(3, 2) - 1.5) * x
-        half, keras_regularizers = tf.keras.initializers.Constant(0.5), tf.keras.regularizers
-        tf1.layers.dense(
-            batch,
-            2,
-            kernel_initializer=half,
-            kernel_regularizer=keras_regularizers.L2(0.1),
-            activity_regularizer=keras_regularizers.L1(0.3),
-            name="first",
-        )
-        tf1.layers.conv2d(
-            batch.reshape(3, 1, 2, 1),
-            2,
-            1,
-            kernel_initializer=half,
-            activity_regularizer=keras_regularizers.L2(0.2),
-            name="second",
-        )
-        tf.keras.layers.Dense(2, activity_regularizer="l1")(batch)  # only in its own losses
-        return {
-            "all": jnp.stack(tf1.losses.get_regularization_losses()),
-            "first": jnp.stack(tf1.get_collection(tf1.GraphKeys.REGULARIZATION_LOSSES, "first")),
-            "second": jnp.stack(tf1.losses.get_regularization_losses("sec")),
-        }
-
-    found = outputs_of(step)
-    np.testing.assert_allclose(found["all"], [0.1, 1.0, 0.78333336], rtol=1e-6)
-    np.testing.assert_allclose(found["first"], [0.1, 1.0], rtol=1e-6)
-    np.testing.assert_allclose(found["second"], [0.78333336], rtol=1e-6)
-
-
-def test_the_regularization_of_an_activity_has_gradients() -> None:
-    def step(x: Any) -> tuple[dict[str, Any], None]:
-        tf1.layers.dense(
-            jnp.full((4, 1), 2.0),
-            1,
-            use_bias=False,
-            kernel_initializer="ones",
-            activity_regularizer=tf.keras.regularizers.L1(0.5),
-            name="d",
-        )
-        tf1.train.GradientDescentOptimizer(0.1).minimize(tf1.losses.get_regularization_loss())
-        return {}, None
-
-    program = Program(step, jnp.float32(1.0))
-    state, _ = program.step(program.initial, jnp.float32(1.0))
-    np.testing.assert_allclose(state["d/kernel"], [[0.9]])  # 1 - 0.1 * 0.5 * 2
-
-
-def test_the_regularization_has_gradients() -> None:
-    def step(x: Any) -> tuple[dict[str, Any], None]:
-        tf1.layers.dense(
-            jnp.ones((1, 1)), 1, use_bias=False, kernel_initializer="ones", kernel_regularizer="l2", name="d"
-        )
-        tf1.train.GradientDescentOptimizer(1.0).minimize(tf1.losses.get_regularization_loss())
-        return {}, None
-
-    program = Program(step, jnp.float32(1.0))
-    state, _ = program.step(program.initial, jnp.float32(1.0))
-    np.testing.assert_allclose(state["d/kernel"], [[0.98]])  # 1 - 2 * 0.01
-
-
 def test_assignments_return_the_new_value() -> None:
     def step(x: Any) -> tuple[dict[str, Any], None]:
         with tf.name_scope("counts"):
@@ -202,20 +106,13 @@ def test_zeros_and_ones_initialize() -> None:
     assert float(tf1.ones_initializer()(())) == 1.0
 
 
-def test_the_app_runs_main_and_exits_with_its_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    tf1.disable_v2_behavior()
-    given = []
-    with pytest.raises(SystemExit) as ended:
-        tf1.app.run(lambda argv: given.append(argv) or 3, argv=["program", "x"])
-    assert (ended.value.code, given) == (3, [["program", "x"]])
-    monkeypatch.setattr(sys.modules["__main__"], "main", lambda argv: argv[0], raising=False)
-    monkeypatch.setattr(sys, "argv", ["this"])
-    with pytest.raises(SystemExit, match="this"):
-        tf1.app.run()
-
-
 @pytest.mark.parametrize(("module", "name"), [(tf, "tf.Session"), (tf1, "tf.compat.v1.Session")])
 def test_a_name_that_is_not_there_leads_to_the_page_about_it(module: Any, name: str) -> None:
     with pytest.raises(AttributeError, match=f'muster has no {name}. The page "Coming from TensorFlow"'):
         _ = module.Session
     assert not hasattr(module, "placeholder")
+
+
+def test_unknown_collections_are_refused() -> None:
+    with pytest.raises(ValueError, match="no collection 'losses'"):
+        tf1.get_collection("losses")

@@ -1,4 +1,4 @@
-"""Functions of TensorFlow 1 that share their arguments take them by TensorFlow's names, in its order."""
+"""Functions that share an implementation take arguments by TensorFlow 1's names, in its order."""
 
 import inspect
 from collections.abc import Callable

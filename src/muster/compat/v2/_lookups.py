@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from muster.compat.ops._index_lookup import IndexLookup, Tokens, Vocabulary
+from muster.compat.v2._index_lookup import IndexLookup, Tokens, Vocabulary
 
 
 class StringLookup(IndexLookup):

@@ -1,15 +1,13 @@
-"""`tf.config` and `tf.device`: what programs ask and say about devices."""
+"""``tf.config``: which devices there are, and how programs set them up."""
 
 import os
 import subprocess
 import sys
 
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 import muster.compat.tensorflow as tf
-from muster._keras import keras
 
 
 def test_what_programs_call_first():
@@ -65,25 +63,6 @@ def test_memory_growth_is_said_to_jax_elsewhere(caplog):
     assert not caplog.records
     tf.config.experimental.set_memory_growth(gpu, True)
     assert "XLA_PYTHON_CLIENT_PREALLOCATE=false" in caplog.text
-
-
-def test_device_says_where_jax_computes():
-    with tf.device("/device:CPU:1"):
-        variable = keras.Variable(np.ones(2, np.float32))
-        assert [device.id for device in jnp.ones(2).devices()] == [1]
-        assert [device.id for device in variable.value.devices()] == [1]
-        with tf.device(None):
-            assert [device.id for device in jnp.ones(2).devices()] == [1]
-    assert [device.id for device in jnp.ones(2).devices()] == [0]
-    with pytest.raises(RuntimeError, match=r"no device '/gpu:7' here.*/cpu:0"):
-        tf.device("/gpu:7")
-
-
-def test_what_list_logical_devices_has_can_be_given_to_strategies():
-    devices = tf.config.list_logical_devices("CPU")[:2]
-    assert tf.distribute.MirroredStrategy(devices).num_replicas_in_sync == 2
-    with tf.device(devices[1]):
-        assert [device.id for device in jnp.ones(2).devices()] == [1]
 
 
 def test_placement_that_is_jax_own_is_said_in_the_log(caplog):

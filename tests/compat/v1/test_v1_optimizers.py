@@ -56,22 +56,6 @@ def test_there_are_cases_for_every_optimizer() -> None:
     assert {name.rpartition(".")[2] for name in tested} == ours
 
 
-@pytest.mark.parametrize(
-    "case",
-    cases("optimizers", lambda case: case["name"].startswith("schedule/v1.")),
-)
-def test_schedules_are_those_of_tensorflow(case: dict[str, Any]) -> None:
-    schedule = getattr(train, case["input"]["schedule"].rpartition(".")[2])
-    for step, value in zip(case["input"]["steps"], case["expect"]["values"], strict=True):
-        ours = schedule(global_step=jnp.int32(step), **case["input"]["kwargs"])
-        np.testing.assert_allclose(ours, value, rtol=1e-5)
-
-
-def test_piecewise_constant_holds_up_to_and_including_a_boundary() -> None:
-    rates = [float(train.piecewise_constant(jnp.int32(x), [2, 4], [1.0, 0.5, 0.1])) for x in range(6)]
-    np.testing.assert_allclose(rates, [1.0, 1.0, 1.0, 0.5, 0.5, 0.1])
-
-
 def test_a_rate_that_the_step_computes_is_used_at_that_step() -> None:
     def optimizer() -> Any:
         step = train.get_or_create_global_step()

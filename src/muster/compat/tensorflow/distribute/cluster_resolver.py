@@ -9,7 +9,7 @@ from muster.cluster import SlurmClusterResolver as SlurmClusterResolver
 from muster.cluster import TFConfigClusterResolver as TFConfigClusterResolver
 from muster.cluster import TPUClusterResolver as TPUClusterResolver
 from muster.cluster import UnionResolver as UnionResolver
-from muster.compat.ops._missing import missing as _missing
+from muster.compat._names import missing as _missing
 
 if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
 

@@ -1,6 +1,6 @@
-"""What a program is told that asks for a name of TensorFlow's that is not there."""
+"""Look names up in the modules of `muster.compat.tensorflow`, and say what to use instead of missing ones."""
 
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 _COLUMNS = """
@@ -12,7 +12,7 @@ _COLUMNS = """
     weighted_categorical_column
 """
 
-# What to use in the place of names that TensorFlow's guides use.
+# What to use instead of names that TensorFlow's guides use and muster lacks.
 INSTEAD = {
     "tf.Module": "Use keras.layers.Layer or keras.Model.",
     "tf.cond": "Use keras.ops.cond.",
@@ -68,34 +68,49 @@ INSTEAD = {
 
 
 def missing(module: str, name: str) -> AttributeError:
-    """The error for a name that a module of TensorFlow's has and that of muster does not.
+    """Return the error for a name of TensorFlow's that muster lacks.
 
     Args:
-        module: as programs write it, such as ``tf.compat.v1``.
-        name: what was looked up.
+        module: The module's name in programs, such as ``tf.compat.v1``.
+        name: The name that was looked up.
     """
     wanted = f"{module}.{name}"
-    advice = INSTEAD.get(wanted)
-    return AttributeError(
-        f"muster has no {wanted}. {advice}"
-        if advice
-        else f'muster has no {wanted}. The page "Coming from TensorFlow" of the documentation says what to '
-        "use instead and what is not there yet.",
-        name=name,
+    advice = INSTEAD.get(
+        wanted,
+        'The page "Coming from TensorFlow" of the documentation says what to use instead and what is not '
+        "there yet.",
     )
+    return AttributeError(f"muster has no {wanted}. {advice}", name=name)
 
 
 class Names(SimpleNamespace):
-    """A small module of TensorFlow's: an unknown name's error says what to do.
+    """A small module of TensorFlow's that has no file; the error for an unknown name says what to do.
 
     Args:
-        module: as programs write it, such as ``tf.data.experimental``.
-        **names: what it has.
+        module: The module's name in programs, such as ``tf.data.experimental``.
+        **names: The names in it.
     """
 
-    def __init__(self, module: str, **names: Any) -> None:
+    def __init__(self, module: str, **names: object) -> None:
         super().__init__(**names)
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
         raise missing(self._module, name)
+
+
+def passed_on(module: ModuleType, name: str, *extra: str) -> Any:
+    """Look a name up in the module that another one extends.
+
+    Args:
+        module: The module that is extended.
+        name: The name that was looked up, or ``__all__``, which ``import *`` asks for.
+        *extra: The public names that the extending module adds.
+
+    Raises:
+        AttributeError: There is no such name.
+    """
+    if name == "__all__":
+        names = getattr(module, "__all__", dir(module))
+        return sorted({*extra, *(each for each in names if not each.startswith("_"))})
+    return getattr(module, name)

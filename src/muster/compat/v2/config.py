@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import jax
 
+from muster.cluster import ClusterResolver
+
 _log = logging.getLogger(__name__)
 
 
@@ -166,3 +168,11 @@ def set_jit(enabled: bool | str) -> None:
 
 def experimental_connect_to_cluster(cluster_spec_or_resolver: Any, **options: Any) -> None:
     """Nothing: tasks find each other when the strategy is built."""
+
+
+def initialize_tpu_system(cluster_resolver: ClusterResolver | None = None) -> None:
+    """Accept the call and do nothing: JAX sets up a host's TPUs when it looks for devices."""
+
+
+def shutdown_tpu_system(cluster_resolver: ClusterResolver | None = None) -> None:
+    """Accept the call and do nothing: JAX releases a host's TPUs when the process ends."""

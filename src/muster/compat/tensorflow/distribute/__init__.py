@@ -3,9 +3,11 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from muster import distribute as _distribute
-from muster.compat.ops._missing import Names as _Names
-from muster.compat.ops._missing import missing as _missing
-from muster.compat.v2 import _cluster_resolver, _multi_worker
+from muster.compat._names import Names as _Names
+from muster.compat._names import missing as _missing
+from muster.compat.tensorflow.distribute import cluster_resolver as cluster_resolver
+from muster.compat.v2._multi_worker import ExperimentalMultiWorkerMirroredStrategy as _ExperimentalStrategy
+from muster.compat.v2._multi_worker import collective_hints as _collective_hints
 from muster.compat.v2._run_options import RunOptions as RunOptions
 from muster.distribute import CrossDeviceOps as CrossDeviceOps
 from muster.distribute import DistributedDataset as DistributedDataset
@@ -29,15 +31,14 @@ from muster.distribute import has_strategy as has_strategy
 from muster.distribute import in_cross_replica_context as in_cross_replica_context
 
 DistributedValues = _distribute.PerReplica
-cluster_resolver = _cluster_resolver
 experimental = _Names(
     "tf.distribute.experimental",
     CentralStorageStrategy=_distribute.CentralStorageStrategy,
     CollectiveCommunication=_distribute.CommunicationImplementation,
-    CollectiveHints=_multi_worker.collective_hints,
+    CollectiveHints=_collective_hints,
     CommunicationImplementation=_distribute.CommunicationImplementation,
     CommunicationOptions=_distribute.CommunicationOptions,
-    MultiWorkerMirroredStrategy=_multi_worker.ExperimentalMultiWorkerMirroredStrategy,
+    MultiWorkerMirroredStrategy=_ExperimentalStrategy,
     TPUStrategy=TPUStrategy,
     ValueContext=_distribute.ValueContext,
 )

@@ -1,0 +1,53 @@
+"""TensorFlow's operations on values one by one."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import muster.compat.tensorflow as tf
+from oracles import cases
+
+
+def test_cast_copies() -> None:
+    image = np.ones(3, np.float32)
+    scaled = tf.cast(image, tf.float32)
+    scaled /= 255
+    assert image.sum() == 3
+
+
+def test_where_without_values_is_refused() -> None:
+    with pytest.raises(ValueError, match="needs x and y"):
+        tf.where(np.ones(2) > 0)
+
+
+@pytest.mark.parametrize(
+    "case", cases("optimizers", lambda case: case["name"].startswith(("clip_by_global_norm", "clip_by_norm")))
+)
+def test_clipping_is_tensorflows(case: dict[str, Any]) -> None:
+    given, expected = case["input"], case["expect"]
+    if given["api"] == "tf.clip_by_norm":
+        found = tf.clip_by_norm(np.float32(given["value"]), given["clip_norm"])
+        np.testing.assert_allclose(found, expected["value"], rtol=1e-6)
+        return
+    gradients = [None if g == "None" else np.float32(g) for g in given["gradients"]]
+    clipped, norm = tf.clip_by_global_norm(gradients, given["clip_norm"])
+    assert float(norm) == pytest.approx(expected["global_norm"])
+    for ours, theirs in zip(clipped, expected["clipped"], strict=True):
+        assert (ours is None) == (theirs is None)
+        if theirs is not None:
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_map_respects_the_dtypes_asked_for() -> None:
+    def scale(image: Any, label: Any) -> Any:
+        image = tf.cast(image, tf.float32)
+        image /= 255
+        return image, label
+
+    images = np.full((4, 2), 255, np.uint8)
+    data = tf.data.Dataset.from_tensor_slices((images, np.arange(4))).map(scale).batch(4)
+    scaled, labels = next(iter(data))
+    assert (scaled.dtype, labels.dtype) == (np.float32, np.int64)
+    assert (scaled == 1).all()
+    assert (images == 255).all()

@@ -1,0 +1,50 @@
+"""TensorFlow's operations that make arrays, or change their shape."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import muster.compat.tensorflow as tf
+from muster import TraceError
+from muster.program import Program
+
+
+def test_ranges_have_a_fixed_length():
+    with pytest.raises(TraceError, match="Give the function a Python int"):
+        tf.function(lambda steps: list(tf.range(steps)))(tf.convert_to_tensor(3))
+
+
+def test_numbers_of_python_have_tensorflows_types() -> None:
+    assert tf.constant(1).dtype == tf.int32
+    assert tf.constant([1.0, 2.0]).dtype == tf.float32
+    assert tf.constant(2**40).dtype == tf.int64
+    assert tf.constant(3, tf.float64, shape=[2]).tolist() == [3.0, 3.0]
+    assert tf.range(3).tolist() == [0, 1, 2]
+    assert tf.fill([2], 1.5).tolist() == [1.5, 1.5]
+    assert tf.shape(np.zeros((2, 3))).tolist() == [2, 3]
+    assert (tf.size([1, 2, 3]), tf.rank([1, 2, 3])) == (3, 1)
+    assert tf.zeros([2]).dtype == tf.ones(2).dtype == tf.eye(2).dtype == tf.float32
+
+
+def test_one_hot_of_what_is_out_of_range_is_off() -> None:
+    assert tf.one_hot([-1, 1, 2], 2, on_value=5, off_value=1).tolist() == [[1, 1], [1, 5], [1, 1]]
+    assert tf.one_hot([0, 1], 3, axis=0).shape == (3, 2)
+
+
+def test_identity_names_a_value_of_the_step() -> None:
+    def step(x: Any) -> tuple[dict[str, Any], None]:
+        tf.identity(x * 2, name="twice")
+        tf.summary.scalar("half", x / 2)
+        return {}, None
+
+    program = Program(step, jnp.float32(3.0))
+    _, outputs = program.step(program.initial, jnp.float32(3.0))
+    assert (float(outputs["twice"]), float(outputs["half"])) == (6.0, 1.5)
+    assert program.summaries == {"half": "half"}
+
+
+def test_identity_with_a_name_means_nothing_in_an_input_function() -> None:
+    data = tf.data.Dataset.from_tensor_slices(np.eye(2)).map(lambda row: tf.identity(row, name="row"))
+    assert (next(iter(data)) == [1, 0]).all()

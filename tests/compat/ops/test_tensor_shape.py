@@ -1,0 +1,25 @@
+"""``tf.TensorShape``."""
+
+import numpy as np
+import pytest
+
+import muster.compat.tensorflow as tf
+
+
+def test_tensor_shapes_are_tuples():
+    shape = tf.TensorShape([None, 3, 2])
+    assert shape == (None, 3, 2)
+    assert (shape.rank, shape.as_list(), shape.num_elements()) == (3, [None, 3, 2], None)
+    assert isinstance(shape[1:], tf.TensorShape)
+    assert shape[1:].num_elements() == 6
+    assert shape[1:].is_fully_defined()
+    assert not shape.is_fully_defined()
+    assert shape.is_compatible_with([7, 3, 2])
+    assert not shape.is_compatible_with((7, 3))
+    assert shape[1:] + [4] == shape[1:].concatenate(4) == tf.TensorShape((3, 2, 4))
+    assert str(shape) == "TensorShape([None, 3, 2])"
+    assert np.zeros(tf.TensorShape([2])).shape == tf.TensorShape(2)
+    with pytest.raises(ValueError, match=">= 0"):
+        tf.TensorShape([-1])
+    with pytest.raises(ValueError, match="is None here"):
+        tf.TensorShape(None)

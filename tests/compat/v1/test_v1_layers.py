@@ -1,0 +1,39 @@
+"""``tf.compat.v1.layers``."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import muster.compat.tensorflow.compat.v1 as tf
+from muster.estimator import Estimator, ModeKeys
+
+
+def test_a_model_of_tensorflow_1s_layers_trains(tmp_path: Path) -> None:
+    images = np.random.default_rng(4).random((64, 8, 8, 1)).astype(np.float32)
+    labels = (images.mean((1, 2, 3)) > 0.5).astype(np.int32)
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        net = tf.layers.conv2d(features, 4, 3, padding="same", activation=tf.nn.relu, name="conv")
+        net = tf.layers.batch_normalization(net, training=mode == ModeKeys.TRAIN)
+        net = tf.layers.max_pooling2d(net, 2, 2)
+        net = tf.layers.average_pooling2d(net, 2, 2)
+        net = tf.layers.dropout(tf.layers.flatten(net), 0.1, training=mode == ModeKeys.TRAIN)
+        logits = tf.layers.dense(net, 2)
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+        with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+            train_op = tf.train.AdamOptimizer(0.01).minimize(loss, tf.train.get_global_step())
+        tf.summary.scalar("loss_too", loss)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.group(train_op, tf.no_op()))
+
+    estimator = Estimator(model_fn, tmp_path)
+    estimator.train(lambda: tf.data.Dataset.from_tensors((images, labels)).repeat(), max_steps=3)
+    assert "conv/kernel" in estimator.get_variable_names()
+    assert not np.allclose(estimator.get_variable_value("batch_normalization/moving_mean"), 0)
+    assert tf.train.latest_checkpoint(tmp_path) == estimator.latest_checkpoint()
+
+
+def test_reusing_a_layer_by_name_is_refused() -> None:
+    with pytest.raises(ValueError, match="reuse=True is not available"):
+        tf.layers.dense(np.zeros((2, 3), np.float32), 2, reuse=True)

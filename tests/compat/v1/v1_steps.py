@@ -1,0 +1,14 @@
+"""Steps that tests of TensorFlow 1's names run."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from muster.program import Program
+
+
+def outputs_of(function: Any) -> dict[str, Any]:
+    """Return the outputs of a step on the number 1.0."""
+    program = Program(lambda x: (function(x), None), jnp.float32(1.0))
+    return jax.jit(program.step)(program.initial, jnp.float32(1.0))[1]
