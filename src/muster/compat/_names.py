@@ -1,7 +1,8 @@
 """Look names up in the modules of `muster.compat.tensorflow`, and say what to use instead of missing ones."""
 
+from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 _COLUMNS = """
     bucketized_column categorical_column_with_hash_bucket categorical_column_with_identity
@@ -81,6 +82,15 @@ def missing(module: str, name: str) -> AttributeError:
         "there yet.",
     )
     return AttributeError(f"muster has no {wanted}. {advice}", name=name)
+
+
+def missing_from(module: str) -> Callable[[str], NoReturn]:
+    """Make a module's ``__getattr__``, which raises the error of `missing`."""
+
+    def look_up(name: str) -> NoReturn:
+        raise missing(module, name)
+
+    return look_up
 
 
 class Names(SimpleNamespace):

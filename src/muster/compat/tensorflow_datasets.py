@@ -1,4 +1,4 @@
-"""``tensorflow_datasets``, of which MNIST is there: ``import muster.compat.tensorflow_datasets as tfds``."""
+"""``tensorflow_datasets`` with MNIST alone: ``import muster.compat.tensorflow_datasets as tfds``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class SplitInfo:
 
     Attributes:
         name: ``"train"`` or ``"test"``.
-        num_examples: how many there are.
+        num_examples: The number of its examples.
     """
 
     name: str
@@ -27,19 +27,19 @@ class SplitDict(dict[str, SplitInfo]):
 
     @property
     def total_num_examples(self) -> int:
-        """How many examples they have together."""
+        """The number of examples in all parts."""
         return sum(split.num_examples for split in self.values())
 
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What is known of a data set.
+    """A description of a data set.
 
     Attributes:
-        name: such as ``"mnist"``.
-        features: the specs of an example's parts by name.
-        splits: its parts by name.
-        supervised_keys: which features a pair of ``as_supervised`` has.
+        name: Its name, such as ``"mnist"``.
+        features: The specs of an example's parts, by name.
+        splits: Its parts, by name.
+        supervised_keys: The features in a pair of ``as_supervised``.
     """
 
     name: str
@@ -60,25 +60,25 @@ def load(
     with_info: bool = False,
     try_gcs: bool = False,
 ) -> Any:
-    """Load a data set, and fetch it first if it is not there.
+    """Load a data set; download it first if needed.
 
     Args:
-        name: ``"mnist"``.
+        name: Only ``"mnist"``.
         split: ``"train"`` or ``"test"``; None for a dict of both.
-        data_dir: where the files are; None as `muster.data.load_mnist` has it.
-        batch_size: how many examples an element has; None for one.
-        shuffle_files: no effect: there is one file.
-        download: no effect: what is not there is fetched.
-        as_supervised: whether an example is a pair ``(image, label)`` and not a dict.
-        with_info: whether to return a `DatasetInfo`, too.
-        try_gcs: no effect: the files are on this machine.
+        data_dir: The directory of the files; None takes the default of `muster.data.load_mnist`.
+        batch_size: The number of examples in a batch; None for single examples.
+        shuffle_files: Unused, since there is one file.
+        download: Unused; missing files are always downloaded.
+        as_supervised: Whether an example is a pair ``(image, label)`` rather than a dict.
+        with_info: Whether to return a `DatasetInfo`, too.
+        try_gcs: Unused.
 
     Returns:
         A Dataset or a dict of them; images are uint8 of shape (28, 28, 1), labels int64 of shape ().
 
     Raises:
-        ValueError: there is no such data set or split.
-        DownloadError: the files could not be fetched; it says where to put them by hand.
+        ValueError: There is no such data set or split.
+        DownloadError: The download failed; the error says where to put the files by hand.
     """
     if name != "mnist":
         raise ValueError(
@@ -109,4 +109,4 @@ def load(
 
 
 def disable_progress_bar() -> None:
-    """Accepted; the bar of a download is shown on a terminal only."""
+    """Accept the call and do nothing: downloads show a bar on terminals only."""

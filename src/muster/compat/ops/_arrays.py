@@ -1,12 +1,11 @@
-"""Values in TensorFlow's operations: NumPy stays NumPy, everything else is JAX.
+"""Convert the arguments of operations to arrays: NumPy's stay NumPy's, all else becomes JAX's.
 
-Input functions work on NumPy values, whose dtypes must be respected (JAX has no 64-bit types unless told);
-a step works on arrays that are being traced. So an operation follows its arguments.
+Input functions work on NumPy arrays, whose dtypes must be kept (JAX has no 64-bit types unless told); a step
+works on arrays that are being traced. So an operation follows its arguments.
 """
 
-from collections.abc import Sequence
-from types import ModuleType
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias, cast
 
 import jax
 import jax.numpy as jnp
@@ -14,34 +13,46 @@ import numpy as np
 
 from muster._keras import keras
 
-Array: TypeAlias = Any
-"""A NumPy or JAX array, or one that is being traced."""
+Array: TypeAlias = np.ndarray[Any, Any] | jax.Array
+"""A NumPy array, or a JAX array, which may be traced."""
 Tensor = np.ndarray | jax.Array
-"""What TensorFlow's programs ask for with ``isinstance``."""
-ArrayLike: TypeAlias = Any
-"""An array, a ``keras.Variable``, a Python number, or nested lists of numbers."""
-DTypeLike: TypeAlias = Any
-"""A NumPy dtype or what makes one; ``tf.float32`` and the others are NumPy dtypes."""
+"""The same for ``isinstance``, as TensorFlow programs use ``tf.Tensor``."""
+ArrayLike: TypeAlias = Array | keras.Variable | bool | float | Sequence["ArrayLike"]
+DTypeLike: TypeAlias = np.typing.DTypeLike | None
 Axis: TypeAlias = int | Sequence[int] | None
 
 
-def array_module(*values: ArrayLike) -> ModuleType:
-    """NumPy if all values are NumPy's or Python's, else ``jax.numpy``."""
+class ArrayModule(Protocol):
+    """The functions that NumPy and ``jax.numpy`` have in common."""
+
+    linalg: Any
+
+    def __getattr__(self, name: str) -> Callable[..., Array]: ...
+
+
+def array_module(*values: ArrayLike) -> ArrayModule:
+    """Return NumPy if all values are NumPy's or Python's, else ``jax.numpy``."""
     on_host = not any(isinstance(value, jax.Array | keras.Variable) for value in values)
-    return np if on_host else jnp
+    return cast(ArrayModule, np if on_host else jnp)
 
 
-def is_traced(*values: Array) -> bool:
-    """Whether a program is being traced: if one of the values is of it, or what is computed here would be."""
+def apply(function: str, *values: Array | float, **options: Any) -> Array:
+    """Call the function of this name that belongs to the values' module."""
+    result: Array = getattr(array_module(*values), function)(*values, **options)
+    return result
+
+
+def is_traced(*values: object) -> bool:
+    """Return whether a value is traced, or any computation is being traced here."""
     return any(isinstance(value, jax.core.Tracer) for value in (*values, jnp.zeros(())))
 
 
 def as_array(value: ArrayLike, dtype: DTypeLike = None) -> Array:
-    """A value as an array.
+    """Convert a value to an array.
 
     Args:
-        value: anything; Python numbers become int32 and float32, as in TensorFlow.
-        dtype: what the array shall have; None leaves it. JAX arrays take the closest that JAX has.
+        value: Any value; Python numbers become int32 and float32, as in TensorFlow.
+        dtype: The array's dtype; None keeps the value's. JAX arrays take the closest that JAX has.
     """
     if isinstance(value, keras.Variable):
         value = value.value
@@ -51,13 +62,11 @@ def as_array(value: ArrayLike, dtype: DTypeLike = None) -> Array:
         return as_array(jnp.stack([as_array(item) for item in value]), dtype)
     typed = isinstance(value, np.ndarray | np.generic)
     array = np.asarray(value, dtype=dtype)
-    if not typed and dtype is None:
-        array = _narrowed(array)
-    return array
+    return array if typed or dtype is not None else _narrowed(array)
 
 
-def as_arrays(*values: ArrayLike) -> list[Array]:
-    """Several operands of one operation: what is written in Python takes the dtype of an array beside it."""
+def as_arrays(*values: ArrayLike) -> list[Array | float]:
+    """Convert the operands of an operation: those written in Python take the dtype of the first array."""
     dtypes = [value.dtype for value in values if hasattr(value, "dtype")]
     if not dtypes:
         return [as_array(value) for value in values]
@@ -69,12 +78,12 @@ def as_arrays(*values: ArrayLike) -> list[Array]:
     ]
 
 
-def as_axis(axis: ArrayLike) -> Any:
-    """An axis or several of them as NumPy takes them."""
+def as_axis(axis: Axis | np.ndarray[Any, Any]) -> Any:
+    """Convert an axis, or several, to what NumPy takes."""
     return tuple(int(each) for each in axis) if isinstance(axis, list | tuple | np.ndarray) else axis
 
 
-def _narrowed(array: Array) -> Array:
+def _narrowed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     match array.dtype.name:
         case "float64":
             return array.astype(np.float32)

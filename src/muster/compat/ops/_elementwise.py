@@ -1,51 +1,58 @@
-"""TensorFlow's operations on values one by one. ``name`` is accepted everywhere and means nothing."""
+"""TensorFlow's operations on single values."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster.compat.ops._arrays import Array, ArrayLike, DTypeLike, array_module, as_array, as_arrays
-
-Unary = Callable[..., Array]
-Binary = Callable[..., Array]
+from muster.compat.ops._arrays import (
+    Array,
+    ArrayLike,
+    Axis,
+    DTypeLike,
+    apply,
+    array_module,
+    as_array,
+    as_arrays,
+    as_axis,
+)
 
 
 def cast(x: ArrayLike, dtype: DTypeLike, name: str | None = None) -> Array:
-    """The values in another dtype; always a copy, so that ``x /= 255`` afterwards changes nothing else.
+    """Return a copy of the values in another dtype, so that ``x /= 255`` afterwards changes nothing else.
 
     Args:
-        x: values of any shape.
-        dtype: such as ``tf.float32``. While a step or a ``map`` is traced, JAX has no 64-bit types and the
-            32-bit one is taken.
-        name: unused.
+        x: Values of any shape.
+        dtype: Such as ``tf.float32``. While a step or a ``map`` is traced, 64-bit types become 32-bit ones,
+            since JAX has no others.
+        name: Unused.
 
     Source: tensorflow/python/ops/math_ops.py, ``cast``.
     """
     if array_module(x) is jnp:
         return as_array(x, dtype)
-    return np.array(x).astype(dtype)[()]
+    copy: Array = np.array(x).astype(dtype)[()]
+    return copy
 
 
-def _unary(function: str) -> Unary:
+def _unary(function: str) -> Callable[..., Array]:
     def operation(x: ArrayLike, name: str | None = None) -> Array:
-        return getattr(array_module(x), function)(as_array(x))
+        return apply(function, as_array(x))
 
     return _named(operation, function)
 
 
-def _binary(function: str) -> Binary:
+def _binary(function: str) -> Callable[..., Array]:
     def operation(x: ArrayLike, y: ArrayLike, name: str | None = None) -> Array:
-        return getattr(array_module(x, y), function)(*as_arrays(x, y))
+        return apply(function, *as_arrays(x, y))
 
     return _named(operation, function)
 
 
 def _named(operation: Callable[..., Array], function: str) -> Callable[..., Array]:
     operation.__name__ = function
-    operation.__doc__ = f"As ``numpy.{function}``, on NumPy and JAX arrays."
+    operation.__doc__ = f"Do as ``numpy.{function}``, on NumPy and JAX arrays."
     return operation
 
 
@@ -91,62 +98,64 @@ pow = _binary("power")
 subtract = _binary("subtract")
 
 
-def add_n(inputs: Any, name: str | None = None) -> Array:
-    """The sum of arrays of one shape."""
-    total, *others = inputs
+def add_n(inputs: Iterable[ArrayLike], name: str | None = None) -> Array:
+    """Add arrays of one shape."""
+    total, *others = map(as_array, inputs)
     for other in others:
         total = add(total, other)
     return total
 
 
 def squared_difference(x: ArrayLike, y: ArrayLike, name: str | None = None) -> Array:
-    """``(x - y) ** 2``."""
+    """Return ``(x - y) ** 2``."""
     return square(subtract(x, y))
 
 
 def rsqrt(x: ArrayLike, name: str | None = None) -> Array:
-    """``1 / sqrt(x)``."""
+    """Return ``1 / sqrt(x)``."""
     return reciprocal(sqrt(x))
 
 
-def sigmoid(x: ArrayLike, name: str | None = None) -> Array:
-    """``1 / (1 + exp(-x))``."""
+def sigmoid(x: ArrayLike, name: str | None = None) -> jax.Array:
+    """Return ``1 / (1 + exp(-x))``."""
     return jax.nn.sigmoid(as_array(x))
 
 
-def where(condition: ArrayLike, x: ArrayLike = None, y: ArrayLike = None, name: str | None = None) -> Array:
-    """``x`` where the condition holds, else ``y``.
+def where(
+    condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, name: str | None = None
+) -> Array:
+    """Return ``x`` where the condition holds, else ``y``.
 
     Raises:
-        ValueError: without ``x`` and ``y``; the shape of what that form returns depends on the values.
+        ValueError: ``x`` or ``y`` is missing. Without them, the result's shape would depend on the values.
     """
     if x is None or y is None:
         raise ValueError(
             "tf.where needs x and y: the places where a condition holds have no fixed shape, which a traced "
             "step needs. Multiply by the mask instead, or use numpy.where in the input function."
         )
-    return array_module(condition, x, y).where(as_array(condition), *as_arrays(x, y))
+    return apply("where", as_array(condition), *as_arrays(x, y))
 
 
 def clip_by_value(
     t: ArrayLike, clip_value_min: ArrayLike, clip_value_max: ArrayLike, name: str | None = None
 ) -> Array:
-    """The values, none below or above the limits."""
+    """Limit the values to a range."""
     return minimum(maximum(t, clip_value_min), clip_value_max)
 
 
-def clip_by_norm(t: ArrayLike, clip_norm: float, axes: Any = None, name: str | None = None) -> Array:
-    """The array, scaled so that its Euclidean norm is at most ``clip_norm``.
+def clip_by_norm(t: ArrayLike, clip_norm: float, axes: Axis = None, name: str | None = None) -> Array:
+    """Scale an array so that its Euclidean norm is at most ``clip_norm``.
 
     Source: tensorflow/python/ops/clip_ops.py, ``clip_by_norm``.
     """
     xp, value = array_module(t), as_array(t)
-    norm = xp.sqrt(xp.sum(xp.square(value), axis=axes, keepdims=True))
+    norm = xp.sqrt(xp.sum(xp.square(value), axis=as_axis(axes), keepdims=True))
     return value * (clip_norm / xp.maximum(norm, clip_norm))
 
 
-def global_norm(t_list: Any, name: str | None = None) -> Array:
-    """The Euclidean norm of several arrays together; None among them counts nothing.
+def global_norm(t_list: Iterable[ArrayLike | None], name: str | None = None) -> jax.Array:
+    """Return the Euclidean norm of all values of several arrays; None counts as zeros.
 
     Source: tensorflow/python/ops/clip_ops.py, ``global_norm``.
     """
@@ -155,12 +164,21 @@ def global_norm(t_list: Any, name: str | None = None) -> Array:
 
 
 def clip_by_global_norm(
-    t_list: Any, clip_norm: float, use_norm: ArrayLike = None, name: str | None = None
-) -> tuple[list[Array | None], Array]:
-    """Several arrays, all scaled alike so that their norm together is at most ``clip_norm``.
+    t_list: Sequence[ArrayLike | None],
+    clip_norm: float,
+    use_norm: jax.Array | None = None,
+    name: str | None = None,
+) -> tuple[list[Array | None], jax.Array]:
+    """Scale several arrays by one factor so that their `global_norm` is at most ``clip_norm``.
+
+    Args:
+        t_list: The arrays; None stays None.
+        clip_norm: The largest norm allowed.
+        use_norm: Their norm, if it is known.
+        name: Unused.
 
     Returns:
-        The arrays, None where None was given, and the norm that they had.
+        The scaled arrays, and the norm that they had before.
 
     Source: tensorflow/python/ops/clip_ops.py, ``clip_by_global_norm``.
     """

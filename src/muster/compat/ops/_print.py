@@ -1,4 +1,4 @@
-"""``tf.print``: prints numbers, of a compiled step as well."""
+"""``tf.print``, also in compiled steps."""
 
 import functools
 import sys
@@ -20,17 +20,17 @@ def tf_print(
     end: str = "\n",
     name: str | None = None,
 ) -> None:
-    """Print values; in a function that is being traced, whenever the compiled step gets there.
+    """Print values; in a traced function, each time the compiled function runs.
 
-    A step prints once on each replica of this process. Numbers look as NumPy prints them.
+    A step prints once for each replica of this process. Arrays look as NumPy prints them.
 
     Args:
-        inputs: texts, numbers, arrays, variables, and nested structures of them.
-        output_stream: None is standard error.
-        summarize: how many elements of an axis are printed at its start and at its end; -1 for all.
-        sep: between the inputs.
-        end: after the last one.
-        name: unused.
+        inputs: Texts, numbers, arrays, variables, and nested structures of them.
+        output_stream: Where to print; None is standard error.
+        summarize: How many elements to print at the start and the end of each axis; -1 for all.
+        sep: The text between the inputs.
+        end: The text after the last input.
+        name: Unused.
 
     Source: tensorflow/python/ops/logging_ops.py, ``print_v2``.
     """
@@ -49,7 +49,7 @@ def _is_leaf(value: Any) -> bool:
 
 
 def _value(leaf: Any) -> Any:
-    """What is printed of a leaf: an array, or what has a text."""
+    """Return what to print for a leaf: an array, or an object that has a text."""
     if isinstance(leaf, keras.Variable):
         return leaf.value
     if isinstance(leaf, PerReplica):
@@ -76,7 +76,7 @@ def _write(
 
 
 class _Text(str):
-    """A text that looks in lists and dicts as it is."""
+    """A text without quotation marks when a list or a dict that holds it is printed."""
 
     def __repr__(self) -> str:
         return str(self)

@@ -1,10 +1,11 @@
-"""``tf.random``: other numbers in every call, of a compiled function as well."""
+"""``tf.random``: new numbers in every call, also of a compiled function."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import jax
 import numpy as np
 
 from muster._errors import TraceError
@@ -13,86 +14,89 @@ from muster.compat.ops._arrays import Array, DTypeLike, is_traced
 from muster.distribute import Strategy, get_strategy
 from muster.program import FunctionScope, current_scope
 
-# What the functions of a strategy's programs draw with. Made once, outside of all of them.
+# The generators of each strategy's functions, made once, outside of all functions.
 _GENERATORS: "WeakKeyDictionary[Strategy, Any]" = WeakKeyDictionary()
 
 set_seed: Callable[[int], None] = keras.utils.set_random_seed
 
 
 def uniform(
-    shape: Any,
-    minval: Any = 0,
-    maxval: Any = None,
+    shape: Iterable[int],
+    minval: float | Array = 0,
+    maxval: float | Array | None = None,
     dtype: DTypeLike = np.float32,
     seed: None = None,
     name: str | None = None,
 ) -> Array:
-    """Numbers that are equally likely everywhere from ``minval`` up to ``maxval``, which is left out.
+    """Draw numbers uniformly from ``minval`` up to, but without, ``maxval``.
 
-    In a ``tf.function`` each replica has numbers of its own, and others in every call. Outside, they are
-    NumPy's. ``tf.random.set_seed`` makes them repeatable.
+    In a ``tf.function`` each replica draws different numbers, and new ones in every call. Outside of one,
+    NumPy draws them. ``tf.random.set_seed`` makes them repeatable.
 
     Args:
-        shape: of the result.
-        minval: the smallest one.
-        maxval: what they stay below; 1 by default, and needed for integers.
-        dtype: of the result.
-        seed: only None.
-        name: unused.
+        shape: The shape of the result.
+        minval: The lower bound.
+        maxval: The upper bound, which is not drawn; None is 1. Integers need one.
+        dtype: The dtype of the result.
+        seed: Only None.
+        name: Unused.
 
     Raises:
-        ValueError: for a seed, or integers without ``maxval``.
-        TraceError: in a step of an Estimator or of ``fit``.
+        ValueError: There is a seed, or there are integers without ``maxval``.
+        TraceError: The call is in a step of an Estimator or of ``fit``.
 
     Source: tensorflow/python/ops/random_ops.py, ``random_uniform``.
     """
     kind: Any = np.dtype(dtype)
+    integers = kind.kind in "iu"
     if maxval is None:
-        if kind.kind in "iu":
-            raise ValueError("tf.random.uniform of integers needs maxval, which they stay below.")
+        if integers:
+            raise ValueError("tf.random.uniform of integers needs maxval, the bound that they stay below.")
         maxval = 1
+    bounds: tuple[Any, Any] = (minval, maxval)
     generator = _generator("uniform", seed)
     if generator is not None:
-        draw = keras.random.randint if kind.kind in "iu" else keras.random.uniform
-        return draw(tuple(shape), minval, maxval, dtype=str(kind), seed=generator)
-    if kind.kind in "iu":
-        return np.random.randint(minval, maxval, tuple(shape), dtype=kind)
-    return np.asarray(np.random.uniform(minval, maxval, tuple(shape))).astype(kind)
+        draw = keras.random.randint if integers else keras.random.uniform
+        drawn: jax.Array = draw(tuple(shape), *bounds, dtype=str(kind), seed=generator)
+        return drawn
+    if integers:
+        return np.random.randint(*bounds, tuple(shape), dtype=kind)
+    return np.asarray(np.random.uniform(*bounds, tuple(shape))).astype(kind)
 
 
 def normal(
-    shape: Any,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
+    shape: Iterable[int],
+    mean: float | Array = 0.0,
+    stddev: float | Array = 1.0,
     dtype: DTypeLike = np.float32,
     seed: None = None,
     name: str | None = None,
 ) -> Array:
-    """Numbers of a normal distribution, drawn as `uniform` draws.
+    """Draw numbers from a normal distribution, in the way of `uniform`.
 
     Args:
-        shape: of the result.
-        mean: of the distribution.
-        stddev: likewise.
-        dtype: of the result.
-        seed: only None.
-        name: unused.
+        shape: The shape of the result.
+        mean: The mean of the distribution.
+        stddev: Its standard deviation.
+        dtype: The dtype of the result.
+        seed: Only None.
+        name: Unused.
 
     Raises:
-        ValueError: for a seed.
-        TraceError: in a step of an Estimator or of ``fit``.
+        ValueError: There is a seed.
+        TraceError: The call is in a step of an Estimator or of ``fit``.
 
     Source: tensorflow/python/ops/random_ops.py, ``random_normal``.
     """
     generator = _generator("normal", seed)
     if generator is not None:
-        numbers = keras.random.normal(tuple(shape), dtype=str(np.dtype(dtype)), seed=generator)
+        numbers: jax.Array = keras.random.normal(tuple(shape), dtype=str(np.dtype(dtype)), seed=generator)
         return numbers * stddev + mean
     return np.asarray(np.random.normal(mean, stddev, tuple(shape))).astype(dtype)
 
 
 def _generator(function: str, seed: None) -> Any:
-    """What a traced function draws with; None outside of one."""
+    """Return the generator of a traced function; None outside of one."""
     if seed is not None:
         raise ValueError(
             f"tf.random.{function} takes no seed, got {seed!r}: call tf.random.set_seed once, or use "
@@ -101,8 +105,8 @@ def _generator(function: str, seed: None) -> Any:
     if isinstance(current_scope(), FunctionScope):
         strategy = get_strategy()
         if strategy not in _GENERATORS:
-            with ThreadPoolExecutor(1) as another:  # nothing is being traced in another thread
-                _GENERATORS[strategy] = another.submit(_made_for, strategy).result()
+            with ThreadPoolExecutor(1) as thread:  # where nothing is being traced
+                _GENERATORS[strategy] = thread.submit(_make_generator, strategy).result()
         return _GENERATORS[strategy]
     if current_scope() is not None or is_traced():
         raise TraceError(
@@ -112,6 +116,6 @@ def _generator(function: str, seed: None) -> Any:
     return None
 
 
-def _made_for(strategy: Strategy) -> Any:
+def _make_generator(strategy: Strategy) -> Any:
     with strategy.scope():
         return keras.random.SeedGenerator()

@@ -9,17 +9,17 @@ class TensorShape(tuple[int | None, ...]):
     """The sizes of an array's axes, None where one varies. It is a tuple, as all shapes are here.
 
     Args:
-        dims: the sizes.
+        dims: The sizes.
 
     Raises:
-        ValueError: A size is negative, or ``dims`` is None: here a shape of unknown rank is None itself.
+        ValueError: A size is negative, or ``dims`` is None: muster writes a shape of unknown rank as None.
 
     Source: tensorflow/python/framework/tensor_shape.py, ``TensorShape``.
     """
 
     def __new__(cls, dims: Iterable[int | None] | int | None) -> "TensorShape":
         if dims is None:
-            raise ValueError("A shape of unknown rank is None here: write None in the place of it.")
+            raise ValueError("A shape of unknown rank is None here: write None, not tf.TensorShape(None).")
         sizes = (dims,) if isinstance(dims, int) else tuple(dims)
         if any(size is not None and size < 0 for size in sizes):
             raise ValueError(f"A shape has sizes >= 0 or None, got {sizes}.")
@@ -27,7 +27,7 @@ class TensorShape(tuple[int | None, ...]):
 
     @property
     def rank(self) -> int:
-        """How many axes there are."""
+        """The number of axes."""
         return len(self)
 
     ndims = rank
@@ -38,19 +38,19 @@ class TensorShape(tuple[int | None, ...]):
         return list(self)
 
     def as_list(self) -> list[int | None]:
-        """The sizes, as a list."""
+        """Return the sizes as a list."""
         return list(self)
 
     def is_fully_defined(self) -> bool:
-        """Whether all sizes are known."""
+        """Return whether all sizes are known."""
         return None not in self
 
     def num_elements(self) -> int | None:
-        """How many elements an array of this shape has; None if a size is unknown."""
+        """Return the number of elements of such an array; None if a size is unknown."""
         return math.prod(size or 0 for size in self) if self.is_fully_defined() else None
 
     def is_compatible_with(self, other: Iterable[int | None] | None) -> bool:
-        """Whether an array may have both shapes; None is any."""
+        """Return whether an array may have both shapes; None is compatible with any."""
         if other is None:
             return True
         sizes = tuple(other)
@@ -59,7 +59,7 @@ class TensorShape(tuple[int | None, ...]):
         )
 
     def concatenate(self, other: Iterable[int | None] | int) -> "TensorShape":
-        """These axes and those of another shape after them."""
+        """Append the axes of another shape."""
         return TensorShape((*self, *TensorShape(other)))
 
     def __add__(self, other: Any) -> "TensorShape":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from muster._version import __version__ as __version__
 from muster.compat._names import Names as _Names
-from muster.compat._names import missing as _missing
+from muster.compat._names import missing_from as _missing_from
 from muster.compat.ops._arrays import Tensor as Tensor
 from muster.compat.ops._elementwise import abs as abs
 from muster.compat.ops._elementwise import add as add
@@ -141,7 +141,5 @@ print = _print
 experimental = _Names("tf.experimental", Optional=_Optional)
 
 
-if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
-
-    def __getattr__(name: str) -> None:
-        raise _missing("tf", name)
+if not _TYPE_CHECKING:  # so that type checkers also report missing names
+    __getattr__ = _missing_from("tf")

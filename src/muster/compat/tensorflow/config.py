@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from muster.compat._names import Names as _Names
-from muster.compat._names import missing as _missing
+from muster.compat._names import missing_from as _missing_from
 from muster.compat.v2 import config as _config
 from muster.compat.v2.config import LogicalDevice as LogicalDevice
 from muster.compat.v2.config import LogicalDeviceConfiguration as LogicalDeviceConfiguration
@@ -30,7 +30,5 @@ experimental = _Names(
 )
 optimizer = _Names("tf.config.optimizer", set_jit=_config.set_jit)
 
-if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
-
-    def __getattr__(name: str) -> None:
-        raise _missing("tf.config", name)
+if not _TYPE_CHECKING:  # so that type checkers also report missing names
+    __getattr__ = _missing_from("tf.config")

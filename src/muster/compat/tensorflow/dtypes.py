@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 import numpy as _np
 from ml_dtypes import bfloat16 as _bfloat16
 
-from muster.compat._names import missing as _missing
+from muster.compat._names import missing_from as _missing_from
 from muster.compat.ops._elementwise import cast as cast
 
 DType = _np.dtype
@@ -22,7 +22,5 @@ float32 = _np.dtype("float32")
 float64 = _np.dtype("float64")
 string = _np.dtype(str)
 
-if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
-
-    def __getattr__(name: str) -> None:
-        raise _missing("tf.dtypes", name)
+if not _TYPE_CHECKING:  # so that type checkers also report missing names
+    __getattr__ = _missing_from("tf.dtypes")

@@ -3,9 +3,7 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from muster._errors import OutOfRangeError as OutOfRangeError
-from muster.compat._names import missing as _missing
+from muster.compat._names import missing_from as _missing_from
 
-if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
-
-    def __getattr__(name: str) -> None:
-        raise _missing("tf.errors", name)
+if not _TYPE_CHECKING:  # so that type checkers also report missing names
+    __getattr__ = _missing_from("tf.errors")

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from muster.compat._names import Names as _Names
-from muster.compat._names import missing as _missing
+from muster.compat._names import missing_from as _missing_from
 from muster.compat.v2 import gfile as _gfile
 from muster.data import FixedLenFeature as FixedLenFeature
 from muster.data import FixedLenSequenceFeature as FixedLenSequenceFeature
@@ -31,7 +31,5 @@ gfile = _Names(
     walk=_gfile.walk,
 )
 
-if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
-
-    def __getattr__(name: str) -> None:
-        raise _missing("tf.io", name)
+if not _TYPE_CHECKING:  # so that type checkers also report missing names
+    __getattr__ = _missing_from("tf.io")

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from muster.compat._names import missing as _missing
+from muster.compat._names import missing_from as _missing_from
 from muster.compat.ops._elementwise import abs as abs
 from muster.compat.ops._elementwise import add as add
 from muster.compat.ops._elementwise import add_n as add_n
@@ -64,7 +64,5 @@ from muster.compat.ops._reduce import reduce_std as reduce_std
 from muster.compat.ops._reduce import reduce_sum as reduce_sum
 from muster.compat.ops._reduce import reduce_variance as reduce_variance
 
-if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
-
-    def __getattr__(name: str) -> None:
-        raise _missing("tf.math", name)
+if not _TYPE_CHECKING:  # so that type checkers also report missing names
+    __getattr__ = _missing_from("tf.math")

@@ -2,12 +2,10 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from muster.compat._names import missing as _missing
+from muster.compat._names import missing_from as _missing_from
 from muster.compat.v1._step import summary_scalar as _scalar
 
 scalar = _scalar
 
-if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
-
-    def __getattr__(name: str) -> None:
-        raise _missing("tf.summary", name)
+if not _TYPE_CHECKING:  # so that type checkers also report missing names
+    __getattr__ = _missing_from("tf.summary")

@@ -1,1 +1,1 @@
-"""What programs written for TensorFlow 1 use."""
+"""The parts of TensorFlow 1 that only its programs use: losses, metrics, layers, optimizers, updates."""

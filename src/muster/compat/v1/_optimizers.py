@@ -1,59 +1,66 @@
-"""The optimizers of ``tf.compat.v1.train``: its arguments and defaults, over those of Keras.
+"""The optimizers of ``tf.compat.v1.train``, with its arguments and defaults, over those of Keras.
 
 Source of the arguments and updates: tensorflow/python/training/, a file for each optimizer.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeAlias
+
+import jax
 
 from muster._keras import keras
 from muster.compat.v1._step import trainable_variables
 from muster.program import TrainOp, apply_gradients, gradients, minimize
 
-LearningRate = float | Callable[[], Any] | Any
+LearningRate: TypeAlias = (
+    float | jax.Array | Callable[[], Any] | keras.optimizers.schedules.LearningRateSchedule
+)
 """A number, a value that the step computes, a function that returns one, or a schedule of Keras'."""
+GradientsAndVariables: TypeAlias = Iterable[tuple[jax.Array | None, keras.Variable]]
 
 
 class Optimizer:
-    """Trains variables by the update of a Keras optimizer.
+    """Train variables with a Keras optimizer.
 
     Attributes:
-        keras_optimizer: that optimizer.
+        keras_optimizer: The Keras optimizer.
 
     Source: tensorflow/python/training/optimizer.py, ``Optimizer``.
     """
 
-    def __init__(self, keras_optimizer: Any) -> None:
-        """Wrap an optimizer that was built in this step."""
+    def __init__(self, keras_optimizer: keras.optimizers.Optimizer) -> None:
+        """Wrap a Keras optimizer that was built in this step."""
         self.keras_optimizer = keras_optimizer
 
     def get_name(self) -> str:
-        """The optimizer's name."""
+        """Return the optimizer's name."""
         return str(self.keras_optimizer.name)
 
     def minimize(
         self,
-        loss: Any,
-        global_step: Any = None,
-        var_list: Iterable[Any] | None = None,
+        loss: jax.Array,
+        global_step: keras.Variable | None = None,
+        var_list: Iterable[keras.Variable] | None = None,
         name: str | None = None,
     ) -> TrainOp:
-        """Take one step against the gradients of a loss; `muster.minimize` says how.
+        """Take one step against the gradients of a loss, as `muster.minimize` does.
 
         Args:
-            loss: a floating-point array of shape (), per replica.
-            global_step: the variable to count up by one, or None.
-            var_list: the variables to train; None takes every trainable one that was created so far.
-            name: unused.
+            loss: A floating-point array of shape (), per replica.
+            global_step: The variable to count up by one, or None.
+            var_list: The variables to train; None takes all trainable ones that were created so far.
+            name: Unused.
         """
         return minimize(self.keras_optimizer, loss, global_step, var_list)
 
-    def compute_gradients(self, loss: Any, var_list: Iterable[Any] | None = None) -> list[tuple[Any, Any]]:
-        """The gradients of a loss.
+    def compute_gradients(
+        self, loss: jax.Array, var_list: Iterable[keras.Variable] | None = None
+    ) -> list[tuple[jax.Array, keras.Variable]]:
+        """Return the gradients of a loss.
 
         Args:
-            loss: a floating-point array of shape (), per replica.
-            var_list: the variables; None takes every trainable one that was created so far.
+            loss: A floating-point array of shape (), per replica.
+            var_list: The variables; None takes all trainable ones that were created so far.
 
         Returns:
             Pairs of a gradient and its variable. A variable that the loss does not depend on has a gradient
@@ -63,30 +70,33 @@ class Optimizer:
         return list(zip(gradients(loss, variables), variables, strict=True))
 
     def apply_gradients(
-        self, grads_and_vars: Iterable[tuple[Any, Any]], global_step: Any = None, name: str | None = None
+        self,
+        grads_and_vars: GradientsAndVariables,
+        global_step: keras.Variable | None = None,
+        name: str | None = None,
     ) -> TrainOp:
-        """Take one step on given gradients.
+        """Take one step against gradients.
 
         Args:
-            grads_and_vars: pairs of a gradient, or None to leave the variable as it is, and a variable.
-            global_step: the variable to count up by one, or None.
-            name: unused.
+            grads_and_vars: Pairs of a gradient and its variable; None leaves the variable as it is.
+            global_step: The variable to count up by one, or None.
+            name: Unused.
 
         Raises:
-            ValueError: if there are no pairs, or no gradients in them.
+            ValueError: There are no pairs, or no gradients in them.
         """
         pairs = list(grads_and_vars)
         if not pairs:
             raise ValueError("No variables provided.")
-        given = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
-        if not given:
+        present = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
+        if not present:
             names = ", ".join(variable.path for _, variable in pairs)
             raise ValueError(f"No gradients provided for any variable: {names}.")
-        return apply_gradients(self.keras_optimizer, given, global_step)
+        return apply_gradients(self.keras_optimizer, present, global_step)
 
 
 class GradientDescentOptimizer(Optimizer):
-    """``w -= learning_rate * gradient``."""
+    """Gradient descent: ``w -= learning_rate * gradient``."""
 
     def __init__(
         self, learning_rate: LearningRate, use_locking: bool = False, name: str = "GradientDescent"
@@ -95,9 +105,9 @@ class GradientDescentOptimizer(Optimizer):
 
 
 class MomentumOptimizer(Optimizer):
-    """``m = momentum * m + gradient; w -= learning_rate * m``.
+    """Momentum: ``m = momentum * m + gradient; w -= learning_rate * m``.
 
-    Keras' SGD has the learning rate inside of ``m``, which differs once the rate changes.
+    Keras' SGD multiplies by the learning rate within ``m``, which differs once the rate changes.
     """
 
     def __init__(
@@ -112,7 +122,7 @@ class MomentumOptimizer(Optimizer):
 
 
 class AdagradOptimizer(Optimizer):
-    """``a += gradient ** 2; w -= learning_rate * gradient / sqrt(a)``."""
+    """Adagrad: ``a += gradient ** 2; w -= learning_rate * gradient / sqrt(a)``."""
 
     def __init__(
         self,
@@ -122,14 +132,14 @@ class AdagradOptimizer(Optimizer):
         name: str = "Adagrad",
     ) -> None:
         if initial_accumulator_value <= 0:
-            raise ValueError(f"initial_accumulator_value must be positive: {initial_accumulator_value}")
+            raise ValueError(f"initial_accumulator_value must be positive, got {initial_accumulator_value}.")
         super().__init__(
             keras.optimizers.Adagrad(_rate(learning_rate), initial_accumulator_value, epsilon=0.0, name=name)
         )
 
 
 class AdamOptimizer(Optimizer):
-    """Adam, with the epsilon that TensorFlow's paper calls epsilon hat."""
+    """Adam, with the epsilon that the paper calls epsilon hat."""
 
     def __init__(
         self,
@@ -144,7 +154,7 @@ class AdamOptimizer(Optimizer):
 
 
 class RMSPropOptimizer(Optimizer):
-    """RMSProp; its mean of squares starts at one, that of Keras at zero."""
+    """RMSProp, whose mean of squares starts at one; Keras' starts at zero."""
 
     def __init__(
         self,
@@ -204,23 +214,23 @@ class FtrlOptimizer(Optimizer):
         )
 
 
-def _rate(learning_rate: LearningRate) -> Any:
-    """A learning rate as a function: of a number Keras would make a variable, which checkpoints restore."""
+def _rate(learning_rate: LearningRate) -> Callable[..., Any]:
+    """Wrap a number in a function, because Keras would make it a variable, which checkpoints restore."""
     return learning_rate if callable(learning_rate) else lambda: learning_rate
 
 
 class _Momentum(keras.optimizers.Optimizer):  # type: ignore[misc]  # keras is untyped
-    def __init__(self, learning_rate: Any, momentum: float, nesterov: bool, name: str) -> None:
+    def __init__(self, learning_rate: Callable[..., Any], momentum: float, nesterov: bool, name: str) -> None:
         super().__init__(learning_rate=learning_rate, name=name)
         self.momentum = momentum
         self.nesterov = nesterov
 
-    def build(self, variables: list[Any]) -> None:
+    def build(self, variables: list[keras.Variable]) -> None:
         if not self.built:
             super().build(variables)
             self.momentums = self.add_optimizer_variables(variables, "momentum")
 
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+    def update_step(self, gradient: jax.Array, variable: keras.Variable, learning_rate: jax.Array) -> None:
         rate = keras.ops.cast(learning_rate, variable.dtype)
         accumulated = self.momentums[self._get_variable_index(variable)]
         self.assign(accumulated, accumulated * self.momentum + gradient)
@@ -229,6 +239,9 @@ class _Momentum(keras.optimizers.Optimizer):  # type: ignore[misc]  # keras is u
 
 
 class _RMSprop(keras.optimizers.RMSprop):  # type: ignore[misc]  # keras is untyped
-    def add_optimizer_variables(self, trainable_variables: Any, name: Any, initializer: Any = "zeros") -> Any:
+    def add_optimizer_variables(
+        self, trainable_variables: list[keras.Variable], name: str, initializer: str = "zeros"
+    ) -> list[keras.Variable]:
         first = "ones" if name == "velocity" else initializer
-        return super().add_optimizer_variables(trainable_variables, name, first)
+        added: list[keras.Variable] = super().add_optimizer_variables(trainable_variables, name, first)
+        return added

@@ -1,25 +1,27 @@
-"""What TensorFlow's programs say about a step as a whole: its variables, its updates, their order."""
+"""Variables, updates, collections and summaries of a step, by TensorFlow 1's names."""
 
 import contextlib
 from typing import Any
 
+import jax
+
 from muster._errors import TraceError
 from muster._keras import keras
-from muster.compat.ops._arrays import Array, ArrayLike, as_array
+from muster.compat.ops._arrays import ArrayLike, as_array
 from muster.compat.v1.losses import get_regularization_losses
 from muster.program import Output, TrainOp, get_or_create_global_step
 from muster.program import summary_scalar as write_scalar
 from muster.program import trainable_variables as variables_of_step
 
 
-def get_global_step(graph: None = None) -> Any:
-    """The variable that counts training steps; outside of a model_fn, a handle by which hooks ask for it.
+def get_global_step(graph: None = None) -> keras.Variable | Output:
+    """Return the variable that counts training steps; outside of a model_fn, a handle for hooks.
 
     Args:
-        graph: only None.
+        graph: Only None.
 
     Returns:
-        In a model_fn, what `muster.get_or_create_global_step` returns. Elsewhere, such as in a hook's
+        In a model_fn, the variable of `muster.get_or_create_global_step`. Elsewhere, such as in a hook's
         ``begin``, an `Output` for ``SessionRunArgs``.
 
     Source: tensorflow/python/training/training_util.py, ``get_global_step``.
@@ -30,37 +32,39 @@ def get_global_step(graph: None = None) -> Any:
         return Output("global_step")
 
 
-def trainable_variables(scope: None = None) -> list[Any]:
-    """The trainable variables that the model_fn has created so far; ``scope`` can only be None.
+def trainable_variables(scope: None = None) -> list[keras.Variable]:
+    """Return the trainable variables that the model_fn has created so far; ``scope`` can only be None.
 
     Raises:
-        TraceError: outside of a model_fn.
+        TraceError: No model_fn is being traced.
     """
     return variables_of_step()
 
 
-def assign(ref: Any, value: ArrayLike, **unused: Any) -> Array:
-    """Give a variable a value, at this place of the step; returns the value.
+def assign(ref: keras.Variable, value: ArrayLike, **unused: object) -> jax.Array:
+    """Assign a value to a variable, at this place of the step, and return it.
 
     Source: tensorflow/python/ops/state_ops.py, ``assign``.
     """
-    return ref.assign(as_array(value))
+    assigned: jax.Array = ref.assign(as_array(value))
+    return assigned
 
 
-def assign_add(ref: Any, value: ArrayLike, **unused: Any) -> Array:
-    """Add to a variable, at this place of the step; returns the sum."""
-    return ref.assign_add(as_array(value))
+def assign_add(ref: keras.Variable, value: ArrayLike, **unused: object) -> jax.Array:
+    """Add to a variable, at this place of the step, and return the sum."""
+    assigned: jax.Array = ref.assign_add(as_array(value))
+    return assigned
 
 
 def name_scope(
-    name: str | None, default_name: str | None = None, values: Any = None
+    name: str | None, default_name: str | None = None, values: object = None
 ) -> contextlib.AbstractContextManager[Any]:
-    """A prefix for the names of variables; operations have none.
+    """Prefix the names of variables; operations have none.
 
     Args:
-        name: the prefix; None takes ``default_name``.
-        default_name: used if ``name`` is None.
-        values: unused.
+        name: The prefix; None takes ``default_name``.
+        default_name: The prefix if ``name`` is None.
+        values: Unused.
 
     Source: tensorflow/python/framework/ops.py, ``name_scope``.
     """
@@ -68,8 +72,8 @@ def name_scope(
     return scope
 
 
-def group(*inputs: Any, name: str = "group") -> TrainOp:
-    """One operation for several. All updates are part of the step already, so nothing is left to group.
+def group(*inputs: object, name: str = "group") -> TrainOp:
+    """Return one operation for several; the step already holds all updates, so it does nothing.
 
     Source: tensorflow/python/ops/control_flow_ops.py, ``group``.
     """
@@ -77,12 +81,12 @@ def group(*inputs: Any, name: str = "group") -> TrainOp:
 
 
 def no_op(name: str = "no_op") -> TrainOp:
-    """An operation that does nothing."""
+    """Return an operation that does nothing."""
     return TrainOp(name)
 
 
-def control_dependencies(control_inputs: Any) -> contextlib.AbstractContextManager[None]:
-    """Accepted: a step does what its Python code says, in that order, and all of it.
+def control_dependencies(control_inputs: object) -> contextlib.AbstractContextManager[None]:
+    """Accept the call and do nothing: a step does all that its code says, in that order.
 
     Source: tensorflow/python/framework/ops.py, ``control_dependencies``.
     """
@@ -98,15 +102,15 @@ class GraphKeys:
 
 
 def get_collection(key: str, scope: str | None = None) -> list[Any]:
-    """What TensorFlow's programs look up in collections.
+    """Return a collection of what the model_fn has built so far.
 
     Args:
-        key: one of those in `GraphKeys`. ``UPDATE_OPS`` is empty, because the updates of BatchNormalization
-            are part of the step already.
-        scope: for ``REGULARIZATION_LOSSES``, as `get_regularization_losses` has it; else only None.
+        key: One of those in `GraphKeys`. ``UPDATE_OPS`` is empty, because the step already holds the
+            updates of BatchNormalization.
+        scope: As in `get_regularization_losses`; only None for other collections.
 
     Raises:
-        ValueError: for any other collection.
+        ValueError: There is no such collection.
     """
     if key == GraphKeys.TRAINABLE_VARIABLES:
         return trainable_variables()
@@ -122,36 +126,36 @@ def get_collection(key: str, scope: str | None = None) -> list[Any]:
 
 def summary_scalar(
     name: str,
-    data: ArrayLike = None,
+    data: ArrayLike | None = None,
     step: None = None,
     description: str | None = None,
     *,
-    tensor: ArrayLike = None,
-    **unused: Any,
+    tensor: ArrayLike | None = None,
+    **unused: object,
 ) -> Output:
-    """Let a number of the step be written as a summary; ``muster.program.summary_scalar`` says how.
+    """Write a number of the step as a summary, as ``muster.program.summary_scalar`` does.
 
     Args:
-        name: the name of its curve.
-        data: an array of one element.
-        step: only None: it is the global step.
-        description: unused.
-        tensor: what TensorFlow 1 calls ``data``.
-        **unused: such as ``collections`` and ``family``.
+        name: The name of the curve.
+        data: An array of one element.
+        step: Only None, which is the global step.
+        description: Unused.
+        tensor: TensorFlow 1's name for ``data``.
+        **unused: Arguments such as ``collections`` and ``family``.
 
     Raises:
-        TypeError: if not one of ``data`` and ``tensor`` is given.
-        ValueError: for a step, or more than one element.
+        TypeError: Not exactly one of ``data`` and ``tensor`` is there.
+        ValueError: There is a step, or more than one element.
     """
     if (data is None) == (tensor is None):
         raise TypeError(f"The summary {name!r} needs one value: give either data or tensor.")
     if step is not None:
-        raise ValueError("A summary of a model_fn is of the global step: leave step out.")
+        raise ValueError("A model_fn writes its summaries at the global step: leave step out.")
     return write_scalar(name, tensor if data is None else data)
 
 
 def disable_eager_execution() -> None:
-    """Accepted: a model_fn is always traced, unless ``tf.config.run_functions_eagerly(True)`` was called.
+    """Accept the call and do nothing: a model_fn is traced unless functions run eagerly.
 
     Source: tensorflow/python/framework/ops.py, ``disable_eager_execution``.
     """

@@ -1,25 +1,32 @@
 """``tf.compat.v1.layers``: functions that build a Keras layer and call it.
 
-Arguments follow tensorflow/python/keras/legacy_tf_layers/; those not named here go to the Keras layer.
+Arguments follow tensorflow/python/keras/legacy_tf_layers/; ``kwargs`` go to the Keras layer.
 """
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import jax
 
 from muster._keras import keras
-from muster.compat.ops._arrays import Array, ArrayLike, as_array
+from muster.compat.ops._arrays import ArrayLike, as_array
 from muster.program import add_penalty
+
+Activation: TypeAlias = str | Callable[[jax.Array], jax.Array] | None
+Regularizer: TypeAlias = str | Callable[[jax.Array], jax.Array] | None
+Size: TypeAlias = int | Sequence[int]
 
 
 def dense(
     inputs: ArrayLike,
     units: int,
-    activation: Any = None,
+    activation: Activation = None,
     use_bias: bool = True,
     *,
-    activity_regularizer: Any = None,
+    activity_regularizer: Regularizer = None,
     **kwargs: Any,
-) -> Array:
-    """A densely connected layer."""
+) -> jax.Array:
+    """Apply a densely connected layer."""
     layer = keras.layers.Dense(units, activation, use_bias, **_for_keras(kwargs))
     return _regularized(layer, inputs, activity_regularizer)
 
@@ -27,17 +34,17 @@ def dense(
 def conv2d(
     inputs: ArrayLike,
     filters: int,
-    kernel_size: Any,
-    strides: Any = (1, 1),
+    kernel_size: Size,
+    strides: Size = (1, 1),
     padding: str = "valid",
     data_format: str = "channels_last",
-    dilation_rate: Any = (1, 1),
-    activation: Any = None,
+    dilation_rate: Size = (1, 1),
+    activation: Activation = None,
     *,
-    activity_regularizer: Any = None,
+    activity_regularizer: Regularizer = None,
     **kwargs: Any,
-) -> Array:
-    """A convolution over two axes."""
+) -> jax.Array:
+    """Convolve over two axes."""
     layer = keras.layers.Conv2D(
         filters,
         kernel_size,
@@ -52,22 +59,22 @@ def conv2d(
 
 
 def max_pooling2d(
-    inputs: ArrayLike, pool_size: Any, strides: Any, padding: str = "valid", name: str | None = None
-) -> Array:
-    """The largest of each window."""
-    return keras.layers.MaxPooling2D(pool_size, strides, padding, name=name)(as_array(inputs))
+    inputs: ArrayLike, pool_size: Size, strides: Size, padding: str = "valid", name: str | None = None
+) -> jax.Array:
+    """Take the maximum of each window."""
+    return _applied(keras.layers.MaxPooling2D(pool_size, strides, padding, name=name), inputs)
 
 
 def average_pooling2d(
-    inputs: ArrayLike, pool_size: Any, strides: Any, padding: str = "valid", name: str | None = None
-) -> Array:
-    """The mean of each window."""
-    return keras.layers.AveragePooling2D(pool_size, strides, padding, name=name)(as_array(inputs))
+    inputs: ArrayLike, pool_size: Size, strides: Size, padding: str = "valid", name: str | None = None
+) -> jax.Array:
+    """Take the mean of each window."""
+    return _applied(keras.layers.AveragePooling2D(pool_size, strides, padding, name=name), inputs)
 
 
-def flatten(inputs: ArrayLike, name: str | None = None) -> Array:
-    """All axes but the first made one."""
-    return keras.layers.Flatten(name=name)(as_array(inputs))
+def flatten(inputs: ArrayLike, name: str | None = None) -> jax.Array:
+    """Merge all axes but the first."""
+    return _applied(keras.layers.Flatten(name=name), inputs)
 
 
 def dropout(
@@ -76,9 +83,9 @@ def dropout(
     seed: int | None = None,
     training: bool = False,
     name: str | None = None,
-) -> Array:
-    """Zeros in the place of a part of the values while training, the others scaled up."""
-    return keras.layers.Dropout(rate, seed=seed, name=name)(as_array(inputs), training=training)
+) -> jax.Array:
+    """While training, set a fraction of the values to zero and scale the others up."""
+    return _applied(keras.layers.Dropout(rate, seed=seed, name=name), inputs, training=training)
 
 
 def batch_normalization(
@@ -90,24 +97,29 @@ def batch_normalization(
     scale: bool = True,
     training: bool = False,
     **kwargs: Any,
-) -> Array:
-    """Values normalised over the batch. The averages are updated in the step; no UPDATE_OPS are needed."""
+) -> jax.Array:
+    """Normalize values over the batch. The step updates the averages, without UPDATE_OPS."""
     layer = keras.layers.BatchNormalization(
         axis, momentum, epsilon, center=center, scale=scale, **_for_keras(kwargs)
     )
-    return layer(as_array(inputs), training=training)
+    return _applied(layer, inputs, training=training)
 
 
-def _regularized(layer: Any, inputs: ArrayLike, activity_regularizer: Any) -> Array:
-    """Call a layer, and collect the penalty of its output, a mean over the batch, as a regularization loss.
+def _applied(layer: keras.Layer, inputs: ArrayLike, **kwargs: Any) -> jax.Array:
+    outputs: jax.Array = layer(as_array(inputs), **kwargs)
+    return outputs
+
+
+def _regularized(layer: keras.Layer, inputs: ArrayLike, activity_regularizer: Regularizer) -> jax.Array:
+    """Apply a layer, and collect the mean penalty of its outputs as a regularization loss.
 
     Raises:
-        TraceError: if there is a regularizer, outside of a model_fn.
+        TraceError: There is a regularizer, and no model_fn is being traced.
 
     Source: tensorflow/python/keras/legacy_tf_layers/base.py, ``Layer.add_loss``. The losses of Keras layers
     are not collected there either.
     """
-    outputs = layer(as_array(inputs))
+    outputs = _applied(layer, inputs)
     if activity_regularizer is not None:
         penalty = keras.regularizers.get(activity_regularizer)(outputs) / outputs.shape[0]
         add_penalty(f"{layer.path}/ActivityRegularizer", penalty)
@@ -115,10 +127,10 @@ def _regularized(layer: Any, inputs: ArrayLike, activity_regularizer: Any) -> Ar
 
 
 def _for_keras(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments that Keras has too.
+    """Return the arguments that Keras has, too.
 
     Raises:
-        ValueError: if a layer's variables shall be used a second time.
+        ValueError: The arguments ask for the variables of an earlier layer.
     """
     if kwargs.pop("reuse", None):
         raise ValueError(

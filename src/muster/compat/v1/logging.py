@@ -1,7 +1,6 @@
-"""``tf.compat.v1.logging`` over the logger of muster."""
+"""``tf.compat.v1.logging``: log with muster's logger."""
 
 import logging
-from typing import Any
 
 DEBUG = logging.DEBUG
 INFO = logging.INFO
@@ -9,52 +8,34 @@ WARN = logging.WARNING
 ERROR = logging.ERROR
 FATAL = logging.FATAL
 
-_logger = logging.getLogger("muster")
+_log = logging.getLogger("muster")
 
 
 def get_logger() -> logging.Logger:
-    """The logger that all of muster logs under."""
-    return _logger
+    """Return the logger above all of muster's loggers."""
+    return _log
 
 
 def set_verbosity(v: int | str) -> None:
-    """Log from this level on; to standard error unless the program has set up logging.
+    """Set the lowest level to log; log to standard error unless the program has set up logging.
 
     Args:
-        v: such as ``tf.compat.v1.logging.INFO``.
+        v: The level, such as ``tf.compat.v1.logging.INFO``.
     """
-    _logger.setLevel(v)
-    if not _logger.hasHandlers():
+    _log.setLevel(v)
+    if not _log.hasHandlers():
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("%(levelname)s:muster:%(message)s"))
-        _logger.addHandler(handler)
+        _log.addHandler(handler)
 
 
 def get_verbosity() -> int:
-    """The level from which on is logged."""
-    return _logger.getEffectiveLevel()
+    """Return the lowest level that is logged."""
+    return _log.getEffectiveLevel()
 
 
-def debug(msg: str, *args: Any, **kwargs: Any) -> None:
-    """Log at the level DEBUG."""
-    _logger.debug(msg, *args, **kwargs)
-
-
-def info(msg: str, *args: Any, **kwargs: Any) -> None:
-    """Log at the level INFO."""
-    _logger.info(msg, *args, **kwargs)
-
-
-def warning(msg: str, *args: Any, **kwargs: Any) -> None:
-    """Log at the level WARN."""
-    _logger.warning(msg, *args, **kwargs)
-
-
-def error(msg: str, *args: Any, **kwargs: Any) -> None:
-    """Log at the level ERROR."""
-    _logger.error(msg, *args, **kwargs)
-
-
-def fatal(msg: str, *args: Any, **kwargs: Any) -> None:
-    """Log at the level FATAL."""
-    _logger.critical(msg, *args, **kwargs)
+debug = _log.debug
+info = _log.info
+warning = _log.warning
+error = _log.error
+fatal = _log.critical

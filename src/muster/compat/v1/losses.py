@@ -1,25 +1,29 @@
-"""The losses of ``tf.compat.v1.losses``: one number for a batch.
+"""``tf.compat.v1.losses``: losses as one number for a batch.
 
-The default reduction divides the weighted sum by the number of weights that are not 0. Losses are not
-collected, but for penalties of variables and of layers' outputs, which a model_fn adds to its loss itself.
+The default reduction divides the weighted sum by the number of weights other than 0. Losses are not
+collected. Penalties of variables and of layers' outputs are; a model_fn adds them to its loss itself.
 Arguments follow tensorflow/python/ops/losses/losses_impl.py and util.py.
 """
 
 import inspect
 import re
 from collections.abc import Callable
-from typing import Any
 
+import jax
 import jax.numpy as jnp
 
-from muster.compat.ops import _nn
 from muster.compat.ops._arrays import Array, ArrayLike, as_array
+from muster.compat.ops._nn import (
+    sigmoid_cross_entropy_with_logits,
+    softmax_cross_entropy_with_logits,
+    sparse_softmax_cross_entropy_with_logits,
+)
 from muster.compat.v1._naming import named_after
 from muster.program import penalties, trainable_variables
 
 
 class Reduction:
-    """How a loss becomes one number."""
+    """Ways to reduce losses to one number."""
 
     NONE = "none"
     SUM = "weighted_sum"
@@ -33,22 +37,22 @@ def compute_weighted_loss(
     losses: ArrayLike,
     weights: ArrayLike = 1.0,
     scope: str | None = None,
-    loss_collection: Any = None,
+    loss_collection: str | None = None,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
-) -> Array:
+) -> jax.Array:
     """Weight losses and reduce them.
 
     Args:
-        losses: of any shape.
-        weights: a number, or of a shape that fits into that of the losses.
-        scope: unused.
-        loss_collection: unused.
-        reduction: one of those in `Reduction`.
+        losses: Losses of any shape.
+        weights: A number, or an array that broadcasts to the losses.
+        scope: Unused.
+        loss_collection: Unused.
+        reduction: One of those in `Reduction`.
 
     Raises:
-        ValueError: if there is no such reduction.
+        ValueError: There is no such reduction.
     """
-    values = as_array(losses)
+    values = jnp.asarray(as_array(losses))
     factors = jnp.broadcast_to(as_array(weights), values.shape).astype(values.dtype)
     weighted = values * factors
     match reduction:
@@ -70,111 +74,114 @@ def sparse_softmax_cross_entropy(
     logits: ArrayLike,
     weights: ArrayLike = 1.0,
     scope: str | None = None,
-    loss_collection: Any = None,
+    loss_collection: str | None = None,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
-) -> Array:
-    """The cross entropy of class numbers, of shape (batch,) or (batch, 1), and logits (batch, classes)."""
+) -> jax.Array:
+    """Reduce the cross entropy of class numbers, (batch,) or (batch, 1), and logits, (batch, classes)."""
     labels, logits = as_array(labels), as_array(logits)
     if labels.ndim == logits.ndim and labels.shape[-1] == 1:
         labels = labels.squeeze(-1)
-    losses = _nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+    losses = sparse_softmax_cross_entropy_with_logits(labels, logits)
     weights = as_array(weights)
     if weights.ndim == losses.ndim + 1 and weights.shape[-1] == 1:
         weights = weights.squeeze(-1)
     return compute_weighted_loss(losses, weights, reduction=reduction)
 
 
-def _loss(values_of: Callable[..., Array]) -> Callable[..., Array]:
-    """The loss that weighs and reduces the values of a function.
+def _loss(values_of: Callable[..., Array]) -> Callable[..., jax.Array]:
+    """Make a loss of a function: weight and reduce the function's values.
 
-    Its arguments are the function's, with ``weights`` after the first two, and then all others of
-    `compute_weighted_loss`.
+    The loss takes the function's arguments, with ``weights`` after the first two, and then the other
+    arguments of `compute_weighted_loss`.
     """
-    own = list(inspect.signature(values_of).parameters.values())
+    first, second, *rest = inspect.signature(values_of).parameters.values()
     _, weights, *others = inspect.signature(compute_weighted_loss).parameters.values()
-    signature = inspect.Signature([*own[:2], weights, *own[2:], *others])
+    signature = inspect.Signature([first, second, weights, *rest, *others])
 
-    def loss(*args: Any, **kwargs: Any) -> Array:
-        given = signature.bind(*args, **kwargs).arguments
-        values = values_of(**{each.name: given.pop(each.name) for each in own if each.name in given})
-        return compute_weighted_loss(values, **given)
+    def loss(*args: ArrayLike, **kwargs: ArrayLike) -> jax.Array:
+        arguments = signature.bind(*args, **kwargs).arguments
+        names = [each.name for each in (first, second, *rest) if each.name in arguments]
+        values = values_of(**{name: arguments.pop(name) for name in names})
+        return compute_weighted_loss(values, **arguments)
 
     loss.__signature__ = signature  # type: ignore[attr-defined]  # what help() shows
     return named_after(values_of, loss)
 
 
 @_loss
-def softmax_cross_entropy(onehot_labels: ArrayLike, logits: ArrayLike, label_smoothing: float = 0.0) -> Array:
-    """The cross entropy of class probabilities and logits, both of shape (batch, classes)."""
+def softmax_cross_entropy(
+    onehot_labels: ArrayLike, logits: ArrayLike, label_smoothing: float = 0.0
+) -> jax.Array:
+    """Reduce the cross entropy of class probabilities and logits, both of shape (batch, classes)."""
     logits = as_array(logits)
     labels = as_array(onehot_labels, logits.dtype)
     smooth = labels * (1 - label_smoothing) + label_smoothing / labels.shape[-1]
-    return _nn.softmax_cross_entropy_with_logits(smooth, logits)
+    return softmax_cross_entropy_with_logits(smooth, logits)
 
 
 @_loss
 def sigmoid_cross_entropy(
     multi_class_labels: ArrayLike, logits: ArrayLike, label_smoothing: float = 0.0
-) -> Array:
-    """The cross entropy of probabilities and logits, one by one."""
+) -> jax.Array:
+    """Reduce the cross entropy of each probability and its logit."""
     logits = as_array(logits)
     smooth = as_array(multi_class_labels, logits.dtype) * (1 - label_smoothing) + label_smoothing / 2
-    return _nn.sigmoid_cross_entropy_with_logits(smooth, logits)
+    return sigmoid_cross_entropy_with_logits(smooth, logits)
 
 
 @_loss
-def mean_squared_error(labels: ArrayLike, predictions: ArrayLike) -> Array:
-    """The mean of ``(predictions - labels) ** 2``."""
+def mean_squared_error(labels: ArrayLike, predictions: ArrayLike) -> jax.Array:
+    """Reduce ``(predictions - labels) ** 2``, by default to its mean."""
     labels, predictions = _same_shape(labels, predictions)
     return jnp.square(predictions - labels)
 
 
 @_loss
-def absolute_difference(labels: ArrayLike, predictions: ArrayLike) -> Array:
-    """The mean of ``|predictions - labels|``."""
+def absolute_difference(labels: ArrayLike, predictions: ArrayLike) -> jax.Array:
+    """Reduce ``|predictions - labels|``, by default to its mean."""
     labels, predictions = _same_shape(labels, predictions)
     return jnp.abs(predictions - labels)
 
 
-def get_regularization_losses(scope: str | None = None) -> list[Array]:
-    """The penalties of what the model_fn has built so far, such as by ``kernel_regularizer``.
+def get_regularization_losses(scope: str | None = None) -> list[jax.Array]:
+    """Return the penalties of everything that the model_fn has built so far.
 
     Args:
-        scope: a regular expression; only what has a path that starts with a match counts. None takes all.
+        scope: A regular expression that the start of a variable's or layer's path must match; None takes all.
 
     Returns:
         A float array of shape () for each trainable variable that has a regularizer, and for each call of a
         layer of ``tf.compat.v1.layers`` with an ``activity_regularizer``.
 
     Raises:
-        TraceError: outside of a model_fn.
+        TraceError: No model_fn is being traced.
     """
     of_variables = [(v.path, v.regularizer(v)) for v in trainable_variables() if v.regularizer is not None]
     found = [*of_variables, *penalties()]
     return [value for path, value in found if scope is None or re.match(scope, path)]
 
 
-def get_regularization_loss(scope: str | None = None, name: str = "total_regularization_loss") -> Array:
-    """The sum of `get_regularization_losses`, shape (); 0.0 if there are none.
+def get_regularization_loss(scope: str | None = None, name: str = "total_regularization_loss") -> jax.Array:
+    """Return the sum of `get_regularization_losses`, shape (); 0.0 if there are none.
 
     Args:
-        scope: as there.
-        name: unused.
+        scope: The same as there.
+        name: Unused.
     """
     return sum(get_regularization_losses(scope), start=jnp.float32(0))
 
 
-def _same_shape(labels: ArrayLike, predictions: ArrayLike) -> tuple[Array, Array]:
+def _same_shape(labels: ArrayLike, predictions: ArrayLike) -> tuple[jax.Array, jax.Array]:
     predictions = jnp.asarray(as_array(predictions))
     labels = jnp.asarray(as_array(labels), predictions.dtype)
     if labels.shape != predictions.shape:
         # Broadcasting (batch,) against (batch, 1) would compare every example with every other.
         raise ValueError(
-            f"Labels of shape {labels.shape} and predictions of shape {predictions.shape} must have one."
+            f"Labels and predictions must have one shape, got {labels.shape} and {predictions.shape}."
         )
     return labels, predictions
 
 
-def _ratio(total: Array, count: Array) -> Array:
-    """The ratio; 0 where nothing was counted."""
+def _ratio(total: jax.Array, count: jax.Array) -> jax.Array:
+    """Return the ratio, or 0 if the count is 0."""
     return jnp.where(count == 0, 0.0, total / jnp.where(count == 0, 1, count))

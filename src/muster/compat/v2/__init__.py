@@ -1,1 +1,1 @@
-"""What programs written for TensorFlow 2 use."""
+"""The parts of TensorFlow 2 that only its programs use: devices, files, variables, checkpoints, lookups."""

@@ -1,32 +1,32 @@
-"""Losses of a whole batch of which a replica has a part."""
+"""Losses of a global batch, of which each replica has a part."""
 
 import operator
-from typing import Any
 
+import jax
 import jax.numpy as jnp
 
-from muster.compat.ops._arrays import Array, ArrayLike, as_array
+from muster.compat.ops._arrays import ArrayLike, as_array
 from muster.distribute import get_replica_context, has_strategy, in_cross_replica_context
 from muster.program import replica_weight
 
 
 def compute_average_loss(
-    per_example_loss: ArrayLike, sample_weight: Any = None, global_batch_size: int | None = None
-) -> Array:
-    """This replica's share of the mean loss of the batch: the sum over the replicas is the mean.
+    per_example_loss: ArrayLike, sample_weight: ArrayLike | None = None, global_batch_size: int | None = None
+) -> jax.Array:
+    """Return this replica's share of the mean loss over the batch; the shares add up to the mean.
 
     Args:
-        per_example_loss: float, shape [examples, ...], per replica.
-        sample_weight: weighs the examples; broadcast to them.
-        global_batch_size: what to divide by; None: the examples of all replicas that count.
+        per_example_loss: Float, shape (examples, ...), per replica.
+        sample_weight: Weights of the examples; they broadcast to the losses.
+        global_batch_size: The number to divide by; None takes the number of examples on all replicas.
 
     Returns:
         Float, shape (), per replica.
 
     Raises:
         ValueError: ``per_example_loss`` is a single number.
-        TypeError: ``global_batch_size`` is no integer.
-        RuntimeError: This is in the cross-replica context, and no ``global_batch_size`` is given.
+        TypeError: ``global_batch_size`` is not an integer.
+        RuntimeError: The call is in the cross-replica context, without a ``global_batch_size``.
 
     Source: tensorflow/python/ops/nn_impl_distribute.py, ``compute_average_loss``.
     """
@@ -41,7 +41,7 @@ def compute_average_loss(
         losses = losses * weights.reshape(weights.shape + (1,) * (losses.ndim - weights.ndim))
     if global_batch_size is None:
         _require_replica("compute_average_loss")
-        return jnp.sum(losses) / losses.shape[0] * replica_share()
+        return jnp.sum(losses) / losses.shape[0] * _replica_share()
     try:
         size = operator.index(global_batch_size)
     except TypeError as exc:
@@ -51,23 +51,23 @@ def compute_average_loss(
     return jnp.sum(losses) / size if size else jnp.zeros((), losses.dtype)
 
 
-def scale_regularization_loss(regularization_loss: ArrayLike) -> Array:
-    """This replica's share of a loss that is the same on all of them.
+def scale_regularization_loss(regularization_loss: ArrayLike) -> jax.Array:
+    """Return this replica's share of a loss that is equal on all replicas.
 
     Args:
-        regularization_loss: float, of any shape; summed.
+        regularization_loss: Float, of any shape; the sum counts.
 
     Raises:
-        RuntimeError: This is in the cross-replica context.
+        RuntimeError: The call is in the cross-replica context.
 
     Source: tensorflow/python/ops/nn_impl_distribute.py, ``scale_regularization_loss``.
     """
     _require_replica("scale_regularization_loss")
-    return jnp.sum(jnp.asarray(as_array(regularization_loss))) * replica_share()
+    return jnp.sum(jnp.asarray(as_array(regularization_loss))) * _replica_share()
 
 
-def replica_share() -> float:
-    """What part of the whole a replica is; a batch that all are given whole is the first one's."""
+def _replica_share() -> float:
+    """Return this replica's share of the batch; of a replicated batch, the first replica's is 1."""
     context = get_replica_context()
     return 1.0 if context is None or context.num_replicas_in_sync == 1 else replica_weight()
 

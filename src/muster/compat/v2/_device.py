@@ -1,20 +1,19 @@
 """``tf.device``: where eager computations run."""
 
 import contextlib
-from typing import Any
 
 import jax
 
 from muster.distribute import device_of
 
 
-def device(device_name: str | jax.Device | None) -> contextlib.AbstractContextManager[Any]:
-    """Let JAX compute on a device meanwhile, and put there what Keras creates.
+def device(device_name: str | jax.Device | None) -> contextlib.AbstractContextManager[object]:
+    """Make a device the default in a ``with`` block, for JAX's computations and Keras' variables.
 
     A compiled function runs where its strategy says. NumPy values stay on the host.
 
     Args:
-        device_name: a TensorFlow device string such as ``"/GPU:0"``, or a ``jax.Device``; None changes
+        device_name: A TensorFlow device string such as ``"/GPU:0"``, or a ``jax.Device``; None changes
             nothing.
 
     Raises:
@@ -27,6 +26,6 @@ def device(device_name: str | jax.Device | None) -> contextlib.AbstractContextMa
     try:
         device = device_of(device_name)
     except ValueError as exc:
-        raise RuntimeError(str(exc)) from exc  # which TensorFlow's programs catch
-    chosen: contextlib.AbstractContextManager[Any] = jax.default_device(device)
+        raise RuntimeError(str(exc)) from exc  # TensorFlow programs catch this error
+    chosen: contextlib.AbstractContextManager[object] = jax.default_device(device)
     return chosen

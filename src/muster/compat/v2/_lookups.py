@@ -1,16 +1,14 @@
 """``StringLookup`` and ``IntegerLookup`` of ``tf.keras.layers``, for input functions."""
 
-from typing import Any
-
 import numpy as np
 
 from muster.compat.v2._index_lookup import IndexLookup, Tokens, Vocabulary
 
 
 class StringLookup(IndexLookup):
-    """Turns words into numbers, or numbers into words: see `IndexLookup` for the arguments.
+    """Turn words into numbers, or numbers into words; see `IndexLookup` for the arguments.
 
-    Words are ``str``, or ``bytes`` in ``encoding``. ``name`` means nothing.
+    Words are ``str``, or ``bytes`` in ``encoding``. ``name`` is unused.
 
     Source: keras/src/layers/preprocessing/string_lookup.py, ``StringLookup``.
     """
@@ -44,8 +42,8 @@ class StringLookup(IndexLookup):
             sparse=sparse,
         )
 
-    def tokens_of(self, values: Any) -> Tokens:
-        """Values as an array of ``str``."""
+    def tokens_of(self, values: object) -> Tokens:
+        """Convert values to an array of ``str``."""
         array = np.asarray(values)
         words = [w.decode(self._encoding) if isinstance(w, bytes) else w for w in array.ravel().tolist()]
         if wrong := [word for word in words if not isinstance(word, str)]:
@@ -53,14 +51,14 @@ class StringLookup(IndexLookup):
         return np.array(words, str).reshape(array.shape)
 
     def token_of(self, line: str) -> str:
-        """The line."""
+        """Return the line."""
         return line
 
 
 class IntegerLookup(IndexLookup):
-    """Turns integers of a vocabulary into numbers from 0 on, or these into integers of the vocabulary.
+    """Turn integers of a vocabulary into numbers from 0 on, or these into integers of the vocabulary.
 
-    See `IndexLookup` for the arguments; ``vocabulary_dtype`` is int64, and ``name`` means nothing.
+    See `IndexLookup` for the arguments; ``vocabulary_dtype`` can only be int64, and ``name`` is unused.
 
     Source: keras/src/layers/preprocessing/integer_lookup.py, ``IntegerLookup``.
     """
@@ -95,13 +93,13 @@ class IntegerLookup(IndexLookup):
             sparse=sparse,
         )
 
-    def tokens_of(self, values: Any) -> Tokens:
-        """Values as an array of int64."""
+    def tokens_of(self, values: object) -> Tokens:
+        """Convert values to an array of int64."""
         array = np.asarray(values)
         if array.size and array.dtype.kind not in "iu":
             raise TypeError(f"IntegerLookup takes integers, got {array.dtype}: {array.flat[0]!r}.")
         return array.astype(np.int64)
 
     def token_of(self, line: str) -> int:
-        """The number in the line."""
+        """Return the number in the line."""
         return int(line)

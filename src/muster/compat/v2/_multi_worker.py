@@ -1,4 +1,4 @@
-"""``tf.distribute.experimental.MultiWorkerMirroredStrategy`` and what was said to it."""
+"""``tf.distribute.experimental.MultiWorkerMirroredStrategy`` and its hints."""
 
 from muster.cluster import ClusterResolver
 from muster.distribute import (
@@ -12,11 +12,11 @@ class ExperimentalMultiWorkerMirroredStrategy(MultiWorkerMirroredStrategy):
     """`MultiWorkerMirroredStrategy` with the arguments that it had before TensorFlow 2.4.
 
     Args:
-        communication: who carries the collectives.
-        cluster_resolver: says who is in the job; None reads ``TF_CONFIG``.
+        communication: Which library runs the collectives.
+        cluster_resolver: Names the tasks of the job; None reads ``TF_CONFIG``.
 
     Raises:
-        ValueError: NCCL is asked for where there are no GPUs, or it is no implementation.
+        ValueError: ``communication`` is NCCL where there are no GPUs, or no such library exists.
 
     Source: tensorflow/python/distribute/collective_all_reduce_strategy.py,
     ``_CollectiveAllReduceStrategyExperimental``.
@@ -31,11 +31,11 @@ class ExperimentalMultiWorkerMirroredStrategy(MultiWorkerMirroredStrategy):
 
 
 def collective_hints(bytes_per_pack: int = 0, timeout_seconds: float | None = None) -> CommunicationOptions:
-    """The options that hints became.
+    """Return hints as `CommunicationOptions`, TensorFlow's later name for them.
 
     Args:
-        bytes_per_pack: gradients are added in packs that are closed once they exceed this.
-        timeout_seconds: how long a worker may keep the others waiting.
+        bytes_per_pack: The size in bytes above which a pack of gradients is closed and reduced.
+        timeout_seconds: How long the others wait for a worker.
 
     Source: tensorflow/python/distribute/collective_util.py, ``Hints``.
     """

@@ -1,7 +1,7 @@
-"""``tf.Variable``, and how the values that replicas give it combine."""
+"""``tf.Variable``, and how values of replicas combine in it."""
 
 import enum
-from typing import Any
+from collections.abc import Callable
 
 import jax
 
@@ -10,19 +10,19 @@ from muster.compat.ops._arrays import ArrayLike, DTypeLike, as_array
 
 
 class VariableSynchronization(enum.Enum):
-    """When the values of replicas become one.
+    """When the values of replicas are combined.
 
     Source: tensorflow/python/ops/variables.py, ``VariableSynchronization``.
     """
 
     AUTO = 0  # ON_WRITE
-    NONE = 1  # never: refused where there are several replicas
+    NONE = 1  # never, so only on one replica
     ON_WRITE = 2  # when replicas assign
-    ON_READ = 3  # when code for all replicas reads: each has a value of its own
+    ON_READ = 3  # when it is read in the cross-replica context; until then each replica has its value
 
 
 class VariableAggregation(enum.Enum):
-    """How the values of replicas become one.
+    """How the values of replicas are combined.
 
     Source: tensorflow/python/ops/variables.py, ``VariableAggregationV2``.
     """
@@ -34,35 +34,35 @@ class VariableAggregation(enum.Enum):
 
 
 def Variable(
-    initial_value: ArrayLike,
+    initial_value: ArrayLike | Callable[[], ArrayLike],
     trainable: bool | None = None,
     name: str | None = None,
     dtype: DTypeLike = None,
     *,
     synchronization: VariableSynchronization = VariableSynchronization.AUTO,
     aggregation: VariableAggregation = VariableAggregation.NONE,
-) -> Any:
-    """A variable: a ``keras.Variable``.
+) -> keras.Variable:
+    """Create a ``keras.Variable``.
 
     Args:
-        initial_value: an array, or a function without arguments that returns one.
-        trainable: whether ``minimize`` takes it by default; None: unless it is synchronized ON_READ.
-        name: its name in checkpoints.
-        dtype: None takes that of the value; Python numbers become int32 and float32, and so do 64-bit types
-            unless ``jax_enable_x64`` is set.
-        synchronization: when the values of replicas become one.
-        aggregation: how they do.
+        initial_value: An array, or a function without arguments that returns one.
+        trainable: Whether ``minimize`` trains it by default; None is True unless it is synchronized ON_READ.
+        name: Its name in checkpoints.
+        dtype: Its dtype; None takes that of the value. Python numbers become int32 and float32, and so do
+            64-bit types unless ``jax_enable_x64`` is set.
+        synchronization: When the values of replicas are combined.
+        aggregation: How they are combined.
 
     Raises:
         ValueError: The value is too large for int32.
 
     Source: tensorflow/python/ops/variables.py, ``Variable``.
     """
-    given = as_array(initial_value() if callable(initial_value) else initial_value, dtype)
-    value = given.astype(jax.dtypes.canonicalize_dtype(given.dtype))
-    if given.dtype.kind in "iu" and not isinstance(given, jax.Array) and (value != given).any():
+    array = as_array(initial_value() if callable(initial_value) else initial_value, dtype)
+    value = array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
+    if array.dtype.kind in "iu" and not isinstance(array, jax.Array) and (value != array).any():
         raise ValueError(
-            f"A variable of dtype {given.dtype} is one of {value.dtype} here, which {initial_value!r} is too "
+            f"A variable of dtype {array.dtype} becomes one of {value.dtype}, which {initial_value!r} is too "
             "large for: set jax_enable_x64."
         )
     return keras.Variable(

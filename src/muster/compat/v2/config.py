@@ -1,18 +1,18 @@
-"""``tf.config``: which devices there are, by TensorFlow's names, and what of them can be chosen."""
+"""``tf.config``: list devices by TensorFlow's names, and set them up."""
 
 import logging
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 
-from muster.cluster import ClusterResolver
+from muster.cluster import ClusterResolver, ClusterSpec
 
 _log = logging.getLogger(__name__)
 
 
 class PhysicalDevice(NamedTuple):
-    """What this machine has: its processor, which is one CPU, or an accelerator.
+    """A processor of this machine, all of it one CPU, or an accelerator.
 
     Source: tensorflow/python/eager/context.py, ``PhysicalDevice``.
     """
@@ -22,7 +22,7 @@ class PhysicalDevice(NamedTuple):
 
 
 class LogicalDevice(NamedTuple):
-    """What a strategy can be given. A CPU may be several.
+    """A device that strategies take; one CPU may be several.
 
     Source: tensorflow/python/eager/context.py, ``LogicalDevice``.
     """
@@ -32,7 +32,7 @@ class LogicalDevice(NamedTuple):
 
 
 class LogicalDeviceConfiguration(NamedTuple):
-    """One of the logical devices that a physical one is to be.
+    """The configuration of one of the logical devices that make up a physical one.
 
     Source: tensorflow/python/eager/context.py, ``LogicalDeviceConfiguration``.
     """
@@ -42,9 +42,9 @@ class LogicalDeviceConfiguration(NamedTuple):
 
 
 def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """The devices of this machine, of one kind (``"CPU"``, ``"GPU"``, ``"TPU"``) or all.
+    """Return the devices of this machine, of one kind (``"CPU"``, ``"GPU"``, ``"TPU"``) or all.
 
-    JAX looks for accelerators at this moment, unless only the CPU is asked for.
+    Unless only the CPU is wanted, this makes JAX look for accelerators.
     """
     devices = [PhysicalDevice("/physical_device:CPU:0", "CPU")]
     if device_type != "CPU":
@@ -57,7 +57,7 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
 
 
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
-    """The devices that JAX computes on, of one kind or all; it looks for them at this moment."""
+    """Return the devices that JAX computes on, of one kind or all; this makes JAX look for them."""
     found = jax.local_devices(backend="cpu")
     if jax.default_backend() != "cpu":
         found = [*found, *jax.local_devices()]
@@ -71,14 +71,14 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
 def set_visible_devices(
     devices: PhysicalDevice | Sequence[PhysicalDevice], device_type: str | None = None
 ) -> None:
-    """Accepted for all devices of a kind, which are visible anyway.
+    """Accept all devices of a kind, which are visible anyway.
 
     Args:
-        devices: as `list_physical_devices` has them.
-        device_type: which kind; None for all.
+        devices: Devices of `list_physical_devices`.
+        device_type: The kind; None for all.
 
     Raises:
-        RuntimeError: Some are to be hidden. JAX has found them by now.
+        RuntimeError: A device is left out. JAX has found it by now and cannot hide it.
 
     Source: tensorflow/python/framework/config.py, ``set_visible_devices``.
     """
@@ -92,47 +92,47 @@ def set_visible_devices(
 
 
 def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """All devices of this machine: what JAX was not to see is not among them."""
+    """Return all devices that JAX sees on this machine."""
     return list_physical_devices(device_type)
 
 
 def set_logical_device_configuration(
     device: PhysicalDevice, logical_devices: Sequence[LogicalDeviceConfiguration]
 ) -> None:
-    """Let the CPU be several devices, to try strategies on.
+    """Divide the CPU into several devices, to try strategies on.
 
     Args:
-        device: the CPU of `list_physical_devices`.
-        logical_devices: one for each.
+        device: The CPU of `list_physical_devices`.
+        logical_devices: One configuration for each device.
 
     Raises:
-        RuntimeError: It is no CPU: a GPU is one device. Or JAX has set its devices up already.
-        ValueError: The CPU's memory is to be limited.
+        RuntimeError: The device is not a CPU, or JAX has set up its devices already.
+        ValueError: A configuration limits the memory.
 
     Source: tensorflow/python/framework/config.py, ``set_logical_device_configuration``.
     """
-    if device.device_type != "CPU":  # as where it is too late, which TensorFlow's programs are ready for
+    if device.device_type != "CPU":  # TensorFlow programs catch this error
         raise RuntimeError(
             f"{device.name} is one device here: only a CPU can be several. XLA_PYTHON_CLIENT_MEM_FRACTION "
             "says how much of a GPU's memory JAX takes."
         )
     if any(each.memory_limit is not None for each in logical_devices):
-        raise ValueError(f"The memory of {device.name} cannot be limited: leave memory_limit away.")
+        raise ValueError(f"The memory of {device.name} cannot be limited: leave memory_limit out.")
     try:
         jax.config.update("jax_num_cpu_devices", len(logical_devices))
     except RuntimeError as exc:
         raise RuntimeError(
-            "Virtual devices cannot be modified after being initialized: JAX has set its devices up. Call "
+            "Virtual devices cannot be modified after being initialized: JAX has set up its devices. Call "
             "this before all else."
         ) from exc
 
 
 def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
-    """Accepted; an environment variable says it to JAX, and a line of the log says so.
+    """Accept the call, and log which environment variable has this effect on JAX.
 
     Args:
-        device: whichever.
-        enable: whether a GPU's memory is to be taken as it is needed.
+        device: Any device.
+        enable: Whether to take a GPU's memory as it is needed.
     """
     if enable:
         _log.warning(
@@ -143,31 +143,33 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
 
 
 def set_soft_device_placement(enabled: bool) -> None:
-    """Accepted; a line of the log says that it has no effect.
+    """Accept the call, and log that it has no effect.
 
     Args:
-        enabled: whether another device is to take the place of one that does not exist.
+        enabled: Whether to replace a device that does not exist by another.
     """
     if enabled:
         _log.warning("set_soft_device_placement has no effect: a device that does not exist is an error.")
 
 
 def set_log_device_placement(enabled: bool) -> None:
-    """Accepted; a line of the log says what to ask instead.
+    """Accept the call, and log what to use instead.
 
     Args:
-        enabled: whether the log is to say where each operation runs: most are parts of a compiled function.
+        enabled: Whether to log where each operation runs; most are parts of a compiled function.
     """
     if enabled:
         _log.warning("set_log_device_placement has no effect: array.devices() says where an array is.")
 
 
 def set_jit(enabled: bool | str) -> None:
-    """Accepted: everything is compiled."""
+    """Accept the call and do nothing: everything is compiled."""
 
 
-def experimental_connect_to_cluster(cluster_spec_or_resolver: Any, **options: Any) -> None:
-    """Nothing: tasks find each other when the strategy is built."""
+def experimental_connect_to_cluster(
+    cluster_spec_or_resolver: ClusterSpec | ClusterResolver | None, **options: object
+) -> None:
+    """Accept the call and do nothing: tasks find each other when the strategy is built."""
 
 
 def initialize_tpu_system(cluster_resolver: ClusterResolver | None = None) -> None:

@@ -3,50 +3,35 @@
 import glob as _glob
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import IO, Any
 
 Path = str | os.PathLike[str]
 
 
-def exists(path: Path) -> bool:
-    """Whether there is such a file or directory."""
-    return os.path.exists(path)
-
-
-def isdir(path: Path) -> bool:
-    """Whether there is such a directory."""
-    return os.path.isdir(path)
-
-
 def makedirs(path: Path) -> None:
-    """Make a directory and those above it; it may be there already."""
+    """Make a directory and its parents, unless they exist."""
     os.makedirs(path, exist_ok=True)
 
 
+exists = os.path.exists
+isdir = os.path.isdir
+listdir = os.listdir
 mkdir = os.mkdir
 remove = os.remove
+rmtree = shutil.rmtree
 stat = os.stat
-
-
-def rmtree(path: Path) -> None:
-    """Delete a directory and all that is in it."""
-    shutil.rmtree(path)
-
-
-def listdir(path: Path) -> list[str]:
-    """The names of what is in a directory."""
-    return os.listdir(path)
+walk = os.walk
 
 
 def glob(pattern: Path | Iterable[Path]) -> list[str]:
-    """The paths that match a pattern, or one of several, in order of their names."""
+    """Return the paths that match a pattern, sorted; for several patterns, one after the other."""
     patterns = [pattern] if isinstance(pattern, str | os.PathLike) else list(pattern)
     return [path for each in patterns for path in sorted(_glob.glob(os.fspath(each)))]
 
 
 def join(path: Path, *paths: Path) -> str:
-    """A path of several parts."""
+    """Join the parts of a path."""
     return os.path.join(os.fspath(path), *(os.fspath(each) for each in paths))
 
 
@@ -54,25 +39,20 @@ def copy(src: Path, dst: Path, overwrite: bool = False) -> None:
     """Copy a file.
 
     Raises:
-        FileExistsError: There is one at ``dst`` already, and ``overwrite`` is False.
+        FileExistsError: ``dst`` exists, and ``overwrite`` is False.
     """
-    _keep(dst, overwrite)
+    _refuse_existing(dst, overwrite)
     shutil.copyfile(src, dst)
 
 
 def rename(src: Path, dst: Path, overwrite: bool = False) -> None:
-    """Give a file or directory another path.
+    """Move a file or directory.
 
     Raises:
-        FileExistsError: as `copy`.
+        FileExistsError: ``dst`` exists, and ``overwrite`` is False.
     """
-    _keep(dst, overwrite)
+    _refuse_existing(dst, overwrite)
     os.replace(src, dst)
-
-
-def walk(top: Path, topdown: bool = True) -> Iterator[Any]:
-    """The directories below one: ``(path, directories, files)``."""
-    return os.walk(top, topdown=topdown)
 
 
 def GFile(name: Path, mode: str = "r") -> IO[Any]:
@@ -80,6 +60,6 @@ def GFile(name: Path, mode: str = "r") -> IO[Any]:
     return open(name, mode, encoding=None if "b" in mode else "utf-8")
 
 
-def _keep(path: Path, overwrite: bool) -> None:
+def _refuse_existing(path: Path, overwrite: bool) -> None:
     if not overwrite and os.path.exists(path):
-        raise FileExistsError(f"There is {os.fspath(path)!r} already. Give overwrite=True to replace it.")
+        raise FileExistsError(f"{os.fspath(path)!r} exists already. Give overwrite=True to replace it.")

@@ -1,6 +1,6 @@
-"""``tf.saved_model``: a Keras model in a directory, and the function that serves it.
+"""``tf.saved_model``: save Keras models in directories, and load them as functions.
 
-What is in the directory is Keras' own archive: TensorFlow and its servers cannot read it.
+The directory holds a Keras archive, which TensorFlow and its servers cannot read.
 """
 
 import os
@@ -13,7 +13,7 @@ _ARCHIVE = "model.keras"
 
 
 class SaveOptions(NamedTuple):
-    """Accepted: the process that saves writes.
+    """Options that `save` accepts and ignores: the process that saves writes.
 
     Source: tensorflow/python/saved_model/save_options.py, ``SaveOptions``.
     """
@@ -22,7 +22,7 @@ class SaveOptions(NamedTuple):
 
 
 class LoadOptions(NamedTuple):
-    """Accepted: the process that loads reads.
+    """Options that `load` accepts and ignores: the process that loads reads.
 
     Source: tensorflow/python/saved_model/load_options.py, ``LoadOptions``.
     """
@@ -33,17 +33,17 @@ class LoadOptions(NamedTuple):
 def save(
     obj: Any, export_dir: str | os.PathLike[str], signatures: None = None, options: SaveOptions | None = None
 ) -> None:
-    """Save a Keras model that `load` finds in the directory.
+    """Save a Keras model in a directory, for `load`.
 
     Args:
-        obj: a built model.
-        export_dir: the directory; it may be there already.
-        signatures: only None: a model is served by its ``call``.
-        options: accepted for TensorFlow's programs.
+        obj: A built model.
+        export_dir: The directory; it may exist.
+        signatures: Only None, since models are served by their ``call``.
+        options: Unused.
 
     Raises:
-        TypeError: It is no Keras model.
-        ValueError: It was not built, or signatures are given.
+        TypeError: The object is no Keras model.
+        ValueError: The model was not built, or there are signatures.
 
     Source: tensorflow/python/saved_model/save.py, ``save``.
     """
@@ -66,19 +66,19 @@ def save(
 
 
 def load(
-    export_dir: str | os.PathLike[str], tags: Any = None, options: LoadOptions | None = None
+    export_dir: str | os.PathLike[str], tags: object = None, options: LoadOptions | None = None
 ) -> "LoadedModel":
-    """What `save` or ``model.save`` has written, as functions.
+    """Load a model that `save` or ``model.save`` has written, as functions.
 
-    In a strategy's scope its variables live where the strategy says, and `Strategy.run` takes its functions.
+    In a strategy's scope the strategy places its variables, and `Strategy.run` takes its functions.
 
     Args:
-        export_dir: the directory, or a ``.keras`` file.
-        tags: accepted for TensorFlow's programs.
-        options: likewise.
+        export_dir: The directory, or a ``.keras`` file.
+        tags: Unused.
+        options: Unused.
 
     Raises:
-        FileNotFoundError: There is none.
+        FileNotFoundError: There is no saved model.
 
     Source: tensorflow/python/saved_model/load.py, ``load``.
     """
@@ -93,65 +93,65 @@ def load(
 
 
 class LoadedModel:
-    """A model that was loaded: call it, or its signatures.
+    """A loaded model: call it, or its signatures.
 
     Args:
-        model: the Keras model.
+        model: The Keras model.
 
     Attributes:
-        signatures: by name, functions of inputs that return a dict of outputs: ``"serving_default"``.
+        signatures: Functions from inputs to a dict of outputs, by name: ``"serving_default"``.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: keras.Model) -> None:
         self._model = model
         self.signatures = {DEFAULT_SERVING_SIGNATURE_DEF_KEY: Signature(model)}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the model's call returns."""
+        """Call the model."""
         return self._model(*args, **kwargs)
 
     @property
-    def variables(self) -> list[Any]:
-        """All of its variables."""
-        variables: list[Any] = self._model.variables
+    def variables(self) -> list[keras.Variable]:
+        """All variables of the model."""
+        variables: list[keras.Variable] = self._model.variables
         return variables
 
     @property
-    def trainable_variables(self) -> list[Any]:
-        """Those that training changes."""
-        variables: list[Any] = self._model.trainable_variables
+    def trainable_variables(self) -> list[keras.Variable]:
+        """The variables that training changes."""
+        variables: list[keras.Variable] = self._model.trainable_variables
         return variables
 
 
 class Signature:
-    """Predicts with a model.
+    """A function that predicts with a model.
 
     Args:
-        model: the Keras model.
+        model: The Keras model.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: keras.Model) -> None:
         self._model = model
 
     def __call__(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """The outputs by name.
+        """Return the outputs by name.
 
         Args:
-            *args: what the model is called with.
-            **kwargs: or its inputs by name.
+            *args: The arguments of the model's ``call``.
+            **kwargs: Its inputs by name, if there are no ``args``.
 
         Returns:
-            Name -> array: the names of the output layers; of a subclassed model, ``output_1`` and so on.
+            Arrays by the names of the output layers; for a subclassed model ``output_1`` and so on.
         """
         outputs = self._model(*args, training=False) if args else self._model(kwargs, training=False)
         if isinstance(outputs, dict):
             return outputs
-        several = outputs if isinstance(outputs, list | tuple) else [outputs]
-        names = _output_names(self._model) or [f"output_{i + 1}" for i in range(len(several))]
-        return dict(zip(names, several, strict=True))
+        arrays = outputs if isinstance(outputs, list | tuple) else [outputs]
+        names = _output_names(self._model) or [f"output_{i + 1}" for i in range(len(arrays))]
+        return dict(zip(names, arrays, strict=True))
 
 
-def _output_names(model: Any) -> list[str] | None:
+def _output_names(model: keras.Model) -> list[str] | None:
     if isinstance(model, keras.Sequential):
         return [model.layers[-1].name]
     names: list[str] | None = getattr(model, "output_names", None)

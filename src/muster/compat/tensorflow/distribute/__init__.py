@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from muster import distribute as _distribute
 from muster.compat._names import Names as _Names
-from muster.compat._names import missing as _missing
+from muster.compat._names import missing_from as _missing_from
 from muster.compat.tensorflow.distribute import cluster_resolver as cluster_resolver
 from muster.compat.v2._multi_worker import ExperimentalMultiWorkerMirroredStrategy as _ExperimentalStrategy
 from muster.compat.v2._multi_worker import collective_hints as _collective_hints
@@ -43,7 +43,5 @@ experimental = _Names(
     ValueContext=_distribute.ValueContext,
 )
 
-if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
-
-    def __getattr__(name: str) -> None:
-        raise _missing("tf.distribute", name)
+if not _TYPE_CHECKING:  # so that type checkers also report missing names
+    __getattr__ = _missing_from("tf.distribute")

@@ -9,9 +9,7 @@ from muster.cluster import SlurmClusterResolver as SlurmClusterResolver
 from muster.cluster import TFConfigClusterResolver as TFConfigClusterResolver
 from muster.cluster import TPUClusterResolver as TPUClusterResolver
 from muster.cluster import UnionResolver as UnionResolver
-from muster.compat._names import missing as _missing
+from muster.compat._names import missing_from as _missing_from
 
-if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
-
-    def __getattr__(name: str) -> None:
-        raise _missing("tf.distribute.cluster_resolver", name)
+if not _TYPE_CHECKING:  # so that type checkers also report missing names
+    __getattr__ = _missing_from("tf.distribute.cluster_resolver")

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from muster.compat._names import missing as _missing
+from muster.compat._names import missing_from as _missing_from
 from muster.compat.v1.losses import Reduction as Reduction
 from muster.compat.v1.losses import absolute_difference as absolute_difference
 from muster.compat.v1.losses import compute_weighted_loss as compute_weighted_loss
@@ -13,7 +13,5 @@ from muster.compat.v1.losses import sigmoid_cross_entropy as sigmoid_cross_entro
 from muster.compat.v1.losses import softmax_cross_entropy as softmax_cross_entropy
 from muster.compat.v1.losses import sparse_softmax_cross_entropy as sparse_softmax_cross_entropy
 
-if not _TYPE_CHECKING:  # so that type checkers know what is not there, too
-
-    def __getattr__(name: str) -> None:
-        raise _missing("tf.compat.v1.losses", name)
+if not _TYPE_CHECKING:  # so that type checkers also report missing names
+    __getattr__ = _missing_from("tf.compat.v1.losses")
