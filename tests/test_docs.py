@@ -3,6 +3,8 @@
 import importlib
 import os
 import re
+import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -12,15 +14,21 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"(?P<continues><!-- continues -->\n)?```python\n(?P<code>.*?)```", re.DOTALL)
+BLOCK = re.compile(
+    r"(?:<!-- (?:(?P<continues>continues)|file: (?P<file>\S+)) -->\n)?"
+    r"```(?P<kind>python|diff)\n(?P<code>.*?)```",
+    re.DOTALL,
+)
 
 
 def programs() -> list[pytest.param]:
-    """Each Python block of each page with those that it is marked to continue, as one program."""
+    """Return each Python block of each page as a program, joined with the blocks that continue it."""
     found = []
     for page in PAGES:
         chain: list[str] = []
         for block in BLOCK.finditer(page.read_text()):
+            if block["file"] or block["kind"] == "diff":
+                continue  # a change to muster: `test_changes_to_muster_work` applies it
             # Blank lines in the place of what is left out: a traceback shows the page's line.
             skipped = page.read_text()[: block.start("code")].count("\n")
             if block["continues"]:
@@ -36,6 +44,43 @@ def programs() -> list[pytest.param]:
 def test_programs_run(page: Path, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     exec(compile(code, page, "exec"), {"__name__": "__main__"})
+
+
+def apply(block: re.Match[str], root: Path) -> None:
+    """Write the new file of a Python block, or make the changes of a diff block."""
+    path = root / block["file"]
+    if block["kind"] == "python":
+        assert not path.exists()
+        path.write_text(block["code"])
+        return
+    for hunk in block["code"].split("@@\n"):
+        lines = hunk.splitlines(keepends=True)
+        before, after = ("".join(line[1:] for line in lines if line[0] in kinds) for kinds in (" -", " +"))
+        assert path.read_text().count(before) == 1, f"{block['file']} has not, or not only once:\n{before}"
+        path.write_text(path.read_text().replace(before, after))
+
+
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs" / "contributing").glob("*.md")), ids=lambda page: page.stem
+)
+def test_changes_to_muster_work(page: Path, tmp_path: Path) -> None:
+    """The pages for contributors, applied to a copy, pass the tests that they name."""
+    for folder in ("src", "tests", "docs"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("oracles"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for block in BLOCK.finditer(page.read_text()):
+        apply(block, tmp_path)
+    (command,) = re.findall(r"^\.venv/bin/pytest (.*)$", page.read_text(), re.MULTILINE)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *shlex.split(command)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
 
 
 def commands() -> list[pytest.param]:
