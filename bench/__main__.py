@@ -1,4 +1,4 @@
-"""Runs every measurement, each in a process of its own: ``python -m bench [NAME ...]``."""
+"""Run all measurements, each in a new process: ``python -m bench [NAME ...]``."""
 
 import argparse
 import subprocess

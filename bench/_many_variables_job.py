@@ -1,8 +1,7 @@
-"""One of two workers that train 160 small variables, for ``bench.many_variables``.
+"""Train 160 small variables as one of the two workers of ``bench.many_variables``.
 
-Arguments: a folder for the report, ``TASK.json``; ``loop`` or ``fit``; bytes_per_pack; ``together``, or
-``alone`` to send each pack by itself where packs that are ready together would travel in one exchange; how
-many steps.
+Arguments: the folder for the report, ``TASK.json``; ``loop`` or ``fit``; bytes_per_pack; ``together``, or
+``alone`` to exchange each pack separately even if several are ready; the number of steps.
 """
 
 import json
@@ -31,7 +30,7 @@ BYTES = {"f32": 4, "s32": 4, "u32": 4, "pred": 1}
 
 
 class Exchanges:
-    """Counts what travels over the link, outside of compiled programs."""
+    """Count the exchanges over muster's connections, outside of compiled programs."""
 
     def __init__(self, *, alone):
         self.clear()
@@ -58,7 +57,7 @@ class Exchanges:
 
 
 class Programs:
-    """Keeps the text of every program that is compiled."""
+    """Keep the text of every compiled program."""
 
     def __init__(self):
         self.texts = []
@@ -72,7 +71,7 @@ class Programs:
         jax.stages.Lowered.compile = compile
 
     def a_step(self):
-        """The all-reduces of the program that has most, how many arrays they add, and of how many bytes."""
+        """Return the all-reduces of the program with most of them, their arrays, and their bytes."""
         return max((reduces_of(text) for text in self.texts), key=lambda found: found["arrays"])
 
 
@@ -130,7 +129,7 @@ def in_a_loop(strategy, exchanges):
 
 
 class Clock(keras.callbacks.Callback):
-    """Takes the time of the second epoch."""
+    """Measure the time of the second epoch."""
 
     def __init__(self, exchanges):
         super().__init__()

@@ -1,7 +1,7 @@
-"""Trains a model of 200 MB on four virtual devices, for ``bench.replica_memory``; prints JSON.
+"""Train a model of 200 MB on four virtual devices for ``bench.replica_memory``, and print JSON.
 
-Argument: ``by hand``, ``loop``, ``fit`` or ``Estimator``. Sizes are in bytes. ``resident`` and ``peak`` are
-the process', the peak since what was said before; ``arrays`` are all that JAX holds, each buffer once.
+Argument: ``by hand``, ``loop``, ``fit`` or ``Estimator``. Sizes are in bytes: ``resident`` and ``peak`` of
+the process, the peak since the line before, and ``arrays`` of all JAX arrays, each buffer counted once.
 """
 
 import gc
@@ -32,7 +32,7 @@ said = []
 
 
 def say(when):
-    """Note what memory is in use, and let the peak begin anew."""
+    """Print the memory in use, and reset the peak."""
     gc.collect()
     status = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
     buffers = {
@@ -61,7 +61,7 @@ def data():
 
 
 def by_hand():
-    """The step that a user would write in JAX, with a replica on each device."""
+    """Train with the step that a user would write in JAX, with a replica on each device."""
     mesh = Mesh(np.array(jax.devices()), ("replica",))
     model = build()
     weights = [jax.device_put(v.value, NamedSharding(mesh, P())) for v in model.trainable_variables]
@@ -122,7 +122,7 @@ def fit(strategy):
 
 class Notes(SessionRunHook):
     def after_run(self, run_context, run_values):
-        run_context.session.run("loss")  # which waits for the step
+        run_context.session.run("loss")  # waits for the step
         say("step")
 
 

@@ -1,4 +1,4 @@
-"""Keeps what was measured: ``bench/results/NAME.json``, with the machine, the versions and the date."""
+"""Write results to ``bench/results/NAME.json``, with the machine, the versions and the date."""
 
 import datetime
 import importlib.metadata
@@ -12,7 +12,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def machine() -> dict[str, Any]:
-    """Describe the machine; ``load_average`` tells figures that others disturbed."""
+    """Describe the machine; a high ``load_average`` shows that other programs disturbed a measurement."""
     names = {
         line.partition(":")[2].strip()
         for line in Path("/proc/cpuinfo").read_text().splitlines()
@@ -28,12 +28,12 @@ def machine() -> dict[str, Any]:
 
 
 def write(name: str, figures: dict[str, Any], folder: Path = RESULTS) -> Path:
-    """Write figures to ``folder/NAME.json``, over those of an earlier run; returns the path.
+    """Write figures to ``folder/NAME.json``, replacing an earlier run's, and return the path.
 
     Args:
-        name: of the measurement.
-        figures: what JSON can hold.
-        folder: created where it does not exist.
+        name: The name of the measurement.
+        figures: Values that JSON can hold.
+        folder: The folder, which is created if it does not exist.
     """
     packages = ("muster", "jax", "keras", "numpy")
     record = {

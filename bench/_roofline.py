@@ -1,4 +1,4 @@
-"""The least time that a training step can take on this machine, by what the machine was measured to do."""
+"""Bound the time of a training step from below, by this machine's measured arithmetic and memory speed."""
 
 import dataclasses
 import os
@@ -15,23 +15,23 @@ _TRIES = 5
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """What all cores together manage.
+    """The speed of all cores together.
 
     Attributes:
-        multiply_adds_per_sec: in a product of large float32 matrices.
-        bytes_per_sec: read and written, from memory.
+        multiply_adds_per_sec: In a product of large float32 matrices.
+        bytes_per_sec: Read from and written to memory.
     """
 
     multiply_adds_per_sec: float
     bytes_per_sec: float
 
     def least_secs(self, multiply_adds: int, moved_bytes: int) -> float:
-        """Return the time that the scarcer of the two takes."""
+        """Return the time of the arithmetic or of the memory traffic, whichever takes longer."""
         return max(multiply_adds / self.multiply_adds_per_sec, moved_bytes / self.bytes_per_sec)
 
 
 def probe() -> Machine:
-    """Measure this machine, for about two seconds."""
+    """Measure this machine, in about two seconds."""
     left, right = np.random.default_rng(0).random((2, _MATRIX, _MATRIX), np.float32)
     cores = len(os.sched_getaffinity(0))
     pairs = [np.ones((2, _COPIED_BYTES // 2), np.uint8) for _ in range(cores)]
@@ -41,7 +41,7 @@ def probe() -> Machine:
 
 
 def _least(call: Callable[[], object]) -> float:
-    """Return the least time of several calls, in seconds."""
+    """Return the shortest time of several calls, in seconds."""
     times = []
     for _ in range(_TRIES):
         began = time.perf_counter()

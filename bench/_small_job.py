@@ -1,6 +1,6 @@
-"""A small CNN, trained for ``bench.start`` and ``bench.recovery``; notes in a file when it did what.
+"""Train a small CNN for ``bench.start`` and ``bench.recovery``, and log the time of each event to a file.
 
-Arguments: a folder, for the notes (``TASK.json``, a line each) and for the model, and how many steps to take.
+Arguments: the folder for the log (``TASK.json``, a line per event) and for the model; the number of steps.
 """
 
 import json
@@ -25,7 +25,7 @@ def note(file, what):
 
 
 class Notes(SessionRunHook):
-    """Notes each step once it is done."""
+    """Log each step when it is done."""
 
     def __init__(self, file):
         self.file = file

@@ -1,7 +1,7 @@
-"""What a checkpoint costs: writing, reading, and how long the thread that trains stands still for it.
+"""Measure writing and reading checkpoints, and how long saving blocks the training thread.
 
-Beside it, in turn: the safetensors package's own ``save_file`` and ``load_file``, with an fsync as a
-checkpoint has but without checksums, and a plain sequential write of the same bytes: what the disk allows.
+Measured in turn beside them: the safetensors package's ``save_file`` and ``load_file``, with fsync like a
+checkpoint but without checksums, and a plain sequential write of the same bytes, the limit of the disk.
 """
 
 import os
@@ -32,7 +32,7 @@ def timed(call: Callable[[], object]) -> float:
 
 
 def longest_standstill(checkpointer: Checkpointer, variables: dict[str, np.ndarray]) -> tuple[float, float]:
-    """Returns how long save() took to return, and the longest gap in a loop beside the write, in seconds."""
+    """Return the seconds that save() blocks, and the longest gap in a loop that runs during the write."""
     returned = timed(lambda: checkpointer.save(1, variables, {}))
     done = threading.Event()
     waiter = threading.Thread(target=lambda: (checkpointer.wait(), done.set()))
@@ -66,7 +66,7 @@ def plain_write(path: Path, variables: dict[str, np.ndarray]) -> None:
 
 
 def measure(directory: Path, size: int) -> dict[str, Any]:
-    """Print and return the seconds of each call, and those that the thread that trains stands still."""
+    """Print and return the seconds of each call, and the seconds that the training thread is blocked."""
     variables = {
         f"layer_{i}": np.random.default_rng(i).random(size // ARRAYS // 4, np.float32) for i in range(ARRAYS)
     }
@@ -85,7 +85,7 @@ def measure(directory: Path, size: int) -> dict[str, Any]:
     for _ in range(ALTERNATIONS):
         for name, call in calls.items():
             secs[name].append(timed(call))
-            # Each writes a new file onto an idle disk.
+            # Each call writes a new file, to an idle disk.
             shutil.rmtree(new, ignore_errors=True)
             os.sync()
     print(f"{size / 1e6:.0f} MB in {ARRAYS} arrays, median of {ALTERNATIONS} in turn:")

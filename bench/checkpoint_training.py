@@ -1,4 +1,4 @@
-"""What checkpoints cost a training: in turn, with one every 100 steps and with none at all."""
+"""Measure what checkpoints cost a training: in turn with one every 100 steps, and with none."""
 
 import statistics
 import tempfile
@@ -37,7 +37,7 @@ def model_fn(features, labels, mode):
 
 
 class Clock(SessionRunHook):
-    """Takes the time of the steps after the warm-up, with as many checkpoints among them as SAVES says."""
+    """Measure the time of the steps after the warm-up, which include SAVES checkpoints."""
 
     def after_create_session(self, session, coord):
         self.first = session.global_step
@@ -64,7 +64,7 @@ def seconds(estimator: Estimator) -> float:
 
 
 def main() -> dict[str, Any]:
-    """Print and return the share of the throughput that checkpoints cost, as the median of alternations."""
+    """Print and return the fraction of the throughput that checkpoints cost, as a median over rounds."""
     with tempfile.TemporaryDirectory() as saved, tempfile.TemporaryDirectory() as unsaved:
         saving = Estimator(
             model_fn, saved, RunConfig(save_checkpoints_steps=EVERY_STEPS, keep_checkpoint_max=2)

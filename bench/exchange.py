@@ -1,4 +1,4 @@
-"""How long two processes with a core each take to add arrays: muster's link, XLA's Gloo, PyTorch's Gloo."""
+"""Measure all-reduces between two processes with a core each: muster, XLA's Gloo, PyTorch's Gloo."""
 
 import json
 import statistics
@@ -18,7 +18,7 @@ DEADLINE_SECS = 120
 
 
 def seconds(python: str, name: str) -> dict[str, float]:
-    """Seconds a sum by the number of float32 values."""
+    """Return the seconds of an all-reduce, by the number of float32 values."""
     (port,) = free_ports(1)
     with tempfile.TemporaryDirectory() as folder:
         processes = [

@@ -1,4 +1,4 @@
-"""What Keras' ``fit`` costs under a strategy of one device, beside ``fit`` without a strategy.
+"""Measure Keras' ``fit`` under a strategy of one device against ``fit`` without a strategy.
 
 Model, arrays, order and lowerings are the same. Epochs alternate in one process.
 """
@@ -54,14 +54,14 @@ def compiled(build: Any) -> keras.Model:
 
 
 def epoch(model: keras.Model, images: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
-    """Train for an epoch; returns its seconds and its loss."""
+    """Train for an epoch, and return its seconds and its loss."""
     began = time.perf_counter()
     history = model.fit(images, labels, batch_size=BATCH, shuffle=False, verbose=0)
     return time.perf_counter() - began, history.history["loss"][0]
 
 
 def main() -> dict[str, Any]:
-    """Print and return the ratios to plain Keras, as medians of alternations."""
+    """Print and return the ratios to plain Keras, as medians over rounds."""
     rng = np.random.default_rng(0)
     images = rng.random((BATCH * BATCHES, 28, 28, 1), dtype=np.float32)
     labels = rng.integers(0, 10, len(images)).astype(np.int32)

@@ -1,4 +1,4 @@
-"""How many batches of 64 MNIST-like images a second the input pipeline delivers.
+"""Measure how many batches of 64 MNIST-like images the input pipeline delivers per second.
 
 A training step of 5 ms consumes 200 batches a second.
 """
@@ -71,7 +71,7 @@ def pipelines() -> dict[str, Dataset]:
 
 
 def main() -> dict[str, float]:
-    """Print and return batches a second for each pipeline."""
+    """Print and return the batches per second of each pipeline."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=1.5, help="how long to read each pipeline")
     seconds = parser.parse_args().seconds

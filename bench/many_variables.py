@@ -1,8 +1,7 @@
-"""What it costs two workers with a core each to add the gradients of 160 small variables, packed and not.
+"""Measure the all-reduce of 160 small gradients between two workers with a core each, packed and not.
 
-A custom loop and ``fit`` exchange them over muster's own connections; with two virtual devices a worker, a
-loop does so in XLA's collectives. XLA joins the collectives of a program; on CPUs the arrays of a joined
-one are still sent one after the other.
+A custom loop and ``fit`` use muster's connections; a loop with two virtual devices per worker uses XLA's
+collectives. XLA combines the collectives of a program, but on CPUs still sends their arrays one by one.
 """
 
 import json
@@ -25,15 +24,15 @@ DEADLINE_SECS = 120
 
 @dataclass(frozen=True)
 class Contestant:
-    """One way to add gradients.
+    """A way to all-reduce gradients.
 
     Attributes:
         how: ``loop`` or ``fit``.
-        bytes_per_pack: of CommunicationOptions; 0 for one pack, 1 for one a variable.
-        alone: whether packs that are ready together are sent one after the other.
-        devices: virtual ones, of each worker.
-        steps: how many are timed.
-        against: the name of what is several times as fast, or slow.
+        bytes_per_pack: As in CommunicationOptions; 0 for one pack, 1 for one pack per variable.
+        alone: Whether packs are exchanged separately even if several are ready.
+        devices: The number of virtual devices of each worker.
+        steps: The number of steps that are timed.
+        against: The name of the contestant to compare with.
     """
 
     how: str
@@ -44,7 +43,7 @@ class Contestant:
     against: str = ""
 
     def run(self) -> dict[str, Any]:
-        """What worker 0 reports."""
+        """Run the job, and return the report of worker 0."""
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, "-m", "muster", "run", "--workers", "2"]
             if self.devices > 1:
@@ -77,7 +76,7 @@ CONTESTANTS = {
 
 
 def main() -> dict[str, Any]:
-    """Print and return, by contestant, what travels in a step and how long it takes."""
+    """Print and return the traffic and the time of a step, by contestant."""
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in CONTESTANTS}
     for number in range(ALTERNATIONS):
         for name, contestant in CONTESTANTS.items():

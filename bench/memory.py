@@ -1,4 +1,4 @@
-"""How much memory 100,000 steps of an empty model leave behind."""
+"""Measure how much memory 100,000 steps of an empty model leak."""
 
 import os
 import tempfile
@@ -21,7 +21,7 @@ def resident_bytes() -> int:
 
 
 class Memory(SessionRunHook):
-    """Reads the process' memory after the warm-up and at the end."""
+    """Read the process' memory after the warm-up and at the end."""
 
     def after_run(self, run_context, run_values):
         if run_context.session.global_step == WARM_UP:

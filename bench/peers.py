@@ -1,7 +1,7 @@
-"""Training steps of muster beside its peers, in turn, in one sitting, on several models.
+"""Compare training steps of muster with those of its peers, in turn in one run, on several models.
 
-``make bench-peers`` installs TensorFlow and PyTorch, each in a virtual environment of its own in ``.peers``;
-MUSTER_BENCH_TENSORFLOW and MUSTER_BENCH_TORCH name other Pythons. A peer that is not there is left out.
+``make bench-peers`` installs TensorFlow and PyTorch in virtual environments in ``.peers``;
+MUSTER_BENCH_TENSORFLOW and MUSTER_BENCH_TORCH name other Pythons. Peers that are not installed are left out.
 """
 
 import argparse
@@ -43,11 +43,11 @@ def python_of(contestant: str) -> str | None:
 
 
 class Contestant:
-    """A process that trains a case, and stands still but for its turns.
+    """A process that trains a case during its turns, and is idle otherwise.
 
     Attributes:
-        losses: of the first steps, each on another batch.
-        versions: of the packages that compute.
+        losses: The losses of the first steps, each on another batch.
+        versions: The versions of the packages that compute.
     """
 
     def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
@@ -83,7 +83,7 @@ def started(contestant: str, case: str, steps: int) -> Iterator[Contestant]:
     """Start a contestant on a case, and end it afterwards.
 
     Raises:
-        RuntimeError: if it ends by itself, or says nothing for ANSWER_SECS.
+        RuntimeError: It ends by itself, or does not answer within ANSWER_SECS.
     """
     with tempfile.TemporaryDirectory() as folder, ExitStack() as undo:
         log = Path(folder) / "log"
@@ -112,12 +112,12 @@ def started(contestant: str, case: str, steps: int) -> Iterator[Contestant]:
 
 
 def widest_gap(losses: Mapping[str, Sequence[float]]) -> tuple[float, str]:
-    """Return how far losses of the same step lie apart at most, and where, in words."""
+    """Return the largest difference between losses of the same step, and a text that says where."""
     widest, where = 0.0, "nowhere"
     for step, values in enumerate(zip(*losses.values(), strict=True), 1):
         named = sorted(zip(values, losses, strict=True))
         (low, lower), (high, higher) = named[0], named[-1]
-        # A NaN compares as nothing, and so must not be left to the order of the others.
+        # A NaN would compare as False, and its place among the sorted losses means nothing.
         gap = high - low if all(value == value for value in values) else float("inf")
         if gap > widest:
             widest, where = gap, f"step {step}: {lower} has {low:.6f}, {higher} has {high:.6f}"
@@ -125,19 +125,20 @@ def widest_gap(losses: Mapping[str, Sequence[float]]) -> tuple[float, str]:
 
 
 def measure(case: str, contestants: Sequence[str], alternations: int, steps: int | None) -> dict[str, Any]:
-    """Check that the contestants compute the same on a case, and take their times in turn.
+    """Check that the contestants compute equal losses on a case, and time them in turn.
 
     Args:
-        case: one of CASES.
-        contestants: of CONTESTANTS, those to run.
-        alternations: how many turns each gets, after one that is not counted.
-        steps: of a turn; None takes the case's own number.
+        case: One of CASES.
+        contestants: The ones of CONTESTANTS to run.
+        alternations: The number of turns for each, after one that is not counted.
+        steps: The number of steps in a turn; None takes the case's.
 
     Returns:
-        For JSON: the losses' agreement, milliseconds a step of each turn, versions, and the step's cost.
+        Values for JSON: the losses' agreement, milliseconds per step in each turn, versions, and the step's
+        cost.
 
     Raises:
-        RuntimeError: if a contestant fails, or if losses lie further apart than AGREEMENT.
+        RuntimeError: A contestant fails, or losses differ by more than AGREEMENT.
     """
     module = importlib.import_module(f"bench.cases.{case}")
     steps = steps or module.STEPS
@@ -205,12 +206,12 @@ def table(result: Mapping[str, Any]) -> str:
 
 
 def say(progress: str) -> None:
-    """Show progress where it does not get into the tables."""
+    """Print progress to standard error, apart from the tables."""
     print(progress, file=sys.stderr, flush=True)
 
 
 def main() -> int:
-    """Measure the cases; returns 1 if one of them failed."""
+    """Measure the cases; return 1 if one of them failed."""
     parser = argparse.ArgumentParser(prog="python -m bench.peers", description=__doc__)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES)
     parser.add_argument("--contestants", nargs="+", choices=CONTESTANTS, default=list(CONTESTANTS))

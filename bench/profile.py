@@ -1,7 +1,7 @@
-"""Where muster's training step spends its time: milliseconds of each of XLA's operations.
+"""Profile muster's training step: milliseconds of each XLA operation.
 
-``python -m bench.profile lstm``. A loop contains its operations, and those that run at the same time are each
-counted in full, so that they do not add up to the step.
+Usage: ``python -m bench.profile lstm``. Times do not add up to the step: a loop includes its operations, and
+operations that run at the same time are each counted in full.
 """
 
 import argparse
@@ -24,7 +24,7 @@ WARM_UP, STEPS = 20, 20
 
 
 class Trace(SessionRunHook):
-    """Traces the steps after the warm-up."""
+    """Trace the steps after the warm-up."""
 
     def __init__(self, folder):
         self.folder, self.left = folder, WARM_UP + STEPS
@@ -43,7 +43,7 @@ class Trace(SessionRunHook):
 
 
 def operations(name):
-    """Return operation -> (milliseconds, calls), both of a step."""
+    """Return the milliseconds and calls per step of each operation."""
     case = importlib.import_module(f"bench.cases.{name}")
 
     def model_fn(features, labels, mode):

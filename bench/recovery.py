@@ -1,4 +1,4 @@
-"""How long a job stands still when a worker is killed: until its next step that is a new one."""
+"""Measure how long a job stalls when a worker is killed: until the next step that it had not made before."""
 
 import json
 import os
@@ -20,14 +20,14 @@ JOB = Path(__file__).parent / "_small_job.py"
 
 
 def notes(folder: Path, worker: int) -> list[dict[str, Any]]:
-    """What a worker has noted so far; a line that is still being written is left out."""
+    """Return a worker's log so far, without a line that is still being written."""
     path = folder / f"{worker}.json"
     text = path.read_text() if path.exists() else ""
     return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
 def next_step(folder: Path, above: int, job: subprocess.Popen[bytes]) -> dict[str, Any]:
-    """Wait until worker 0 has done a step above this one, and return its note."""
+    """Wait until worker 0 has done a step above this one, and return its log entry."""
     deadline = time.monotonic() + DEADLINE_SECS
     while time.monotonic() < deadline:
         for each in notes(folder, 0):

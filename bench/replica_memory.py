@@ -1,4 +1,4 @@
-"""How much memory a model of 200 MB takes on four virtual devices, beside a jit loop written by hand."""
+"""Measure the memory of a 200 MB model on four virtual devices, beside a hand-written jit loop."""
 
 import json
 import os
@@ -15,7 +15,7 @@ CONTESTANTS = (BY_HAND, "loop", "fit", "Estimator")
 
 
 def measured(how: str) -> dict[str, Any]:
-    """What one way to train takes, in bytes; ``copies`` are counted in all parameters."""
+    """Return the bytes that a way to train takes; ``copies`` is in units of all parameters."""
     done = subprocess.run(
         [sys.executable, SCRIPT, how],
         stdout=subprocess.PIPE,

@@ -1,6 +1,6 @@
-"""How long a program takes until its first step is done: cold, and with what an earlier run has compiled.
+"""Measure the time until a program's first step is done: cold, and with an earlier run's compiled programs.
 
-In the environment of this Python: Keras imports more where more is installed, and most when it is imported
+Times depend on this Python's packages: Keras imports more if more is installed, and most if it is imported
 before muster.
 """
 
@@ -27,9 +27,9 @@ DEMO = [sys.executable, "-m", "muster", "run", "--workers", "2", "--evaluator", 
 
 
 def seconds(command: list[str], cache_home: Path) -> float:
-    """How long a command takes, with the user's cache directory in a place of its own.
+    """Return the seconds that a command takes, with an empty cache directory for the user.
 
-    Python keeps the bytecode of modules, as it does unless it is told not to.
+    Python may cache the bytecode of modules, as it does by default.
     """
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     began = time.perf_counter()
@@ -46,7 +46,7 @@ def seconds(command: list[str], cache_home: Path) -> float:
 
 
 def until_first_step(command: list[str], folder: Path) -> dict[str, float]:
-    """Seconds from the start of a job until its slowest worker had imported, and had done its first step."""
+    """Return the seconds until a job's slowest worker has imported, and until it has done its first step."""
     folder.mkdir(exist_ok=True)
     began = time.time()
     seconds([*command, str(folder), "2"], folder)
@@ -60,7 +60,7 @@ def until_first_step(command: list[str], folder: Path) -> dict[str, float]:
 
 
 def main() -> dict[str, float]:
-    """Print and return seconds, as medians over rounds in which all are measured in turn."""
+    """Print and return seconds, as medians over rounds; a round measures all in turn."""
     found: dict[str, list[float]] = {}
     for _ in range(ROUNDS):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,10 +1,10 @@
-"""What a step costs under the Estimator and in a custom loop, beside a jit loop written by hand.
+"""Measure a step under the Estimator and in a custom loop, against a hand-written jit loop.
 
-Model, arrays, order, lowerings and options of the compiler are the same for all. The arrays lie in memory.
-Loops cut their batches out of them, as a user would: ``images[at : at + 64]``, which is a view, in order, and
-``images[order[at : at + 64]]`` shuffled. The Estimator reads the arrays through a Dataset; its one training
-pauses while the others have their turns. Those they take in parts, in every order among them: from one turn
-to the next the machine's speed changes by more than what is looked for.
+Model, arrays, order, lowerings and compiler options are equal for all. The arrays are in memory. Loops slice
+their batches, as a user would: ``images[at : at + 64]``, a view, in order, ``images[order[at : at + 64]]``
+shuffled. The Estimator reads the arrays through a Dataset; its one training pauses while the others take
+turns. A turn is divided into parts, which the others take in every order, because the machine's speed changes
+from turn to turn by more than the differences to measure.
 """
 
 import itertools
@@ -60,7 +60,7 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 
 
 class Batches:
-    """The batches of a loop, over and over: views of the arrays, or rows gathered at random."""
+    """The batches of a loop, repeated: views of the arrays, or rows gathered at random."""
 
     def __init__(self, images: np.ndarray, labels: np.ndarray, shuffled: bool) -> None:
         self.images, self.labels = images, labels
@@ -75,7 +75,7 @@ class Batches:
 
 
 def by_hand(batches: Batches) -> Callable[[], float]:
-    """The loop that a user would write in JAX; returns what gives the seconds of a part of a turn."""
+    """Build the loop that a user would write in JAX; return a function that times a part of a turn."""
     model = build()
     state = [jnp.array(v.value) for v in model.trainable_variables]
 
@@ -103,7 +103,7 @@ def by_hand(batches: Batches) -> Callable[[], float]:
 
 
 def in_custom_loop(batches: Batches) -> Callable[[], float]:
-    """The same step as a ``muster.function`` with a tape and an optimizer."""
+    """Build the same step as a ``muster.function`` with a tape and an optimizer."""
     model, optimizer = build(), keras.optimizers.SGD(0.01)
 
     @muster.function
@@ -125,7 +125,7 @@ def in_custom_loop(batches: Batches) -> Callable[[], float]:
 
 
 def under_a_strategy(batches: Batches) -> Callable[[], float]:
-    """The same step as a replica's, the only one of a MirroredStrategy, in a ``muster.function``."""
+    """Build the same step as a ``muster.function`` that runs it on the one replica of a MirroredStrategy."""
     strategy = MirroredStrategy()
     with strategy.scope():
         model, optimizer = build(), keras.optimizers.SGD(0.01)
@@ -152,13 +152,13 @@ def under_a_strategy(batches: Batches) -> Callable[[], float]:
 
 
 class Turns(SessionRunHook):
-    """Takes the time of the Estimator's turns, and lets others have theirs in between.
+    """Time the Estimator's turns, and let others take theirs in between.
 
     Args:
-        others: name -> what gives the seconds of a part of a turn.
+        others: Functions that time a part of a turn, by name.
 
     Attributes:
-        seconds: name -> of each turn but the first, which compiles.
+        seconds: The seconds of each turn after the first, which compiles, by name.
     """
 
     def __init__(self, others: dict[str, Callable[[], float]]) -> None:
@@ -186,7 +186,7 @@ class Turns(SessionRunHook):
 
 
 def measure(images: np.ndarray, labels: np.ndarray, shuffled: bool) -> dict[str, list[float]]:
-    """Return seconds a step by contestant, of each turn."""
+    """Return the seconds per step of each turn, by contestant."""
 
     def model_fn(features, labels, mode):
         loss = loss_of(build()(features), labels)
@@ -210,7 +210,7 @@ def measure(images: np.ndarray, labels: np.ndarray, shuffled: bool) -> dict[str,
 
 
 def main() -> dict[str, Any]:
-    """Print and return the ratios to the loop written by hand, as medians of alternations."""
+    """Print and return the ratios to the hand-written loop, as medians over rounds."""
     images, labels = data()
     print("### A step in a jit loop written by hand, under the Estimator and in a custom loop\n")
     figures: dict[str, Any] = {}

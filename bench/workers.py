@@ -1,7 +1,7 @@
-"""Global steps a second of two synchronous workers on the guide's model: muster beside its peers, in turn.
+"""Compare two synchronous workers on the guide's model: global steps per second of muster and its peers.
 
-``muster run`` gives each of its workers a core of its own; the peers are run that way and without, and each
-is held to the faster of the two. The peers are found as bench/peers.py says.
+``muster run`` pins each worker to a core. Peers run pinned and unpinned, and the faster of the two counts.
+``bench/peers.py`` says how peers are found.
 """
 
 import json
@@ -28,7 +28,7 @@ DEADLINE_SECS = 300
 
 
 def muster(script: str) -> Callable[[Path], None]:
-    """What runs two workers under ``muster run``, which pins them."""
+    """Return a function that runs two workers under ``muster run``, which pins them."""
 
     def run(folder: Path) -> None:
         command = [sys.executable, "-m", "muster", "run", "--workers", "2", "--log-dir", folder / "logs"]
@@ -48,7 +48,7 @@ def muster(script: str) -> Callable[[Path], None]:
 
 
 def peer(python: str, script: str, *, pinned: bool) -> Callable[[Path], None]:
-    """What runs two workers of a peer; ``pinned``: each on a core of its own."""
+    """Return a function that runs two workers of a peer; ``pinned`` gives each a core."""
 
     def run(folder: Path) -> None:
         addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
@@ -90,7 +90,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def measured(run: Callable[[Path], None]) -> tuple[list[float], float]:
-    """The losses of the first steps, averaged over the workers, and steps a second of worker 0 afterwards."""
+    """Return the workers' mean losses at the first steps, and worker 0's steps per second afterwards."""
     with tempfile.TemporaryDirectory() as folder:
         run(Path(folder))
         told = [json.loads(Path(folder, f"{worker}.json").read_text()) for worker in (0, 1)]
@@ -99,7 +99,7 @@ def measured(run: Callable[[Path], None]) -> tuple[list[float], float]:
 
 
 def require_same_losses(losses: dict[str, list[float]]) -> None:
-    """Raise ValueError unless all contestants have computed the same."""
+    """Raise ValueError unless all contestants computed equal losses."""
     (first, expected), *others = losses.items()
     for name, found in others:
         apart = float(np.max(np.abs(np.array(found) - expected)))
@@ -110,11 +110,11 @@ def require_same_losses(losses: dict[str, list[float]]) -> None:
 
 
 def compare(ours: str, peers: Sequence[tuple[str, str, str]]) -> dict[str, float]:
-    """Print and return muster's steps a second divided by each peer's, as medians of alternations.
+    """Print and return muster's steps per second divided by each peer's, as medians over rounds.
 
     Args:
         ours: muster's script.
-        peers: the name, library and script of each.
+        peers: The name, library and script of each peer.
     """
     contestants: dict[str, dict[str, Callable[[Path], None]]] = {"muster": {"a core each": muster(ours)}}
     for name, library, script in peers:

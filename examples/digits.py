@@ -1,9 +1,9 @@
-"""Train a small CNN on scikit-learn's digits, evaluate it while it trains, and go on where it was stopped.
+"""Train a small CNN on scikit-learn's digits, evaluate it while it trains, and resume after a stop.
 
     python examples/digits.py
     muster run --workers 2 --evaluator examples/digits.py
 
-Ctrl-C stops it at any moment; the same command goes on from the very next example.
+Ctrl-C stops it at any moment; the same command resumes with the next example.
 """
 
 import argparse
@@ -38,7 +38,7 @@ SHOW_EVERY = 50  # steps
 
 
 def load_data():
-    """Images of shape (n, 8, 8, 1) in [0, 1] and labels: four fifths to train, one fifth held out."""
+    """Return images of shape (n, 8, 8, 1) in [0, 1] and labels: four fifths to train, one to evaluate."""
     digits = load_digits()
     images = (digits.images[..., np.newaxis] / 16).astype("float32")
     labels = digits.target.astype("int32")
@@ -46,7 +46,7 @@ def load_data():
 
 
 def model_fn(features, labels, mode, params):
-    """Describe the model: what a step computes. muster traces this function and compiles the step."""
+    """Describe what a step computes. muster traces this function and compiles the step."""
     model = keras.Sequential(
         [
             keras.layers.Conv2D(32, 3, padding="same", activation="relu"),
@@ -77,7 +77,7 @@ def model_fn(features, labels, mode, params):
 
 
 class ShowTraining(SessionRunHook):
-    """Shows how far training is: a bar on a terminal, else a line now and then."""
+    """Show the progress of training: a bar on a terminal, else a line now and then."""
 
     def __init__(self, console, max_steps):
         self.console = console
@@ -93,7 +93,7 @@ class ShowTraining(SessionRunHook):
     def after_run(self, run_context, run_values):
         step = run_context.session.global_step
         if step % SHOW_EVERY and step != self.max_steps:
-            return  # to read the loss is to wait for the step: only now and then
+            return  # reading the loss waits for the step, so only now and then
         loss = run_context.session.run("loss")
         self.bar.update(self.task, completed=step, loss=loss)
         if self.bar.disable:
@@ -107,7 +107,7 @@ class ShowTraining(SessionRunHook):
 
 
 class ShowEvaluation(SessionRunHook):
-    """Prints what each evaluation found, above the bar."""
+    """Print the result of each evaluation, above the bar."""
 
     def __init__(self, console):
         self.console = console
@@ -119,7 +119,7 @@ class ShowEvaluation(SessionRunHook):
 
 
 def remove_run(model_dir):
-    """Remove what training has written, and nothing else."""
+    """Remove the files that training wrote, and nothing else."""
     for path in Path(model_dir).glob("*"):
         if path.name.startswith(("ckpt-", "eval")):
             shutil.rmtree(path)
@@ -134,7 +134,7 @@ def main():
     parser.add_argument("--fresh", action="store_true", help="forget an earlier run and start anew")
     args = parser.parse_args()
 
-    # Several workers meet here; on its own, this program uses the device that it finds.
+    # Under `muster run` the workers connect here; without it, the program uses the device that it finds.
     strategy = MultiWorkerMirroredStrategy()
     console = Console(highlight=False)
     if args.fresh:
@@ -175,7 +175,7 @@ def main():
             ),
         )
         if estimator.config.task_type != "evaluator" and estimator.config.num_worker_replicas > 1:
-            return 0  # one of several workers: what was reached is told by the evaluator
+            return 0  # with several workers, the evaluator reports the accuracy
         metrics = result[0] if result else None
         if metrics is None:
             if result:

@@ -1,6 +1,6 @@
 """The program of TensorFlow's guide "Multi-worker training with Estimator", with the import lines changed.
 
-MNIST is fetched at the first run, or read from the folder that MUSTER_DATA_DIR or --data-dir names:
+MNIST is downloaded at the first run, or read from the folder that MUSTER_DATA_DIR or --data-dir names:
 
     python examples/mnist_estimator.py --max-steps 1000
     muster run --workers 2 examples/mnist_estimator.py --max-steps 500
@@ -25,7 +25,7 @@ def make_input_fn(batch_size, data_dir, seed):
             image /= 255
             return image, label
 
-        # Each worker reads its own part: every n-th example.
+        # Each of n workers reads every n-th example.
         if input_context:
             mnist = mnist.shard(input_context.num_input_pipelines, input_context.input_pipeline_id)
         return mnist.map(scale).cache().shuffle(BUFFER_SIZE, seed).batch(batch_size)
@@ -87,7 +87,7 @@ def main():
         eval_spec=tf.estimator.EvalSpec(input_fn=input_fn, steps=None),
     )
     if result is None:
-        return  # a task of a cluster: the chief has logged what its evaluations found
+        return  # in a cluster, the chief has logged the metrics
     metrics, _ = result
     if metrics is None:
         print(f"Nothing was left to train in {args.model_dir}: give more --max-steps or another --model-dir.")

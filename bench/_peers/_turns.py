@@ -1,7 +1,7 @@
-"""How a contestant talks with the bench: losses of the first steps, then a time for each turn.
+"""Talk to the bench as a contestant: report the losses of the first steps, then the time of each turn.
 
-Its command line is the name of the case and the steps of a turn. It writes a line of JSON once it has trained
-``CHECK_STEPS`` steps on as many different batches, and one after every turn; a line on its input is a turn.
+A contestant's arguments are the name of the case and the number of steps in a turn. It writes a line of JSON
+once it has trained ``CHECK_STEPS`` steps on as many batches, then reads a line for each turn and answers it.
 """
 
 import importlib
@@ -28,7 +28,7 @@ def ready(losses, *packages):
 
 
 def next_turn():
-    """Wait for a turn; False if there will be none."""
+    """Wait for a turn; return False if there are no more."""
     return bool(sys.stdin.readline())
 
 
@@ -38,7 +38,7 @@ def turn_took(seconds):
 
 
 def serve(train):
-    """Take turns until there are no more; ``train`` returns once its last step is done."""
+    """Take turns until there are no more; ``train`` must return only when its last step is done."""
     while next_turn():
         began = time.perf_counter()
         train()

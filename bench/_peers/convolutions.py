@@ -1,7 +1,7 @@
-"""Times of the convolutions of ``resnet``, in muster or, with the Python that has it, in PyTorch.
+"""Time the convolutions of ``resnet`` in muster or, if this Python has it, in PyTorch.
 
-``python -m bench._peers.convolutions``: milliseconds of the forward, and of forward and backward pass, of
-each kernel of 3x3, for a batch of 32, with channels last. What surrounds them in the model is not in it.
+``python -m bench._peers.convolutions`` prints milliseconds for the forward pass, and for forward and backward
+pass, of each 3x3 kernel alone, for a batch of 32 with channels last.
 """
 
 import statistics
@@ -23,7 +23,7 @@ ROUNDS, CALLS = 7, 40
 
 
 def in_torch(size, features, filters, kernel, stride):
-    """Return the forward pass, and both."""
+    """Return a function for the forward pass, and one for both passes."""
     inputs = torch.rand(BATCH, features, size, size).to(memory_format=torch.channels_last)
     layer = torch.nn.Conv2d(features, filters, kernel, stride, kernel // 2, bias=False)
     layer = layer.to(memory_format=torch.channels_last)
@@ -42,7 +42,7 @@ def in_torch(size, features, filters, kernel, stride):
 
 
 def in_muster(size, features, filters, kernel, stride):
-    """Return the forward pass, and both."""
+    """Return a function for the forward pass, and one for both passes."""
     cpu.prepare()
     cpu.keep_memory()
     rng = np.random.default_rng(0)
@@ -73,7 +73,7 @@ def in_muster(size, features, filters, kernel, stride):
 
 
 def ms(call):
-    """Return the median of rounds."""
+    """Return the median milliseconds of several rounds."""
     for _ in range(5):
         call()
     times = []

@@ -1,4 +1,4 @@
-"""Trains a case under ``Estimator.train``: muster's, or TensorFlow's where TensorFlow is installed."""
+"""Train a case under ``Estimator.train``: muster's, or TensorFlow's if it is installed."""
 
 import tempfile
 import time
@@ -28,14 +28,14 @@ def model_fn(features, labels, mode):
     loss = tf.identity(loss, "loss")
     optimizer = tf.compat.v1.train.GradientDescentOptimizer(case.LEARNING_RATE)
     train_op = optimizer.minimize(loss, tf.compat.v1.train.get_or_create_global_step())
-    # In TensorFlow the moving averages of BatchNormalization are updates to ask for: those of these features.
+    # In TensorFlow the program must fetch the updates of BatchNormalization's moving averages.
     updates = [u for u in getattr(model, "updates", []) if all(u is not other for other in built_with)]
     train_op = tf.group(train_op, *updates)
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
 class Turns(tf.estimator.SessionRunHook):
-    """Reads the first losses, and then that of a turn's last step, which is thereby done."""
+    """Read the first losses, then the loss of each turn's last step, which waits for that step."""
 
     def __init__(self):
         self.losses, self.left = [], 0

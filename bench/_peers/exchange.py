@@ -1,6 +1,6 @@
-"""One of two processes that add arrays: ``exchange.py muster|xla|torch FOLDER RANK PORT``.
+"""All-reduce arrays as one of two processes: ``exchange.py muster|xla|torch FOLDER RANK PORT``.
 
-Writes the seconds that a sum takes, by the number of values, to FOLDER/RANK.json.
+Writes the seconds of an all-reduce, by the number of values, to FOLDER/RANK.json.
 """
 
 import json

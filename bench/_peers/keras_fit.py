@@ -1,4 +1,4 @@
-"""Trains a case with ``Model.fit`` of Keras 3 on JAX."""
+"""Train a case with Keras 3's ``Model.fit`` on JAX."""
 
 import os
 
@@ -11,7 +11,7 @@ from bench._peers._turns import CHECK_STEPS, case, ready, serve, steps
 
 
 class Losses(keras.callbacks.Callback):
-    """Keeps each batch's loss; Keras tells the mean of those so far."""
+    """Recover each batch's loss from the running mean that Keras logs."""
 
     def on_train_begin(self, logs=None):
         self.means = []

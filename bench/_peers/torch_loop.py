@@ -1,7 +1,6 @@
-"""Trains a case in a loop in PyTorch.
+"""Train a case in a PyTorch loop.
 
-``python -m bench._peers.torch_loop CASE STEPS --profile``, with the Python that has PyTorch, prints how
-long PyTorch's operations take in a step instead.
+With ``--profile`` after the case and the steps, print how long PyTorch's operations take in a step instead.
 """
 
 import itertools
@@ -21,7 +20,7 @@ def load(layer, kernel):
 
 
 def as_tensor(array):
-    """Images keep their channels last in memory, which is faster on a processor, but not in their shape."""
+    """Convert to a tensor; images get channels first in shape but keep them last in memory, for speed."""
     tensor = torch.tensor(array)
     if tensor.ndim == 4:
         return tensor.permute(0, 3, 1, 2)

@@ -1,4 +1,4 @@
-"""One of two workers under PyTorch's DistributedDataParallel on Gloo, in its fastest memory format."""
+"""Train as one of two workers under PyTorch's DistributedDataParallel on Gloo, in its fastest format."""
 
 import os
 import time

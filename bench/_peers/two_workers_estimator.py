@@ -1,4 +1,4 @@
-"""One of two workers under MultiWorkerMirroredStrategy: muster's, or TensorFlow's where it is installed."""
+"""Train an Estimator as one of two workers, in muster or, if it is installed, in TensorFlow."""
 
 import os
 import tempfile
@@ -42,7 +42,7 @@ def model_fn(features, labels, mode):
 
 
 class Clock(tf.estimator.SessionRunHook):
-    """Reads the first losses, and then that of the last step, which is thereby done."""
+    """Read the first losses, then the loss of the last step, which waits for that step."""
 
     def __init__(self):
         self.losses, self.steps = [], 0

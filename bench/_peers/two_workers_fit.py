@@ -1,4 +1,4 @@
-"""One of two workers that call ``Model.fit``: muster's, or TensorFlow's where it is installed."""
+"""Call ``Model.fit`` as one of two workers, in muster or, if it is installed, in TensorFlow."""
 
 import time
 
@@ -17,7 +17,7 @@ strategy = tf.distribute.MultiWorkerMirroredStrategy()
 
 
 class MeanLosses(tf.keras.callbacks.Callback):
-    """The mean loss of the steps so far, after each."""
+    """Keep the mean loss of the steps so far, after each step."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""One of two workers that train in a loop of their own: muster's, or TensorFlow's where it is installed."""
+"""Train in a custom loop as one of two workers, in muster or, if it is installed, in TensorFlow."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What the cases share: initial weights, and what a training step has to compute and to move."""
+"""Helpers of the cases: initial weights, and the arithmetic and memory traffic of a training step."""
 
 import dataclasses
 import math
@@ -10,11 +10,11 @@ _FLOAT_BYTES = 4
 
 
 def start(seed, scale=None):
-    """Return an initializer for Keras 2 and 3 that is a plain function of the shape for everyone else.
+    """Return an initializer for Keras 2 and 3, which other libraries call with a shape alone.
 
     Args:
-        seed: the same values come of the same seed, in every library.
-        scale: standard deviation; None takes 1 / sqrt(fan-in), all axes but the last being "in".
+        seed: The seed, from which every library gets equal values.
+        scale: The standard deviation; None takes 1 / sqrt(fan-in), all axes but the last being "in".
     """
 
     def initial(shape, dtype=None, **_):
@@ -26,14 +26,14 @@ def start(seed, scale=None):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Layer:
-    """A layer's forward pass over one batch, in numbers; elementwise work counts as fused into it.
+    """The cost of a layer's forward pass over one batch; elementwise work counts as fused into it.
 
     Attributes:
-        multiply_adds: of the forward pass.
-        inputs: floats that it reads.
-        outputs: floats that it writes.
-        weights: floats of its weights that the batch touches.
-        trains_input: whether the gradient goes further back than this layer.
+        multiply_adds: The multiply-adds of the forward pass.
+        inputs: The number of floats that it reads.
+        outputs: The number of floats that it writes.
+        weights: The number of weights that the batch uses.
+        trains_input: Whether the gradient goes back beyond this layer.
     """
 
     multiply_adds: int = 0
@@ -44,7 +44,7 @@ class Layer:
 
 
 def conv(batch, size, channels, filters, kernel=3, stride=1, padding="same", trains_input=True):
-    """A convolution over square images of ``size`` pixels."""
+    """Return the cost of a convolution over square images of ``size`` pixels."""
     out = size // stride if padding == "same" else size - kernel + 1
     weights = kernel * kernel * channels * filters
     return Layer(
@@ -57,7 +57,7 @@ def conv(batch, size, channels, filters, kernel=3, stride=1, padding="same", tra
 
 
 def dense(batch, units_in, units, trains_input=True):
-    """A fully connected layer."""
+    """Return the cost of a fully connected layer."""
     return Layer(
         multiply_adds=batch * units_in * units,
         inputs=batch * units_in,
@@ -68,18 +68,18 @@ def dense(batch, units_in, units, trains_input=True):
 
 
 def embedding(rows, units):
-    """A look-up of ``rows`` rows of a table, counted as if they were all different."""
+    """Return the cost of looking up ``rows`` rows of a table, all counted as different."""
     return Layer(outputs=rows * units, weights=rows * units, trains_input=False)
 
 
 def step_cost(layers: Sequence[Layer]) -> tuple[int, int]:
-    """Return the multiply-adds and the bytes of one training step with SGD, at the least.
+    """Return the least multiply-adds and bytes that a training step with SGD needs.
 
-    The backward pass computes the gradient of the weights and, but for first layers, that of the inputs, each
-    as dear as the forward pass. Every array is moved once for each pass that needs it: the forward pass reads
-    inputs and weights and writes outputs; the backward pass reads inputs, weights and the outputs' gradients,
-    and writes those of inputs and weights; the update reads weights and gradients and writes weights. What a
-    cache keeps from one pass to the next moves faster than that.
+    The backward pass computes the gradients of the weights and, except in first layers, those of the inputs,
+    each at the cost of the forward pass. Every array is moved once for each pass that needs it: the forward
+    pass reads inputs and weights and writes outputs; the backward pass reads inputs, weights and the outputs'
+    gradients, and writes those of inputs and weights; the update reads weights and gradients and writes
+    weights. Arrays that a cache keeps between passes move faster than that.
     """
     multiply_adds = floats = 0
     for layer in layers:

@@ -52,5 +52,5 @@ def torch_model(torch, load):
 
 
 def _channels_first(kernel):
-    """The rows of a kernel behind Keras' flattened (13, 13, 32), in the order of PyTorch's (32, 13, 13)."""
+    """Reorder the rows of the kernel after Keras' flattened (13, 13, 32) to PyTorch's (32, 13, 13)."""
     return kernel.reshape(13, 13, 32, 64).transpose(2, 0, 1, 3).reshape(5408, 64)

@@ -1,4 +1,4 @@
-"""A multilayer perceptron on images of the size of scikit-learn's digits: 8 by 8 pixels, ten classes."""
+"""A multilayer perceptron on images of 8 by 8 pixels, like scikit-learn's digits, in ten classes."""
 
 import numpy as np
 from bench.cases._shared import dense, start

@@ -12,7 +12,7 @@ _EPSILON = 1e-3
 
 
 def blocks():
-    """Return for each block: its number, the size and channels that it gets, its width and its stride."""
+    """Return each block's number, input size, input channels, width and stride."""
     found, size, channels = [], 32, 16
     for number, width in enumerate(WIDTHS):
         stride = 1 if width == channels else 2
