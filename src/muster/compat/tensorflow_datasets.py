@@ -1,4 +1,4 @@
-"""``tensorflow_datasets`` with MNIST alone: ``import muster.compat.tensorflow_datasets as tfds``."""
+"""``tensorflow_datasets`` with MNIST only: ``import muster.compat.tensorflow_datasets as tfds``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

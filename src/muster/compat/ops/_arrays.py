@@ -1,6 +1,6 @@
 """Convert the arguments of operations to arrays: NumPy's stay NumPy's, all else becomes JAX's.
 
-Input functions work on NumPy arrays, whose dtypes must be kept (JAX has no 64-bit types unless told); a step
+Input functions work on NumPy arrays, whose dtypes must be kept (JAX has no 64-bit types by default); a step
 works on arrays that are being traced. So an operation follows its arguments.
 """
 
@@ -79,7 +79,7 @@ def as_arrays(*values: ArrayLike) -> list[Array | float]:
 
 
 def as_axis(axis: Axis | np.ndarray[Any, Any]) -> Any:
-    """Convert an axis, or several, to what NumPy takes."""
+    """Convert one or more axes to the form that NumPy takes."""
     return tuple(int(each) for each in axis) if isinstance(axis, list | tuple | np.ndarray) else axis
 
 

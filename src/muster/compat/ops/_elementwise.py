@@ -155,7 +155,7 @@ def clip_by_norm(t: ArrayLike, clip_norm: float, axes: Axis = None, name: str | 
 
 
 def global_norm(t_list: Iterable[ArrayLike | None], name: str | None = None) -> jax.Array:
-    """Return the Euclidean norm of all values of several arrays; None counts as zeros.
+    """Return the Euclidean norm of a list of arrays; None counts as zeros.
 
     Source: tensorflow/python/ops/clip_ops.py, ``global_norm``.
     """
@@ -169,7 +169,7 @@ def clip_by_global_norm(
     use_norm: jax.Array | None = None,
     name: str | None = None,
 ) -> tuple[list[Array | None], jax.Array]:
-    """Scale several arrays by one factor so that their `global_norm` is at most ``clip_norm``.
+    """Scale a list of arrays by one factor so that their `global_norm` is at most ``clip_norm``.
 
     Args:
         t_list: The arrays; None stays None.

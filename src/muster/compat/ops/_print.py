@@ -2,7 +2,7 @@
 
 import functools
 import sys
-from typing import Any, TextIO
+from typing import TextIO
 
 import jax
 import numpy as np
@@ -13,7 +13,7 @@ from muster.distribute import PerReplica
 
 
 def tf_print(
-    *inputs: Any,
+    *inputs: object,
     output_stream: TextIO | None = None,
     summarize: int = 3,
     sep: str = " ",
@@ -35,20 +35,19 @@ def tf_print(
     Source: tensorflow/python/ops/logging_ops.py, ``print_v2``.
     """
     values = [_value(leaf) for leaf in jax.tree.leaves(list(inputs), is_leaf=_is_leaf)]
-    places = [i for i, value in enumerate(values) if isinstance(value, jax.Array)]
-    write = functools.partial(_write, inputs, values, places, output_stream, summarize, sep, end)
-    arrays = [values[i] for i in places]
-    if is_traced(*arrays):
-        jax.debug.callback(write, *arrays)
+    arrays = {i: value for i, value in enumerate(values) if isinstance(value, jax.Array)}
+    write = functools.partial(_write, inputs, values, output_stream, summarize, sep, end)
+    if is_traced(*arrays.values()):
+        jax.debug.callback(write, arrays)
     else:
-        write(*arrays)
+        write(arrays)
 
 
-def _is_leaf(value: Any) -> bool:
+def _is_leaf(value: object) -> bool:
     return value is None or isinstance(value, PerReplica | keras.Variable)
 
 
-def _value(leaf: Any) -> Any:
+def _value(leaf: object) -> object:
     """Return what to print for a leaf: an array, or an object that has a text."""
     if isinstance(leaf, keras.Variable):
         return leaf.value
@@ -58,17 +57,15 @@ def _value(leaf: Any) -> Any:
 
 
 def _write(
-    inputs: tuple[Any, ...],
-    values: list[Any],
-    places: list[int],
+    inputs: tuple[object, ...],
+    values: list[object],
     stream: TextIO | None,
     summarize: int,
     sep: str,
     end: str,
-    *arrays: Any,
+    arrays: dict[int, jax.Array],
 ) -> None:
-    filled = dict(zip(places, arrays, strict=True))
-    texts = [_Text(_text(filled.get(i, value), summarize)) for i, value in enumerate(values)]
+    texts = [_Text(_text(arrays.get(i, value), summarize)) for i, value in enumerate(values)]
     structure = jax.tree.structure(list(inputs), is_leaf=_is_leaf)
     print(
         *jax.tree.unflatten(structure, texts), sep=sep, end=end, file=sys.stderr if stream is None else stream
@@ -82,7 +79,7 @@ class _Text(str):
         return str(self)
 
 
-def _text(value: Any, summarize: int) -> str:
+def _text(value: object, summarize: int) -> str:
     if not isinstance(value, np.ndarray | np.generic | jax.Array):
         return str(value)
     array = np.asarray(value)

@@ -15,7 +15,7 @@ from muster.distribute import Strategy, get_strategy
 from muster.program import FunctionScope, current_scope
 
 # The generators of each strategy's functions, made once, outside of all functions.
-_GENERATORS: "WeakKeyDictionary[Strategy, Any]" = WeakKeyDictionary()
+_GENERATORS: "WeakKeyDictionary[Strategy, keras.random.SeedGenerator]" = WeakKeyDictionary()
 
 set_seed: Callable[[int], None] = keras.utils.set_random_seed
 
@@ -95,7 +95,7 @@ def normal(
     return np.asarray(np.random.normal(mean, stddev, tuple(shape))).astype(dtype)
 
 
-def _generator(function: str, seed: None) -> Any:
+def _generator(function: str, seed: None) -> keras.random.SeedGenerator | None:
     """Return the generator of a traced function; None outside of one."""
     if seed is not None:
         raise ValueError(
@@ -116,6 +116,6 @@ def _generator(function: str, seed: None) -> Any:
     return None
 
 
-def _make_generator(strategy: Strategy) -> Any:
+def _make_generator(strategy: Strategy) -> keras.random.SeedGenerator:
     with strategy.scope():
         return keras.random.SeedGenerator()

@@ -121,7 +121,7 @@ def reshape(tensor: ArrayLike, shape: Shape, name: str | None = None) -> Array:
 
 
 def squeeze(input: ArrayLike, axis: Axis = None, name: str | None = None) -> Array:
-    """Remove axes of size 1: the given ones, or all."""
+    """Remove axes of size 1: those in ``axis``, or all."""
     return as_array(input).squeeze(as_axis(axis))
 
 
@@ -131,7 +131,7 @@ def expand_dims(input: ArrayLike, axis: int | Sequence[int], name: str | None = 
 
 
 def transpose(a: ArrayLike, perm: Sequence[int] | None = None, name: str = "transpose") -> Array:
-    """Put the axes into another order: the given one, or the reverse."""
+    """Put the axes into the order ``perm``, or reverse them."""
     return as_array(a).transpose(as_axis(perm))
 
 

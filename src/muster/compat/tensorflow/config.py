@@ -1,4 +1,4 @@
-"""``tf.config``: what JAX sees, by TensorFlow's names."""
+"""``tf.config``: JAX's devices by TensorFlow's names."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""``tf.errors``: what an iterator raises at its end."""
+"""``tf.errors``: the error of an iterator at its end."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 

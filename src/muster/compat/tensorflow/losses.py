@@ -1,4 +1,4 @@
-"""``tf.losses``: that of ``tf.keras``. The functions of TensorFlow 1 are in ``tf.compat.v1.losses``."""
+"""``tf.losses``: the same as ``tf.keras.losses``. TensorFlow 1's functions are in ``tf.compat.v1.losses``."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""``tf.metrics``: the classes of Keras. The pairs of TensorFlow 1 are in ``tf.compat.v1.metrics``."""
+"""``tf.metrics``: Keras' classes. TensorFlow 1's functions are in ``tf.compat.v1.metrics``."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""``tf.optimizers``: those of Keras. The ones of TensorFlow 1 are in ``tf.compat.v1.train``."""
+"""``tf.optimizers``: Keras' classes. TensorFlow 1's are in ``tf.compat.v1.train``."""
 
 from typing import Any
 

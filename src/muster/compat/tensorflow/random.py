@@ -1,4 +1,4 @@
-"""``tf.random``: other numbers in every call, of a compiled function as well."""
+"""``tf.random``: new numbers in every call, also of a compiled function."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""``tf.saved_model``: a Keras model in a directory, and the name of the signature that it is served by."""
+"""``tf.saved_model``: save Keras models in directories, and load them as functions."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""``tf.summary`` and ``tf.compat.v1.summary``: scalars of a step, which the Estimator writes."""
+"""``tf.summary`` and ``tf.compat.v1.summary``: scalars of a step, written by the Estimator."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""``tf.tpu``: what programs call before they build a TPUStrategy."""
+"""``tf.tpu``: functions that programs call before they create a TPUStrategy."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""``tf.train`` and ``tf.compat.v1.train``, which are one here."""
+"""``tf.train`` and ``tf.compat.v1.train``, one module for both."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 

@@ -22,7 +22,7 @@ class PhysicalDevice(NamedTuple):
 
 
 class LogicalDevice(NamedTuple):
-    """A device that strategies take; one CPU may be several.
+    """A device that strategies take; one CPU can be divided into several.
 
     Source: tensorflow/python/eager/context.py, ``LogicalDevice``.
     """

@@ -25,7 +25,7 @@ walk = os.walk
 
 
 def glob(pattern: Path | Iterable[Path]) -> list[str]:
-    """Return the paths that match a pattern, sorted; for several patterns, one after the other."""
+    """Return the paths that match a pattern, sorted for each pattern."""
     patterns = [pattern] if isinstance(pattern, str | os.PathLike) else list(pattern)
     return [path for each in patterns for path in sorted(_glob.glob(os.fspath(each)))]
 

@@ -31,7 +31,10 @@ class LoadOptions(NamedTuple):
 
 
 def save(
-    obj: Any, export_dir: str | os.PathLike[str], signatures: None = None, options: SaveOptions | None = None
+    obj: object,
+    export_dir: str | os.PathLike[str],
+    signatures: None = None,
+    options: SaveOptions | None = None,
 ) -> None:
     """Save a Keras model in a directory, for `load`.
 

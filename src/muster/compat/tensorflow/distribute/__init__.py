@@ -1,4 +1,4 @@
-"""``tf.distribute``: the strategies, and the resolvers that say who is in the job."""
+"""``tf.distribute``: strategies, and resolvers that find the tasks of a job."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 

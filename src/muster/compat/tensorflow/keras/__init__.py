@@ -1,4 +1,4 @@
-"""``tf.keras``: Keras 3, with the names that it dropped and Estimator programs use."""
+"""``tf.keras``: Keras 3, and names of Keras 2 that Estimator programs use."""
 
 from typing import Any
 

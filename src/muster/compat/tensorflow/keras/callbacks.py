@@ -1,4 +1,4 @@
-"""``tf.keras.callbacks``: those of Keras 3, one of which TensorFlow 2.3 had as an experimental one."""
+"""``tf.keras.callbacks``: Keras 3's, and ``experimental`` of TensorFlow 2.3."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""``tf.keras.layers``: those of Keras 3; lookups that need no TensorFlow."""
+"""``tf.keras.layers``: Keras 3's, with lookups that do not need TensorFlow."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""``tf.keras.losses``: that of Keras 3, and ``Reduction``."""
+"""``tf.keras.losses``: Keras 3's, and ``Reduction``."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from muster.compat._names import passed_on as _passed_on
 
 
 class Reduction:
-    """How a loss over a batch becomes one number: what Keras 3 takes as ``reduction``."""
+    """Ways to reduce a loss over a batch, as Keras 3's argument ``reduction`` takes them."""
 
     AUTO = "sum_over_batch_size"
     NONE = "none"

@@ -1,4 +1,4 @@
-"""``tf.compat.v1``: the names of TensorFlow 1, and all of TensorFlow 2's that are not here.
+"""``tf.compat.v1``: TensorFlow 1's names, and through ``__getattr__`` all of TensorFlow 2's.
 
 ``import muster.compat.tensorflow.compat.v1 as tf`` is for programs that were written for TensorFlow 1.
 """
@@ -41,7 +41,7 @@ zeros_initializer = _keras.initializers.Zeros
 
 
 def __getattr__(name: str) -> Any:
-    # While TensorFlow 2's names are being imported, this module already is.
+    # Not imported above, since it imports this module.
     try:
         return getattr(sys.modules["muster.compat.tensorflow"], name)
     except AttributeError:
