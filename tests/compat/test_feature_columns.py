@@ -1,4 +1,4 @@
-"""The Estimator of TensorFlow's guide "Distributed training", as it is written there."""
+"""The Estimator of TensorFlow's guide "Distributed training", as written there."""
 
 import tempfile
 

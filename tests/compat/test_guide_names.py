@@ -200,7 +200,7 @@ def value_of(name: str) -> object:
 
 
 def by_module() -> dict[str, list[str]]:
-    """All names that there are, apart from those that are Keras'."""
+    """Return all names by module, without those of Keras."""
     found: dict[str, list[str]] = {}
 
     def walk(path: str, module: object) -> None:
@@ -219,7 +219,7 @@ def by_module() -> dict[str, list[str]]:
 
 
 def rows(title: str) -> list[tuple[str, str]]:
-    """The rows of the table below a title."""
+    """Return the rows of the table below a title."""
     section = PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]
     return re.findall(r"^\| `([\w.]+)` \| (.*) \|$", section, re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""Programs of TensorFlow's tutorials, as they are written there but for their size."""
+"""Programs of TensorFlow's tutorials, as written there, except for their size."""
 
 import os
 
@@ -26,7 +26,7 @@ def dataset_fn(input_context):
 
 
 def custom_training(checkpoint_dir, is_chief, until):
-    """The tutorial "Custom training loop with Keras and MultiWorkerMirroredStrategy", up to some epoch."""
+    """Run "Custom training loop with Keras and MultiWorkerMirroredStrategy"; return each epoch's loss."""
     strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
     with strategy.scope():
         model = tf.keras.Sequential([tf.keras.Input((5,)), tf.keras.layers.Dense(2)])
@@ -101,7 +101,7 @@ def test_custom_training_goes_on_from_its_checkpoint(tmp_path):
 
 
 def test_drawing_noise_in_a_function():
-    """The step of the tutorial "Deep Convolutional GAN", in small: two tapes, and other noise every time."""
+    """Check a small step of the tutorial "Deep Convolutional GAN": two tapes, and new noise in every call."""
     strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
     with strategy.scope():
         generator = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(2)])

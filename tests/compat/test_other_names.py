@@ -1,4 +1,4 @@
-"""Names that say nothing new: types, options, and what Keras and TensorFlow 2 have."""
+"""Names without a module of their own: types, options, and those passed on from Keras and TensorFlow 2."""
 
 import importlib
 

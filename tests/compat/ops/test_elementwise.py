@@ -1,4 +1,4 @@
-"""TensorFlow's operations on values one by one."""
+"""TensorFlow's operations on single values."""
 
 from typing import Any
 

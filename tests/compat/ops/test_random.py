@@ -1,4 +1,4 @@
-"""`tf.random`: numbers of their distributions, others in every call, and repeatable."""
+"""``tf.random``: draws from the distributions, new in every call, and repeatable."""
 
 import jax
 import numpy as np

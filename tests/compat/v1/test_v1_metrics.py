@@ -1,4 +1,4 @@
-"""``tf.compat.v1``'s metrics, losses and layers, in a model_fn."""
+"""``tf.compat.v1.metrics`` in a model_fn."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ PREDICTED = (SCORES > 0.5).astype(np.int32)
 
 
 def evaluated(make_metric: Any, tmp_path: Path, batch_size: int) -> float:
-    """The value of a metric after an evaluation with an uneven last batch."""
+    """Return a metric's value after an evaluation with an uneven last batch."""
 
     def model_fn(features: Any, labels: Any, mode: str) -> Any:
         pair = make_metric(labels, features)

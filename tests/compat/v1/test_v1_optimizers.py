@@ -1,4 +1,4 @@
-"""The optimizers and schedules of ``tf.compat.v1.train``: they do what TensorFlow's did."""
+"""The optimizers of ``tf.compat.v1.train`` update as TensorFlow's did."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ train = tf.compat.v1.train
 
 
 def run_steps(make_optimizer: Any, start: Any, gradients: list[Any]) -> tuple[list[np.ndarray], Any]:
-    """The weights after each step on given gradients, and the global step."""
+    """Return the weights after a step on each gradient, and the global step."""
 
     def step(gradient: Any) -> tuple[dict[str, Any], None]:
         global_step = train.get_or_create_global_step()

@@ -1,4 +1,4 @@
-"""What TensorFlow 1's programs say about a step, its hooks and its losses."""
+"""The global step, updates, collections and summaries of TensorFlow 1's programs."""
 
 from pathlib import Path
 from typing import Any

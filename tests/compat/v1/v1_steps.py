@@ -1,4 +1,4 @@
-"""Steps that tests of TensorFlow 1's names run."""
+"""Run a step, for the tests of TensorFlow 1's names."""
 
 from typing import Any
 

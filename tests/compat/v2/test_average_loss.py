@@ -1,4 +1,4 @@
-"""Losses of a whole batch, as TensorFlow has them."""
+"""Shares of the loss over a global batch, by TensorFlow's recorded cases."""
 
 from typing import Any
 

@@ -7,7 +7,7 @@ cannot enter a model on JAX. They neither hash nor weight by tf-idf.
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 import jax
@@ -38,7 +38,7 @@ class IndexLookup(ABC):
         invert: Whether to turn numbers into tokens.
         output_mode: "int" for numbers, "one_hot" for a row of zeros and a one for each token, "multi_hot" and
             "count" for one row for all tokens along the last axis.
-        **unused: TensorFlow's other arguments; only None and False are accepted.
+        unused: TensorFlow's other arguments by name, which may only be None or False.
 
     Raises:
         ValueError: An argument has another value, or the vocabulary has a token twice or a special token
@@ -56,7 +56,7 @@ class IndexLookup(ABC):
         vocabulary: Vocabulary | None,
         invert: bool,
         output_mode: str,
-        **unused: object,
+        unused: Mapping[str, object],
     ) -> None:
         for name, value in unused.items():
             if value is not None and value is not False:

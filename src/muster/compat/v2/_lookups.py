@@ -29,17 +29,9 @@ class StringLookup(IndexLookup):
         name: str | None = None,
     ) -> None:
         self._encoding = encoding
+        unused = {"idf_weights": idf_weights, "pad_to_max_tokens": pad_to_max_tokens, "sparse": sparse}
         super().__init__(
-            max_tokens,
-            num_oov_indices,
-            mask_token,
-            oov_token,
-            vocabulary,
-            invert,
-            output_mode,
-            idf_weights=idf_weights,
-            pad_to_max_tokens=pad_to_max_tokens,
-            sparse=sparse,
+            max_tokens, num_oov_indices, mask_token, oov_token, vocabulary, invert, output_mode, unused
         )
 
     def tokens_of(self, values: object) -> Tokens:
@@ -80,17 +72,9 @@ class IntegerLookup(IndexLookup):
     ) -> None:
         if vocabulary_dtype != "int64":
             raise ValueError(f"vocabulary_dtype must be 'int64', got {vocabulary_dtype!r}.")
+        unused = {"idf_weights": idf_weights, "pad_to_max_tokens": pad_to_max_tokens, "sparse": sparse}
         super().__init__(
-            max_tokens,
-            num_oov_indices,
-            mask_token,
-            oov_token,
-            vocabulary,
-            invert,
-            output_mode,
-            idf_weights=idf_weights,
-            pad_to_max_tokens=pad_to_max_tokens,
-            sparse=sparse,
+            max_tokens, num_oov_indices, mask_token, oov_token, vocabulary, invert, output_mode, unused
         )
 
     def tokens_of(self, values: object) -> Tokens:
