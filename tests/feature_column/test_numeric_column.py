@@ -126,7 +126,7 @@ def test_in_a_step_in_any_dtype_of_real_numbers():
 @pytest.mark.parametrize("normalizer", [lambda x: x.sum(), lambda x: x[1:]], ids=["a number", "fewer rows"])
 def test_a_normalizer_keeps_the_examples(normalizer):
     column = numeric_column("x", 2, normalizer_fn=normalizer)
-    with pytest.raises(ValueError, match="normalizer_fn of x was given 3 examples"):
+    with pytest.raises(ValueError, match="normalizer_fn of x was called with 3 examples"):
         dense_features({"x": np.ones((3, 2))}, column)
 
 
