@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import oracles
+import recorded
 from departures import DEPARTURES, Departure
 
 _COLUMNS = "Columns other than numeric_column are not there yet."
@@ -99,7 +99,7 @@ DEPARTURES |= {
 
 def cases(file: str) -> list[Any]:
     """A pytest parameter for each case of a file that has a counterpart."""
-    return oracles.cases(file, lambda case: not any(matches(family)(case["name"]) for family in LATER[file]))
+    return recorded.cases(file, lambda case: not any(matches(family)(case["name"]) for family in LATER[file]))
 
 
 def arrays(features: dict[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
@@ -115,7 +115,7 @@ def error_of(expected: dict[str, Any]) -> Iterator[None]:
     """Checks that what is done raises the error which a case expects."""
     with pytest.raises((TypeError, ValueError)) as caught:
         yield
-    oracles.check_error(expected, caught.value)
+    recorded.check_error(expected, caught.value)
 
 
 def matches(family: str) -> Any:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -10,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from large_data import copy_mnist
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
-DATA = Path(os.environ.get("MUSTER_TEST_DATA", EXAMPLES.parent / "../shared/data")).resolve() / "mnist"
 
 
 @pytest.fixture(autouse=True)
@@ -73,12 +73,7 @@ def test_fresh_removes_what_training_wrote_and_nothing_else(tmp_path: Path) -> N
 
 
 def test_the_guides_program_reaches_its_accuracy(tmp_path: Path) -> None:
-    if not DATA.is_dir():
-        pytest.skip(f"{DATA} is not there; set MUSTER_TEST_DATA to the folder above it")
-    folder = tmp_path / "mnist"
-    folder.mkdir()
-    for path in DATA.glob("*.gz"):
-        shutil.copy(path, folder / path.name.replace("train20k-", "train-"))
+    copy_mnist(tmp_path)
     arguments = ["--model-dir", str(tmp_path / "run"), "--seed", "1"]
     done = run_example("mnist_estimator.py", *arguments, MUSTER_DATA_DIR=str(tmp_path))
     assert done.returncode == 0, done.stderr

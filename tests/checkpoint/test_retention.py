@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.checkpoint import Checkpointer, CheckpointInfo, list_checkpoints, retain
-from oracles import cases
+from recorded import cases
 
 KEEP_CASES = cases("train_and_evaluate_local", lambda case: case["name"].startswith("keep_"))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import departures
-import oracles
+import recorded
 from muster.cluster import (
     ClusterResolver,
     ClusterSpec,
@@ -90,7 +90,7 @@ def covered(case: dict[str, Any]) -> bool:
 
 def answer(thing: Any, call: dict[str, Any]) -> Any:
     """Do what one entry of `calls` asks for."""
-    call = oracles.decode(call, MAKERS)
+    call = recorded.decode(call, MAKERS)
     match call:
         case {"call": name}:
             return getattr(thing, name)(*call.get("args", []), **call.get("kwargs", {}))
@@ -109,7 +109,7 @@ def answer(thing: Any, call: dict[str, Any]) -> Any:
     raise AssertionError(f"unknown call {call}")
 
 
-@pytest.mark.parametrize("case", oracles.cases("cluster_resolvers", covered))
+@pytest.mark.parametrize("case", recorded.cases("cluster_resolvers", covered))
 def test_case(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     asked, expect = case["input"], case["expect"]
     for name in list(os.environ):
@@ -120,16 +120,16 @@ def test_case(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setenv(name, value)
     monkeypatch.setitem(sys.modules, "kubernetes", None)  # as if it were not installed
     build = FUNCTIONS[asked["function"]] if "function" in asked else CLASSES[asked["class"]]
-    args = oracles.decode(asked.get("args", []), MAKERS)
-    kwargs = oracles.decode(asked.get("kwargs") or {}, MAKERS)
+    args = recorded.decode(asked.get("args", []), MAKERS)
+    kwargs = recorded.decode(asked.get("kwargs") or {}, MAKERS)
     if "error" in expect:
         with pytest.raises((ValueError, TypeError, ImportError)) as raised:
             build(*args, **kwargs)
-        oracles.check_error(expect["error"], raised.value)
+        recorded.check_error(expect["error"], raised.value)
         return
     thing = build(*args, **kwargs)
     if "function" in asked:
-        oracles.check_same(thing, expect["value"])
+        recorded.check_same(thing, expect["value"])
         return
     for call, expected in zip(asked["calls"], expect["results"], strict=True):
         if call.get("call") == "as_cluster_def":  # see departures.FAMILIES
@@ -140,22 +140,19 @@ def test_case(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
         elif "error" in expected:
             with pytest.raises((ValueError, TypeError, AttributeError)) as raised:
                 answer(thing, call)
-            oracles.check_error(expected["error"], raised.value)
+            recorded.check_error(expected["error"], raised.value)
         else:
-            oracles.check_same(answer(thing, call), oracles.decode(expected["value"], MAKERS), str(call))
+            recorded.check_same(answer(thing, call), recorded.decode(expected["value"], MAKERS), str(call))
 
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("file", ["run_config", "specs", "cluster_resolvers", "train_and_evaluate_local"])
 def test_every_departure_is_of_a_case_that_exists(file: str) -> None:
-    if not oracles.load(file):
-        pytest.skip(f"{oracles.FOLDER} is not there; set MUSTER_ORACLES to the folder of the oracles")
-    names = {f"{file}/{case['name']}" for case in oracles.load(file)}
+    names = {f"{file}/{case['name']}" for case in recorded.load(file, recorded.IN_REPOSITORY)}
     assert {name for name in departures.DEPARTURES if name.startswith(f"{file}/")} <= names
 
 
 @pytest.mark.oracle
 def test_every_family_left_out_exists() -> None:
-    if not oracles.load("cluster_resolvers"):
-        pytest.skip(f"{oracles.FOLDER} is not there; set MUSTER_ORACLES to the folder of the oracles")
-    assert set(departures.NO_API_OF_OURS) <= {family(case) for case in oracles.load("cluster_resolvers")}
+    cases = recorded.load("cluster_resolvers", recorded.IN_REPOSITORY)
+    assert set(departures.NO_API_OF_OURS) <= {family(case) for case in cases}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from muster.distribute import CommunicationImplementation, CommunicationOptions
-from oracles import cases, check_error
+from recorded import cases, check_error
 
 
 def is_ours(case: dict[str, Any]) -> bool:

@@ -20,7 +20,7 @@ from muster.distribute import (
 from muster.distribute.engine._packing import Packing
 from muster.distribute.strategies._programs import traced_program
 from muster.program import Program
-from oracles import cases, check_error
+from recorded import cases, check_error
 
 CLASSES = {"nccl": NcclAllReduce, "hierarchical": HierarchicalCopyAllReduce}
 

@@ -27,7 +27,7 @@ from muster.distribute import (
 from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._split import Split
-from oracles import cases
+from recorded import cases
 
 # Families that have no counterpart here, by how their names begin.
 NOT_OURS = {

@@ -29,7 +29,7 @@ from muster.distribute import (
     in_cross_replica_context,
 )
 from muster.distribute.replicas._values import stacked
-from oracles import cases, load
+from recorded import cases, load
 
 # Of the other families, "variable" is in test_variable_oracles.py, and losses are in test_average_loss.py.
 FAMILIES = (

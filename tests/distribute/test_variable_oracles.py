@@ -16,7 +16,7 @@ from strategy_cases import MAKERS, check, error_of, expectation, made, plain
 import muster
 from muster import keras
 from muster.distribute import PerReplica, Strategy, function, get_replica_context
-from oracles import cases
+from recorded import cases
 
 # Done to many variables at once, in one program, which is compiled once.
 TOGETHER = (

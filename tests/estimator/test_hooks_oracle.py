@@ -16,7 +16,7 @@ from hooks_fakes import Counter, FakeClock, RecordingWriter, TraceHook
 from muster.estimator import hooks
 from muster.program import Output
 from muster.summary import EventFileWriter
-from oracles import FOLDER, check_error, check_same, decode, load
+from recorded import FOLDER, check_error, check_same, decode, load
 
 _LOOPS = (
     "StopAtStepHook",

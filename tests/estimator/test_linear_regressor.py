@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import canned
+import recorded
 from muster._keras import keras
 from muster.data import Dataset
 from muster.distribute import MirroredStrategy
@@ -94,17 +95,15 @@ def test_as_tensorflow(tmp_path, case):
             np.testing.assert_allclose(est.get_variable_value(path), slot, rtol=1e-5)
     once = input_of(case, batch_size, False)
     evaluated = {name: value.item() for name, value in est.evaluate(once).items()}
-    canned.oracles.check_same(evaluated, expected["evaluate"])
+    recorded.check_same(evaluated, expected["evaluate"])
     predicted = [{name: value.tolist() for name, value in each.items()} for each in est.predict(once)]
-    canned.oracles.check_same(predicted, expected["predict"])
+    recorded.check_same(predicted, expected["predict"])
 
 
 @pytest.mark.oracle
 def test_two_replicas_are_as_one_device_with_twice_the_batch(tmp_path):
-    found = {case["name"]: case for case in canned.oracles.load("canned_trajectories")}
-    if not found:
-        pytest.skip("set MUSTER_ORACLES to the folder of the oracles")
-    case = found["linear_regressor/sgd"]
+    trajectories = recorded.load("canned_trajectories", recorded.IN_REPOSITORY)
+    (case,) = (each for each in trajectories if each["name"] == "linear_regressor/sgd")
     strategy = MirroredStrategy(["/cpu:0", "/cpu:1"])
     config = RunConfig(train_distribute=strategy, eval_distribute=strategy)
     est, seen = regressor_of(case, tmp_path, config), Losses()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import canned
+import recorded
 from muster.estimator import EvalSpec, ModeKeys
 from muster.estimator.heads._regression_head import RegressionHead
 from muster.feature_column import numeric_column
@@ -61,7 +62,7 @@ def test_as_tensorflow(case):
             outcome(case["input"])
     else:
         expected = {key: value for key, value in case["expect"].items() if key != "name"}
-        canned.oracles.check_same(outcome(case["input"]), expected)
+        recorded.check_same(outcome(case["input"]), expected)
 
 
 def test_weights_are_normalized_by_their_column():

@@ -1,9 +1,7 @@
 """`train_and_evaluate` in every combination of tasks, each started by hand with its TF_CONFIG."""
 
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from jobs import DEADLINE, Job
+from large_data import copy_mnist
 from muster.checkpoint import list_checkpoints
 from muster.summary import read_events
 
 CHILD = Path(__file__).with_name("role_child.py")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "mnist_estimator.py"
-DATA = Path(os.environ.get("MUSTER_TEST_DATA", EXAMPLE.parents[1] / "../shared/data")).resolve() / "mnist"
 SAVES = [["listener", "begin"]]
 for _step in (0, 2, 4):
     SAVES += [["listener", "before", _step], ["listener", "after", _step]]
@@ -144,13 +142,8 @@ def test_a_chief_alone_and_an_evaluator(tmp_path):
 @pytest.fixture
 def mnist(tmp_path, monkeypatch):
     """Arguments of the guide's program, for a few steps on MNIST."""
-    if not DATA.is_dir():
-        pytest.skip(f"{DATA} is not there; set MUSTER_TEST_DATA to the folder above it")
-    folder = tmp_path / "data" / "mnist"
-    folder.mkdir(parents=True)
-    for path in DATA.glob("*.gz"):
-        shutil.copy(path, folder / path.name.replace("train20k-", "train-"))
-    monkeypatch.setenv("MUSTER_DATA_DIR", str(folder.parent))
+    copy_mnist(tmp_path / "data")
+    monkeypatch.setenv("MUSTER_DATA_DIR", str(tmp_path / "data"))
     return ["--max-steps", "4", "--seed", "1", "--model-dir", str(tmp_path / "model")]
 
 

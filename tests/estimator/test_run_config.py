@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import oracles
+import recorded
 from muster import MusterError
 from muster._errors import ClusterError
 from muster.cluster import ClusterResolver, ClusterSpec, SimpleClusterResolver
@@ -107,9 +107,9 @@ def observed(config: RunConfig, kinds: list[str]) -> dict[str, Any]:
 
 
 def check_value(seen: dict[str, Any], expect: dict[str, Any]) -> None:
-    value = oracles.decode(expect["value"], MAKERS)
+    value = recorded.decode(expect["value"], MAKERS)
     value = {key: each for key, each in value.items() if key not in LEFT_OUT}
-    oracles.check_same({key: seen[key] for key in value} if expect.get("partial") else seen, value)
+    recorded.check_same({key: seen[key] for key in value} if expect.get("partial") else seen, value)
 
 
 def check_logs(caplog: pytest.LogCaptureFixture, expect: dict[str, Any]) -> None:
@@ -124,7 +124,7 @@ def check_logs(caplog: pytest.LogCaptureFixture, expect: dict[str, Any]) -> None
         assert len(seen) == len(wanted), f"{seen} is not {wanted}"
         for (level, message), (other_level, other) in zip(seen, wanted, strict=True):
             assert level == other_level
-            assert oracles.same_text(message, other), f"{message!r} is not {other!r}"
+            assert recorded.same_text(message, other), f"{message!r} is not {other!r}"
 
 
 @pytest.fixture(autouse=True)
@@ -142,13 +142,13 @@ def of(*ops: str) -> Any:
     return lambda case: case["input"]["op"] in ops
 
 
-@pytest.mark.parametrize("case", oracles.cases("run_config", of("construct", "replace")))
+@pytest.mark.parametrize("case", recorded.cases("run_config", of("construct", "replace")))
 def test_config(
     case: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     set_env(case, monkeypatch)
     asked, expect = case["input"], case["expect"]
-    kwargs = oracles.decode(asked.get("kwargs") or {}, MAKERS)
+    kwargs = recorded.decode(asked.get("kwargs") or {}, MAKERS)
     kinds = asked["observe"]
 
     def build() -> RunConfig:
@@ -156,7 +156,7 @@ def test_config(
         if asked["op"] == "construct":
             return config
         before = observed(config, kinds)
-        replaced = config.replace(**oracles.decode(asked["replace"], MAKERS))
+        replaced = config.replace(**recorded.decode(asked["replace"], MAKERS))
         assert observed(config, kinds) == before
         assert replaced is not config
         return replaced
@@ -164,13 +164,13 @@ def test_config(
     if "error" in expect:
         with pytest.raises((ValueError, TypeError)) as raised:
             build()
-        oracles.check_error(expect["error"], raised.value)
+        recorded.check_error(expect["error"], raised.value)
     else:
         check_value(observed(build(), kinds), expect)
         check_logs(caplog, expect)
 
 
-@pytest.mark.parametrize("case", oracles.cases("run_config", of("estimator")))
+@pytest.mark.parametrize("case", recorded.cases("run_config", of("estimator")))
 def test_model_dir_of_an_estimator(
     case: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -178,13 +178,13 @@ def test_model_dir_of_an_estimator(
 
     set_env(case, monkeypatch)
     expect = case["expect"]
-    kwargs = oracles.decode(case["input"].get("kwargs") or {}, MAKERS)
+    kwargs = recorded.decode(case["input"].get("kwargs") or {}, MAKERS)
     given = kwargs.get("config")
     caplog.clear()
     if "error" in expect:
         with pytest.raises((ValueError, TypeError)) as raised:
             Estimator(function(["features", "labels", "mode"]), **kwargs)
-        oracles.check_error(expect["error"], raised.value)
+        recorded.check_error(expect["error"], raised.value)
         return
     estimator = Estimator(function(["features", "labels", "mode"]), **kwargs)
     value = {
@@ -206,32 +206,32 @@ def test_model_dir_of_an_estimator(
         for record in caplog.records:
             record.msg, record.args = record.getMessage().replace(temporary, "<temporary>"), ()
         pathlib.Path(temporary).rmdir()
-    oracles.check_same(value, expect["value"])
+    recorded.check_same(value, expect["value"])
     check_logs(caplog, expect)
 
 
-@pytest.mark.parametrize("case", oracles.cases("run_config", of("model_fn_args")))
+@pytest.mark.parametrize("case", recorded.cases("run_config", of("model_fn_args")))
 def test_model_fn_arguments(
     case: dict[str, Any], tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     from muster.estimator import Estimator
 
     expect = case["expect"]
-    model_fn = oracles.decode(case["input"]["model_fn"], MAKERS)
+    model_fn = recorded.decode(case["input"]["model_fn"], MAKERS)
     params = case["input"]["params"]
     config = RunConfig(model_dir=str(tmp_path))
     if "error" in expect:
         with pytest.raises(ValueError, match=".") as raised:
             Estimator(model_fn, params=params, config=config)
-        oracles.check_error(expect["error"], raised.value)
+        recorded.check_error(expect["error"], raised.value)
     else:
-        oracles.check_same(
+        recorded.check_same(
             {"params": Estimator(model_fn, params=params, config=config).params}, expect["value"]
         )
         check_logs(caplog, expect)
 
 
-@pytest.mark.parametrize("case", oracles.cases("run_config", of("train_on")))
+@pytest.mark.parametrize("case", recorded.cases("run_config", of("train_on")))
 def test_arguments_of_train(
     case: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
@@ -241,7 +241,7 @@ def test_arguments_of_train(
     estimator = Estimator(function(["features", "labels", "mode"]), model_dir=str(tmp_path))
     with pytest.raises(ValueError, match=".") as raised:
         estimator.train(lambda: None, **case["input"]["kwargs"])
-    oracles.check_error(case["expect"]["error"], raised.value)
+    recorded.check_error(case["expect"]["error"], raised.value)
 
 
 class FakeEstimator:
@@ -284,7 +284,7 @@ class FakeServer:
 SPECS = TrainSpec(lambda: None, max_steps=10), EvalSpec(lambda: None)
 
 
-@pytest.mark.parametrize("case", oracles.cases("run_config", of("dispatch")))
+@pytest.mark.parametrize("case", recorded.cases("run_config", of("dispatch")))
 def test_dispatch_on_the_role(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     set_env(case, monkeypatch)
     called: list[str] = []
@@ -300,14 +300,14 @@ def test_dispatch_on_the_role(case: dict[str, Any], monkeypatch: pytest.MonkeyPa
     if "error" in case["expect"]:
         with pytest.raises(ValueError, match=".") as raised:
             executor.run()
-        oracles.check_error(case["expect"]["error"], raised.value)
+        recorded.check_error(case["expect"]["error"], raised.value)
     else:
         returned = executor.run()
         value = {"called": called, "returned_the_result": returned is not None}
-        oracles.check_same(value, case["expect"]["value"])
+        recorded.check_same(value, case["expect"]["value"])
 
 
-@pytest.mark.parametrize("case", oracles.cases("run_config", of("start")))
+@pytest.mark.parametrize("case", recorded.cases("run_config", of("start")))
 def test_start_of_a_task(
     case: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -324,7 +324,7 @@ def test_start_of_a_task(
     if "error" in case["expect"]:
         with pytest.raises(RuntimeError, match=".") as raised:
             executor.run()
-        oracles.check_error(case["expect"]["error"], raised.value)
+        recorded.check_error(case["expect"]["error"], raised.value)
         return
     expected = dict(case["expect"]["value"])
     expected.pop("slept")  # see departures.FAMILIES
@@ -334,7 +334,7 @@ def test_start_of_a_task(
         "returned": executor.run(),
     }
     value["servers"] = [server.log for server in servers]
-    oracles.check_same(value, expected)
+    recorded.check_same(value, expected)
     check_logs(caplog, case["expect"])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax.experimental import sparse
 
-import oracles
+import recorded
 from muster._keras import keras
 from muster.estimator._estimator_spec import (
     ClassificationOutput,
@@ -119,10 +119,10 @@ def shown(value: Any) -> Any:
 
 
 def check_spec(spec: Any, expect: dict[str, Any]) -> None:
-    wanted = oracles.decode(expect["value"], MAKERS)
+    wanted = recorded.decode(expect["value"], MAKERS)
     wanted.pop("scaffold", None)  # see departures.FAMILIES
     seen = {key: shown(each) for key, each in spec._asdict().items() if key != "scaffold"}
-    oracles.check_same({key: seen[key] for key in wanted} if expect.get("partial") else seen, wanted)
+    recorded.check_same({key: seen[key] for key in wanted} if expect.get("partial") else seen, wanted)
     if "fields" in expect:
         assert list(spec._fields) == expect["fields"]
         assert isinstance(spec, tuple) == expect["is_tuple"]
@@ -132,12 +132,12 @@ def specs(case: dict[str, Any]) -> bool:
     return case["input"].get("class") in CLASSES
 
 
-@pytest.mark.parametrize("case", oracles.cases("specs", specs))
+@pytest.mark.parametrize("case", recorded.cases("specs", specs))
 def test_spec(case: dict[str, Any]) -> None:
     asked, expect = case["input"], case["expect"]
     build = CLASSES[asked["class"]]
-    args = oracles.decode(asked.get("args") or [], MAKERS)
-    kwargs = oracles.decode(asked.get("kwargs") or {}, MAKERS)
+    args = recorded.decode(asked.get("args") or [], MAKERS)
+    kwargs = recorded.decode(asked.get("kwargs") or {}, MAKERS)
 
     def act() -> Any:
         spec = build(*args, **kwargs)
@@ -147,13 +147,13 @@ def test_spec(case: dict[str, Any]) -> None:
             case "delete_attribute":
                 delattr(spec, asked["field"])
             case "_replace":
-                return spec._replace(**oracles.decode(asked["replace"], MAKERS))
+                return spec._replace(**recorded.decode(asked["replace"], MAKERS))
         return spec
 
     if "error" in expect:
         with pytest.raises((ValueError, TypeError, AttributeError)) as raised:
             act()
-        oracles.check_error(expect["error"], raised.value)
+        recorded.check_error(expect["error"], raised.value)
     else:
         spec = act()
         check_spec(spec, expect)
@@ -161,7 +161,7 @@ def test_spec(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "case", oracles.cases("specs", lambda case: case["input"].get("class") == "ModeKeys")
+    "case", recorded.cases("specs", lambda case: case["input"].get("class") == "ModeKeys")
 )
 def test_mode_keys(case: dict[str, Any]) -> None:
     assert {key.name: key.value for key in ModeKeys} == case["expect"]["value"]
@@ -182,7 +182,7 @@ class FakeEstimator:
 
 
 @pytest.mark.parametrize(
-    "case", oracles.cases("specs", lambda case: case["input"].get("op") == "train_and_evaluate")
+    "case", recorded.cases("specs", lambda case: case["input"].get("op") == "train_and_evaluate")
 )
 def test_arguments_of_train_and_evaluate(case: dict[str, Any]) -> None:
     made = {"estimator": FakeEstimator(), "train_spec": TrainSpec(input_fn), "eval_spec": EvalSpec(input_fn)}
@@ -193,7 +193,7 @@ def test_arguments_of_train_and_evaluate(case: dict[str, Any]) -> None:
     ]
     with pytest.raises(TypeError) as raised:
         train_and_evaluate(*arguments)
-    oracles.check_error(case["expect"]["error"], raised.value)
+    recorded.check_error(case["expect"]["error"], raised.value)
 
 
 def test_an_estimator_spec_takes_what_is_being_traced() -> None:

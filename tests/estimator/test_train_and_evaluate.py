@@ -26,7 +26,7 @@ from recorded_runs import (
 )
 
 import departures
-import oracles
+import recorded
 from muster._errors import CheckpointNotFoundError
 from muster.estimator._run_config import RunConfig
 from muster.estimator._specs import EvalSpec, TrainSpec
@@ -105,7 +105,7 @@ class Run:
     def _eval_spec(self) -> EvalSpec:
         asked = dict(self.asked["eval_spec"])
         exporters = []
-        for described in oracles.decode(asked.pop("exporters", []), MAKERS):
+        for described in recorded.decode(asked.pop("exporters", []), MAKERS):
             assert described.pop("kind") == "recording"
             exporters.append(RecordingExporter(self.events, **described))
         return EvalSpec(self._eval_input(), exporters=exporters, **asked)
@@ -116,7 +116,7 @@ def check_returned(returned: Any, expect: dict[str, Any], run: Run) -> None:
         assert returned is run.estimator
     elif expect["type"] == "generator":
         assert len(returned) == expect["value"]["predictions"]
-        oracles.check_same({k: v.tolist() for k, v in returned[0].items()}, expect["value"]["first"])
+        recorded.check_same({k: v.tolist() for k, v in returned[0].items()}, expect["value"]["first"])
     elif expect["type"] == "NoneType":
         assert returned is None
     else:
@@ -125,11 +125,11 @@ def check_returned(returned: Any, expect: dict[str, Any], run: Run) -> None:
         if expect["metrics"] is None:
             assert metrics is None
         else:
-            oracles.check_same(dict(metrics), expect["metrics"]["values"])
+            recorded.check_same(dict(metrics), expect["metrics"]["values"])
             types = {name: value.dtype.name for name, value in metrics.items()}
             assert types == expect["metrics"]["types"]
         if "export_results" in expect:
-            assert exports == oracles.decode(expect["export_results"], MAKERS)
+            assert exports == recorded.decode(expect["export_results"], MAKERS)
 
 
 def check_logs(
@@ -157,7 +157,7 @@ def _no_tf_config(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "case", oracles.cases("train_and_evaluate_local", lambda case: case["input"].get("role") != "evaluator")
+    "case", recorded.cases("train_and_evaluate_local", lambda case: case["input"].get("role") != "evaluator")
 )
 def test_run(
     case: dict[str, Any],
@@ -172,19 +172,19 @@ def test_run(
         if "error" in expect:
             with pytest.raises((ValueError, RuntimeError)) as raised:
                 run.go()
-            oracles.check_error(expect["error"], raised.value)
+            recorded.check_error(expect["error"], raised.value)
             del raised  # its traceback would keep the estimator, and so its event files open
         else:
             check_returned(run.go(), expect["returned"], run)
-    oracles.check_same(run.events, expect["events"], "events")
+    recorded.check_same(run.events, expect["events"], "events")
     check_logs(caplog, expect["logs"], tmp_path, expect.get("racy_by_one_run", False))
     # See departures.FAMILIES for what is left out.
     checkpoints = {key: each for key, each in expect["checkpoints"].items() if key != "listed"}
-    oracles.check_same(seen_checkpoints(tmp_path, run.estimator), checkpoints)
+    recorded.check_same(seen_checkpoints(tmp_path, run.estimator), checkpoints)
     folders = {str(pathlib.Path(file).parent) for file in expect["files"] if "tfevents" in file}
     assert seen_event_folders(tmp_path) == folders
     for name, value in expect.get("weights", {}).items():
-        oracles.check_same(run.estimator.get_variable_value(name).tolist(), value, name)
+        recorded.check_same(run.estimator.get_variable_value(name).tolist(), value, name)
     for folder, summaries in expect.get("summaries", {}).items():
         text = json.dumps(seen_summaries(tmp_path / folder.replace("<model_dir>", ".")))
         seen = json.loads(text.replace(str(tmp_path), "<model_dir>"))
@@ -192,7 +192,7 @@ def test_run(
         seen = [each for each in seen if each.get("tag") in known]
         text = json.dumps(summaries).replace('/model.ckpt"', '"').replace("model.ckpt", "ckpt")
         wanted = json.loads(text)
-        oracles.check_same(seen, wanted, folder)
+        recorded.check_same(seen, wanted, folder)
     caplog.clear()  # a record may keep the estimator, and so its event files open
 
 
@@ -274,7 +274,7 @@ _OF_ESTIMATOR = re.compile("Calling|Done calling|Starting eval|Restoring|Inferen
 
 
 @pytest.mark.parametrize(
-    "case", oracles.cases("train_and_evaluate_local", lambda case: case["input"].get("role") == "evaluator")
+    "case", recorded.cases("train_and_evaluate_local", lambda case: case["input"].get("role") == "evaluator")
 )
 def test_evaluator(
     case: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -290,7 +290,7 @@ def test_evaluator(
     else:
         assert executor.run() is None
     wanted_events, wanted_logs = departures.evaluator_ends_at_once(expect["events"], expect["logs"])
-    oracles.check_same(events, wanted_events)
+    recorded.check_same(events, wanted_events)
     check_logs(
         caplog,
         [line for line in wanted_logs if not _OF_ESTIMATOR.match(line[1])],

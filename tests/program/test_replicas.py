@@ -5,7 +5,7 @@ import math
 import pytest
 
 from muster.program import packs
-from oracles import cases
+from recorded import cases
 
 BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int32": 4, "int64": 8, "bool": 1}
 

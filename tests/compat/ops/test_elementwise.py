@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import muster.compat.tensorflow as tf
-from oracles import cases
+from recorded import cases
 
 
 def test_cast_copies() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import muster.compat.tensorflow as tf
 from muster.program import Program
-from oracles import cases, load
+from recorded import IN_REPOSITORY, cases, load
 
 train = tf.compat.v1.train
 
@@ -49,8 +49,7 @@ def test_updates_are_those_of_tensorflow(case: dict[str, Any]) -> None:
 
 
 def test_there_are_cases_for_every_optimizer() -> None:
-    if not (all_cases := load("optimizers")):
-        pytest.skip("the folder of the oracles is not there; set MUSTER_ORACLES to it")
+    all_cases = load("optimizers", IN_REPOSITORY)
     tested = {case["input"]["optimizer"]["class"] for case in filter(is_dense_update, all_cases)}
     ours = {name for name in vars(train) if name.endswith("Optimizer") and name != "Optimizer"}
     assert {name.rpartition(".")[2] for name in tested} == ours

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import muster.compat.tensorflow as tf
-from oracles import cases
+from recorded import cases
 
 train = tf.compat.v1.train
 

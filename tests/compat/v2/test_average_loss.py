@@ -13,7 +13,7 @@ from muster.distribute import (
     PerReplica,
     get_strategy,
 )
-from oracles import cases
+from recorded import cases
 
 MAKERS = {
     "default": lambda: get_strategy(),

@@ -1,7 +1,6 @@
 """Rows of CSV files."""
 
 import gzip
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +9,9 @@ import pytest
 from dataset_model import read
 
 import muster.compat.tensorflow as tf
+from large_data import large_data
 from muster._errors import DatasetError
 from muster.data import CsvDataset, make_csv_dataset
-
-ADULT = (
-    Path(os.environ.get("MUSTER_TEST_DATA", Path(__file__).parents[3] / "../shared/data"))
-    / "adult/adult.data"
-)
-
 
 COLUMNS = "age workclass fnlwgt education years married work relation race sex gain loss hours country income"
 
@@ -112,17 +106,17 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
         CsvDataset("a", **arguments)
 
 
-@pytest.mark.skipif(not ADULT.is_file(), reason=f"needs {ADULT} (set MUSTER_TEST_DATA)")
 def test_the_census() -> None:
-    expected = [line.split(", ") for line in ADULT.read_text().splitlines() if line]
-    data = CsvDataset(str(ADULT), [np.int32 if kind is int else str for kind in TYPES])
+    adult = large_data("adult/adult.data")
+    expected = [line.split(", ") for line in adult.read_text().splitlines() if line]
+    data = CsvDataset(str(adult), [np.int32 if kind is int else str for kind in TYPES])
     columns = [np.concatenate(parts) for parts in zip(*data.batch(1000), strict=True)]
     assert len(columns[0]) == 32_561
     for number, kind in enumerate(TYPES):
         got = [text.strip() for text in columns[number].tolist()] if kind is str else columns[number].tolist()
         assert got == [kind(row[number]) for row in expected]
     batches = make_csv_dataset(
-        str(ADULT), 500, column_names=COLUMNS.split(), label_name="income", header=False, num_epochs=1
+        str(adult), 500, column_names=COLUMNS.split(), label_name="income", header=False, num_epochs=1
     )
     rich = sum(int((labels == " >50K").sum()) for _, labels in batches)
     assert rich == sum(row[-1] == ">50K" for row in expected)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from idx_files import idx_bytes
 
+from large_data import large_data
 from muster._errors import DatasetError, DownloadError
 from muster.data import load_mnist
 from muster.data.files import _mnist
@@ -145,12 +146,8 @@ def test_unknown_split() -> None:
         load_mnist("dev")
 
 
-_SHARED = Path(os.environ.get("MUSTER_TEST_DATA", Path(__file__).parents[3] / "../shared/data")) / "mnist"
-
-
-@pytest.mark.skipif(not _SHARED.is_dir(), reason=f"needs MNIST's files in {_SHARED} (set MUSTER_TEST_DATA)")
 def test_the_original_test_set(caplog: pytest.LogCaptureFixture) -> None:
-    images, labels = load_mnist("test", _SHARED, mirrors=[])
+    images, labels = load_mnist("test", large_data("mnist"), mirrors=[])
     assert images.shape == (10_000, 28, 28, 1)
     assert np.bincount(labels).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
     assert not caplog.records

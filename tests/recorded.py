@@ -1,6 +1,6 @@
-"""Cases recorded by running TensorFlow, read as data from the folder that MUSTER_ORACLES names.
+"""The cases recorded by running TensorFlow: data in ``oracles``, or in the folder that MUSTER_ORACLES names.
 
-The folder's README says what the tags and placeholders mean. A case that muster departs from on purpose
+The READMEs there say what the tags and placeholders mean. A case that muster departs from on purpose
 stands in `departures.py`, with what muster does instead: it runs like any other, against that.
 """
 
@@ -16,9 +16,8 @@ import pytest
 
 from departures import DEPARTURES, Departure
 
-FOLDER = pathlib.Path(
-    os.environ.get("MUSTER_ORACLES", pathlib.Path(__file__).parents[1] / "../shared/oracles")
-).resolve()
+IN_REPOSITORY = pathlib.Path(__file__).with_name("oracles")
+FOLDER = pathlib.Path(os.environ.get("MUSTER_ORACLES") or IN_REPOSITORY)
 
 # Texts that the Python interpreter or its json module makes: they prove that the input is refused.
 _PYTHON_TEXT = re.compile(
@@ -29,16 +28,17 @@ _PYTHON_TEXT = re.compile(
 )
 
 
-def load(file: str) -> list[dict[str, Any]]:
-    """Return all cases of one file, [] if the folder is not there."""
-    path = FOLDER / f"{file}.json"
+def load(file: str, folder: pathlib.Path = FOLDER) -> list[dict[str, Any]]:
+    """Return all cases of one file, [] if MUSTER_ORACLES names a folder that has no such file."""
+    path = folder / f"{file}.json"
     return json.loads(path.read_text()) if path.exists() else []
 
 
 def cases(file: str, wanted: Callable[[dict[str, Any]], bool] = lambda case: True) -> list[Any]:
     """Return one pytest parameter for each wanted case, marked `oracle` and named as the case is.
 
-    Without the folder, or for a case that has no counterpart in muster, the parameter is skipped.
+    Where MUSTER_ORACLES names a folder without such cases, and for a case that has no counterpart in muster,
+    the parameter is skipped.
     """
     params = []
     for case in load(file):
@@ -54,7 +54,7 @@ def cases(file: str, wanted: Callable[[dict[str, Any]], bool] = lambda case: Tru
                 case = case | {"expect": ours(case["expect"]) if callable(ours) else ours}
         params.append(pytest.param(case, id=case["name"], marks=marks))
     if not params:
-        reason = f"{FOLDER}/{file}.json is not there; set MUSTER_ORACLES to the folder of the oracles"
+        reason = f"{FOLDER}, which MUSTER_ORACLES names, holds no such cases of {file}"
         params.append(pytest.param({}, id=file, marks=[pytest.mark.oracle, pytest.mark.skip(reason=reason)]))
     return params
 
