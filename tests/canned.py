@@ -1,109 +1,89 @@
-"""The oracles of feature columns, heads and canned Estimators: what is run of them, and what comes later."""
+"""The recorded cases of feature columns, heads and canned Estimators: which of them are run."""
 
 import contextlib
-from collections.abc import Iterator
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import recorded
-from departures import DEPARTURES, Departure
+from departures import Departure, Json, error
 
-_COLUMNS = "Columns other than numeric_column are not there yet."
-_HEADS = "Heads other than that of regression are not there yet."
-_HEAD_OPTIONS = "LinearRegressor gives its head no name, loss_fn, inverse_link_fn or regularization losses."
-_MODELS = "Canned Estimators other than LinearRegressor are not there yet."
-_V1 = "The canned Estimators of TensorFlow 1 are not there."
 
-# By file and family of cases: what has no counterpart in muster yet.
-LATER = {
-    "feature_columns": {
-        "numeric/categorical_not_dense": _COLUMNS,
-        **{
-            f"{family}/*": _COLUMNS
-            for family in (
-                "bucketized",
-                "crossed",
-                "embedding",
-                "hash",
-                "identity",
-                "linear",
-                "mix",
-                "sequence",
-                "shared",
-                "vocab_file",
-                "vocab_list",
-                "weighted",
-            )
-        },
-    },
+def _parts(described: Any, tag: str) -> set[str]:
+    """Return the kinds of all columns or heads in what a case describes."""
+    if isinstance(described, list):
+        return set().union(*(_parts(each, tag) for each in described))
+    if not isinstance(described, dict):
+        return set()
+    kind = described.get(tag)
+    return _parts(list(described.values()), tag) | ({kind} if isinstance(kind, str) else set())
+
+
+def _other_columns(asked: Json) -> bool:
+    """Whether a case needs columns other than numeric_column, or does something else than to read them."""
+    uses = asked.get("api", "construct").removeprefix("compat.v1.feature_column.")
+    reads = uses in ("DenseFeatures", "construct", "input_layer") or "estimator" in asked
+    return not reads or not _parts(asked, "fc") <= {"numeric_column"}
+
+
+_HEAD_OPTIONS = {"name", "loss_fn", "inverse_link_fn"}
+
+# By file: what has no counterpart in muster yet, and how a case that needs it is known.
+LATER: dict[str, dict[str, Callable[[Json], bool]]] = {
+    "feature_columns": {"Columns other than numeric_column are not there yet.": _other_columns},
     "heads": {
-        **{
-            f"{family}*": _HEADS
-            for family in (
-                "binary/",
-                "multiclass/",
-                "poisson/",
-                "logistic/",
-                "multilabel/",
-                "multihead/",
-                "construct/binary_",
-                "construct/multi",
-                "export/multi",
-                "export/poisson",
-            )
-        },
-        "regression/inverse_link_exp_loss_fn": _HEAD_OPTIONS,
-        "regression/name": _HEAD_OPTIONS,
-        "regression/regularization": _HEAD_OPTIONS,
-        "export/regression_link": _HEAD_OPTIONS,
+        "Heads other than that of regression are not there yet.": lambda asked: (
+            _parts(asked["head"], "head") != {"RegressionHead"}
+        ),
+        "LinearRegressor gives its head no name, loss_fn, inverse_link_fn or regularization losses.": (
+            lambda asked: bool(_HEAD_OPTIONS & set(asked["head"])) or "regularization_losses" in asked
+        ),
     },
     "canned_trajectories": {
-        "linear_regressor/crossed": _COLUMNS,
-        **{
-            f"{family}/*": _MODELS
-            for family in (
-                "mirrored2",
-                "linear_classifier",
-                "baseline_classifier",
-                "baseline_estimator",
-                "baseline_regressor",
-                "dnn_classifier",
-                "dnn_estimator",
-                "dnn_regressor",
-                "dnn_linear_combined_classifier",
-                "dnn_linear_combined_regressor",
-                "errors",
-            )
-        },
-        "v1.*": _V1,
+        "Canned Estimators other than LinearRegressor are not there yet.": lambda asked: (
+            asked["estimator"]["class"] != "LinearRegressor"
+        ),
+        "The canned Estimators of TensorFlow 1 are not there.": lambda asked: (
+            asked["estimator"]["api"] == "tf.compat.v1.estimator"
+        ),
+        "Columns other than numeric_column are not there yet.": _other_columns,
     },
 }
 
-_OWN_WORDS = "TensorFlow's words are those of an operation, or print what muster prints differently."
 
-DEPARTURES |= {
-    f"feature_columns/numeric/{name}": Departure(
-        _OWN_WORDS, {"error": {"type": "ValueError", "message": message}}
-    )
-    for name, message in {
-        "wrong_shape": "Feature x has the shape (2, 2), and its column wants (2, 3).",
-        "string_input": "Feature x has dtype <U1, and a column needs numbers.",
-        "duplicate_columns": "Duplicate feature column name found for columns: NumericColumn(key='x', ",
-        "construct/dtype_string": "dtype must be convertible to float. dtype: <U0, key: x",
-    }.items()
-}
+def _own_words(asked: Json, expect: Json) -> Json | None:
+    kind, said = (expect.get("error", {}).get(part, "") for part in ("type", "message"))
+    column = next(iter(asked.get("columns", ())), {})
+    key = column.get("key")
+    refused = "Input to reshape is a tensor" in said or "Cast string to float" in said
+    if refused and column["fc"] == "numeric_column":
+        values = arrays(asked["features"])[key]
+        if values.dtype.kind == "U":
+            return error("ValueError", f"Feature {key} has dtype {values.dtype}, and a column needs numbers.")
+        wanted = (len(values), *column.get("shape", (1,)))
+        return error(
+            "ValueError", f"Feature {key} has the shape {values.shape}, and its column wants {wanted}."
+        )
+    if said.startswith("Duplicate feature column name found"):
+        return error(kind, said.partition("shape=")[0])
+    return error(kind, said.replace("<dtype: 'string'>", "<U0")) if "<dtype: 'string'>" in said else None
+
+
+OWN_WORDS = Departure(
+    "TensorFlow's words are those of an operation, or print what muster prints differently.", _own_words
+)
 
 
 def cases(file: str) -> list[Any]:
-    """A pytest parameter for each case of a file that has a counterpart."""
-    return recorded.cases(file, lambda case: not any(matches(family)(case["name"]) for family in LATER[file]))
+    """Return a pytest parameter for each case of a file that has a counterpart."""
+    later = LATER[file].values()
+    return recorded.cases(file, lambda case: not any(about(case["input"]) for about in later), [OWN_WORDS])
 
 
 def arrays(features: dict[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
-    """The features of a case."""
+    """Return the features of a case."""
     return {
         key: np.array(given["values"], None if given["dtype"] == "string" else given["dtype"])
         for key, given in features.items()
@@ -112,12 +92,7 @@ def arrays(features: dict[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
 
 @contextlib.contextmanager
 def error_of(expected: dict[str, Any]) -> Iterator[None]:
-    """Checks that what is done raises the error which a case expects."""
+    """Check that what is done raises the error which a case expects."""
     with pytest.raises((TypeError, ValueError)) as caught:
         yield
     recorded.check_error(expected, caught.value)
-
-
-def matches(family: str) -> Any:
-    """Whether a case's name is of a family."""
-    return lambda name: fnmatchcase(name, family)

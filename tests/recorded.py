@@ -1,7 +1,7 @@
 """The cases recorded by running TensorFlow: data in ``oracles``, or in the folder that MUSTER_ORACLES names.
 
-The READMEs there say what the tags and placeholders mean. A case that muster departs from on purpose
-stands in `departures.py`, with what muster does instead: it runs like any other, against that.
+The READMEs there say what the tags and placeholders mean. Where muster does something else on purpose, a
+`Departure` says why, and what: such a case runs like any other, against that.
 """
 
 import json
@@ -9,12 +9,12 @@ import math
 import os
 import pathlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pytest
 
-from departures import DEPARTURES, Departure
+from departures import NOTHING, Departure, departed
 
 IN_REPOSITORY = pathlib.Path(__file__).with_name("oracles")
 FOLDER = pathlib.Path(os.environ.get("MUSTER_ORACLES") or IN_REPOSITORY)
@@ -34,29 +34,36 @@ def load(file: str, folder: pathlib.Path = FOLDER) -> list[dict[str, Any]]:
     return json.loads(path.read_text()) if path.exists() else []
 
 
-def cases(file: str, wanted: Callable[[dict[str, Any]], bool] = lambda case: True) -> list[Any]:
+def cases(
+    file: str,
+    wanted: Callable[[dict[str, Any]], bool] = lambda case: True,
+    departures: Iterable[Departure] = (),
+) -> list[Any]:
     """Return one pytest parameter for each wanted case, marked `oracle` and named as the case is.
 
-    Where MUSTER_ORACLES names a folder without such cases, and for a case that has no counterpart in muster,
-    the parameter is skipped.
+    A case in which muster departs from TensorFlow expects what muster does. It comes a second time, with what
+    TensorFlow did: there the test must fail, or the departure excuses too much. A case about something that
+    muster does not have comes only so, and is skipped when it has failed.
     """
     params = []
-    for case in load(file):
-        if not wanted(case):
-            continue
-        departure = DEPARTURES.get(f"{file}/{case['name']}")
-        marks = [pytest.mark.oracle]
-        if isinstance(departure, Departure):
-            if departure.expect is None:
-                marks.append(pytest.mark.skip(reason=departure.reason))
-            else:
-                ours = departure.expect
-                case = case | {"expect": ours(case["expect"]) if callable(ours) else ours}
-        params.append(pytest.param(case, id=case["name"], marks=marks))
+    for case in filter(wanted, load(file)):
+        expect, rules = departed(departures, case)
+        if expect is not NOTHING:
+            ours = case | {"expect": expect}
+            params.append(pytest.param(ours, id=case["name"], marks=pytest.mark.oracle))
+        if rules:
+            marks = [pytest.mark.oracle, pytest.mark.departs(rules[-1].reason, expect is not NOTHING)]
+            params.append(pytest.param(case, id=f"{case['name']}-as-TensorFlow", marks=marks))
     if not params:
         reason = f"{FOLDER}, which MUSTER_ORACLES names, holds no such cases of {file}"
         params.append(pytest.param({}, id=file, marks=[pytest.mark.oracle, pytest.mark.skip(reason=reason)]))
     return params
+
+
+def unused(file: str, departures: Iterable[Departure]) -> list[str]:
+    """Return the reasons of those departures that apply to none of this repository's cases."""
+    applied = [rule for case in load(file, IN_REPOSITORY) for rule in departed(departures, case)[1]]
+    return [rule.reason for rule in departures if rule not in applied]
 
 
 def decode(value: Any, makers: Mapping[str, Callable[[Any], Any]]) -> Any:

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from cluster_departures import DEPARTURES, NO_API_OF_OURS
 
-import departures
 import recorded
 from muster.cluster import (
     ClusterResolver,
@@ -85,7 +85,7 @@ def family(case: dict[str, Any]) -> str:
 
 
 def covered(case: dict[str, Any]) -> bool:
-    return family(case) not in departures.NO_API_OF_OURS
+    return family(case) not in NO_API_OF_OURS
 
 
 def answer(thing: Any, call: dict[str, Any]) -> Any:
@@ -109,7 +109,7 @@ def answer(thing: Any, call: dict[str, Any]) -> Any:
     raise AssertionError(f"unknown call {call}")
 
 
-@pytest.mark.parametrize("case", recorded.cases("cluster_resolvers", covered))
+@pytest.mark.parametrize("case", recorded.cases("cluster_resolvers", covered, DEPARTURES))
 def test_case(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     asked, expect = case["input"], case["expect"]
     for name in list(os.environ):
@@ -132,7 +132,7 @@ def test_case(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
         recorded.check_same(thing, expect["value"])
         return
     for call, expected in zip(asked["calls"], expect["results"], strict=True):
-        if call.get("call") == "as_cluster_def":  # see departures.FAMILIES
+        if call.get("call") == "as_cluster_def":  # a protocol buffer, which muster does without
             continue
         if call.get("get") == "rpc_layer" and isinstance(thing, MinimalResolver):
             # TensorFlow's base class forgets this attribute; here it is None.
@@ -146,13 +146,11 @@ def test_case(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("file", ["run_config", "specs", "cluster_resolvers", "train_and_evaluate_local"])
-def test_every_departure_is_of_a_case_that_exists(file: str) -> None:
-    names = {f"{file}/{case['name']}" for case in recorded.load(file, recorded.IN_REPOSITORY)}
-    assert {name for name in departures.DEPARTURES if name.startswith(f"{file}/")} <= names
+def test_every_departure_is_of_use() -> None:
+    assert recorded.unused("cluster_resolvers", DEPARTURES) == []
 
 
 @pytest.mark.oracle
 def test_every_family_left_out_exists() -> None:
     cases = recorded.load("cluster_resolvers", recorded.IN_REPOSITORY)
-    assert set(departures.NO_API_OF_OURS) <= {family(case) for case in cases}
+    assert set(NO_API_OF_OURS) <= {family(case) for case in cases}

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from departures import Departure, Json, error
 from muster.distribute import CommunicationImplementation, CommunicationOptions
-from recorded import cases, check_error
+from recorded import cases, check_error, unused
 
 
 def is_ours(case: dict[str, Any]) -> bool:
@@ -22,7 +23,17 @@ def described(options: CommunicationOptions) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("case", cases("communication_packs", is_ours))
+def negative_timeout(asked: Json, expect: Json) -> Json | None:
+    given = asked.get("kwargs", {}).get("timeout_seconds")
+    if "error" in expect or not isinstance(given, int | float) or given >= 0:
+        return None
+    return error("ValueError", f"Argument `timeout_seconds` must be >=0, Received {given}.")
+
+
+NEGATIVE = Departure("A timeout below zero cannot be meant.", negative_timeout)
+
+
+@pytest.mark.parametrize("case", cases("communication_packs", is_ours, [NEGATIVE]))
 def test_options(case: dict[str, Any]) -> None:
     asked, expect = case["input"], case["expect"]
     if "members" in expect:
@@ -58,3 +69,7 @@ def test_what_cannot_carry_the_collectives_is_said(
         caplog.messages
         == ["CommunicationImplementation.RING is for CPUs: XLA adds its own way on gpu."] * warned
     )
+
+
+def test_the_departure_is_of_use() -> None:
+    assert unused("communication_packs", [NEGATIVE]) == []

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from estimator_departures import LEFT_OUT, RUN_CONFIG
 
 import recorded
 from muster import MusterError
@@ -86,8 +87,6 @@ FIELDS = (
     "session_creation_timeout_secs",
     "checkpoint_save_graph_def",
 )
-# See departures.FAMILIES.
-LEFT_OUT = {"session_config_device_filters", "distribute_coordinator_mode"}
 
 
 def observed(config: RunConfig, kinds: list[str]) -> dict[str, Any]:
@@ -117,7 +116,7 @@ def check_logs(caplog: pytest.LogCaptureFixture, expect: dict[str, Any]) -> None
         seen = [[record.levelname, record.getMessage()] for record in caplog.records]
         wanted = []
         for level, message in expect["logs"]:
-            # See departures.FAMILIES.
+            # muster has no Distribute Coordinator, and its workers do not wait for the chief.
             if message == "Not using Distribute Coordinator." or message.startswith("Waiting "):
                 continue
             wanted.append([level, message.replace("Tensorflow server", "muster server")])
@@ -142,7 +141,7 @@ def of(*ops: str) -> Any:
     return lambda case: case["input"]["op"] in ops
 
 
-@pytest.mark.parametrize("case", recorded.cases("run_config", of("construct", "replace")))
+@pytest.mark.parametrize("case", recorded.cases("run_config", of("construct", "replace"), RUN_CONFIG))
 def test_config(
     case: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -170,7 +169,7 @@ def test_config(
         check_logs(caplog, expect)
 
 
-@pytest.mark.parametrize("case", recorded.cases("run_config", of("estimator")))
+@pytest.mark.parametrize("case", recorded.cases("run_config", of("estimator"), RUN_CONFIG))
 def test_model_dir_of_an_estimator(
     case: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -210,7 +209,7 @@ def test_model_dir_of_an_estimator(
     check_logs(caplog, expect)
 
 
-@pytest.mark.parametrize("case", recorded.cases("run_config", of("model_fn_args")))
+@pytest.mark.parametrize("case", recorded.cases("run_config", of("model_fn_args"), RUN_CONFIG))
 def test_model_fn_arguments(
     case: dict[str, Any], tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -231,7 +230,7 @@ def test_model_fn_arguments(
         check_logs(caplog, expect)
 
 
-@pytest.mark.parametrize("case", recorded.cases("run_config", of("train_on")))
+@pytest.mark.parametrize("case", recorded.cases("run_config", of("train_on"), RUN_CONFIG))
 def test_arguments_of_train(
     case: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
@@ -284,7 +283,7 @@ class FakeServer:
 SPECS = TrainSpec(lambda: None, max_steps=10), EvalSpec(lambda: None)
 
 
-@pytest.mark.parametrize("case", recorded.cases("run_config", of("dispatch")))
+@pytest.mark.parametrize("case", recorded.cases("run_config", of("dispatch"), RUN_CONFIG))
 def test_dispatch_on_the_role(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     set_env(case, monkeypatch)
     called: list[str] = []
@@ -307,7 +306,7 @@ def test_dispatch_on_the_role(case: dict[str, Any], monkeypatch: pytest.MonkeyPa
         recorded.check_same(value, case["expect"]["value"])
 
 
-@pytest.mark.parametrize("case", recorded.cases("run_config", of("start")))
+@pytest.mark.parametrize("case", recorded.cases("run_config", of("start"), RUN_CONFIG))
 def test_start_of_a_task(
     case: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -327,7 +326,7 @@ def test_start_of_a_task(
         recorded.check_error(case["expect"]["error"], raised.value)
         return
     expected = dict(case["expect"]["value"])
-    expected.pop("slept")  # see departures.FAMILIES
+    expected.pop("slept")  # see LEFT_OUT
     value = {
         "servers": [server.log for server in servers],
         "train_calls": estimator.train_calls,
@@ -336,6 +335,10 @@ def test_start_of_a_task(
     value["servers"] = [server.log for server in servers]
     recorded.check_same(value, expected)
     check_logs(caplog, case["expect"])
+
+
+def test_every_departure_is_of_use() -> None:
+    assert recorded.unused("run_config", RUN_CONFIG) == []
 
 
 def test_tasks_that_cannot_reach_each_other_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from estimator_departures import SPECS
 from jax.experimental import sparse
 
 import recorded
@@ -120,7 +121,7 @@ def shown(value: Any) -> Any:
 
 def check_spec(spec: Any, expect: dict[str, Any]) -> None:
     wanted = recorded.decode(expect["value"], MAKERS)
-    wanted.pop("scaffold", None)  # see departures.FAMILIES
+    wanted.pop("scaffold", None)  # see LEFT_OUT
     seen = {key: shown(each) for key, each in spec._asdict().items() if key != "scaffold"}
     recorded.check_same({key: seen[key] for key in wanted} if expect.get("partial") else seen, wanted)
     if "fields" in expect:
@@ -132,7 +133,7 @@ def specs(case: dict[str, Any]) -> bool:
     return case["input"].get("class") in CLASSES
 
 
-@pytest.mark.parametrize("case", recorded.cases("specs", specs))
+@pytest.mark.parametrize("case", recorded.cases("specs", specs, SPECS))
 def test_spec(case: dict[str, Any]) -> None:
     asked, expect = case["input"], case["expect"]
     build = CLASSES[asked["class"]]
@@ -182,7 +183,7 @@ class FakeEstimator:
 
 
 @pytest.mark.parametrize(
-    "case", recorded.cases("specs", lambda case: case["input"].get("op") == "train_and_evaluate")
+    "case", recorded.cases("specs", lambda case: case["input"].get("op") == "train_and_evaluate", SPECS)
 )
 def test_arguments_of_train_and_evaluate(case: dict[str, Any]) -> None:
     made = {"estimator": FakeEstimator(), "train_spec": TrainSpec(input_fn), "eval_spec": EvalSpec(input_fn)}
@@ -225,3 +226,7 @@ def test_a_whole_float_is_a_number_of_steps() -> None:
     spec = TrainSpec(input_fn, max_steps=1e6)  # type: ignore[arg-type]
     assert spec.max_steps == 1000000
     assert isinstance(spec.max_steps, int)
+
+
+def test_every_departure_is_of_use() -> None:
+    assert recorded.unused("specs", SPECS) == []

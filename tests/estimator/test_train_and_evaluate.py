@@ -9,6 +9,7 @@ import re
 import signal
 from typing import Any
 
+import estimator_departures as departures
 import pytest
 from recorded_runs import (
     Clock,
@@ -25,7 +26,6 @@ from recorded_runs import (
     seen_summaries,
 )
 
-import departures
 import recorded
 from muster._errors import CheckpointNotFoundError
 from muster.estimator._run_config import RunConfig
@@ -157,7 +157,10 @@ def _no_tf_config(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "case", recorded.cases("train_and_evaluate_local", lambda case: case["input"].get("role") != "evaluator")
+    "case",
+    recorded.cases(
+        "train_and_evaluate_local", lambda case: case["input"].get("role") != "evaluator", departures.RUNS
+    ),
 )
 def test_run(
     case: dict[str, Any],
@@ -178,7 +181,7 @@ def test_run(
             check_returned(run.go(), expect["returned"], run)
     recorded.check_same(run.events, expect["events"], "events")
     check_logs(caplog, expect["logs"], tmp_path, expect.get("racy_by_one_run", False))
-    # See departures.FAMILIES for what is left out.
+    # See departures.LEFT_OUT.
     checkpoints = {key: each for key, each in expect["checkpoints"].items() if key != "listed"}
     recorded.check_same(seen_checkpoints(tmp_path, run.estimator), checkpoints)
     folders = {str(pathlib.Path(file).parent) for file in expect["files"] if "tfevents" in file}
@@ -194,6 +197,10 @@ def test_run(
         wanted = json.loads(text)
         recorded.check_same(seen, wanted, folder)
     caplog.clear()  # a record may keep the estimator, and so its event files open
+
+
+def test_every_departure_is_of_use() -> None:
+    assert recorded.unused("train_and_evaluate_local", departures.RUNS) == []
 
 
 class GaveUp(Exception):
@@ -274,7 +281,10 @@ _OF_ESTIMATOR = re.compile("Calling|Done calling|Starting eval|Restoring|Inferen
 
 
 @pytest.mark.parametrize(
-    "case", recorded.cases("train_and_evaluate_local", lambda case: case["input"].get("role") == "evaluator")
+    "case",
+    recorded.cases(
+        "train_and_evaluate_local", lambda case: case["input"].get("role") == "evaluator", departures.RUNS
+    ),
 )
 def test_evaluator(
     case: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

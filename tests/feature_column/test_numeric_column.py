@@ -50,9 +50,12 @@ def test_as_tensorflow(case):
 @pytest.mark.oracle
 @pytest.mark.parametrize("file", canned.LATER)
 def test_what_comes_later_is_in_the_oracle(file):
-    names = [case["name"] for case in recorded.load(file, recorded.IN_REPOSITORY)]
-    unused = [family for family in canned.LATER[file] if not any(map(canned.matches(family), names))]
-    assert unused == []
+    asked = [case["input"] for case in recorded.load(file, recorded.IN_REPOSITORY)]
+    assert [reason for reason, about in canned.LATER[file].items() if not any(map(about, asked))] == []
+
+
+def test_the_departure_in_words_is_of_use():
+    assert recorded.unused("feature_columns", [canned.OWN_WORDS]) == []
 
 
 def test_a_column_is_a_value():
