@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hooks_departures import departure_of
+from hooks_departures import DEPARTURES
 from hooks_fakes import Counter, FakeClock, RecordingWriter, TraceHook
 
 from muster.estimator import hooks
 from muster.program import Output
 from muster.summary import EventFileWriter
-from recorded import FOLDER, check_error, check_same, decode, load
+from recorded import cases, check_error, check_same, decode, unused
 
 _LOOPS = (
     "StopAtStepHook",
@@ -32,24 +32,8 @@ _LOOPS = (
 
 
 def _cases(*families: str) -> list[Any]:
-    """One parameter a case of these families; all other families must be departures as a whole."""
-    params = []
-    for case in load("hooks"):
-        if case["name"].partition("/")[0] not in families:
-            continue
-        departure = departure_of(case["name"])
-        marks = [pytest.mark.oracle]
-        if departure is not None and departure.expect is None:
-            marks.append(pytest.mark.skip(reason=departure.reason))
-        elif departure is not None:
-            changed = {**case["expect"], **(departure.expect or {})}
-            case = case | {"expect": {key: value for key, value in changed.items() if value != "absent"}}
-        params.append(pytest.param(case, id=case["name"], marks=marks))
-    if not params:
-        reason = f"{FOLDER}/hooks.json is not there; set MUSTER_ORACLES to the folder of the oracles"
-        marks = [pytest.mark.oracle, pytest.mark.skip(reason=reason)]
-        params.append(pytest.param({}, id=families[0], marks=marks))
-    return params
+    """Return a parameter for each case of these families."""
+    return cases("hooks", lambda case: case["name"].partition("/")[0] in families, DEPARTURES)
 
 
 @pytest.fixture
@@ -354,3 +338,7 @@ _NOT_THERE = _cases(
 @pytest.mark.parametrize("case", _NOT_THERE)
 def test_hook_that_muster_does_not_have(case: dict[str, Any]) -> None:
     pytest.fail("a family without a test must be a departure as a whole")
+
+
+def test_every_departure_is_of_use() -> None:
+    assert unused("hooks", DEPARTURES) == []
