@@ -1,10 +1,9 @@
-"""Where strategies do on purpose something else than strategy_api.json, family by family, with the reason.
+"""Where strategies do on purpose something else than strategy_api.json, and why.
 
-A family is a pattern of names of cases; the first one that fits counts. What muster does instead is tested,
-but where it has nothing of the kind.
+A rule looks at the strategy, the operation and the inputs of a case; the first one that is about it counts.
+What muster does instead is tested, but where it has nothing of the kind.
 """
 
-import fnmatch
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,24 +14,39 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Family:
+class Rule:
     """Cases that come out otherwise.
 
     Attributes:
-        pattern: of the names of cases.
-        reason: why.
-        ours: from what TensorFlow gives, the case's inputs and the number of replicas to what is expected
-            here; None where there is nothing of the kind.
+        about: Says whether a case is one of them, by what it asks for: see `asked_of`.
+        reason: Why they come out otherwise.
+        ours: Returns what is expected here, from what TensorFlow gives, what the case asks for and the number
+            of replicas; None where there is nothing of the kind.
     """
 
-    pattern: str
+    about: Callable[[Json], Any]
     reason: str
     ours: Callable[[Json, Json, int], Json] | None = None
 
 
-def family_of(name: str) -> Family | None:
-    """The first family that a case belongs to, if any."""
-    return next((family for family in FAMILIES if fnmatch.fnmatchcase(name, family.pattern)), None)
+def asked_of(case: Json) -> Json:
+    """Return the inputs of a case with its strategy (`kind`), number of replicas (`count`), and operation.
+
+    The operation is in two parts, as `op` and `what`; of variables, `what` is the kind of update alone.
+    """
+    strategy, op, what = (*case["name"].split("/", 2), "")[:3]
+    if strategy == "construct":
+        strategy, op, what = "", strategy, op
+    count = case["input"]["replicas"] or 1
+    what = what.partition("/")[0] if op == "variable" else what
+    kind = strategy.removesuffix(str(count)) if strategy.startswith(("mirrored", "central")) else strategy
+    return case["input"]["inputs"] | {"kind": kind, "count": count, "op": op, "what": what}
+
+
+def rule_of(case: Json) -> Rule | None:
+    """Return the first rule that is about a case, if any."""
+    asked = asked_of(case)
+    return next((rule for rule in RULES if rule.about(asked)), None)
 
 
 def _error(kind: str, message: str) -> Json:
@@ -121,11 +135,17 @@ def _counted_once(expect: Json, asked: Json, count: int) -> Json:
     return expect | {"components": own, "cross_replica_read": sum(own), "numpy": sum(own)}
 
 
+def _changed(asked: Json, value: float) -> float:
+    """Return what a variable holds after an assignment."""
+    initial = asked.get("initial", 4.0)
+    after: dict[str, float] = {"assign": value, "assign_add": initial + value, "assign_sub": initial - value}
+    return after[asked["method"]]
+
+
 def _readable(expect: Json, asked: Json, count: int) -> Json:
     """As TensorFlow, but that the value can be read."""
     if asked.get("context"):  # an assignment for all replicas
-        change = {"assign": lambda v: v, "assign_add": lambda v: 4.0 + v, "assign_sub": lambda v: 4.0 - v}
-        expect = {"components": [change[asked["method"]](asked["value"])] * count}
+        expect = {"components": [_changed(asked, asked["value"])] * count}
     value = expect["components"][0]
     return expect | {"cross_replica_read": value, "numpy": value}
 
@@ -133,25 +153,22 @@ def _readable(expect: Json, asked: Json, count: int) -> Json:
 def _number_of_each(expect: Json, asked: Json, count: int) -> Json:
     if count == 1:
         return expect
-    value = {"assign": 2.0 * count, "assign_add": 4.0 + 2 * count, "assign_sub": 4.0 - 2 * count}
-    result = value[asked["method"]]
+    result = _changed(asked, 2.0 * count)
     return {"cross_replica_read": result, "numpy": result}
 
 
 def _simply(expect: Json, asked: Json, count: int) -> Json:
     """What an assignment for all replicas gives without any agreement."""
     value = asked["value"][0] if isinstance(asked["value"], list) else asked["value"]
-    result = {"assign": value, "assign_add": 4.0 + value, "assign_sub": 4.0 - value}[asked["method"]]
+    result = _changed(asked, value)
     shares = _share(result, count, asked) if asked["aggregation"] == "SUM" else [result] * count
     return {"components": shares, "cross_replica_read": result, "numpy": result}
 
 
-def _same(value: float) -> Callable[[Json, Json, int], Json]:
-    return lambda expect, asked, count: {
-        "components": [value] * count,
-        "cross_replica_read": value,
-        "numpy": value,
-    }
+def _same(expect: Json, asked: Json, count: int) -> Json:
+    """Return the initial value, on every replica."""
+    value = asked.get("initial", 4)
+    return {"components": [value] * count, "cross_replica_read": value, "numpy": value}
 
 
 def _own_reads(expect: Json, asked: Json, count: int) -> Json:
@@ -174,156 +191,335 @@ _NO_IF = _several_say("TypeError", "Attempted boolean conversion of traced array
 _NO_AGGREGATION = _several_say("ValueError", "You must specify an aggregation method")
 _NO_METHOD = "keras.Variable has no such method."
 
-FAMILIES = (
+
+def _parts_differ(value: Any, count: int) -> bool:
+    """Whether values by replica differ in shape, in any part of a structure."""
+    if isinstance(value, dict):
+        return any(_parts_differ(each, count) for each in value.values())
+    if not isinstance(value, list):
+        return False
+    if len(value) != count:
+        return len(value) == 1 and _parts_differ(value[0], count)
+    return len({np.array(each).shape for each in value}) > 1
+
+
+def _of(op: str, *whats: str) -> Callable[[Json], bool]:
+    return lambda asked: asked["op"] == op and asked["what"] in whats
+
+
+def _reduces(value: str, count: Callable[[int], bool] = lambda count: True) -> Callable[[Json], bool]:
+    """Say whether a case sums, over so many replicas, a value that is told in words."""
+    return lambda asked: (
+        asked["op"] == "reduce"
+        and str(asked.get("value")).startswith(value)
+        and asked["reduce_op"].endswith("SUM")
+        and count(asked["count"])
+    )
+
+
+def _several(count: int) -> bool:
+    return count > 1
+
+
+def _single(count: int) -> bool:
+    return count == 1
+
+
+def _variable(
+    *whats: str,
+    kind: str | None = None,
+    count: Callable[[int], bool] = lambda count: True,
+    **inputs: str,
+) -> Callable[[Json], bool]:
+    """Say whether a case is about variables of a kind of strategy that are updated so, made with `inputs`."""
+
+    def about(asked: Json) -> bool:
+        known = asked["op"] == "variable" and kind in (None, asked["kind"]) and count(asked["count"])
+        updated = not whats or asked["what"] in whats
+        return known and updated and all(asked.get(name) == each for name, each in inputs.items())
+
+    return about
+
+
+_IN_REPLICAS = ("replica_update", "reduce_of_ON_READ", "int_AUTO", "int_ON_READ", "int_ON_WRITE", "int_NONE")
+
+
+def _drifts(asked: Json) -> bool:
+    """Whether replicas assign values that do not combine."""
+    reads = asked["what"] == "read_in_replica" and asked.get("synchronization") == "ON_READ"
+    assigns = asked["what"].startswith(_IN_REPLICAS) and asked.get("aggregation") == "NONE"
+    outside = asked["what"].startswith("variable_created_outside_")
+    none = asked.get("aggregation") == "NONE"
+    return asked["op"] == "variable" and asked["count"] > 1 and (assigns or outside or reads and none)
+
+
+def _is_number_of_each(asked: Json) -> bool:
+    known = (
+        asked["kind"] == "central"
+        or asked["kind"] == "mirrored"
+        and asked.get("synchronization") != "ON_READ"
+    )
+    told = str(asked.get("value")).startswith("python float")
+    return known and told and _variable("replica_update", aggregation="SUM")(asked)
+
+
+def _of_sum(*whats: str, kind: str, count: Callable[[int], bool]) -> Callable[[Json], bool]:
+    """Say whether a case adds to, or subtracts from, what replicas have together."""
+    about = _variable(*whats, kind=kind, count=count, synchronization="ON_READ", aggregation="SUM")
+    return lambda asked: about(asked) and asked["method"] in ("assign_add", "assign_sub")
+
+
+def _int_mean(asked: Json) -> bool:
+    return asked["what"] == "create" and asked.get("dtype") == "int32" and asked.get("aggregation") == "MEAN"
+
+
+def _constructs(name: str, devices: Callable[[Any], bool]) -> Callable[[Json], bool]:
+    """Say whether a case constructs a strategy from such devices."""
+    return lambda asked: asked["op"] == "construct" and name in asked and devices(asked[name])
+
+
+def _has_duplicates(devices: Any) -> bool:
+    names = [name.rpartition("/")[2] for name in devices] if isinstance(devices, list) else []
+    return len(set(names)) < len(names)
+
+
+def _missing(devices: Any) -> list[str]:
+    """Return the names of devices beyond the eight that tests have."""
+    return [name for name in devices if int(name.rpartition(":")[2]) > 7] if isinstance(devices, list) else []
+
+
+RULES = (
     # What there is nothing of here.
-    Family("*/extended/*", _EXTENDED),
-    Family("*/context/inside_update", _EXTENDED),
-    Family("*/context/worker_devices_count", _EXTENDED),
-    Family("*/context/parameter_devices_count", _EXTENDED),
-    Family("*/context/experimental_set_strategy*", "No strategy is for a whole program: enter its scope."),
-    Family("*/variable/scatter_*", _NO_METHOD),
-    Family("*/indexed_slices*", "JAX has no IndexedSlices: gradients of look-ups are dense, or row by row."),
-    Family(
-        "*/optimizer/legacy_SGD/aggregate=False", "Keras 3 has no such argument; copies would drift apart."
+    Rule(
+        lambda asked: (
+            asked["op"] == "extended"
+            or asked["op"] == "context"
+            and (asked["what"] == "inside_update" or asked["what"].endswith("_devices_count"))
+        ),
+        _EXTENDED,
     ),
-    Family("*/optimizer/SGD/skip_gradients_aggregation=True", "As for aggregate=False."),
-    Family("construct/reduce_op_from_aggregation*", "A conversion that only TensorFlow's own code needs."),
-    Family("*/values_from_function/str_of_context", "A context is a dataclass, and its text says so."),
-    Family("*/string*", "Texts are no arrays here."),
+    Rule(
+        lambda asked: asked["what"].startswith("experimental_set_strategy"),
+        "No strategy is for a whole program: enter its scope.",
+    ),
+    Rule(lambda asked: asked["op"] == "variable" and asked["what"].startswith("scatter_"), _NO_METHOD),
+    Rule(
+        lambda asked: asked["what"].endswith("indexed_slices") or "IndexedSlices" in str(asked.get("value")),
+        "JAX has no IndexedSlices: gradients of look-ups are dense, or row by row.",
+    ),
+    Rule(
+        lambda asked: (
+            asked.get("experimental_aggregate_gradients") is False
+            or asked.get("skip_gradients_aggregation") is True
+        ),
+        "Copies would drift apart, and Keras 3 has no such argument.",
+    ),
+    Rule(
+        lambda asked: asked["op"] == "construct" and asked["what"].startswith("reduce_op_from_aggregation"),
+        "A conversion that only TensorFlow's own code needs.",
+    ),
+    Rule(_of("values_from_function", "str_of_context"), "A context is a dataclass, and its text says so."),
+    Rule(
+        lambda asked: asked.get("dtype") == "string" or "string" in asked["what"].split("/"),
+        "Texts are no arrays here.",
+    ),
     # Values of replicas.
-    Family("*/uneven*", _ONE_SHAPE, _DIFFER),
-    Family("*/*mismatch*", _ONE_SHAPE, _DIFFER),
-    Family("*/one_empty*", _ONE_SHAPE, _DIFFER),
-    Family("*/reduce/*/in_tf_function_unknown_batch/*", _ONE_SHAPE, _DIFFER),
-    Family("*/gather/in_tf_function", _ONE_SHAPE, _DIFFER),
-    Family("*/gather/rank3/*", _ONE_SHAPE, _DIFFER),
-    Family("*/gather/bool", _ONE_SHAPE, _DIFFER),
-    Family("*/all_gather/structure", _ONE_SHAPE, _DIFFER),
-    Family("*/run/different_shapes", _ONE_SHAPE, _several_say("TypeError", "oncrete value")),
-    Family("*/reduce/*/structure/*", _ACCIDENT, _structure),
-    Family("*/reduce/*/python_zero/*", _ACCIDENT, _value(0)),
-    Family("*[!23]/reduce/SUM/run_result_none/*", "There is nothing to add: None.", _value(None)),
-    Family("*[!23]/reduce/SUM/mirrored_variable/*", _ACCIDENT, _value(4.0)),
-    Family(
-        "*[23]/reduce/SUM/plain_tensor/axis=0",
+    Rule(
+        lambda asked: asked["op"] == "reduce" and isinstance(asked.get("value"), dict), _ACCIDENT, _structure
+    ),
+    Rule(
+        lambda asked: (
+            asked["op"] in ("reduce", "gather", "all_reduce", "all_gather")
+            and _parts_differ(asked.get("value"), asked["count"])
+        ),
+        _ONE_SHAPE,
+        _DIFFER,
+    ),
+    Rule(_of("run", "different_shapes"), _ONE_SHAPE, _several_say("TypeError", "oncrete value")),
+    Rule(
+        lambda asked: asked["op"] == "reduce" and asked.get("value") == "plain python 0", _ACCIDENT, _value(0)
+    ),
+    Rule(_reduces("run(lambda: None)", _single), "There is nothing to add: None.", _value(None)),
+    Rule(_reduces("variable 4.0", _single), _ACCIDENT, _value(4.0)),
+    Rule(
+        lambda asked: _reduces("plain tensor", _several)(asked) and asked["axis"] is not None,
         "TensorFlow adds a value that is the same everywhere once for each replica.",
         _says("ValueError", "A non-DistributedValues value"),
     ),
-    Family("*/reduce/axis_missing", "It is None.", lambda e, asked, count: {"value": sum(asked["value"])}),
-    Family(
-        "*/gather/structure",
+    Rule(
+        _of("reduce", "axis_missing"), "It is None.", lambda e, asked, count: {"value": sum(asked["value"])}
+    ),
+    Rule(
+        _of("gather", "structure"),
         "TensorFlow returns the first replica's part.",
         lambda expect, asked, count: {"a": [i + 1.0 for i in range(count)]},
     ),
-    Family(
-        "central2/all_gather/matrix/axis=-1",
+    Rule(
+        lambda asked: (
+            asked["kind"] == "central"
+            and asked["count"] > 1
+            and asked["op"] == "all_gather"
+            and asked.get("axis", 0) < 0
+        ),
         "As under MirroredStrategy.",
         _says("ValueError", "out of range"),
     ),
-    Family("*[!23]/all_reduce/*", "TensorFlow cannot reduce an argument on one device.", _itself),
-    Family("*/values_from_function/inside_run", "It is for all replicas; in one's code, it is of no use."),
-    Family("*/values_from_function/*", _PLAIN, _plain),
-    Family(
-        "*/per_replica/kind", _PLAIN, lambda e, a, count: {"type": "PerReplica" if count > 1 else "Array"}
+    Rule(
+        lambda asked: asked["op"] == "all_reduce" and asked["count"] == 1,
+        "TensorFlow cannot reduce an argument on one device.",
+        _itself,
     ),
-    Family(
-        "*1/per_replica/convert_outside_run",
+    Rule(
+        _of("values_from_function", "inside_run"),
+        "It is for all replicas; in one's code, it is of no use.",
+    ),
+    Rule(lambda asked: asked["op"] == "values_from_function", _PLAIN, _plain),
+    Rule(
+        _of("per_replica", "kind"),
+        _PLAIN,
+        lambda e, a, count: {"type": "PerReplica" if count > 1 else "Array"},
+    ),
+    Rule(
+        lambda asked: _of("per_replica", "convert_outside_run")(asked) and asked["count"] == 1,
         _PLAIN,
         lambda expect, asked, count: {"value": asked["value"][0]},
     ),
-    Family("*/run/result_kind_float", "What a program gives are arrays.", lambda e, a, c: {"type": "Array"}),
-    Family("central2/local_results/variable", "A value for each replica.", lambda e, a, c: {"len": 2}),
+    Rule(
+        _of("run", "result_kind_float"), "What a program gives are arrays.", lambda e, a, c: {"type": "Array"}
+    ),
+    Rule(
+        lambda asked: (
+            _of("local_results", "variable")(asked) and asked["kind"] == "central" and asked["count"] > 1
+        ),
+        "A value for each replica.",
+        lambda expect, asked, count: {"len": count},
+    ),
     # Contexts, run and merge_call.
-    Family("*/context/inside_run*", _ONE_TRACE, _once),
-    Family("*/run/different_structures", _ONE_TRACE, _NO_IF),
-    Family("*/run/result_different_python_ints", _ONE_TRACE, _NO_IF),
-    Family("*/run/exception_in_last_replica", _ONE_TRACE, _NO_IF),
-    Family("*/run/exception_in_replica", _ONE_TRACE, _says("ValueError", "boom")),
-    Family("*/merge_call/only_replica_0_calls", _ONE_TRACE, _NO_IF),
-    Family("*/merge_call/execution_order", _ONE_TRACE, lambda e, a, c: {"order": [["a"], ["merge"], ["b"]]}),
-    Family("*/merge_call/inside_nested_tf_function", "A function in a function is a part of it.", _each(1.0)),
+    Rule(
+        lambda asked: asked["op"] == "context" and asked["what"].startswith("inside_run"), _ONE_TRACE, _once
+    ),
+    Rule(
+        _of("run", "different_structures", "result_different_python_ints", "exception_in_last_replica"),
+        _ONE_TRACE,
+        _NO_IF,
+    ),
+    Rule(_of("run", "exception_in_replica"), _ONE_TRACE, _says("ValueError", "boom")),
+    Rule(_of("merge_call", "only_replica_0_calls"), _ONE_TRACE, _NO_IF),
+    Rule(
+        _of("merge_call", "execution_order"),
+        _ONE_TRACE,
+        lambda expect, asked, count: {"order": [["a"], ["merge"], ["b"]]},
+    ),
+    Rule(
+        _of("merge_call", "inside_nested_tf_function"),
+        "A function in a function is a part of it.",
+        _each(1.0),
+    ),
     # Variables.
-    Family("*[23]/variable/replica_update/*/NONE/*", _NO_DRIFT, _NO_AGGREGATION),
-    Family("*[23]/variable/read_in_replica/ON_READ/NONE", _NO_DRIFT, _NO_AGGREGATION),
-    Family("*[23]/variable/reduce_of_ON_READ/NONE", _NO_DRIFT, _NO_AGGREGATION),
-    Family("*[23]/variable/int_*/NONE", _NO_DRIFT, _NO_AGGREGATION),
-    Family("*[23]/variable/variable_created_outside_*", _NO_DRIFT, _NO_AGGREGATION),
-    Family(
-        "*[23]/variable/cross_replica_update_per_replica/*",
+    Rule(_drifts, _NO_DRIFT, _NO_AGGREGATION),
+    Rule(
+        _variable("cross_replica_update_per_replica", count=_several),
         _NO_DRIFT,
         _says("ValueError", "It looks like you are using a PerReplica object"),
     ),
-    Family("*1/variable/cross_replica_update_per_replica/*", _ACCIDENT, _simply),
-    Family("mirrored?/variable/replica_update/AUTO/SUM/*/same_python", _NUMBER, _number_of_each),
-    Family("central2/variable/replica_update/*/SUM/*/same_python", _NUMBER, _number_of_each),
-    Family("mirrored?/variable/*/ON_READ/NONE*", _READABLE, _readable),
-    Family("mirrored1/variable/create/NONE/*", _ONE_REPLICA, _same(4.0)),
-    Family("mirrored1/variable/create/int_*MEAN", _ONE_REPLICA, _same(4)),
-    Family("mirrored1/variable/cross_replica_update/ON_READ/SUM/assign_*", _ONE_REPLICA, _simply),
-    Family("mirrored1/variable/outside_scope_update/ON_READ/SUM/assign_*", _ONE_REPLICA, _simply),
-    Family("central2/variable/create/NONE/*", _CENTRAL, _says("ValueError", "mode is not supported")),
-    Family("central2/variable/create/int_*MEAN", _CENTRAL, _says("ValueError", "non-floating dtype")),
-    Family(
-        "central2/variable/cross_replica_update/ON_READ/SUM/assign_*",
+    Rule(_variable("cross_replica_update_per_replica", count=_single), _ACCIDENT, _simply),
+    Rule(_is_number_of_each, _NUMBER, _number_of_each),
+    Rule(_variable(kind="mirrored", synchronization="ON_READ", aggregation="NONE"), _READABLE, _readable),
+    Rule(_variable("create", kind="mirrored", count=_single, synchronization="NONE"), _ONE_REPLICA, _same),
+    Rule(
+        lambda asked: _int_mean(asked) and asked["kind"] == "mirrored" and asked["count"] == 1,
+        _ONE_REPLICA,
+        _same,
+    ),
+    Rule(
+        _of_sum("cross_replica_update", "outside_scope_update", kind="mirrored", count=_single),
+        _ONE_REPLICA,
+        _simply,
+    ),
+    Rule(
+        _variable("create", kind="central", count=_several, synchronization="NONE"),
+        _CENTRAL,
+        _says("ValueError", "mode is not supported"),
+    ),
+    Rule(
+        lambda asked: _int_mean(asked) and asked["kind"] == "central" and asked["count"] > 1,
+        _CENTRAL,
+        _says("ValueError", "non-floating dtype"),
+    ),
+    Rule(
+        _of_sum("cross_replica_update", kind="central", count=_several),
         _CENTRAL,
         _says("ValueError", "does not support `assign_"),
     ),
-    Family("central2/variable/read_in_replica/ON_READ/*", _CENTRAL, _own_reads),
-    Family(
-        "central2/variable/reduce_of_ON_READ/*",
+    Rule(
+        _variable("read_in_replica", kind="central", count=_several, synchronization="ON_READ"),
         _CENTRAL,
-        lambda expect, asked, count: {"reduce_SUM": 3.0, "reduce_MEAN": 1.5},
+        _own_reads,
     ),
-    Family("mirrored[23]/variable/create/ON_READ/SUM", _INITIAL, _counted_once),
-    Family("mirrored[23]/variable/replica_update/ON_READ/SUM/*", _INITIAL, _counted_once),
-    Family(
-        "mirrored[23]/variable/outside_scope_update/ON_READ/SUM/assign_*",
+    Rule(
+        _variable("reduce_of_ON_READ", kind="central", count=_several),
+        _CENTRAL,
+        lambda expect, asked, count: {
+            "reduce_SUM": count * (count + 1) / 2,
+            "reduce_MEAN": (count + 1) / 2,
+        },
+    ),
+    Rule(
+        _variable(
+            "create",
+            "replica_update",
+            kind="mirrored",
+            count=_several,
+            synchronization="ON_READ",
+            aggregation="SUM",
+        ),
+        _INITIAL,
+        _counted_once,
+    ),
+    Rule(
+        _of_sum("outside_scope_update", kind="mirrored", count=_several),
         "Outside of scopes and functions a variable is Keras' alone, which adds to what all have together.",
         _simply,
     ),
-    Family(
-        "*/variable/created_inside_run_eager",
+    Rule(
+        _variable("created_inside_run_eager"),
         "Variables are not made by each call, and their values do not differ.",
         _says("RuntimeError", "the variable 'variable_inside'"),
     ),
     # Devices.
-    Family(
-        "construct/mirrored_bad_cross_device_ops",
+    Rule(
+        _constructs("cross_device_ops", lambda ops: ops == "a str"),
         "Something else than CrossDeviceOps is a mistake.",
         _says("TypeError", "must be one of NcclAllReduce"),
     ),
-    Family(
-        "construct/mirrored_empty_list",
+    Rule(
+        _constructs("devices", lambda devices: devices == []),
         "A list without devices is a mistake.",
         _says("ValueError", "one device"),
     ),
-    Family(
-        "construct/mirrored_duplicates", "As an error of arguments.", _says("ValueError", "may be given once")
+    Rule(
+        _constructs("devices", _has_duplicates),
+        "A device given twice is an error of arguments, whatever job its name has: a process knows its own.",
+        _says("ValueError", "may be given once"),
     ),
-    Family(
-        "construct/mirrored_default_devices",
+    Rule(
+        _constructs("devices", lambda devices: devices is None),
         "Without accelerators, one CPU: JAX's other ones are virtual.",
         lambda e, a, c: {"num_replicas": 1, "worker_devices": ["device:CPU:0"]},
     ),
-    Family(
-        "construct/mirrored_missing_device",
+    Rule(
+        _constructs("devices", _missing),
         "A device that does not exist is an error at once.",
-        _says("ValueError", "no device '/cpu:9'"),
+        lambda expect, asked, count: _error("ValueError", f"no device {_missing(asked['devices'])[0]!r}"),
     ),
-    Family(
-        "construct/mirrored_string",
+    Rule(
+        _constructs("devices", lambda devices: isinstance(devices, str)),
         "As an error of arguments.",
         _says("ValueError", "must be a list of devices"),
     ),
-    Family("construct/one_device_list", "As an error of arguments.", _says("ValueError", "cannot be read")),
-    Family(
-        "construct/one_device_none",
-        "Which device it is has to be said.",
+    Rule(
+        _constructs("device", lambda device: not isinstance(device, str)),
+        "Which device it is has to be said, as one text.",
         _says("ValueError", "cannot be read"),
-    ),
-    Family(
-        "construct/mirrored_mixed_jobs",
-        "The job in the name of a device is not looked at: a process knows its own.",
-        _says("ValueError", "may be given once"),
     ),
 )

@@ -7,8 +7,7 @@ import jax
 import numpy as np
 import pytest
 from strategy_cases import MAKERS, check, expectation, made
-from strategy_departures import FAMILIES as DEPARTURES
-from strategy_departures import family_of
+from strategy_departures import RULES, rule_of
 
 import muster
 import muster.compat.tensorflow as tf
@@ -29,7 +28,7 @@ from muster.distribute import (
     in_cross_replica_context,
 )
 from muster.distribute.replicas._values import stacked
-from recorded import cases, load
+from recorded import IN_REPOSITORY, cases, load
 
 # Of the other families, "variable" is in test_variable_oracles.py, and losses are in test_average_loss.py.
 FAMILIES = (
@@ -440,9 +439,8 @@ def test_values_of_replicas(case: dict[str, Any]) -> None:
 
 
 def test_no_departure_is_out_of_use() -> None:
-    names = [case["name"] for case in load("strategy_api")]
-    found = {family_of(name) for name in names}
-    assert not names or [each.pattern for each in DEPARTURES if each not in found] == []
+    found = {rule_of(case) for case in load("strategy_api", IN_REPOSITORY)}
+    assert [rule.reason for rule in RULES if rule not in found] == []
 
 
 def devices_of(strategy: Strategy) -> dict[str, Any]:

@@ -197,7 +197,7 @@ def described_only(expect: dict[str, Any]) -> dict[str, Any]:
     """Without what Keras does not say in these words."""
     unknown = ("type", "synchronization", "name", "is_tf_Variable", "distinct_objects")
     if "departs" in expect:
-        return {"departs": described_only(expect["departs"])}
+        return {part: described_only(each) for part, each in expect.items()}
     return {key: value for key, value in expect.items() if key not in unknown}
 
 
