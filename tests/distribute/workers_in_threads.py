@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from test_link import together
+from linked import together
 
 from muster.distribute import PerReplica, Strategy
 from muster.distribute.engine._device import DeviceEngine

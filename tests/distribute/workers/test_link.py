@@ -7,37 +7,12 @@ import time
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from linked import SECS, together
 
 from muster._errors import MismatchError, MissingPeerError, PeerLostError
 from muster.distribute.workers._socket_workers import SocketWorkers
 
 pytestmark = pytest.mark.alone
-
-SECS = 20.0
-
-
-def together(count, work, patience=lambda rank: None):
-    """What each of several linked workers makes of ``work(link)``, in threads; or the error of each."""
-    links = [SocketWorkers(rank, [f"worker {i}" for i in range(count)], patience) for rank in range(count)]
-    results = [None] * count
-
-    def run(rank):
-        link = links[rank]
-        try:
-            link.connect(lambda peer: ("localhost", links[peer].port, links[peer].token), SECS)
-            results[rank] = work(link)
-        except Exception as exc:
-            results[rank] = exc
-        finally:
-            link.close()
-
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(SECS)
-        assert not thread.is_alive()
-    return results
 
 
 @pytest.mark.parametrize("count", [2, 3, 4])

@@ -1,7 +1,7 @@
 """Batches of several workers, divided among the replicas of each."""
 
 import numpy as np
-from test_link import together
+from linked import together
 
 from muster.distribute.engine._split import ReplicatedBatch
 from muster.distribute.input._synchronized_batches import SynchronizedBatches
