@@ -1,4 +1,4 @@
-"""One worker of a job, as TF_CONFIG says. Run by test_multi_worker_multiprocess.py.
+"""One worker of a job, as TF_CONFIG says. Run by test_multi_worker_mirrored_multiprocess.py.
 
 Argument: JSON: model_dir, report (a file for a JSON line a step), optimizer, steps, batch_size, fail_at,
 kill_at (steps after which worker 1 kills itself, once each).
