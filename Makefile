@@ -31,11 +31,12 @@ test: $(VENV)/dev.stamp  ## run all tests, several at a time
 soak: $(VENV)/dev.stamp  ## run the long tests: many random kills
 	$(BIN)/pytest -m soak
 
-check: $(VENV)/dev.stamp docs  ## ruff, mypy, import-linter, docs
+check: $(VENV)/dev.stamp docs  ## ruff, mypy, import-linter, circles of imports, docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tests/check_imports.py src
 
 bench: $(VENV)/dev.stamp  ## measure muster against its peers, in turn, in one run
 	$(BIN)/python -m bench

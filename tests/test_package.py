@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import muster
+from check_imports import circles, graph_of, intrusions, modules_of, problems
 from muster.__main__ import main
 from muster.checkpoint import write_checkpoint
 
@@ -97,6 +98,34 @@ def test_every_module_can_be_imported() -> None:
     for module in pkgutil.walk_packages(muster.__path__, "muster."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+
+
+def test_no_modules_import_each_other() -> None:
+    assert circles(graph_of(modules_of(ROOT / "src"))) == []
+
+
+def test_private_modules_are_imported_from_their_folders_alone() -> None:
+    modules = modules_of(ROOT / "src")
+    assert intrusions(modules, graph_of(modules)) == []
+
+
+def test_circles_and_intrusions_are_found(tmp_path: Path) -> None:
+    """Of type checkers, of functions, and through a package's ``__init__``."""
+    for name, text in {
+        "p/__init__.py": "from p._a import x as x",
+        "p/_a.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p import room",
+        "p/room/__init__.py": "from p.room._b import y as y",
+        "p/room/_b.py": "def y():\n    from p import x\n    import p._a",
+        "p/other/__init__.py": "from p.room import _b",
+        "p/other/_c.py": "from p.room._b import y\nfrom p._a import x",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert problems(tmp_path) == [
+        "These modules import each other: p, p._a, p.room, p.room._b.",
+        "p.other imports p.room._b, which is for its own folder alone.",
+        "p.other._c imports p.room._b, which is for its own folder alone.",
+    ]
 
 
 def test_the_version_is_the_installed_ones(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,93 @@
+"""Checks how the modules of a package import each other; ``make check`` runs it, and so does a test.
+
+1. No circles. Imports for type checkers alone count, and so do those inside of functions: what is imported
+   late because it is slow to load must not import back, either.
+2. A module ``_x.py`` is imported only from its own folder and from folders below it; others import from the
+   ``__init__.py`` above it.
+"""
+
+import ast
+import sys
+from pathlib import Path
+
+Graph = dict[str, set[str]]
+
+
+def modules_of(source: Path) -> dict[str, Path]:
+    """Return the modules of all packages in a folder, by name; a package's is that of its ``__init__.py``."""
+    found = {}
+    for path in sorted(source.rglob("*.py")):
+        parts = path.relative_to(source).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imports_of(path: Path, modules: dict[str, Path]) -> set[str]:
+    """Return the modules that a module imports anywhere, for type checkers and in functions, too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            named = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= named & modules.keys()
+            if not named <= modules.keys():
+                found.add(str(node.module))
+    return found & modules.keys()
+
+
+def graph_of(modules: dict[str, Path]) -> Graph:
+    """Return what each module imports, without itself."""
+    return {name: imports_of(path, modules) - {name} for name, path in modules.items()}
+
+
+def circles(graph: Graph) -> list[list[str]]:
+    """Return the groups of modules that import each other, by Tarjan's algorithm."""
+    found: list[list[str]] = []
+    order: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+
+    def visit(name: str) -> None:
+        order[name] = lowest[name] = len(order)
+        stack.append(name)
+        for other in sorted(graph[name]):
+            if other not in order:
+                visit(other)
+            if other in stack:
+                lowest[name] = min(lowest[name], lowest[other])
+        if lowest[name] == order[name]:
+            group = [stack.pop()]
+            while group[-1] != name:
+                group.append(stack.pop())
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for name in sorted(graph):
+        if name not in order:
+            visit(name)
+    return found
+
+
+def intrusions(modules: dict[str, Path], graph: Graph) -> list[str]:
+    """Return the imports of modules ``_x`` from outside of the folder that they lie in."""
+    return [
+        f"{name} imports {imported}"
+        for name, path in modules.items()
+        for imported in sorted(graph[name])
+        if imported.rpartition(".")[2].startswith("_") and modules[imported].parent not in path.parents
+    ]
+
+
+def problems(source: Path) -> list[str]:
+    """Return what is wrong with the imports of all packages in a folder, a line for each."""
+    modules = modules_of(source)
+    graph = graph_of(modules)
+    lines = [f"These modules import each other: {', '.join(group)}." for group in circles(graph)]
+    return lines + [f"{line}, which is for its own folder alone." for line in intrusions(modules, graph)]
+
+
+if __name__ == "__main__":
+    wrong = problems(Path(sys.argv[1]))
+    print(*wrong, sep="\n", end="\n" if wrong else "")
+    sys.exit(bool(wrong))
