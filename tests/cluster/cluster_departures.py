@@ -6,9 +6,8 @@ from collections.abc import Callable
 from itertools import repeat
 from typing import Any
 
-from muster.cluster.resolvers._resolver import by_number
-
 from departures import Departure, Json, error
+from muster.cluster._cluster_resolver import by_number
 from muster.cluster.resolvers._slurm_lists import expand_hostlist, expand_tasks_per_node
 
 # Families about functions that TensorFlow keeps to itself: what muster has in their place, if anything.

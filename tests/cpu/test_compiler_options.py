@@ -32,10 +32,10 @@ def kernel_gradient(x, kernel):
 
 def compiled_both_ways():
     executables = {}
-    ours = compiled(kernel_gradient, (X, KERNEL), (), executables)
+    ours = compiled(kernel_gradient, (X, KERNEL), executables, ())
     use_cpu_lowerings(False)
     try:
-        theirs = compiled(kernel_gradient, (X, KERNEL), (), executables)
+        theirs = compiled(kernel_gradient, (X, KERNEL), executables, ())
     finally:
         use_cpu_lowerings(True)
     return ours, theirs, executables
@@ -61,7 +61,7 @@ def test_what_comes_before_a_kernel_s_gradient_is_not_computed_in_its_order():
     def both(x, kernel):
         return kernel_gradient(jnp.maximum(2 * x, 1), kernel)
 
-    program = compiled(both, (X, KERNEL), (), {}).as_text()
+    program = compiled(both, (X, KERNEL), {}, ()).as_text()
     loops = re.findall(r"^%\S+ \(.*?^}", program, re.DOTALL | re.MULTILINE)
     assert any("maximum(" in loop for loop in loops)
     assert not [loop for loop in loops if "maximum(" in loop and "f32[16,32,32,32]" in loop]
@@ -102,7 +102,7 @@ def test_what_the_compiler_does_not_know_is_left_out_and_said_once(unknown, monk
     _compiler_options.understood.cache_clear()
     with caplog.at_level(logging.DEBUG, _compiler_options.__name__):
         for scale in (1.0, 2.0):
-            assert compiled(lambda x, scale=scale: x * scale, (X,), (), {})(X).shape == X.shape
+            assert compiled(lambda x, scale=scale: x * scale, (X,), {}, ())(X).shape == X.shape
     said = [record for record in caplog.records if record.name == _compiler_options.__name__]
     assert len(said) == 1
     assert next(iter(unknown)) in said[0].getMessage()

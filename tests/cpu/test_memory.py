@@ -30,7 +30,7 @@ def function(x):
     return jnp.sum((x @ x.T) @ x)
 
 x = jnp.ones((3840, 4))
-step = compiled(function, (x,), (), {})
+step = compiled(function, (x,), {}, ())
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     jax.block_until_ready(step(x))
