@@ -66,13 +66,13 @@ class Estimator:
     as TensorFlow does.
 
     Args:
-        model_fn: called with ``features`` and those of ``labels``, ``mode``, ``params`` and ``config`` that
+        model_fn: Called with ``features`` and those of ``labels``, ``mode``, ``params`` and ``config`` that
             it names; returns an ``EstimatorSpec``. Features and labels are what the input_fn gives, a batch,
             per replica.
-        model_dir: where checkpoints and summaries are; None: the config's, else a temporary directory.
-        config: how to run; None for the defaults.
-        params: handed to the model_fn and the input_fn.
-        warm_start_from: a checkpoint, a directory, or ``WarmStartSettings``: where trainable variables start
+        model_dir: Where checkpoints and summaries are; None: the config's, else a temporary directory.
+        config: How to run; None for the defaults.
+        params: Handed to the model_fn and the input_fn.
+        warm_start_from: A checkpoint, a directory, or ``WarmStartSettings``: where trainable variables start
             from as long as the model directory has no checkpoint.
 
     Raises:
@@ -159,12 +159,12 @@ class Estimator:
         """Train until the input ends, or a number of steps is reached, or a hook asks to stop.
 
         Args:
-            input_fn: returns a Dataset of ``(features, labels)``; called with those of ``mode``, ``params``,
+            input_fn: Returns a Dataset of ``(features, labels)``; called with those of ``mode``, ``params``,
                 ``config`` and ``input_context`` that it names.
-            hooks: called around each step.
-            steps: how many steps to add.
-            max_steps: the step to stop at, counted from the first training on.
-            saving_listeners: told of each checkpoint.
+            hooks: Called around each step.
+            steps: How many steps to add.
+            max_steps: The step to stop at, counted from the first training on.
+            saving_listeners: Told of each checkpoint.
 
         Raises:
             ValueError: Both ``steps`` and ``max_steps`` are given, or one is not positive.
@@ -264,11 +264,11 @@ class Estimator:
         """Evaluate a checkpoint, each example once.
 
         Args:
-            input_fn: as for ``train``.
-            steps: how many batches to take; None takes all.
-            hooks: called around each batch.
-            checkpoint_path: the checkpoint; None takes the newest, or initial values if there is none.
-            name: tells evaluations on several data sets apart: the summaries go to ``eval_<name>``.
+            input_fn: As for ``train``.
+            steps: How many batches to take; None takes all.
+            hooks: Called around each batch.
+            checkpoint_path: The checkpoint; None takes the newest, or initial values if there is none.
+            name: Tells evaluations on several data sets apart: the summaries go to ``eval_<name>``.
 
         Returns:
             The metrics by name, with ``loss``, the mean of the batches' losses, and ``global_step``.
@@ -338,11 +338,11 @@ class Estimator:
         """Predict, in the order of the input.
 
         Args:
-            input_fn: returns a Dataset of features; labels are left out.
-            predict_keys: which of the predictions to give; None gives all.
-            hooks: called around each batch.
-            checkpoint_path: as for ``evaluate``.
-            yield_single_examples: whether to give an example at a time rather than a batch.
+            input_fn: Returns a Dataset of features; labels are left out.
+            predict_keys: Which of the predictions to give; None gives all.
+            hooks: Called around each batch.
+            checkpoint_path: As for ``evaluate``.
+            yield_single_examples: Whether to give an example at a time rather than a batch.
 
         Yields:
             The predictions, in the structure that the model_fn gives them; NumPy arrays.

@@ -28,10 +28,10 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
 
     Args:
         given: Keras' own callback, which says where and how often.
-        trainer: of the model.
+        trainer: Of the model.
 
     Attributes:
-        initial_epoch: where training goes on; None if nothing was saved.
+        initial_epoch: Where training goes on; None if nothing was saved.
 
     Raises:
         CheckpointError: The directory cannot be written, or its checkpoints are damaged.

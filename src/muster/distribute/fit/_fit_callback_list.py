@@ -15,10 +15,10 @@ def called_by(model: Any, callbacks: list[Any], given: dict[str, Any], *, trains
     """What Keras is to call: the callbacks, or if none of them minds steps, a list that spares it the steps.
 
     Args:
-        model: whose ``fit``, ``evaluate`` or ``predict`` runs.
-        callbacks: of this worker.
-        given: the arguments of that method.
-        trains: whether it is ``fit``.
+        model: Whose ``fit``, ``evaluate`` or ``predict`` runs.
+        callbacks: Of this worker.
+        given: The arguments of that method.
+        trains: Whether it is ``fit``.
     """
     if any(map(_minds_steps, callbacks)):
         return callbacks
@@ -85,10 +85,10 @@ class Sparing(keras.callbacks.CallbackList):  # type: ignore[misc]
     all else that Python does for a step.
 
     Args:
-        callbacks: to call.
-        model: for ``tell``, which is called when Keras has built it and looked at the data.
-        params: likewise.
-        added: which callbacks Keras adds.
+        callbacks: To call.
+        model: For ``tell``, which is called when Keras has built it and looked at the data.
+        params: Likewise.
+        added: Which callbacks Keras adds.
     """
 
     _INTERVAL = 0.05  # seconds; as Keras' progress bar has it

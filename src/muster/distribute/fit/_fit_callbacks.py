@@ -45,9 +45,9 @@ class Epochs(keras.callbacks.Callback):  # type: ignore[misc]
     It has no part in a step: Keras would wait for the results of each.
 
     Args:
-        agreement: of the workers.
-        begin: called at the start of every epoch.
-        report: told that this task trains on; None where there are no others.
+        agreement: Of the workers.
+        begin: Called at the start of every epoch.
+        report: Told that this task trains on; None where there are no others.
     """
 
     def __init__(self, agreement: Agreement, begin: Callable[[], None], report: "Report | None") -> None:
@@ -71,8 +71,8 @@ class Report:
     """Tells the other tasks what this one does and how far it is, once a second.
 
     Args:
-        report: takes the fields of ``muster.cluster.Progress`` by name.
-        wait: for input.
+        report: Takes the fields of ``muster.cluster.Progress`` by name.
+        wait: For input.
     """
 
     def __init__(self, report: Callable[..., None], wait: Wait) -> None:
@@ -91,9 +91,9 @@ class Report:
         """Report if it is due.
 
         Args:
-            state: what this task does.
-            steps: so many were taken.
-            logs: of the last of them.
+            state: What this task does.
+            steps: So many were taken.
+            logs: Of the last of them.
         """
         if state is TaskState.TRAINING:
             self._steps += steps

@@ -19,7 +19,7 @@ class TensorBoardScalars(keras.callbacks.Callback):  # type: ignore[misc]
     """Writes what Keras' own callback writes as scalars, to the same folders, with the same names.
 
     Args:
-        given: says where and how often.
+        given: Says where and how often.
 
     Source: keras/src/callbacks/tensorboard.py, ``TensorBoard``. Graphs, images, histograms, embeddings and
     profiles are not written.

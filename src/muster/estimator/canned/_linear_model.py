@@ -29,11 +29,11 @@ def linear_model_fn(
     """The model_fn of a canned Estimator whose logits are a linear model's.
 
     Args:
-        feature_columns: what the model reads.
-        head: makes predictions, loss and metrics of the logits.
-        optimizer: of the weights; one that is given by name has the learning rate
+        feature_columns: What the model reads.
+        head: Makes predictions, loss and metrics of the logits.
+        optimizer: Of the weights; one that is given by name has the learning rate
             min(0.2, 1 / sqrt(number of columns)).
-        sparse_combiner: only ``"sum"``.
+        sparse_combiner: Only ``"sum"``.
 
     Raises:
         ValueError: The columns are not those of a model, there is no such optimizer, or another combiner is
@@ -69,9 +69,9 @@ def linear_logits(features: Features, columns: tuple[DenseColumn, ...], units: i
     units), and ``linear/linear_model/bias_weights``, of shape (units,).
 
     Args:
-        features: by key, each of shape (batch, ...), per replica.
-        columns: as `muster.feature_column.sorted_columns` returns them.
-        units: how many sums.
+        features: By key, each of shape (batch, ...), per replica.
+        columns: As `muster.feature_column.sorted_columns` returns them.
+        units: How many sums.
 
     Returns:
         float32 of shape (batch, units).

@@ -20,20 +20,20 @@ class LinearRegressor(Estimator):
     ``prediction/mean`` beside ``loss``; weights count in them.
 
     Args:
-        feature_columns: what the model reads, from `muster.feature_column`.
-        model_dir: as for `Estimator`.
-        label_dimension: how many numbers an example's label has.
-        weight_column: the key of a feature that weighs examples, of shape (batch,) or (batch, 1), or single
+        feature_columns: What the model reads, from `muster.feature_column`.
+        model_dir: As for `Estimator`.
+        label_dimension: How many numbers an example's label has.
+        weight_column: The key of a feature that weighs examples, of shape (batch,) or (batch, 1), or single
             numbers of labels, of shape (batch, label_dimension); or a numeric column of it. None weighs all
             alike.
         optimizer: ``"Adagrad"``, ``"Adam"``, ``"Ftrl"``, ``"RMSProp"`` or ``"SGD"``, with the learning rate
             min(0.2, 1 / sqrt(number of columns)); an optimizer of Keras', which is copied from its
             configuration; or a function without arguments that returns a new one.
-        config: as for `Estimator`.
-        warm_start_from: as for `Estimator`.
+        config: As for `Estimator`.
+        warm_start_from: As for `Estimator`.
         loss_reduction: ``"sum_over_batch_size"``, the mean of the weighted squares over the numbers of the
             labels, or ``"sum"``. Replicas' losses are averaged, or added.
-        sparse_combiner: only ``"sum"``: it is of columns that are not there yet.
+        sparse_combiner: Only ``"sum"``: it is of columns that are not there yet.
 
     Raises:
         TypeError: The weight column is neither text nor a numeric column.

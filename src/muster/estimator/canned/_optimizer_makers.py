@@ -18,8 +18,8 @@ def optimizer_maker(optimizer: OptimizerLike, learning_rate: float) -> Callable[
     """How each step gets an optimizer of its own, which must be built inside of it.
 
     Args:
-        optimizer: the argument of a canned Estimator.
-        learning_rate: of one that is given by name.
+        optimizer: The argument of a canned Estimator.
+        learning_rate: Of one that is given by name.
 
     Returns:
         A function that returns a new ``keras.optimizers.Optimizer``.

@@ -20,8 +20,8 @@ class Head(ABC):
     """What canned models of one kind of label have in common.
 
     Args:
-        logits_dimension: how many logits an example has.
-        weight_column: of the examples' weights: its key, or a numeric column; None weighs all alike.
+        logits_dimension: How many logits an example has.
+        weight_column: Of the examples' weights: its key, or a numeric column; None weighs all alike.
         loss_reduction: ``"sum_over_batch_size"``, the mean over all numbers of the loss, or ``"sum"``.
 
     Raises:
@@ -54,7 +54,7 @@ class Head(ABC):
         """What is predicted, by name: arrays of shape (batch, ...).
 
         Args:
-            logits: shape (batch, logits_dimension).
+            logits: Shape (batch, logits_dimension).
         """
 
     @abstractmethod
@@ -76,8 +76,8 @@ class Head(ABC):
         """The loss of each example, before weights: float32 of shape (batch, 1) or (batch, logits_dimension).
 
         Args:
-            logits: as `checked_logits` returns them.
-            labels: as the input gives them.
+            logits: As `checked_logits` returns them.
+            labels: As the input gives them.
 
         Raises:
             ValueError: The labels are none, or of a wrong shape.
@@ -87,9 +87,9 @@ class Head(ABC):
         """The number to minimize: float32 of shape (), per replica.
 
         Args:
-            labels: of a batch, as the input gives them.
-            logits: shape (batch, logits_dimension).
-            features: with the weights, if the head has a weight column.
+            labels: Of a batch, as the input gives them.
+            logits: Shape (batch, logits_dimension).
+            features: With the weights, if the head has a weight column.
 
         Raises:
             ValueError: Labels, logits or weights do not fit together, or are not there.
@@ -106,11 +106,11 @@ class Head(ABC):
         """What a model_fn returns.
 
         Args:
-            features: of a batch.
-            mode: of the model_fn.
-            logits: shape (batch, logits_dimension), per replica.
-            labels: of the batch; needed to train and to evaluate.
-            optimizer: a ``keras.optimizers.Optimizer`` that was built in this step; needed to train.
+            features: Of a batch.
+            mode: Of the model_fn.
+            logits: Shape (batch, logits_dimension), per replica.
+            labels: Of the batch; needed to train and to evaluate.
+            optimizer: A ``keras.optimizers.Optimizer`` that was built in this step; needed to train.
 
         Raises:
             ValueError: As for `loss`.

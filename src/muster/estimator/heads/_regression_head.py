@@ -24,9 +24,9 @@ class RegressionHead(Head):
     """Predicts the logits themselves, and minimizes the squares of their errors.
 
     Args:
-        label_dimension: how many numbers an example's label has.
-        weight_column: as for `Head`; weights are for examples, or for single numbers.
-        loss_reduction: as for `Head`.
+        label_dimension: How many numbers an example's label has.
+        weight_column: As for `Head`; weights are for examples, or for single numbers.
+        loss_reduction: As for `Head`.
 
     Raises:
         TypeError: As for `Head`.

@@ -1,6 +1,5 @@
 """Session run hooks: what is called around the runs of a training or evaluation, one family a file."""
 
-from muster.estimator.hooks._base import Fetches as Fetches
 from muster.estimator.hooks._base import SessionRunArgs as SessionRunArgs
 from muster.estimator.hooks._base import SessionRunContext as SessionRunContext
 from muster.estimator.hooks._base import SessionRunHook as SessionRunHook

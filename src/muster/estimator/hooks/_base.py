@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
+from muster.estimator.session._fetches import Fetches
+from muster.estimator.session._session import Coordinator, Session
 from muster.program import Output, output_of
-
-if TYPE_CHECKING:
-    from muster.estimator.session._session import Coordinator, Session
-
-Fetches: TypeAlias = Any
-"""A name, an :class:`~muster.program.Output`, or a dict, list or tuple of these, nested at will."""
 
 
 class SessionRunArgs(NamedTuple):
     """What a hook asks of the coming run.
 
     Args:
-        fetches: names or handles of outputs of the step, or paths of variables, in any nest of dict,
+        fetches: Names or handles of outputs of the step, or paths of variables, in any nest of dict,
             list and tuple. Names are those that model_fn gave, and always ``loss`` and ``global_step``.
-        feed_dict: must stay None. A compiled step reads its batch and nothing else.
-        options: must stay None.
+        feed_dict: Must stay None. A compiled step reads its batch and nothing else.
+        options: Must stay None.
 
     Source: tensorflow/python/training/session_run_hook.py, ``SessionRunArgs``.
     """
@@ -36,8 +32,8 @@ class SessionRunValues(NamedTuple):
 
     Args:
         results: NumPy values in the structure of the fetches; None where nothing was asked for.
-        options: always None.
-        run_metadata: always None.
+        options: Always None.
+        run_metadata: Always None.
 
     Source: tensorflow/python/training/session_run_hook.py, ``SessionRunValues``.
     """
@@ -61,8 +57,8 @@ class SessionRunContext:
         """Tie the context to its session.
 
         Args:
-            original_args: what the loop itself fetches.
-            session: the session that runs.
+            original_args: What the loop itself fetches.
+            session: The session that runs.
         """
         self.original_args = original_args
         self.session = session
@@ -97,7 +93,7 @@ class SessionRunHook:
         """Called once variables hold their initial or restored values.
 
         Args:
-            session: the session of this training or evaluation.
+            session: The session of this training or evaluation.
             coord: ``coord.request_stop()`` ends the session before its first run.
         """
 
@@ -105,7 +101,7 @@ class SessionRunHook:
         """Called before each run.
 
         Args:
-            run_context: gives the session, and takes a request to stop after this run.
+            run_context: Gives the session, and takes a request to stop after this run.
 
         Returns:
             What to read once the run is done, or None.
@@ -116,8 +112,8 @@ class SessionRunHook:
         """Called after each run that did not fail.
 
         Args:
-            run_context: as in ``before_run``.
-            run_values: what ``before_run`` asked for.
+            run_context: As in ``before_run``.
+            run_values: What ``before_run`` asked for.
         """
 
     def steps_until_due(self, session: Session) -> int | None:
@@ -127,7 +123,7 @@ class SessionRunHook:
         next run. ``after_run`` is called after each run, however many steps it was.
 
         Args:
-            session: where it stands now.
+            session: Where it stands now.
 
         Returns:
             At least 1, which every hook says that does not override this; None if any run will do.
@@ -138,14 +134,14 @@ class SessionRunHook:
         """Called at a clean stop, and not when an exception ends the session.
 
         Args:
-            session: the session, still readable.
+            session: The session, still readable.
         """
 
     def interrupted(self, session: Session) -> None:
         """Called when Ctrl-C or SIGTERM ends the session, after its last run; ``end`` is not called then.
 
         Args:
-            session: the session, still readable.
+            session: The session, still readable.
         """
 
 
@@ -153,15 +149,15 @@ def as_fetch(value: Any, default_name: str) -> str | Output:
     """What a hook keeps of a value that it shall read later.
 
     Args:
-        value: a name, a handle, or a value of the step that is being traced, as in
+        value: A name, a handle, or a value of the step that is being traced, as in
             ``LoggingTensorHook({"loss": loss}, ...)`` within a model_fn.
-        default_name: the name for such a value if it has none yet.
+        default_name: The name for such a value if it has none yet.
 
     Returns:
         The name or handle.
 
     Raises:
-        TraceError: if the value is neither a name nor a handle, and no step is being traced.
+        TraceError: The value is neither a name nor a handle, and no step is being traced.
     """
     return value if isinstance(value, str | Output) else output_of(value, default_name)
 
@@ -175,7 +171,7 @@ def as_named_fetches(tensors: Mapping[str, Any] | list[Any] | tuple[Any, ...]) -
     """Tags and what to read for them; a list is tagged with its names, a mapping is sorted by tag.
 
     Args:
-        tensors: tag -> name, handle or traced value; or a list of those.
+        tensors: Tag -> name, handle or traced value; or a list of those.
 
     Returns:
         Tag -> name or handle, in the order in which to show them.

@@ -5,15 +5,13 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.hooks._timer import SecondOrStepTimer
+from muster.estimator.session._session import Coordinator, Session
 
-if TYPE_CHECKING:
-    from muster.estimator.session._session import Coordinator, Session
-
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class CheckpointSaverListener:
@@ -29,16 +27,16 @@ class CheckpointSaverListener:
         """Called before a checkpoint is written.
 
         Args:
-            session: the session.
-            global_step_value: the step of the checkpoint.
+            session: The session.
+            global_step_value: The step of the checkpoint.
         """
 
     def after_save(self, session: Session, global_step_value: int) -> bool | None:
         """Called once the checkpoint is complete.
 
         Args:
-            session: the session.
-            global_step_value: the step of the checkpoint.
+            session: The session.
+            global_step_value: The step of the checkpoint.
 
         Returns:
             True to stop training.
@@ -49,8 +47,8 @@ class CheckpointSaverListener:
         """Called at a clean stop, after the last save.
 
         Args:
-            session: the session.
-            global_step_value: the last step.
+            session: The session.
+            global_step_value: The last step.
         """
 
 
@@ -86,18 +84,18 @@ class CheckpointSaverHook(SessionRunHook):
         """Set where and when.
 
         Args:
-            checkpoint_dir: folder of the checkpoints, for the log; the session knows where it saves.
-            save_secs: period in seconds.
-            save_steps: period in steps. Exactly one of the two.
-            saver: saves instead of the session.
-            checkpoint_basename: what the names of checkpoints begin with, for the log.
-            scaffold: accepted for programs that pass one, and not used: the session knows what to save.
-            listeners: told before and after each save.
+            checkpoint_dir: Folder of the checkpoints, for the log; the session knows where it saves.
+            save_secs: Period in seconds.
+            save_steps: Period in steps. Exactly one of the two.
+            saver: Saves instead of the session.
+            checkpoint_basename: What the names of checkpoints begin with, for the log.
+            scaffold: Accepted for programs that pass one, and not used: the session knows what to save.
+            listeners: Told before and after each save.
 
         Raises:
-            ValueError: if none or both periods, or both saver and scaffold are given.
+            ValueError: None or both periods, or both saver and scaffold are given.
         """
-        _logger.info("Create CheckpointSaverHook.")
+        _log.info("Create CheckpointSaverHook.")
         if saver is not None and scaffold is not None:
             raise ValueError("You cannot provide both saver and scaffold.")
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
@@ -149,21 +147,21 @@ class CheckpointSaverHook(SessionRunHook):
         session.check_step()
         step = session.global_step
         self._timer.update_last_triggered_step(step)
-        _logger.info("Calling checkpoint listeners before saving checkpoint %d...", step)
+        _log.info("Calling checkpoint listeners before saving checkpoint %d...", step)
         for listener in self._listeners:
             listener.before_save(session, step)
         self._write(session, wait or bool(self._listeners))
-        _logger.info("Calling checkpoint listeners after saving checkpoint %d...", step)
+        _log.info("Calling checkpoint listeners after saving checkpoint %d...", step)
         for listener in self._listeners:
             if listener.after_save(session, step):
-                _logger.info(
+                _log.info(
                     "A CheckpointSaverListener requested that training be stopped. listener: %s", listener
                 )
                 session.coord.request_stop()
 
     def _write(self, session: Session, wait: bool) -> None:
         step = session.global_step
-        _logger.info("Saving checkpoints for %d into %s.", step, self._prefix)
+        _log.info("Saving checkpoints for %d into %s.", step, self._prefix)
         if self._saver is None:
             session.save(step, wait)
         else:

@@ -6,18 +6,16 @@ import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.hooks._timer import SecondOrStepTimer
+from muster.estimator.session._session import Coordinator, Session
 from muster.summary import read_events
 
-if TYPE_CHECKING:
-    from muster.estimator.session._session import Coordinator, Session
-
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 @runtime_checkable
@@ -44,13 +42,13 @@ class StopOnPredicateHook(SessionRunHook):
         """Set whom to ask, and when.
 
         Args:
-            should_stop_fn: answers whether to stop.
-            run_every_secs: period in seconds.
-            run_every_steps: period in steps. Exactly one of the two.
+            should_stop_fn: Answers whether to stop.
+            run_every_secs: Period in seconds.
+            run_every_steps: Period in steps. Exactly one of the two.
 
         Raises:
-            TypeError: if ``should_stop_fn`` cannot be called.
-            ValueError: if none or both periods are given.
+            TypeError: ``should_stop_fn`` cannot be called.
+            ValueError: None or both periods are given.
         """
         if not callable(should_stop_fn):
             raise TypeError(f"`should_stop_fn` must be callable, got {should_stop_fn!r}.")
@@ -68,7 +66,7 @@ class StopOnPredicateHook(SessionRunHook):
             return
         self._timer.update_last_triggered_step(step)
         if self._should_stop():
-            _logger.info("Requesting early stopping at global step %d", step)
+            _log.info("Requesting early stopping at global step %d", step)
             run_context.request_stop()
 
     def steps_until_due(self, session: Session) -> int | None:
@@ -85,17 +83,17 @@ def make_early_stopping_hook(
     """A hook that stops training once a function says so.
 
     Args:
-        estimator: the Estimator that is trained.
-        should_stop_fn: answers whether to stop.
-        run_every_secs: period in seconds.
-        run_every_steps: period in steps; then ``run_every_secs`` must be None.
+        estimator: The Estimator that is trained.
+        should_stop_fn: Answers whether to stop.
+        run_every_secs: Period in seconds.
+        run_every_steps: Period in steps; then ``run_every_secs`` must be None.
 
     Returns:
         A hook for ``Estimator.train`` or ``TrainSpec``.
 
     Raises:
-        TypeError: if ``estimator`` is none.
-        ValueError: unless exactly one period is given.
+        TypeError: ``estimator`` is none.
+        ValueError: Unless exactly one period is given.
 
     Source: tensorflow_estimator/python/estimator/early_stopping.py, ``make_early_stopping_hook``.
     """
@@ -112,7 +110,7 @@ def read_eval_metrics(eval_dir: str | os.PathLike[str]) -> dict[int, dict[str, f
     """What evaluations have written.
 
     Args:
-        eval_dir: folder with event files, such as ``estimator.eval_dir()``.
+        eval_dir: Folder with event files, such as ``estimator.eval_dir()``.
 
     Returns:
         Step -> metric -> value (float32 as it was stored), in the order of steps. Where a metric was written
@@ -139,21 +137,21 @@ def stop_if_higher_hook(
     """A hook that stops once a metric has been higher than a threshold in any evaluation.
 
     Args:
-        estimator: the Estimator that is trained.
-        metric_name: the metric, as the evaluation names it.
-        threshold: compared with the metric as float32, which event files hold.
-        eval_dir: folder of the evaluation's event files; ``estimator.eval_dir()`` by default.
-        min_steps: evaluations before this step do not count.
-        run_every_secs: period in seconds.
-        run_every_steps: period in steps; then ``run_every_secs`` must be None.
+        estimator: The Estimator that is trained.
+        metric_name: The metric, as the evaluation names it.
+        threshold: Compared with the metric as float32, which event files hold.
+        eval_dir: Folder of the evaluation's event files; ``estimator.eval_dir()`` by default.
+        min_steps: Evaluations before this step do not count.
+        run_every_secs: Period in seconds.
+        run_every_steps: Period in steps; then ``run_every_secs`` must be None.
 
     Returns:
         A hook for ``Estimator.train`` or ``TrainSpec``. While training it raises KeyError if there are
         evaluations and none has the metric.
 
     Raises:
-        TypeError: if ``estimator`` is none, or ``threshold`` no number.
-        ValueError: unless exactly one period is given.
+        TypeError: ``estimator`` is none, or ``threshold`` no number.
+        ValueError: Unless exactly one period is given.
 
     Source: tensorflow_estimator/python/estimator/early_stopping.py, ``stop_if_higher_hook``.
     """
@@ -194,8 +192,8 @@ def stop_if_no_increase_hook(
     Other arguments, the result and errors are those of :func:`stop_if_higher_hook`.
 
     Args:
-        metric_name: the metric, as the evaluation names it. NaN is worse than any number.
-        max_steps_without_increase: global steps from the best evaluation to a later one that is no better.
+        metric_name: The metric, as the evaluation names it. NaN is worse than any number.
+        max_steps_without_increase: Global steps from the best evaluation to a later one that is no better.
 
     Source: tensorflow_estimator/python/estimator/early_stopping.py, ``stop_if_no_increase_hook``.
     """
@@ -269,7 +267,7 @@ class _Threshold:
         limit = np.float32(self._threshold)
         for step, value in self._metric.read():
             if self._sign * value > self._sign * limit:
-                _logger.info(
+                _log.info(
                     'At step %d, metric "%s" has value %s which is %s the configured threshold (%s) '
                     "for early stopping.",
                     step,
@@ -297,7 +295,7 @@ class _Plateau:
             if best is None or score > best:
                 best, best_step = score, step
             if step - best_step >= self._max_steps:
-                _logger.info(
+                _log.info(
                     'No %s in metric "%s" for %d steps, which is greater than or equal to max steps (%d) '
                     "configured for early stopping.",
                     "increase" if self._sign > 0 else "decrease",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from muster.estimator.hooks._base import Fetches, SessionRunHook
-
-if TYPE_CHECKING:
-    from muster.estimator.session._session import Coordinator, Session
+from muster.estimator.hooks._base import SessionRunHook
+from muster.estimator.session._fetches import Fetches
+from muster.estimator.session._session import Coordinator, Session
 
 
 class FinalOpsHook(SessionRunHook):
@@ -22,7 +21,7 @@ class FinalOpsHook(SessionRunHook):
         """Set what to read.
 
         Args:
-            final_ops: names or handles, in any nest of dict, list and tuple; None for nothing.
+            final_ops: Names or handles, in any nest of dict, list and tuple; None for nothing.
         """
         self._final_ops = final_ops
         self._values: Any = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +15,9 @@ from muster.estimator.hooks._base import (
     as_named_fetches,
 )
 from muster.estimator.hooks._timer import SecondOrStepTimer
+from muster.estimator.session._session import Coordinator, Session
 
-if TYPE_CHECKING:
-    from muster.estimator.session._session import Coordinator, Session
-
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class LoggingTensorHook(SessionRunHook):
@@ -42,14 +40,14 @@ class LoggingTensorHook(SessionRunHook):
         """Set what to log, and when.
 
         Args:
-            tensors: tag -> name or handle, logged in the order of the tags; or a list, logged in its order.
-            every_n_iter: period in steps.
-            every_n_secs: period in seconds. Not both.
-            at_end: whether to log once more at a clean stop.
-            formatter: makes the line from tag -> value; the line then has no time in it.
+            tensors: Tag -> name or handle, logged in the order of the tags; or a list, logged in its order.
+            every_n_iter: Period in steps.
+            every_n_secs: Period in seconds. Not both.
+            at_end: Whether to log once more at a clean stop.
+            formatter: Makes the line from tag -> value; the line then has no time in it.
 
         Raises:
-            ValueError: unless ``at_end`` or exactly one period is given; if ``every_n_iter`` is not positive.
+            ValueError: Unless ``at_end`` or exactly one period is given; if ``every_n_iter`` is not positive.
         """
         only_at_end = at_end and every_n_iter is None and every_n_secs is None
         if not only_at_end and (every_n_iter is None) == (every_n_secs is None):
@@ -97,7 +95,7 @@ class LoggingTensorHook(SessionRunHook):
         elapsed_secs, _ = self._timer.update_last_triggered_step(session.steps_taken - self._first_step)
         with np.printoptions(suppress=True):
             if self._formatter is not None:
-                _logger.info("%s", self._formatter(values))
+                _log.info("%s", self._formatter(values))
                 return
             line = ", ".join(f"{tag} = {value!s}" for tag, value in values.items())
-        _logger.info("%s", line if elapsed_secs is None else f"{line} ({elapsed_secs:.3f} sec)")
+        _log.info("%s", line if elapsed_secs is None else f"{line} ({elapsed_secs:.3f} sec)")

@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +18,9 @@ from muster.estimator.hooks._base import (
     as_fetch,
     fetch_name,
 )
+from muster.estimator.session._session import Coordinator, Session
 
-if TYPE_CHECKING:
-    from muster.estimator.session._session import Coordinator, Session
-
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 # How far short steps may run ahead of the look at their loss. To dispatch a few of them in a row takes the
 # host a fraction of the time that it takes for one after each step, when nothing of it is in a cache.
@@ -47,8 +45,8 @@ class NanTensorHook(SessionRunHook):
         """Set what to look at.
 
         Args:
-            loss_tensor: name or handle of the loss, a float array of any shape.
-            fail_on_nan_loss: whether NaN is an error; if not, training stops with a warning, cleanly, and the
+            loss_tensor: Name or handle of the loss, a float array of any shape.
+            fail_on_nan_loss: Whether NaN is an error; if not, training stops with a warning, cleanly, and the
                 last checkpoint is one of the model that diverged.
         """
         self._loss = as_fetch(loss_tensor, "loss")
@@ -109,12 +107,12 @@ class NanTensorHook(SessionRunHook):
             if not _has_nan(value):
                 continue
             if self._fail:
-                _logger.error("Model diverged with loss = NaN.")
+                _log.error("Model diverged with loss = NaN.")
                 raise NanLossDuringTrainingError(
                     f"NaN loss during training. The loss is NaN at global step {step}: look for NaN or "
                     "extreme values in the input, or lower the learning rate."
                 )
-            _logger.warning("Model diverged with loss = NaN.")
+            _log.warning("Model diverged with loss = NaN.")
             session.coord.request_stop()
             return
 

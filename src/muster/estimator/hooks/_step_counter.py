@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import TYPE_CHECKING
 
 from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.hooks._timer import SecondOrStepTimer
 from muster.estimator.hooks._writer import SummaryWriter, open_writer
+from muster.estimator.session._session import Coordinator, Session
 
-if TYPE_CHECKING:
-    from muster.estimator.session._session import Coordinator, Session
-
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class StepCounterHook(SessionRunHook):
@@ -37,13 +34,13 @@ class StepCounterHook(SessionRunHook):
         """Set when to report, and where to.
 
         Args:
-            every_n_steps: period in steps.
-            every_n_secs: period in seconds. Exactly one of the two.
-            output_dir: folder for summaries, in a file of this hook's own.
-            summary_writer: takes the summaries instead.
+            every_n_steps: Period in steps.
+            every_n_secs: Period in seconds. Exactly one of the two.
+            output_dir: Folder for summaries, in a file of this hook's own.
+            summary_writer: Takes the summaries instead.
 
         Raises:
-            ValueError: if none or both periods are given.
+            ValueError: None or both periods are given.
         """
         if (every_n_steps is None) == (every_n_secs is None):
             raise ValueError(
@@ -73,7 +70,7 @@ class StepCounterHook(SessionRunHook):
         if not elapsed_secs or elapsed_steps is None:
             return
         rate = elapsed_steps / elapsed_secs
-        _logger.info("global_step/sec: %g", rate)
+        _log.info("global_step/sec: %g", rate)
         if self._writer is not None:
             self._writer.add_scalars(
                 {"global_step/sec": rate, "input_wait": waited_secs / elapsed_secs}, step

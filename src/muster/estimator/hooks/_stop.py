@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
+from muster.estimator.session._session import Coordinator, Session
 
-if TYPE_CHECKING:
-    from muster.estimator.session._session import Coordinator, Session
-
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class StopAtStepHook(SessionRunHook):
@@ -26,11 +23,11 @@ class StopAtStepHook(SessionRunHook):
         """Set the end.
 
         Args:
-            num_steps: steps from where the session starts.
-            last_step: the global step to stop at. Exactly one of the two.
+            num_steps: Steps from where the session starts.
+            last_step: The global step to stop at. Exactly one of the two.
 
         Raises:
-            ValueError: if none or both are given.
+            ValueError: None or both are given.
         """
         if num_steps is None and last_step is None:
             raise ValueError("One of num_steps or last_step must be specified.")
@@ -69,8 +66,8 @@ class StopAfterNEvalsHook(SessionRunHook):
         """Set the end.
 
         Args:
-            num_evals: batches to evaluate; None for as long as there is data.
-            log_progress: whether to log.
+            num_evals: Batches to evaluate; None for as long as there is data.
+            log_progress: Whether to log.
         """
         self._num_evals = num_evals
         self._log_progress = log_progress
@@ -87,6 +84,6 @@ class StopAfterNEvalsHook(SessionRunHook):
         is_last = self._num_evals is not None and self._done >= self._num_evals
         if self._log_progress and (is_last or self._done % self._log_every == 0):
             of_all = "" if self._num_evals is None else f"/{self._num_evals}"
-            _logger.info("Evaluation [%d%s]", self._done, of_all)
+            _log.info("Evaluation [%d%s]", self._done, of_all)
         if is_last:
             run_context.request_stop()

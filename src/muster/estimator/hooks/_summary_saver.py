@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from muster.estimator.hooks._base import (
     SessionRunContext,
@@ -14,10 +14,8 @@ from muster.estimator.hooks._base import (
 )
 from muster.estimator.hooks._timer import SecondOrStepTimer
 from muster.estimator.hooks._writer import SummaryWriter, open_writer
+from muster.estimator.session._session import Coordinator, Session
 from muster.summary import SessionLog
-
-if TYPE_CHECKING:
-    from muster.estimator.session._session import Coordinator, Session
 
 
 class HasSummaryOp(Protocol):
@@ -47,16 +45,16 @@ class SummarySaverHook(SessionRunHook):
         """Set what to write, when, and where to.
 
         Args:
-            save_steps: period in steps.
-            save_secs: period in seconds. Exactly one of the two.
-            output_dir: folder for summaries, in a file of this hook's own.
-            summary_writer: takes the summaries instead. With neither, nothing is written.
-            scaffold: its ``summary_op`` is used.
-            summary_op: the scalars to write: tag -> name or handle, a list of names or handles, or one.
+            save_steps: Period in steps.
+            save_secs: Period in seconds. Exactly one of the two.
+            output_dir: Folder for summaries, in a file of this hook's own.
+            summary_writer: Takes the summaries instead. With neither, nothing is written.
+            scaffold: Its ``summary_op`` is used.
+            summary_op: The scalars to write: tag -> name or handle, a list of names or handles, or one.
                 Exactly one of scaffold and summary_op.
 
         Raises:
-            ValueError: if none or both of a pair are given.
+            ValueError: None or both of a pair are given.
         """
         if (scaffold is None) == (summary_op is None):
             raise ValueError("Exactly one of scaffold or summary_op must be provided.")

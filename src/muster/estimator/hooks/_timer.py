@@ -17,11 +17,11 @@ class SecondOrStepTimer:
         """Set the period.
 
         Args:
-            every_secs: period in seconds.
-            every_steps: period in steps. Exactly one of the two.
+            every_secs: Period in seconds.
+            every_steps: Period in steps. Exactly one of the two.
 
         Raises:
-            ValueError: if none or both are given.
+            ValueError: None or both are given.
         """
         if every_secs is None and every_steps is None:
             raise ValueError("Either every_secs or every_steps should be provided.")
@@ -43,7 +43,7 @@ class SecondOrStepTimer:
         """Whether it is due at this step.
 
         Args:
-            step: the current step.
+            step: The current step.
         """
         if self._last_step is None:
             return True
@@ -59,7 +59,7 @@ class SecondOrStepTimer:
         """How many steps after this one it is due; None if time says so.
 
         Args:
-            step: the current step.
+            step: The current step.
         """
         if self._last_step is None:
             return 1
@@ -69,7 +69,7 @@ class SecondOrStepTimer:
         """Note that it happened at this step, now.
 
         Args:
-            step: the current step.
+            step: The current step.
 
         Returns:
             Seconds and steps since the time before; (None, None) the first time.

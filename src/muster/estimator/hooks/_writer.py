@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from muster.estimator.session._session import Session
 from muster.summary import EventFileWriter, SessionLog
-
-if TYPE_CHECKING:
-    from muster.estimator.session._session import Session
 
 
 class SummaryWriter(Protocol):
@@ -19,8 +17,8 @@ class SummaryWriter(Protocol):
         """Write numbers of one step.
 
         Args:
-            values: tag -> number.
-            step: the global step they belong to.
+            values: Tag -> number.
+            step: The global step they belong to.
         """
 
     def add_session_log(self, status: SessionLog, step: int) -> None:
@@ -28,7 +26,7 @@ class SummaryWriter(Protocol):
 
         Args:
             status: START.
-            step: from this step on, TensorBoard drops what earlier files say.
+            step: From this step on, TensorBoard drops what earlier files say.
         """
 
     def flush(self) -> None:
@@ -41,9 +39,9 @@ def open_writer(
     """The writer that a hook was given, or one of its own that is closed with the session.
 
     Args:
-        session: the session that is beginning.
-        writer: as the hook was given it; its giver closes it.
-        output_dir: folder for a writer of the hook's own.
+        session: The session that is beginning.
+        writer: As the hook was given it; its giver closes it.
+        output_dir: Folder for a writer of the hook's own.
 
     Returns:
         The writer, or None if neither was given.

@@ -20,8 +20,8 @@ class Batch(NamedTuple):
     """What one step is given: arrays whose first axis counts examples.
 
     Attributes:
-        features: a nested structure of arrays, per worker.
-        labels: likewise, or None.
+        features: A nested structure of arrays, per worker.
+        labels: Likewise, or None.
     """
 
     features: Any
@@ -32,23 +32,23 @@ class Batches:
     """The batches of an input_fn, in order; the first one is looked at before training begins.
 
     Args:
-        returned: what the input_fn returned: a ``Dataset`` of ``(features, labels)`` or of features, or one
+        returned: What the input_fn returned: a ``Dataset`` of ``(features, labels)`` or of features, or one
             such element, of arrays. In training one element is given again and again, else once.
-        mode: what it was called for. In the mode PREDICT labels are left out.
-        position: where to go on, from ``position`` of an equal pipeline; None starts at the first batch.
-        seed: seeds shuffles that have no seed of their own; None leaves them random.
-        among_several: whether other workers may have had more batches, so that the position may be beyond
+        mode: What it was called for. In the mode PREDICT labels are left out.
+        position: Where to go on, from ``position`` of an equal pipeline; None starts at the first batch.
+        seed: Seeds shuffles that have no seed of their own; None leaves them random.
+        among_several: Whether other workers may have had more batches, so that the position may be beyond
             the end of this one's.
 
     Attributes:
-        first: the first batch, which the iteration returns too; None if there is none.
-        example: a batch like those of this input: the first; where none is left, that of the very start.
-        taken: how many batches the iteration has returned.
-        share: which examples these are of, in words.
+        first: The first batch, which the iteration returns too; None if there is none.
+        example: A batch like those of this input: the first; where none is left, that of the very start.
+        taken: How many batches the iteration has returned.
+        share: Which examples these are of, in words.
 
     Raises:
-        DatasetError: If the first batch cannot be computed with: texts, objects, or lengths that differ.
-        ValueError: If an element is a tuple that is not a pair.
+        DatasetError: The first batch cannot be computed with: texts, objects, or lengths that differ.
+        ValueError: An element is a tuple that is not a pair.
     """
 
     def __init__(

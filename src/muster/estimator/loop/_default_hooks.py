@@ -28,11 +28,11 @@ def training_hooks(
     """The hooks of a training in the order in which TensorFlow's Estimator calls them.
 
     Args:
-        program: the traced model_fn.
-        config: says how often to save, to log and to write summaries.
-        user_hooks: those given to ``train``.
-        listeners: told of each checkpoint, by the user's CheckpointSaverHook if there is one.
-        writer: takes summaries; None where none are written.
+        program: The traced model_fn.
+        config: Says how often to save, to log and to write summaries.
+        user_hooks: Those given to ``train``.
+        listeners: Told of each checkpoint, by the user's CheckpointSaverHook if there is one.
+        writer: Takes summaries; None where none are written.
 
     Source: ``Estimator._train_with_estimator_spec`` (tensorflow_estimator/python/estimator/estimator.py).
     """

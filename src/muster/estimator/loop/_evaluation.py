@@ -20,9 +20,9 @@ def write_metrics(writer: EventFileWriter, metrics: Mapping[str, Any], checkpoin
     """Write the numbers among the metrics as summaries, and which checkpoint they are of.
 
     Args:
-        writer: where to; it is flushed.
-        metrics: name -> number or array, with ``global_step``.
-        checkpoint_path: the checkpoint; None if initial values were evaluated.
+        writer: Where to; it is flushed.
+        metrics: Name -> number or array, with ``global_step``.
+        checkpoint_path: The checkpoint; None if initial values were evaluated.
 
     Source: ``_write_dict_to_summary`` (tensorflow_estimator/python/estimator/estimator.py).
     """

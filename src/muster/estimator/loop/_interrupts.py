@@ -57,8 +57,8 @@ class SignalWatch:
         """Raise what was noted, if anything.
 
         Raises:
-            KeyboardInterrupt: for SIGINT.
-            Terminated: for SIGTERM.
+            KeyboardInterrupt: For SIGINT.
+            Terminated: For SIGTERM.
         """
         if self.received is not None:
             raise _exception_of(self.received) from None  # whatever is being handled is not why

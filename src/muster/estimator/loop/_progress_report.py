@@ -17,7 +17,7 @@ class ProgressReport(SessionRunHook):
     """Reports step, speed, loss and the share of time that goes into input, once a second.
 
     Args:
-        report: takes the fields of ``muster.cluster.Progress`` by name.
+        report: Takes the fields of ``muster.cluster.Progress`` by name.
     """
 
     def __init__(self, report: Callable[..., None]) -> None:

@@ -17,10 +17,10 @@ def initial_state(
     """The value of every variable of a program before its first step.
 
     Args:
-        program: traced with the checkpoint's variables as known values.
-        mode: training restores metrics too; evaluation and prediction start theirs afresh.
-        checkpoint: what to restore; None for initial values.
-        warm_start: what to take trainable variables from, if there is no checkpoint.
+        program: Traced with the checkpoint's variables as known values.
+        mode: Training restores metrics too; evaluation and prediction start theirs afresh.
+        checkpoint: What to restore; None for initial values.
+        warm_start: What to take trainable variables from, if there is no checkpoint.
 
     Returns:
         path -> array, of global shape.

@@ -13,7 +13,6 @@ import jax
 from muster.distribute.engine._compiled import StackedBatches
 from muster.distribute.engine._traced import Step
 from muster.estimator.hooks import (
-    Fetches,
     SessionRunArgs,
     SessionRunContext,
     SessionRunHook,
@@ -21,6 +20,7 @@ from muster.estimator.hooks import (
 )
 from muster.estimator.loop._interrupts import SignalWatch, Terminated
 from muster.estimator.session import _clock
+from muster.estimator.session._fetches import Fetches
 from muster.estimator.session._session import Session
 
 _NO_VALUES = SessionRunValues(None)
@@ -54,13 +54,13 @@ class TrainingSession:
         """Tie the parts together; nothing runs yet.
 
         Args:
-            session: variables and where they stand.
-            step: what one run does.
-            batches: what the runs are given.
-            hooks: called in this order.
-            signals: notes Ctrl-C and SIGTERM; None for a watch of this session's own.
-            hold_signals: whether Ctrl-C and SIGTERM let the current run finish.
-            steps_per_execution: how many steps a run makes at most; then ``step`` takes ``StackedBatches``.
+            session: Variables and where they stand.
+            step: What one run does.
+            batches: What the runs are given.
+            hooks: Called in this order.
+            signals: Notes Ctrl-C and SIGTERM; None for a watch of this session's own.
+            hold_signals: Whether Ctrl-C and SIGTERM let the current run finish.
+            steps_per_execution: How many steps a run makes at most; then ``step`` takes ``StackedBatches``.
         """
         self.session = session
         self._step = step
@@ -102,9 +102,9 @@ class TrainingSession:
         """Give the next batch to the step, or the next few, with the hooks around it.
 
         Raises:
-            StopIteration: if there are no more batches.
-            KeyboardInterrupt: if Ctrl-C was pressed since the run before; SystemExit for SIGTERM.
-            KeyError: if a hook asks for an output that there is not.
+            StopIteration: There are no more batches.
+            KeyboardInterrupt: Ctrl-C was pressed since the run before; SystemExit for SIGTERM.
+            KeyError: A hook asks for an output that there is not.
         """
         session = self.session
         if not self._signals.shared:
@@ -184,16 +184,16 @@ def run_loop(
     """Run a step over batches until a hook asks to stop or the batches end.
 
     Args:
-        session: variables and where they stand; it ends up with the last ones.
-        step: what one run does.
-        batches: what the runs are given.
-        hooks: called in this order.
-        signals: notes Ctrl-C and SIGTERM; None for a watch of this session's own.
-        steps_per_execution: how many steps to dispatch together at most.
+        session: Variables and where they stand; it ends up with the last ones.
+        step: What one run does.
+        batches: What the runs are given.
+        hooks: Called in this order.
+        signals: Notes Ctrl-C and SIGTERM; None for a watch of this session's own.
+        steps_per_execution: How many steps to dispatch together at most.
 
     Raises:
-        KeyboardInterrupt: at Ctrl-C, once the current run is finished and the last step is saved.
-        SystemExit: with 143 at SIGTERM, likewise.
+        KeyboardInterrupt: At Ctrl-C, once the current run is finished and the last step is saved.
+        SystemExit: With 143 at SIGTERM, likewise.
     """
     with TrainingSession(
         session, step, batches, hooks, signals=signals, steps_per_execution=steps_per_execution

@@ -25,13 +25,13 @@ class TrainingSaver:
     """Writes the state of a session, with the positions of all workers' inputs, through a Checkpointer.
 
     Args:
-        checkpointer: writes.
-        batches: the input of this worker.
-        positions: where each worker's input stands now. In each step they take as many batches, until the
+        checkpointer: Writes.
+        batches: The input of this worker.
+        positions: Where each worker's input stands now. In each step they take as many batches, until the
             input of one has ended: then the position that is saved for it lies beyond its end.
-        strategy: which of the workers this is, and how many replicas take a batch in each step; the others
+        strategy: Which of the workers this is, and how many replicas take a batch in each step; the others
             are told when it writes while they wait.
-        writer: notes checkpoints among the summaries; None for no note.
+        writer: Notes checkpoints among the summaries; None for no note.
     """
 
     def __init__(
@@ -56,8 +56,8 @@ class TrainingSaver:
         """Hand on what each step is given, and note how much of the input it was.
 
         Args:
-            batches: one a step.
-            session: knows how many of those steps have been made.
+            batches: One a step.
+            session: Knows how many of those steps have been made.
         """
         self._session = session
         for batch in batches:
@@ -122,8 +122,8 @@ def mark_ended(model_dir: str, step: int) -> None:
     """Note in the last checkpoint that training ended by itself: the next one starts the input afresh.
 
     Args:
-        model_dir: where the checkpoints are; none is being written.
-        step: the step at which training ended.
+        model_dir: Where the checkpoints are; none is being written.
+        step: The step at which training ended.
     """
     path = latest_checkpoint(model_dir)
     if path is not None and path.endswith(f"-{step}"):

@@ -31,11 +31,11 @@ class StepTimes:
     """Seconds that some steps took together.
 
     Attributes:
-        steps: how many they were.
-        input_wait: waiting for batches, and agreeing on them with other workers.
-        communication: adding values over workers and waiting for them, outside of compiled programs.
-        compute: in compiled programs and dispatching them; XLA's own collectives are part of it.
-        host: everything else: hooks, and the loop.
+        steps: How many they were.
+        input_wait: Waiting for batches, and agreeing on them with other workers.
+        communication: Adding values over workers and waiting for them, outside of compiled programs.
+        compute: In compiled programs and dispatching them; XLA's own collectives are part of it.
+        host: Everything else: hooks, and the loop.
     """
 
     steps: int = 0
@@ -65,8 +65,8 @@ class StepProfile(SessionRunHook):
     Each of them is waited for, so that they run one after the other. It is to be the first of the hooks.
 
     Args:
-        folder: where to write the trace, for TensorBoard's profiler and for Perfetto, and the table.
-        communication_secs: tells how long this process has communicated so far, in seconds.
+        folder: Where to write the trace, for TensorBoard's profiler and for Perfetto, and the table.
+        communication_secs: Tells how long this process has communicated so far, in seconds.
     """
 
     def __init__(self, folder: Path, communication_secs: Callable[[], float]) -> None:

@@ -42,12 +42,12 @@ def trace_model_fn(
     """Call a model_fn on the shapes of the first batch, and learn its variables and hooks.
 
     Args:
-        model_fn: the user's.
-        mode: train, evaluate or predict.
-        batches: where the first batch is.
-        params: the Estimator's.
-        config: the Estimator's; its ``tf_random_seed`` seeds initial values.
-        known: path -> value that a variable starts from in place of its initializer.
+        model_fn: The user's.
+        mode: Train, evaluate or predict.
+        batches: Where the first batch is.
+        params: The Estimator's.
+        config: The Estimator's; its ``tf_random_seed`` seeds initial values.
+        known: Path -> value that a variable starts from in place of its initializer.
 
     Returns:
         The program. Its outputs are, besides what the model_fn named: in TRAIN ``loss``, ``step`` (the global
@@ -55,8 +55,8 @@ def trace_model_fn(
         ``metrics``; in PREDICT ``predictions``. Its static value is the EstimatorSpec.
 
     Raises:
-        DatasetError: If there is no first batch.
-        ValueError: If the model_fn returns something else than an EstimatorSpec of the mode, or a metric
+        DatasetError: There is no first batch.
+        ValueError: The model_fn returns something else than an EstimatorSpec of the mode, or a metric
             called ``loss`` or ``global_step``.
     """
     if batches.example is None:

@@ -21,13 +21,13 @@ class WarmStartSettings:
     Source: ``WarmStartSettings`` (tensorflow_estimator/python/estimator/estimator.py), without vocabularies.
 
     Args:
-        ckpt_to_initialize_from: a checkpoint, or a directory of which the newest is taken.
-        vars_to_warm_start: a regular expression, or several, that the paths of trainable variables must match
+        ckpt_to_initialize_from: A checkpoint, or a directory of which the newest is taken.
+        vars_to_warm_start: A regular expression, or several, that the paths of trainable variables must match
             from their beginning; None warm-starts nothing.
-        var_name_to_prev_var_name: path here -> path in the checkpoint, where they differ.
+        var_name_to_prev_var_name: Path here -> path in the checkpoint, where they differ.
 
     Raises:
-        ValueError: If there is no checkpoint to start from, or an expression cannot be read.
+        ValueError: There is no checkpoint to start from, or an expression cannot be read.
     """
 
     ckpt_to_initialize_from: str = field(kw_only=False)
@@ -52,14 +52,14 @@ class WarmStartSettings:
         """The values that variables start from.
 
         Args:
-            variables: those of the model.
+            variables: Those of the model.
 
         Returns:
             path -> array, for those that are warm-started.
 
         Raises:
-            CheckpointError: If there is no checkpoint, or it cannot be read.
-            CheckpointMismatchError: If it lacks a variable, or has it in another shape.
+            CheckpointError: There is no checkpoint, or it cannot be read.
+            CheckpointMismatchError: It lacks a variable, or has it in another shape.
         """
         found = latest_checkpoint(self.ckpt_to_initialize_from) or self.ckpt_to_initialize_from
         patterns = self._patterns()

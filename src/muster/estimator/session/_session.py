@@ -9,8 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from muster.distribute.engine._state_store import StateStore
-from muster.estimator.hooks import Fetches
-from muster.program import Output
+from muster.estimator.session._fetches import Fetches, map_fetches
 
 State: TypeAlias = Mapping[str, Any]
 """Variable path -> array; the arrays may live on a device."""
@@ -50,13 +49,13 @@ class Session:
     """Variables, the outputs of the last step, and where training stands: what hooks see.
 
     Attributes:
-        state: variable path -> array, as the last step left it.
-        outputs: name -> array of the last step, computed or not; empty before the first.
-        global_step: the current step, known on the host.
-        steps_taken: how many steps this session has made.
-        coord: takes requests to stop.
-        input_wait_secs: seconds that all runs together waited for their batches.
-        resources: closed when the session ends, however it ends; for files that hooks open.
+        state: Variable path -> array, as the last step left it.
+        outputs: Name -> array of the last step, computed or not; empty before the first.
+        global_step: The current step, known on the host.
+        steps_taken: How many steps this session has made.
+        coord: Takes requests to stop.
+        input_wait_secs: Seconds that all runs together waited for their batches.
+        resources: Closed when the session ends, however it ends; for files that hooks open.
 
     Source: tensorflow/python/training/monitored_session.py, ``MonitoredSession``.
     """
@@ -74,11 +73,11 @@ class Session:
 
         Args:
             store: Holds the state: variable path -> array, initial or restored.
-            global_step: the value of the global step in the state.
-            count_steps: the global step after a run, from the run's outputs, which may wait for the device;
+            global_step: The value of the global step in the state.
+            count_steps: The global step after a run, from the run's outputs, which may wait for the device;
                 None if every run adds exactly one.
-            save: writes checkpoints; None if this session has none.
-            output_names: names of the step's outputs, if they are known before it runs.
+            save: Writes checkpoints; None if this session has none.
+            output_names: Names of the step's outputs, if they are known before it runs.
         """
         self.store = store
         self.outputs: Outputs = {}
@@ -105,9 +104,9 @@ class Session:
         """Take over what steps returned.
 
         Args:
-            state: variable path -> array.
-            outputs: output name -> array, of the last of them.
-            steps: how many they were.
+            state: Variable path -> array.
+            outputs: Output name -> array, of the last of them.
+            steps: How many they were.
         """
         self.store.give(state)
         self.outputs = outputs
@@ -121,7 +120,7 @@ class Session:
         """Have something looked at whenever the last step is waited for: before reads, saves and the end.
 
         Args:
-            check: called with the session; it may raise, or ask to stop.
+            check: Called with the session; it may raise, or ask to stop.
         """
         self._checks.append(check)
 
@@ -134,10 +133,10 @@ class Session:
         """An output of the last step as it is, computed or not: nothing is read or waited for.
 
         Args:
-            name: the output.
+            name: The output.
 
         Raises:
-            KeyError: if the last step has no such output.
+            KeyError: The last step has no such output.
         """
         try:
             return self.outputs[name]
@@ -148,30 +147,30 @@ class Session:
         """Read outputs of the last step, or variables. Waits for the step; computes nothing.
 
         Args:
-            fetches: a name of an output or path of a variable, or a nest of them. TensorFlow's ``loss:0`` is
+            fetches: A name of an output or path of a variable, or a nest of them. TensorFlow's ``loss:0`` is
                 read as ``loss``.
 
         Returns:
             NumPy values in the structure of ``fetches``, which the caller may keep.
 
         Raises:
-            KeyError: if there is no such output and no such variable.
-            TypeError: if a fetch is neither a name nor a handle.
+            KeyError: There is no such output and no such variable.
+            TypeError: A fetch is neither a name nor a handle.
         """
         self.check_step()
-        return _map_fetches(self._read, fetches)
+        return map_fetches(self._read, fetches)
 
     def require(self, fetches: Fetches) -> None:
         """Refuse names that no step of this session will have, where that is known before the first one.
 
         Args:
-            fetches: as for ``run``.
+            fetches: As for ``run``.
 
         Raises:
-            KeyError: if a name is neither an output nor a variable.
-            TypeError: if a fetch is neither a name nor a handle.
+            KeyError: A name is neither an output nor a variable.
+            TypeError: A fetch is neither a name nor a handle.
         """
-        _map_fetches(self._require, fetches)
+        map_fetches(self._require, fetches)
 
     def variables(self) -> tuple[str, ...]:
         """Paths of all variables."""
@@ -181,13 +180,13 @@ class Session:
         """The current value of a variable.
 
         Args:
-            path: of the variable.
+            path: Of the variable.
 
         Returns:
             A NumPy array of the variable's global shape, or a NumPy scalar; a copy.
 
         Raises:
-            KeyError: if there is no such variable.
+            KeyError: There is no such variable.
         """
         if path not in self.state:
             raise KeyError(f"There is no variable {path!r}. There are: {', '.join(sorted(self.state))}.")
@@ -198,11 +197,11 @@ class Session:
         """Write a checkpoint, once the checks on the last step have passed.
 
         Args:
-            step: the step it is named after.
-            wait: whether to return only when it is complete.
+            step: The step it is named after.
+            wait: Whether to return only when it is complete.
 
         Raises:
-            RuntimeError: if this session does not save.
+            RuntimeError: This session does not save.
         """
         if self._save is None:
             raise RuntimeError(
@@ -235,25 +234,3 @@ class Session:
             f"There is no output or variable {name!r}. Outputs: {', '.join(sorted(known)) or 'none yet'}. "
             f"Variables: {', '.join(sorted(self.state)) or 'none'}."
         )
-
-
-def _map_fetches(read: Callable[[str], Any], fetches: Fetches) -> Any:
-    """Apply ``read`` to each name in a nest of names and handles, and keep the nest."""
-    match fetches:
-        case str():
-            return read(fetches)
-        case Output(name=name):
-            return read(name)
-        case dict():
-            return {key: _map_fetches(read, fetch) for key, fetch in fetches.items()}
-        case tuple() if hasattr(fetches, "_fields"):
-            return type(fetches)(*(_map_fetches(read, fetch) for fetch in fetches))
-        case list() | tuple():
-            return type(fetches)(_map_fetches(read, fetch) for fetch in fetches)
-        case None:
-            return None
-        case _:
-            raise TypeError(
-                f"A fetch must be a name, an Output, or a dict, list or tuple of these, got {fetches!r}. "
-                "In model_fn, name a value with muster.program.name_output(name, value) and fetch that name."
-            )
