@@ -24,6 +24,7 @@ from muster.cluster import Task, TaskState, TaskType
 from muster.distribute import Strategy, get_strategy, keep_compiled
 from muster.distribute.input._synchronized_batches import synchronized
 from muster.distribute.strategies._programs import compile_program, start_program
+from muster.distribute.workers._signals import SignalWatch
 from muster.estimator._checks import check_instances, check_steps
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
@@ -38,7 +39,6 @@ from muster.estimator.hooks import (
 from muster.estimator.loop._batches import Batches, open_batches
 from muster.estimator.loop._default_hooks import require_saver, training_hooks
 from muster.estimator.loop._evaluation import format_metrics, write_metrics
-from muster.estimator.loop._interrupts import SignalWatch
 from muster.estimator.loop._prediction import checked_keys, single_examples
 from muster.estimator.loop._progress_report import ProgressReport
 from muster.estimator.loop._restore import initial_state

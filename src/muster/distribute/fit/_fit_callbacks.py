@@ -1,6 +1,5 @@
 """Callbacks of ``fit`` under a strategy: who writes, what all agree on, what others are told."""
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,6 +8,7 @@ from muster.cluster import TaskState
 from muster.distribute.fit._agreement import Agreement
 from muster.distribute.fit._fit_input import Wait
 from muster.distribute.fit._fit_tensorboard import tensorboard_scalars
+from muster.distribute.workers._progress import ProgressReporter
 
 # They write, and change nothing in the model: the chief's are enough.
 _WRITERS = (
@@ -72,41 +72,28 @@ class Report:
 
     Args:
         report: Takes the fields of ``muster.cluster.Progress`` by name.
-        wait: For input.
+        wait: Measures how long steps wait for input.
     """
 
     def __init__(self, report: Callable[..., None], wait: Wait) -> None:
-        self._report = report
+        self._progress = ProgressReporter(report)
         self._wait = wait
-        self._state: TaskState | None = None
-        self._steps = self._told_steps = 0
-        self._told_at = self._waited = 0.0
+        self._steps = 0
 
     def enter(self, state: TaskState) -> None:
-        """Say what this task does from here on."""
-        self._state = state
-        self._report(state=state)
+        """Report what this task does from here on."""
+        self._progress.enter(state)
 
     def after_step(self, state: TaskState, steps: int, logs: Any) -> None:
         """Report if it is due.
 
         Args:
             state: What this task does.
-            steps: So many were taken.
-            logs: Of the last of them.
+            steps: How many steps were taken.
+            logs: Keras' results of the last of them.
         """
         if state is TaskState.TRAINING:
             self._steps += steps
-        now = time.monotonic()
-        if state is not self._state:  # the first step compiles
-            self.enter(state)
-        elif (secs := now - self._told_at) < 1.0:
-            return
-        elif state is TaskState.TRAINING:
-            self._report(
-                step=self._steps,
-                loss=float(logs["loss"]) if "loss" in logs else None,
-                steps_per_sec=(self._steps - self._told_steps) / secs,
-                input_wait=min(1.0, (self._wait.secs - self._waited) / secs),
-            )
-        self._told_at, self._told_steps, self._waited = now, self._steps, self._wait.secs
+        self._progress.after_steps(
+            state, self._steps, self._wait.secs, lambda: float(logs["loss"]) if "loss" in logs else None
+        )

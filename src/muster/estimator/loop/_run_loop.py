@@ -12,13 +12,13 @@ import jax
 
 from muster.distribute.engine._compiled import StackedBatches
 from muster.distribute.engine._traced import Step
+from muster.distribute.workers._signals import SignalWatch, Terminated
 from muster.estimator.hooks import (
     SessionRunArgs,
     SessionRunContext,
     SessionRunHook,
     SessionRunValues,
 )
-from muster.estimator.loop._interrupts import SignalWatch, Terminated
 from muster.estimator.session import _clock
 from muster.estimator.session._fetches import Fetches
 from muster.estimator.session._session import Session
@@ -90,7 +90,7 @@ class TrainingSession:
         with ExitStack() as undo:
             undo.push(self.session.resources)
             if self._hold_signals:
-                undo.enter_context(self._signals)
+                undo.enter_context(self._signals.watched())
             for hook in self._hooks:
                 hook.begin()
             for hook in self._hooks:

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 from muster._errors import MusterError
 from muster.cluster import Task, TaskType
 from muster.distribute import MultiWorkerMirroredStrategy
+from muster.distribute.workers._signals import SignalWatch
 from muster.estimator._run_config import RunConfig
 from muster.estimator._specs import EvalSpec, TrainSpec
 from muster.estimator.hooks import CheckpointSaverListener
-from muster.estimator.loop._interrupts import SignalWatch
 from muster.estimator.roles._continuous_eval import (
     EVALUATED,
     ContinuousEvalListener,
@@ -204,7 +204,7 @@ class TrainingExecutor:
                 "For distributed training, there can only be one `evaluator` task (with task id 0). "
                 f"Given task id {task_id}"
             )
-        with SignalWatch() as signals:
+        with SignalWatch().watched() as signals:
             try:
                 self._follow_training(signals)
             except KeyboardInterrupt:

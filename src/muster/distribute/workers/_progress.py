@@ -1,0 +1,52 @@
+"""Progress: what a task tells the others of its job, and its launcher, while it takes steps."""
+
+import time
+from collections.abc import Callable
+
+from muster.cluster import TaskState
+
+_PERIOD_SECS = 1.0
+
+
+class ProgressReporter:
+    """Reports state, step, speed, loss and the share of time that is spent on input, once a second.
+
+    Args:
+        report: Takes the fields of ``muster.cluster.Progress`` by name.
+    """
+
+    def __init__(self, report: Callable[..., None]) -> None:
+        self._report = report
+        self._state: TaskState | None = None
+        self._step = 0
+        self._reported_at = self._input_wait_secs = 0.0
+
+    def enter(self, state: TaskState) -> None:
+        """Report what this task does from here on."""
+        self._state = state
+        self._report(state=state)
+
+    def after_steps(
+        self, state: TaskState, step: int, input_wait_secs: float, loss: Callable[[], float | None]
+    ) -> None:
+        """Report if it is due.
+
+        Args:
+            state: What this task does: only training has a speed and a loss.
+            step: The last step.
+            input_wait_secs: How long steps have waited for their input so far, in seconds.
+            loss: Returns the loss of the last step, waiting for it if need be; called only if it is due.
+        """
+        now = time.monotonic()
+        if state is not self._state:  # the first step compiles
+            self.enter(state)
+        elif (secs := now - self._reported_at) < _PERIOD_SECS:
+            return
+        elif state is TaskState.TRAINING:
+            self._report(
+                step=step,
+                loss=loss(),
+                steps_per_sec=(step - self._step) / secs,
+                input_wait=min(1.0, (input_wait_secs - self._input_wait_secs) / secs),
+            )
+        self._reported_at, self._step, self._input_wait_secs = now, step, input_wait_secs

@@ -1,0 +1,81 @@
+"""Ctrl-C and SIGTERM while steps run: first noted, so that the step is finished, then raised."""
+
+import contextlib
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any, Self, TypeAlias
+
+_log = logging.getLogger(__name__)
+
+Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int | None
+
+
+class Terminated(SystemExit):
+    """SIGTERM; a process that lets it pass exits with 143."""
+
+
+class SignalWatch:
+    """Notes the first signal, and raises each further one at once.
+
+    Attributes:
+        received: The number of the signal that was noted, or None.
+        waiting: Whether no step is under way, so that the first signal is raised at once, too.
+        shared: Whether several workers agree on when to raise the signal.
+        aborted: Whether a further signal was raised, possibly in the middle of a step.
+    """
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self.waiting = False
+        self.shared = False
+        self.aborted = False
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[Self]:
+        """Handle signals within the block, if this is the main thread: Python allows it nowhere else."""
+        replaced: dict[signal.Signals, Any] = {}
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if self._replaces(number, signal.getsignal(number)):
+                    replaced[number] = signal.signal(number, self._receive)
+        try:
+            yield self
+        finally:
+            for number, handler in replaced.items():
+                if signal.getsignal(number) == self._receive:  # the program may have put another one there
+                    signal.signal(number, handler)
+
+    def note_interrupt(self) -> None:
+        """Note a KeyboardInterrupt that was not this watch's, but that of a session within this one."""
+        if self.received is None:
+            self.received = signal.SIGINT
+
+    def raise_received(self) -> None:
+        """Raise the signal that was noted, if any.
+
+        Raises:
+            KeyboardInterrupt: For SIGINT.
+            Terminated: For SIGTERM.
+        """
+        if self.received is not None:
+            raise _exception_of(self.received) from None  # whatever is being handled is not why
+
+    def _replaces(self, number: int, handler: Handler) -> bool:
+        """Return whether to handle a signal in place of a handler: not if it is ignored, or not Python's."""
+        return handler not in (None, signal.SIG_IGN)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        if self.received is not None:
+            self.aborted = True
+            raise _exception_of(number) from None
+        self.received = number
+        if self.waiting:
+            raise _exception_of(number) from None
+        _log.warning("Finishing this step first; once more stops at once.")
+
+
+def _exception_of(number: int) -> BaseException:
+    return Terminated(128 + number) if number == signal.SIGTERM else KeyboardInterrupt()
