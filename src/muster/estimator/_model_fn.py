@@ -4,13 +4,18 @@ import functools
 import inspect
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._run_config import RunConfig
 
 _log = logging.getLogger(__name__)
+
+ModelFn: TypeAlias = Callable[..., EstimatorSpec]
+"""Takes ``features`` and any of ``labels``, ``mode``, ``params`` and ``config``."""
+InputFn: TypeAlias = Callable[..., Any]
+"""Takes any of ``mode``, ``params``, ``config`` and ``input_context``; returns a Dataset or arrays."""
 
 _MODEL_FN_ARGS = {"features", "labels", "mode", "params", "config", "self"}
 

@@ -37,8 +37,7 @@ class Batches:
         mode: What it was called for. In the mode PREDICT labels are left out.
         position: Where to go on, from ``position`` of an equal pipeline; None starts at the first batch.
         seed: Seeds shuffles that have no seed of their own; None leaves them random.
-        among_several: Whether other workers may have had more batches, so that the position may be beyond
-            the end of this one's.
+        past_end: Whether the position may lie beyond the end: other workers may have had more batches.
 
     Attributes:
         first: The first batch, which the iteration returns too; None if there is none.
@@ -58,7 +57,7 @@ class Batches:
         position: Any = None,
         *,
         seed: int | None = None,
-        among_several: bool = False,
+        past_end: bool = False,
     ) -> None:
         self._mode = mode
         dataset = _as_dataset(returned, mode)
@@ -72,7 +71,7 @@ class Batches:
             try:
                 element = next(self._iterator, None)
             except PositionError:
-                if not among_several:
+                if not past_end:
                     raise
                 element = None
             self.first = None if element is None else self._batch(element)
@@ -127,15 +126,13 @@ class Batches:
         return batch
 
 
-def open_batches(
-    returned: Any, mode: ModeKeys, position: Any, seed: int | None, among_several: bool
-) -> Batches:
-    """The batches from a saved position on; from the start, with a warning, if it is another pipeline's."""
+def open_training_batches(returned: Any, position: Any, seed: int | None, past_end: bool) -> Batches:
+    """Open the input at a position; at its start, with a warning, if the position is another pipeline's."""
     try:
-        return Batches(returned, mode, position, seed=seed, among_several=among_several)
+        return Batches(returned, ModeKeys.TRAIN, position, seed=seed, past_end=past_end)
     except PositionError as exc:
         _log.warning("The input starts again at its first example: %s", exc)
-        return Batches(returned, mode, seed=seed)
+        return Batches(returned, ModeKeys.TRAIN, seed=seed)
 
 
 def _as_dataset(returned: Any, mode: ModeKeys) -> Dataset:

@@ -1,9 +1,9 @@
 """The state that a program starts from: initial values, a checkpoint's, or another model's."""
 
-from typing import Any
-
+from muster._arrays import AnyArray
 from muster._errors import CheckpointMismatchError
 from muster.checkpoint import Checkpoint
+from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator.loop._warm_start import WarmStartSettings
 from muster.program import Program
@@ -12,18 +12,19 @@ _SHOWN = 10
 
 
 def initial_state(
-    program: Program[Any], mode: ModeKeys, checkpoint: Checkpoint | None, warm_start: WarmStartSettings | None
-) -> dict[str, Any]:
-    """The value of every variable of a program before its first step.
+    program: Program[EstimatorSpec], checkpoint: Checkpoint | None, warm_start: WarmStartSettings | None
+) -> dict[str, AnyArray]:
+    """Return the value of every variable of a program before its first step.
+
+    Training restores metrics too; evaluation and prediction start theirs afresh.
 
     Args:
         program: Traced with the checkpoint's variables as known values.
-        mode: Training restores metrics too; evaluation and prediction start theirs afresh.
         checkpoint: What to restore; None for initial values.
         warm_start: What to take trainable variables from, if there is no checkpoint.
 
     Returns:
-        path -> array, of global shape.
+        Path -> array of global shape.
 
     Raises:
         CheckpointMismatchError: The checkpoint lacks a variable of the model, or has another shape.
@@ -31,14 +32,14 @@ def initial_state(
     """
     state = dict(program.initial)
     if checkpoint is not None:
-        _require_match(program, mode, checkpoint)
+        _require_match(program, checkpoint)
     elif warm_start is not None:
         state.update(warm_start.values(program.variables))
     return state
 
 
-def _require_match(program: Program[Any], mode: ModeKeys, checkpoint: Checkpoint) -> None:
-    stored = checkpoint.variables
+def _require_match(program: Program[EstimatorSpec], checkpoint: Checkpoint) -> None:
+    stored, mode = checkpoint.variables, program.static.mode
     wanted = {v.path: v for v in program.variables if mode == ModeKeys.TRAIN or not v.local}
     missing = [str(v) for path, v in wanted.items() if path not in stored and not v.local]
     reshaped = [

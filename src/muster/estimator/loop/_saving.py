@@ -84,6 +84,12 @@ class TrainingSaver:
             self._writer.add_session_log(SessionLog.CHECKPOINT, step, self._checkpointer.directory)
             self._writer.flush()
 
+    def end(self, step: int) -> None:
+        """Wait for the last checkpoint, and note in it that training ended by itself at this step."""
+        with self._strategy.workers.reporting(TaskState.SAVING):
+            self._checkpointer.wait()
+            mark_ended(self._checkpointer.directory, step)
+
 
 def saved_position(checkpoint: Checkpoint | None, context: InputContext) -> Any:
     """Where this worker's input goes on after an interruption; None if it starts afresh."""

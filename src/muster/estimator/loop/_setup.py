@@ -1,0 +1,148 @@
+"""What `train`, `evaluate` and `predict` of one Estimator share."""
+
+import dataclasses
+import logging
+import os
+from collections.abc import Callable
+from typing import Any
+
+from muster._arrays import AnyArray
+from muster.checkpoint import Checkpoint, read_checkpoint, restore_latest
+from muster.cluster import Task
+from muster.distribute import Strategy, get_strategy
+from muster.distribute.engine._traced import Executables, Step
+from muster.distribute.strategies._programs import compile_program, start_program
+from muster.estimator._estimator_spec import EstimatorSpec
+from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._model_fn import InputFn, ModelFn, call_input_fn
+from muster.estimator._run_config import RunConfig
+from muster.estimator.loop._batches import Batches
+from muster.estimator.loop._restore import initial_state
+from muster.estimator.loop._tracing import GLOBAL_STEP, trace_model_fn
+from muster.estimator.loop._warm_start import WarmStartSettings
+from muster.estimator.session._session import Outputs, SaveState, Session
+from muster.program import Program
+
+_log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelSetup:
+    """A model_fn, how to run it, and what was compiled of it.
+
+    Args:
+        model_fn: The user's function.
+        params: Passed to the model_fn and to each input_fn.
+        config: How to run; it has a model_dir.
+        warm_start: Where variables start from while there is no checkpoint; None for their initializers.
+        executables: The steps that were compiled, by their fingerprints.
+    """
+
+    model_fn: ModelFn
+    params: Any
+    config: RunConfig
+    warm_start: WarmStartSettings | None
+    executables: Executables = dataclasses.field(default_factory=dict)
+
+    @property
+    def model_dir(self) -> str:
+        """The directory of checkpoints and summaries."""
+        return os.fspath(self.config.model_dir or "")
+
+    def find_checkpoint(self, path: str | None, purpose: str) -> Checkpoint | None:
+        """Return the checkpoint at a path, else the newest of the model directory, else None.
+
+        Args:
+            path: The checkpoint; None for the newest.
+            purpose: What it is for, for the log.
+        """
+        if path is not None:
+            return read_checkpoint(path)
+        checkpoint = restore_latest(self.model_dir)
+        if checkpoint is None:
+            _log.info(
+                "Could not find trained model in model_dir: %s, running initialization to %s.",
+                self.model_dir,
+                purpose,
+            )
+        return checkpoint
+
+    def call_input_fn(self, input_fn: InputFn, mode: ModeKeys, strategy: Strategy) -> Any:
+        """Return what an input_fn returns for this worker."""
+        return call_input_fn(input_fn, mode, self.params, self.config, strategy.input_context)
+
+    def log_share(self, batches: Batches, strategy: Strategy) -> None:
+        """Log which part of the input this worker reads, if there are others."""
+        count = strategy.input_context.num_input_pipelines
+        if count > 1:
+            task = Task(self.config.task_type, self.config.task_id)
+            _log.info("%s of %d reads %s.", task, count, batches.share)
+
+    def trace(
+        self, mode: ModeKeys, batches: Batches, checkpoint: Checkpoint | None
+    ) -> Program[EstimatorSpec]:
+        """Trace the model_fn on the shapes of a batch; the checkpoint has the values of its variables."""
+        known = checkpoint.variables if checkpoint is not None else {}
+        return trace_model_fn(self.model_fn, mode, batches, self.params, self.config, known)
+
+    def initial_state(
+        self, program: Program[EstimatorSpec], checkpoint: Checkpoint | None
+    ) -> dict[str, AnyArray]:
+        """Return the values that the variables of a program start from, by path."""
+        return initial_state(program, checkpoint, self.warm_start)
+
+    def start(
+        self,
+        program: Program[EstimatorSpec],
+        state: dict[str, AnyArray],
+        checkpoint: Checkpoint | None,
+        strategy: Strategy,
+        save: SaveState | None = None,
+    ) -> tuple[Session, Step]:
+        """Compile a program for the strategy's devices, and place its state on them.
+
+        Args:
+            program: The traced model_fn.
+            state: Path -> array, as `initial_state` returns it.
+            checkpoint: The checkpoint that the session starts from; None starts at step 0.
+            strategy: Where to run.
+            save: Writes checkpoints; None for none.
+
+        Returns:
+            A session at its first step, and the compiled step.
+        """
+        step = compile_program(strategy, program, self.executables)
+        global_step = checkpoint.step if checkpoint is not None else 0
+        session = Session(
+            start_program(strategy, state),
+            global_step=global_step,
+            count_steps=_step_counter(program, global_step),
+            save=save,
+            output_names=program.outputs,
+        )
+        return session, step
+
+
+def strategy_for(configured: Strategy | None) -> Strategy:
+    """Return the strategy of a config, else the current one.
+
+    Raises:
+        RuntimeError: The current strategy is another than the config's.
+    """
+    if configured is None:
+        return get_strategy()
+    with configured.scope():
+        return configured
+
+
+def log_restored(checkpoint: Checkpoint | None) -> None:
+    """Log which checkpoint was restored, if any."""
+    if checkpoint is not None:
+        _log.info("Restoring parameters from %s", checkpoint.path)
+
+
+def _step_counter(program: Program[EstimatorSpec], global_step: int) -> Callable[[Outputs], int] | None:
+    """Return what reads the global step from a run's outputs; None if each run adds one to it."""
+    if program.static.mode != ModeKeys.TRAIN:
+        return lambda outputs: global_step
+    return None if program.adds_one(GLOBAL_STEP) else lambda outputs: int(outputs[GLOBAL_STEP])

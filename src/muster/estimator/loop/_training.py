@@ -1,0 +1,188 @@
+"""Training: from the newest checkpoint, through the steps, to the last checkpoint."""
+
+import dataclasses
+import logging
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+
+import numpy as np
+
+from muster.checkpoint import Checkpoint, Checkpointer, restore_latest
+from muster.distribute import Strategy
+from muster.distribute.engine._traced import Step
+from muster.distribute.input._synchronized_batches import synchronized
+from muster.distribute.workers._signals import SignalWatch
+from muster.estimator._estimator_spec import EstimatorSpec
+from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._model_fn import InputFn
+from muster.estimator._run_config import RunConfig
+from muster.estimator.hooks import CheckpointSaverListener, SessionRunHook, StopAtStepHook
+from muster.estimator.loop._batches import Batches, open_training_batches
+from muster.estimator.loop._default_hooks import require_saver, training_hooks
+from muster.estimator.loop._progress_report import ProgressReport
+from muster.estimator.loop._run_loop import run_loop
+from muster.estimator.loop._saving import TrainingSaver, mark_ended, require_same_checkpoint, saved_position
+from muster.estimator.loop._setup import ModelSetup, log_restored
+from muster.estimator.loop._step_profile import StepProfile
+from muster.estimator.loop._tracing import LOSS
+from muster.estimator.session import _clock
+from muster.estimator.session._session import Session
+from muster.program import Program, functions_run_eagerly
+from muster.summary import EventFileWriter
+
+_log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Start:
+    """Where a training starts.
+
+    Attributes:
+        checkpointer: Writes checkpoints; None if another worker does.
+        checkpoint: The newest one; None for initial values.
+        batches: The input, from where the checkpoint was written.
+    """
+
+    checkpointer: Checkpointer | None
+    checkpoint: Checkpoint | None
+    batches: Batches
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Prepared:
+    """A training that is ready to take steps."""
+
+    session: Session
+    step: Step
+    batches: Batches
+    saver: TrainingSaver | None
+    hooks: list[SessionRunHook]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Training:
+    """One call of ``Estimator.train``.
+
+    Args:
+        setup: The Estimator's model and config.
+        strategy: Where to run.
+        input_fn: The user's function.
+        hooks: The user's hooks.
+        listeners: Called around each checkpoint.
+        steps: How many steps to add; None for no limit.
+        max_steps: The global step to stop at; None for no limit.
+        around_steps: Entered while steps are taken.
+    """
+
+    setup: ModelSetup
+    strategy: Strategy
+    input_fn: InputFn
+    hooks: Sequence[SessionRunHook]
+    listeners: Sequence[CheckpointSaverListener]
+    steps: int | None
+    max_steps: int | None
+    around_steps: AbstractContextManager[None]
+
+    def run(self) -> None:
+        """Train, unless there is nothing left to do."""
+        with ExitStack() as resources:
+            resources.enter_context(
+                self.strategy.workers.supervised(self.setup.config.session_creation_timeout_secs)
+            )
+            start = self._find_start(resources)
+            if start is None:
+                return
+            prepared = self._prepare(start, resources)
+            log_restored(start.checkpoint)
+            self._take_steps(prepared)
+            session = prepared.session
+            if prepared.saver is not None:
+                prepared.saver.end(session.global_step)
+            self.strategy.workers.barrier("trained")  # from here on, all workers find the last checkpoint
+            loss = np.asarray(session.outputs[LOSS])[()] if session.outputs else None
+        _log.info("Loss for final step: %s.", loss)
+
+    def _find_start(self, resources: ExitStack) -> _Start | None:
+        """Open the newest checkpoint and the input at its position; None if training has ended there."""
+        config, strategy, model_dir = self.setup.config, self.strategy, self.setup.model_dir
+        checkpointer = resources.enter_context(_checkpointer(config)) if config.is_chief else None
+        checkpoint = restore_latest(model_dir, set_aside=config.is_chief)
+        require_same_checkpoint(strategy, model_dir, checkpoint)
+        if self.max_steps is not None and checkpoint is not None and checkpoint.step >= self.max_steps:
+            _log.info("Skipping training since max_steps has already saved.")
+            return None
+        context = strategy.input_context
+        position = saved_position(checkpoint, context)
+        returned = self.setup.call_input_fn(self.input_fn, ModeKeys.TRAIN, strategy)
+        past_end = context.num_input_pipelines > 1
+        opened = open_training_batches(returned, position, config.tf_random_seed, past_end)
+        batches = resources.enter_context(opened)
+        self.setup.log_share(batches, strategy)
+        if all(strategy.workers.all_gather_object(batches.first is None)) and position is not None:
+            _log.info("Skipping training since the input was read to its end before the interruption.")
+            if checkpointer is not None and checkpoint is not None:
+                mark_ended(model_dir, checkpoint.step)
+            return None
+        return _Start(checkpointer=checkpointer, checkpoint=checkpoint, batches=batches)
+
+    def _prepare(self, start: _Start, resources: ExitStack) -> _Prepared:
+        """Trace and compile the model_fn, and make the session and its hooks."""
+        config, strategy, batches = self.setup.config, self.strategy, start.batches
+        program = self.setup.trace(ModeKeys.TRAIN, batches, start.checkpoint)
+        require_saver(program, config, self.hooks, self.listeners)
+        state = self.setup.initial_state(program, start.checkpoint)
+        positions = strategy.workers.all_gather_object(batches.position)
+        writer = saver = None
+        if config.is_chief:
+            writer = resources.enter_context(EventFileWriter(self.setup.model_dir))
+        if start.checkpointer is not None:
+            saver = TrainingSaver(start.checkpointer, batches, positions, strategy, writer)
+        session, step = self.setup.start(program, state, start.checkpoint, strategy, saver)
+        hooks = self._all_hooks(program, writer)
+        return _Prepared(session=session, step=step, batches=batches, saver=saver, hooks=hooks)
+
+    def _all_hooks(
+        self, program: Program[EstimatorSpec], writer: EventFileWriter | None
+    ) -> list[SessionRunHook]:
+        config, strategy = self.setup.config, self.strategy
+        hooks = [*self.hooks]
+        if strategy.workers.reporter is not None:
+            hooks.insert(0, ProgressReport(strategy.workers.reporter))
+        if self.steps is not None or self.max_steps is not None:
+            hooks.append(StopAtStepHook(self.steps, self.max_steps))
+        hooks = training_hooks(program, config, hooks, self.listeners, writer)
+        if config.profile_dir is not None:
+            folder = Path(config.profile_dir) / f"{config.task_type}-{config.task_id}"
+            hooks.insert(0, StepProfile(folder, lambda: strategy.workers.communication_secs))
+        return hooks
+
+    def _take_steps(self, prepared: _Prepared) -> None:
+        """Run the step on batch after batch, until a hook stops it or all workers have read their input."""
+        session, batches, saver = prepared.session, prepared.batches, prepared.saver
+        workers, replicas = self.strategy.workers, self.strategy.local_replicas
+        signals = SignalWatch()
+        with (
+            synchronized(workers, replicas, batches, batches.example, signals) as shared,
+            self.around_steps,
+        ):
+            counted = shared if saver is None else saver.count(shared, session)
+            # Workers that draw batches for more than one step would have to agree on how many.
+            single = functions_run_eagerly() or workers.size > 1
+            run_loop(
+                session,
+                prepared.step,
+                counted,
+                prepared.hooks,
+                signals=signals,
+                steps_per_execution=1 if single else self.setup.config.steps_per_execution,
+            )
+
+
+def _checkpointer(config: RunConfig) -> Checkpointer:
+    return Checkpointer(
+        config.model_dir or "",
+        max_to_keep=config.keep_checkpoint_max,
+        keep_every_n_hours=config.keep_checkpoint_every_n_hours or float("inf"),
+        clock=lambda: _clock.now(),
+    )
