@@ -1,4 +1,4 @@
-"""Estimators: a model_fn trained, evaluated and followed from a directory of checkpoints."""
+"""Estimators: train, evaluate and predict with a model_fn, from a directory of checkpoints."""
 
 from muster.estimator._estimator import Estimator as Estimator
 from muster.estimator._estimator_spec import ClassificationOutput as ClassificationOutput

@@ -1,4 +1,4 @@
-"""Checks of arguments that several parts of the Estimator share."""
+"""Checks of arguments: numbers, steps, and lists of hooks or listeners."""
 
 import numbers
 from collections.abc import Iterable
@@ -14,23 +14,23 @@ def check_number(
     *,
     at_least: float | None = None,
     above: float | None = None,
-    whole: bool = False,
+    integer: bool = False,
 ) -> Any:
-    """Return a number after checking it.
+    """Return a number after a check of its type and range.
 
     TensorFlow lets NaN and True pass, and fractions where a count is meant.
 
     Args:
-        name: What the number is, for the message.
-        value: The number as it was given.
-        message: What to say when it is out of range.
+        name: The name of the argument, for the message.
+        value: The argument.
+        message: The message if it is out of range.
         at_least: The least allowed.
         above: What it must exceed.
-        whole: Whether it must be whole; then an int is returned, for 1e6 too.
+        integer: Whether it must be an integer; then an int is returned, for 1e6 too.
 
     Raises:
         TypeError: It is not a number.
-        ValueError: It is out of range, NaN, or not whole.
+        ValueError: It is out of range, NaN, or not an integer.
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, given: {value!r}.")
@@ -38,7 +38,7 @@ def check_number(
     inside = number >= at_least if at_least is not None else above is None or number > above
     if not inside or number != number:
         raise ValueError(message)
-    if not whole:
+    if not integer:
         return value
     if not number.is_integer():
         raise ValueError(f"{name} must be a whole number, given: {value!r}.")
@@ -46,25 +46,25 @@ def check_number(
 
 
 def check_steps(name: str, value: object) -> int | None:
-    """Return a number of steps after checking that it is positive; None stays None.
+    """Return a number of steps after a check that it is positive; None stays None.
 
     Raises:
         TypeError: It is not a number.
-        ValueError: It is not a positive whole number.
+        ValueError: It is not a positive integer.
     """
     if value is None:
         return None
     message = f"Must specify {name} > 0, given: {value}"
-    steps: int = check_number(name, value, message, above=0, whole=True)
+    steps: int = check_number(name, value, message, above=0, integer=True)
     return steps
 
 
-def check_instances(what: str, kind: type[T], given: Iterable[T] | None) -> tuple[T, ...]:
-    """Return what was given as a tuple, after checking that each is of a kind.
+def check_instances(message: str, kind: type[T], given: Iterable[T] | None) -> tuple[T, ...]:
+    """Return hooks or listeners as a tuple, after a check of their class.
 
     Args:
-        what: The text that begins the message, up to "instances".
-        kind: The class that each must be an instance of.
+        message: The error message up to "instances".
+        kind: The class that all must be instances of.
         given: Hooks or listeners; None for none.
 
     Raises:
@@ -73,5 +73,5 @@ def check_instances(what: str, kind: type[T], given: Iterable[T] | None) -> tupl
     instances = () if given is None else tuple(given)
     for instance in instances:
         if not isinstance(instance, kind):
-            raise TypeError(f"{what} instances, given: {instance}")
+            raise TypeError(f"{message} instances, given: {instance}")
     return instances

@@ -1,4 +1,4 @@
-"""What a model_fn returns: `EstimatorSpec`, and the outputs that an exported model has."""
+"""`EstimatorSpec`, which a model_fn returns, and the outputs of an exported model."""
 
 import dataclasses
 import math
@@ -19,7 +19,7 @@ DEFAULT_SIGNATURE = "serving_default"
 
 
 class ExportOutput:
-    """Base of what a signature of an exported model may return.
+    """Base class of the outputs of an exported model's signature.
 
     Source: ``tf.estimator.export.ExportOutput`` (tensorflow/python/saved_model/model_utils/export_output.py).
     """
@@ -38,7 +38,7 @@ class PredictOutput(ExportOutput):
 
 @dataclasses.dataclass(frozen=True)
 class ClassificationOutput(ExportOutput):
-    """Classes and how likely they are; at least one of the two.
+    """Classes, or their scores, or both.
 
     Args:
         scores: Float array of shape (batch, classes).
@@ -81,7 +81,7 @@ class _Fields(NamedTuple):
 
 
 class EstimatorSpec(_Fields):
-    """What a model_fn returns.
+    """The values and hooks that a model_fn returns.
 
     Follows ``tf.estimator.EstimatorSpec`` (tensorflow_estimator/python/estimator/model_fn.py), but refuses an
     unknown mode, and has no scaffold: there is no graph to set up. An "array" below is a NumPy or JAX array,

@@ -1,4 +1,4 @@
-"""Calling a user's model_fn and input_fn with the arguments that they name."""
+"""Call a user's model_fn and input_fn with the arguments that they name."""
 
 import functools
 import inspect
@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from muster.distribute import InputContext
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._run_config import RunConfig
@@ -21,9 +22,9 @@ _MODEL_FN_ARGS = {"features", "labels", "mode", "params", "config", "self"}
 
 
 def argument_names(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names of the arguments that a function takes and that can be given by name.
+    """Return the names of the arguments that a function takes by name.
 
-    Those that a `functools.partial` or a method has bound already are left out, ``**kwargs`` too.
+    Arguments that a `functools.partial` or a method has bound are left out, and so is ``**kwargs``.
 
     Source: ``fn_args`` (tensorflow/python/util/function_utils.py).
     """
@@ -33,7 +34,7 @@ def argument_names(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(each.name for each in parameters if each.kind in by_name and each.name not in bound)
 
 
-def check_model_fn_args(model_fn: Callable[..., Any] | None, params: Mapping[str, Any] | None) -> None:
+def check_model_fn_args(model_fn: ModelFn | None, params: Mapping[str, Any] | None) -> None:
     """Check which arguments a model_fn takes.
 
     Source: ``verify_model_fn_args`` (tensorflow_estimator/python/estimator/model_fn.py).
@@ -67,14 +68,14 @@ def check_model_fn_args(model_fn: Callable[..., Any] | None, params: Mapping[str
 
 
 def call_model_fn(
-    model_fn: Callable[..., Any],
+    model_fn: ModelFn,
     features: Any,
     labels: Any,
     mode: ModeKeys,
     params: Mapping[str, Any],
     config: RunConfig,
 ) -> EstimatorSpec:
-    """Call a model_fn with those of the arguments that it takes.
+    """Call a model_fn with the arguments that it names.
 
     Source: ``Estimator._call_model_fn`` (tensorflow_estimator/python/estimator/estimator.py).
 
@@ -103,22 +104,22 @@ def call_model_fn(
 
 
 def call_input_fn(
-    input_fn: Callable[..., Any],
+    input_fn: InputFn,
     mode: ModeKeys,
     params: Mapping[str, Any],
     config: RunConfig,
-    input_context: Any = None,
+    input_context: InputContext | None = None,
 ) -> Any:
-    """Call an input_fn with those of the arguments that it takes, and return what it returns.
+    """Call an input_fn with the arguments that it names, and return its result.
 
     Source: ``Estimator._call_input_fn`` (tensorflow_estimator/python/estimator/estimator.py).
 
     Args:
-        input_fn: A user's function, which may take none of the others.
+        input_fn: A user's function, which may name none of the others.
         mode: Whether to train, evaluate or predict.
         params: The Estimator's.
         config: The Estimator's.
-        input_context: Which part of the input this process reads.
+        input_context: The part of the input that this process reads; None for all.
     """
     names = argument_names(input_fn)
     given = {"mode": mode, "params": params, "config": config, "input_context": input_context}

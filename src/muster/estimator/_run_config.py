@@ -19,8 +19,8 @@ _log = logging.getLogger(__name__)
 # Stands for "neither was given", which None does not: None turns checkpoints off.
 _UNSET: Any = object()
 _DEFAULT_CHECKPOINT_SECS = 600
-# What TensorFlow's RunConfig has not.
-_OWN_FIELDS = ("steps_per_execution", "profile_dir")
+# Fields that TensorFlow's RunConfig does not have.
+_MUSTER_FIELDS = ("steps_per_execution", "profile_dir")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -64,20 +64,20 @@ class RunConfig:
         device_fn: No effect: strategies place computations.
         protocol: No effect.
         eval_distribute: The strategy to evaluate with. A chief that evaluates in a pause of training does so
-            alone: then one for several workers is not used.
+            by itself, and does not use a strategy for several workers.
         experimental_distribute: Strategies for both, in place of the two above.
         experimental_max_worker_delay_secs: No effect: tasks may start in any order, so no worker waits.
         session_creation_timeout_secs: How long, in seconds, a worker may keep the others waiting from the
-            beginning of training to its first step. They meet before, when MultiWorkerMirroredStrategy is
-            built, which takes an argument of this name, too.
+            beginning of training to its first step. The workers connect before, when
+            MultiWorkerMirroredStrategy is built, which has an argument of this name, too.
         checkpoint_save_graph_def: No effect: there is no graph to save.
-        steps_per_execution: How many steps of training to dispatch together, which saves time where steps are
-            short. Hooks still fire at their steps: before a step at which one is due, fewer are taken; and a
-            hook that does not say when it is due (``SessionRunHook.steps_until_due``) is due at every step.
-            No effect with several workers.
+        steps_per_execution: How many steps of training to dispatch together, which saves time if steps are
+            short. Hooks are still called at their steps: fewer steps are dispatched before a step at which a
+            hook is due, and a hook without ``SessionRunHook.steps_until_due`` is due at every step. No effect
+            with several workers.
         profile_dir: Where to write a trace of some steps of training, which TensorBoard's profiler and
-            Perfetto show, and a table of where their time goes, in a folder for each task. None: what the
-            environment variable ``MUSTER_PROFILE`` says, which ``muster run --profile`` sets.
+            Perfetto show, and a table of where their time goes, in a folder for each task. None: the
+            environment variable ``MUSTER_PROFILE``, which ``muster run --profile`` sets.
 
     Raises:
         ValueError: An argument is out of range, or ``TF_CONFIG`` is wrong (a ClusterError).
@@ -127,22 +127,22 @@ class RunConfig:
         self._set(_place=placement(described, chief_required=self.train_distribute is None))
 
     def replace(self, **changes: Any) -> "RunConfig":
-        """Return a copy with other values; its place in the job stays.
+        """Return a copy with other values; its task stays the same.
 
         Args:
             **changes: Arguments of RunConfig. Giving one of the two checkpoint periods clears the other.
 
         Raises:
-            ValueError: A name is none of them, or a value is out of range.
+            ValueError: A name is not an argument, or a value is out of range.
             TypeError: A value has the wrong type.
         """
         allowed = [field.name for field in dataclasses.fields(self) if field.init]
         for name in changes:
             if name not in allowed:
-                names = [name for name in allowed if name not in _OWN_FIELDS]
+                names = [name for name in allowed if name not in _MUSTER_FIELDS]
                 raise ValueError(
-                    f"Replacing {name} is not supported. Allowed properties are {names}, and of muster's own "
-                    f"{', '.join(_OWN_FIELDS)}."
+                    f"Replacing {name} is not supported. Allowed properties are {names}, and of muster's "
+                    f"{', '.join(_MUSTER_FIELDS)}."
                 )
         _check_one_period(changes.get("save_checkpoints_steps"), changes.get("save_checkpoints_secs"))
         if "save_checkpoints_steps" in changes:
@@ -212,12 +212,12 @@ class RunConfig:
             object.__setattr__(self, name, value)
 
     def _check_fields(self) -> None:
-        """Check all fields, and turn whole numbers into ints."""
+        """Check all fields, and convert integers such as 1e6 to int."""
         if self.model_dir == "":
             raise ValueError("model_dir should be non-empty.")
         at_least_zero: dict[str, Any] = {"at_least": 0}
         above_zero: dict[str, Any] = {"above": 0}
-        for name, limit, whole in (
+        for name, limit, integer in (
             ("save_summary_steps", at_least_zero, True),
             ("save_checkpoints_steps", at_least_zero, True),
             ("save_checkpoints_secs", at_least_zero, False),
@@ -230,7 +230,7 @@ class RunConfig:
             value = getattr(self, name)
             if value is not None:
                 message = f"{name} should be {'>' if limit is above_zero else '>='} 0"
-                self._set(**{name: check_number(name, value, message, whole=whole, **limit)})
+                self._set(**{name: check_number(name, value, message, integer=integer, **limit)})
         if not _is_integer_or_none(self.tf_random_seed):
             raise ValueError(f"tf_random_seed must be integer. Given: {self.tf_random_seed!r}")
         if not _is_integer_or_none(self.experimental_max_worker_delay_secs):
@@ -251,7 +251,7 @@ class RunConfig:
             raise ValueError(f"protocol should be grpc or grpc+verbs. Given: {self.protocol!r}")
 
     def _take_strategies(self, tf_config: TFConfig) -> None:
-        """Take the strategies of `experimental_distribute`, which must not be given twice."""
+        """Take over the strategies of `experimental_distribute`, each of which may be set only once."""
         both = self.experimental_distribute
         if both is not None:
             for name in ("train_distribute", "eval_distribute"):
@@ -276,7 +276,7 @@ class RunConfig:
 
 
 def _as_resolved(tf_config: TFConfig, strategy: Any) -> TFConfig:
-    """Return what ``TF_CONFIG`` says, with the cluster and task that a strategy was built with."""
+    """Return ``TF_CONFIG`` with the cluster and task that a strategy was built with."""
     resolver = strategy.cluster_resolver if isinstance(strategy, Strategy) else None
     if resolver is None:
         return tf_config
@@ -287,7 +287,7 @@ def _as_resolved(tf_config: TFConfig, strategy: Any) -> TFConfig:
 
 
 def resolve_config(config: RunConfig | None, model_dir: str | os.PathLike[str] | None) -> RunConfig:
-    """Return the config that an Estimator runs with: one that has a model_dir.
+    """Return the config of an Estimator, with a model_dir.
 
     Source: ``maybe_overwrite_model_dir_and_session_config``
     (tensorflow_estimator/python/estimator/estimator.py).
@@ -319,16 +319,16 @@ def resolve_config(config: RunConfig | None, model_dir: str | os.PathLike[str] |
 
 
 def check_train_args(config: RunConfig, steps: object, max_steps: object) -> tuple[int | None, int | None]:
-    """Return the arguments of ``Estimator.train`` after checking them.
+    """Return the numbers of steps of ``Estimator.train`` after a check.
 
     Args:
-        config: The Estimator's; a parameter server or an evaluator does not train.
+        config: The Estimator's; parameter servers and evaluators do not train.
         steps: How many steps to add.
         max_steps: The step to stop at.
 
     Raises:
         TypeError: A number of steps is not a number.
-        ValueError: Both are given, one is not a positive whole number, or this task does not train.
+        ValueError: Both are given, one is not a positive integer, or this task does not train.
     """
     if config.task_type in (TaskType.EVALUATOR, TaskType.PS):
         raise ValueError(
@@ -344,7 +344,7 @@ def check_workers(config: RunConfig, strategy: Strategy) -> None:
     """Check that a strategy trains with all workers of the job.
 
     Raises:
-        ClusterError: It has more or fewer of them than the cluster.
+        ClusterError: The strategy has more or fewer workers than the cluster.
     """
     workers = strategy.input_context.num_input_pipelines
     if workers != config.num_worker_replicas:

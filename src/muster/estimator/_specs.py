@@ -1,13 +1,12 @@
-"""What `train_and_evaluate` is told: `TrainSpec` and `EvalSpec`."""
+"""`TrainSpec` and `EvalSpec`, the arguments of `train_and_evaluate`."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
 from muster.estimator._checks import check_instances, check_number, check_steps
+from muster.estimator._model_fn import InputFn
 from muster.estimator.exporters._exporter import Exporter
 from muster.estimator.hooks import CheckpointSaverListener, SessionRunHook
-
-InputFn = Callable[..., Any]
 
 _HOOKS = "All hooks must be `SessionRunHook`"
 
@@ -33,7 +32,7 @@ class TrainSpec(_TrainFields):
 
     Raises:
         TypeError: A part has the wrong type.
-        ValueError: ``max_steps`` is not a positive whole number.
+        ValueError: ``max_steps`` is not a positive integer.
     """
 
     __slots__ = ()
@@ -74,7 +73,7 @@ class _EvalFields(NamedTuple):
 
 
 class EvalSpec(_EvalFields):
-    """How to evaluate, how often, and what to export then.
+    """How to evaluate, how often, and how to export the model then.
 
     Follows ``tf.estimator.EvalSpec`` (tensorflow_estimator/python/estimator/training.py), but a copy made by
     ``_replace`` is checked too, no other attribute can be set, and a generator of exporters is not used up.
@@ -82,11 +81,11 @@ class EvalSpec(_EvalFields):
     Args:
         input_fn: Returns the evaluation data: a Dataset, or a pair (features, labels).
         steps: How many batches to evaluate; None for all.
-        name: A name of this evaluation among others: its summaries go to ``<model_dir>/eval_<name>``.
+        name: Tells evaluations on several data sets apart: the summaries go to ``<model_dir>/eval_<name>``.
         hooks: Hooks that run in evaluation.
-        exporters: One exporter or several with unique names, called after each evaluation.
+        exporters: An exporter, or exporters with unique names, called after each evaluation.
         start_delay_secs: How long an evaluator waits before its first evaluation, in seconds.
-        throttle_secs: The least time from the start of one evaluation to that of the next, in seconds.
+        throttle_secs: The least time between the starts of two evaluations, in seconds.
 
     Raises:
         TypeError: A part has the wrong type.
@@ -136,7 +135,7 @@ def _seconds(name: str, value: object) -> float:
 
 
 def _checked_exporters(given: Any) -> tuple[Exporter, ...]:
-    """Return the exporters as a tuple, after checking that each has a name of its own."""
+    """Return the exporters as a tuple, after a check that their names are unique."""
     if not given:
         return ()
     exporters = (

@@ -1,1 +1,1 @@
-"""Canned Estimators."""
+"""Canned Estimators, which bring their model."""

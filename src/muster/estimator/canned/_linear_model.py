@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from muster._keras import keras
@@ -14,8 +15,6 @@ from muster.estimator._mode_keys import ModeKeys
 from muster.estimator.canned._optimizer_makers import OptimizerLike, optimizer_maker
 from muster.estimator.heads._head import Head
 from muster.feature_column import DenseColumn, Features, dense_features, sorted_columns
-
-Array = Any
 
 _LARGEST_RATE = 0.2
 
@@ -26,18 +25,17 @@ def linear_model_fn(
     optimizer: OptimizerLike,
     sparse_combiner: str,
 ) -> Callable[..., EstimatorSpec]:
-    """The model_fn of a canned Estimator whose logits are a linear model's.
+    """Return the model_fn of a canned Estimator whose logits are those of a linear model.
 
     Args:
-        feature_columns: What the model reads.
-        head: Makes predictions, loss and metrics of the logits.
-        optimizer: Of the weights; one that is given by name has the learning rate
+        feature_columns: The features that the model reads.
+        head: Turns logits into predictions, loss and metrics.
+        optimizer: Updates the weights; one that is given by name has the learning rate
             min(0.2, 1 / sqrt(number of columns)).
         sparse_combiner: Only ``"sum"``.
 
     Raises:
-        ValueError: The columns are not those of a model, there is no such optimizer, or another combiner is
-            asked for.
+        ValueError: The columns cannot make a model, there is no such optimizer, or the combiner is another.
 
     Source: ``_linear_model_fn_v2`` (tensorflow_estimator/python/estimator/canned/linear.py).
     """
@@ -62,22 +60,22 @@ def linear_model_fn(
     return model_fn
 
 
-def linear_logits(features: Features, columns: tuple[DenseColumn, ...], units: int) -> Array:
-    """The weighted sums of what columns give, and a bias; weights and bias start at zero.
+def linear_logits(features: Features, columns: tuple[DenseColumn, ...], units: int) -> jax.Array:
+    """Return weighted sums of the columns' values, plus a bias; weights and bias start at zero.
 
     The variables have TensorFlow's names: ``linear/linear_model/<column>/weights``, of shape (num_elements,
     units), and ``linear/linear_model/bias_weights``, of shape (units,).
 
     Args:
         features: By key, each of shape (batch, ...), per replica.
-        columns: As `muster.feature_column.sorted_columns` returns them.
-        units: How many sums.
+        columns: Sorted by `muster.feature_column.sorted_columns`.
+        units: How many sums to return.
 
     Returns:
         float32 of shape (batch, units).
 
     Raises:
-        ValueError: A feature is not there or not as its column wants it.
+        ValueError: A feature is missing, or does not fit its column.
 
     Source: ``LinearModel`` (tensorflow/python/feature_column/feature_column_v2.py).
     """
@@ -86,19 +84,20 @@ def linear_logits(features: Features, columns: tuple[DenseColumn, ...], units: i
         _zeros((column.num_elements, units), "linear", "linear_model", *_scopes(column.name), "weights")
         for column in columns
     ]
-    # One product: XLA takes a second to compile ten of them.
-    return dense_features(features, columns) @ jnp.concatenate(weights) + bias
+    # One product, since XLA takes a second to compile ten of them.
+    return jnp.matmul(dense_features(features, columns), jnp.concatenate(weights)) + bias
 
 
 def _scopes(name: str) -> list[str]:
-    """A column's name as TensorFlow has it in names of variables: other signs than these become "_"."""
+    """Return a column's name as the scopes of a variable's path, with TensorFlow's replacements by "_"."""
     return [scope for scope in re.sub(r"[^A-Za-z0-9_.\-/]", "_", name).split("/") if scope]
 
 
-def _zeros(shape: tuple[int, ...], *path: str) -> Array:
-    """The value of a new trainable variable that starts at zero."""
+def _zeros(shape: tuple[int, ...], *path: str) -> jax.Array:
+    """Create a trainable variable that starts at zero, and return its value."""
     *scopes, name = path
     with ExitStack() as entered:
         for scope in scopes:
             entered.enter_context(keras.name_scope(scope))
-        return keras.Variable("zeros", shape, "float32", name=name).value
+        value: jax.Array = keras.Variable("zeros", shape, "float32", name=name).value
+        return value

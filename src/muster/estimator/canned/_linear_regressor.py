@@ -1,43 +1,45 @@
-"""``LinearRegressor``: a canned Estimator."""
+"""`LinearRegressor`, a canned Estimator."""
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from muster.estimator._estimator import Estimator
 from muster.estimator._run_config import RunConfig
+from muster.estimator.loop._warm_start import WarmStartSettings
 
 if TYPE_CHECKING:
+    from muster.estimator.canned._optimizer_makers import OptimizerLike
     from muster.feature_column import DenseColumn, NumericColumn
 
 
 class LinearRegressor(Estimator):
-    """Predicts numbers by a linear model of features; all else is as for any `Estimator`.
+    """An `Estimator` that predicts numbers by a linear model of features.
 
-    The input gives features in a dict, each of shape (batch, ...), and labels of shape (batch,
+    The input has features in a dict, each of shape (batch, ...), and labels of shape (batch,
     label_dimension), or (batch,) for one number. Predictions are ``{"predictions": ...}``, float32 of shape
     (label_dimension,) for each example. `evaluate` returns ``average_loss``, ``label/mean`` and
     ``prediction/mean`` beside ``loss``; weights count in them.
 
     Args:
-        feature_columns: What the model reads, from `muster.feature_column`.
+        feature_columns: The features that the model reads, as columns of `muster.feature_column`.
         model_dir: As for `Estimator`.
         label_dimension: How many numbers an example's label has.
         weight_column: The key of a feature that weighs examples, of shape (batch,) or (batch, 1), or single
             numbers of labels, of shape (batch, label_dimension); or a numeric column of it. None weighs all
             alike.
         optimizer: ``"Adagrad"``, ``"Adam"``, ``"Ftrl"``, ``"RMSProp"`` or ``"SGD"``, with the learning rate
-            min(0.2, 1 / sqrt(number of columns)); an optimizer of Keras', which is copied from its
+            min(0.2, 1 / sqrt(number of columns)); a Keras optimizer, which is copied from its
             configuration; or a function without arguments that returns a new one.
         config: As for `Estimator`.
         warm_start_from: As for `Estimator`.
         loss_reduction: ``"sum_over_batch_size"``, the mean of the weighted squares over the numbers of the
             labels, or ``"sum"``. Replicas' losses are averaged, or added.
-        sparse_combiner: Only ``"sum"``: it is of columns that are not there yet.
+        sparse_combiner: Only ``"sum"``; it is for categorical columns, which are not available yet.
 
     Raises:
         TypeError: The weight column is neither text nor a numeric column.
-        ValueError: The columns are not those of a model, or another argument is none of the above.
+        ValueError: The columns cannot make a model, or another argument is none of the above.
 
     Source: ``LinearRegressorV2`` (tensorflow_estimator/python/estimator/canned/linear.py).
     """
@@ -48,9 +50,9 @@ class LinearRegressor(Estimator):
         model_dir: str | os.PathLike[str] | None = None,
         label_dimension: int = 1,
         weight_column: "str | NumericColumn | None" = None,
-        optimizer: Any = "Ftrl",
+        optimizer: "OptimizerLike" = "Ftrl",
         config: RunConfig | None = None,
-        warm_start_from: Any = None,
+        warm_start_from: str | os.PathLike[str] | WarmStartSettings | None = None,
         loss_reduction: str = "sum_over_batch_size",
         sparse_combiner: str = "sum",
     ) -> None:

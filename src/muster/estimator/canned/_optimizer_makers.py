@@ -1,13 +1,13 @@
-"""The optimizer of a canned model: by name, as an instance, or as a function that returns one."""
+"""Optimizers of canned models, by name, as an instance, or by a function that returns one."""
 
 import copy
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from muster._keras import keras
 
-OptimizerLike = Any
+OptimizerLike: TypeAlias = str | keras.optimizers.Optimizer | Callable[[], keras.optimizers.Optimizer]
 """A name, a ``keras.optimizers.Optimizer``, or a function without arguments that returns one."""
 
 # TensorFlow's names; Keras spells one of them differently.
@@ -15,17 +15,14 @@ _KINDS = {"Adagrad": "Adagrad", "Adam": "Adam", "Ftrl": "Ftrl", "RMSProp": "RMSp
 
 
 def optimizer_maker(optimizer: OptimizerLike, learning_rate: float) -> Callable[[], Any]:
-    """How each step gets an optimizer of its own, which must be built inside of it.
+    """Return a function that makes a new optimizer for each trace, inside of which it must be built.
 
     Args:
         optimizer: The argument of a canned Estimator.
-        learning_rate: Of one that is given by name.
-
-    Returns:
-        A function that returns a new ``keras.optimizers.Optimizer``.
+        learning_rate: The learning rate of an optimizer that is given by name.
 
     Raises:
-        ValueError: There is no such name, the instance cannot be copied, or it is something else.
+        ValueError: The name is unknown, the instance cannot be copied, or it is neither.
 
     Source: ``get_optimizer_instance_v2`` (tensorflow_estimator/python/estimator/canned/optimizers.py).
     """
@@ -51,7 +48,7 @@ def optimizer_maker(optimizer: OptimizerLike, learning_rate: float) -> Callable[
 
 
 def _copies(optimizer: Any) -> Callable[[], Any]:
-    """A function that returns optimizers like one that was built outside of the step."""
+    """Return a function that makes copies of an optimizer that was built outside of the step."""
     kind = type(optimizer)
     try:
         config = optimizer.get_config()
@@ -59,7 +56,7 @@ def _copies(optimizer: Any) -> Callable[[], Any]:
         automatic = kind.from_config(copy.deepcopy(unnamed)).name
     except Exception as exc:  # whatever a class of the user's raises
         raise ValueError(
-            f"The optimizer {optimizer!r} cannot be copied from its configuration, as each step needs it: "
+            f"The optimizer {optimizer!r} cannot be copied from its configuration, which each trace needs: "
             f"{exc}. Give a function that returns it, such as lambda: keras.optimizers.SGD(rate)."
         ) from exc
     # Keras numbers the names that it gives, and checkpoints must have the same ones in every process.

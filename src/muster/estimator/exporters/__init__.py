@@ -1,1 +1,1 @@
-"""Exporters: what is done with a model after an evaluation."""
+"""Exporters, which write a model after an evaluation."""

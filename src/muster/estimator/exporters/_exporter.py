@@ -1,4 +1,4 @@
-"""What every exporter offers."""
+"""The base class of exporters."""
 
 import abc
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Exporter(abc.ABC):
-    """Writes a model after an evaluation; `EvalSpec` takes several.
+    """Writes a model after an evaluation; `EvalSpec` takes one or more.
 
     Source: ``tf.estimator.Exporter`` (tensorflow_estimator/python/estimator/exporter.py).
     """
@@ -14,7 +14,7 @@ class Exporter(abc.ABC):
     @property
     @abc.abstractmethod
     def name(self) -> str:
-        """Its directory in ``<model_dir>/export``; no two exporters of an `EvalSpec` share one."""
+        """The directory in ``<model_dir>/export``, unique among the exporters of an `EvalSpec`."""
 
     @abc.abstractmethod
     def export(
@@ -31,9 +31,9 @@ class Exporter(abc.ABC):
             estimator: The Estimator that was evaluated.
             export_path: The directory of this exporter, which need not exist yet.
             checkpoint_path: The checkpoint that was evaluated.
-            eval_result: What the evaluation returned.
+            eval_result: The metrics of the evaluation.
             is_the_final_export: Whether training has reached ``max_steps``.
 
         Returns:
-            Where the model was written, None if it was not. `train_and_evaluate` returns it.
+            The path of the model; None if none was written. `train_and_evaluate` returns it.
         """

@@ -1,1 +1,1 @@
-"""Heads: loss, metrics and predictions for a kind of label."""
+"""Heads: loss, metrics and predictions for one kind of label each."""

@@ -1,9 +1,10 @@
-"""Heads: from the logits of a canned model and the labels to predictions, loss and metrics."""
+"""The base class of heads, which turn logits and labels into predictions, loss and metrics."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from muster.estimator._estimator_spec import EstimatorSpec, ExportOutput
@@ -11,22 +12,20 @@ from muster.estimator._mode_keys import ModeKeys
 from muster.feature_column import Features, NumericColumn, numeric_column
 from muster.program import get_or_create_global_step, minimize
 
-Array = Any
-
 _MEAN, _SUM = "sum_over_batch_size", "sum"
 
 
 class Head(ABC):
-    """What canned models of one kind of label have in common.
+    """Predictions, loss and metrics of canned models for one kind of label.
 
     Args:
         logits_dimension: How many logits an example has.
-        weight_column: Of the examples' weights: its key, or a numeric column; None weighs all alike.
+        weight_column: The key or numeric column of the examples' weights; None weighs all alike.
         loss_reduction: ``"sum_over_batch_size"``, the mean over all numbers of the loss, or ``"sum"``.
 
     Raises:
-        TypeError: The weight column is something else.
-        ValueError: The reduction is another one.
+        TypeError: The weight column is neither.
+        ValueError: The reduction is neither.
 
     Source: ``Head`` (tensorflow_estimator/python/estimator/head/base_head.py).
     """
@@ -50,66 +49,66 @@ class Head(ABC):
         self._loss_reduction = loss_reduction
 
     @abstractmethod
-    def predictions(self, logits: Array) -> dict[str, Array]:
-        """What is predicted, by name: arrays of shape (batch, ...).
+    def predictions(self, logits: jax.Array) -> dict[str, jax.Array]:
+        """Return the predictions by name: arrays of shape (batch, ...).
 
         Args:
             logits: Shape (batch, logits_dimension).
         """
 
     @abstractmethod
-    def export_outputs(self, predictions: Mapping[str, Array]) -> dict[str, ExportOutput]:
-        """The signatures of an exported model."""
+    def export_outputs(self, predictions: Mapping[str, jax.Array]) -> dict[str, ExportOutput]:
+        """Return the signatures of an exported model."""
 
     @abstractmethod
     def metrics(self) -> dict[str, Any]:
-        """New Keras metrics by name, for `update_metrics`."""
+        """Return new Keras metrics by name, for `update_metrics`."""
 
     @abstractmethod
     def update_metrics(
-        self, eval_metrics: Mapping[str, Any], features: Features, logits: Array, labels: Any
+        self, eval_metrics: Mapping[str, Any], features: Features, logits: jax.Array, labels: Any
     ) -> None:
-        """Count a batch; arguments as for `loss`."""
+        """Add a batch to the metrics; arguments as for `loss`."""
 
     @abstractmethod
-    def unweighted_loss(self, logits: Array, labels: Array) -> Array:
-        """The loss of each example, before weights: float32 of shape (batch, 1) or (batch, logits_dimension).
+    def unweighted_loss(self, logits: jax.Array, labels: jax.Array) -> jax.Array:
+        """Return the loss of each example: float32 of shape (batch, 1) or (batch, logits_dimension).
 
         Args:
             logits: As `checked_logits` returns them.
-            labels: As the input gives them.
+            labels: The labels of the batch, as the input has them.
 
         Raises:
-            ValueError: The labels are none, or of a wrong shape.
+            ValueError: There are no labels, or they have a wrong shape.
         """
 
-    def loss(self, labels: Any, logits: Array, features: Features) -> Array:
-        """The number to minimize: float32 of shape (), per replica.
+    def loss(self, labels: Any, logits: jax.Array, features: Features) -> jax.Array:
+        """Return the weighted loss to minimize: float32 of shape (), per replica.
 
         Args:
-            labels: Of a batch, as the input gives them.
+            labels: The labels of a batch, as the input has them.
             logits: Shape (batch, logits_dimension).
-            features: With the weights, if the head has a weight column.
+            features: The features of the batch; with the weights, if the head has a weight column.
 
         Raises:
-            ValueError: Labels, logits or weights do not fit together, or are not there.
+            ValueError: Labels, logits or weights are missing or do not fit together.
         """
         logits = self.checked_logits(logits)
         losses = self.unweighted_loss(logits, labels)
-        # By the number of losses, as TensorFlow, and not by the sum of their weights.
+        # Divided by the number of losses, as in TensorFlow, and not by the sum of their weights.
         total = jnp.sum(losses * self.weights(features, logits))
         return total / losses.size if self._loss_reduction == _MEAN else total
 
     def create_estimator_spec(
-        self, features: Features, mode: ModeKeys, logits: Array, labels: Any = None, optimizer: Any = None
+        self, features: Features, mode: ModeKeys, logits: jax.Array, labels: Any = None, optimizer: Any = None
     ) -> EstimatorSpec:
-        """What a model_fn returns.
+        """Return the EstimatorSpec of a model_fn.
 
         Args:
-            features: Of a batch.
-            mode: Of the model_fn.
+            features: The features of a batch.
+            mode: The mode of the model_fn.
             logits: Shape (batch, logits_dimension), per replica.
-            labels: Of the batch; needed to train and to evaluate.
+            labels: The labels of the batch; needed to train and to evaluate.
             optimizer: A ``keras.optimizers.Optimizer`` that was built in this step; needed to train.
 
         Raises:
@@ -133,11 +132,11 @@ class Head(ABC):
         )
         return EstimatorSpec(mode, predictions=predictions, loss=loss, train_op=train_op)
 
-    def checked_logits(self, logits: Array) -> Array:
-        """The logits as float32.
+    def checked_logits(self, logits: jax.Array) -> jax.Array:
+        """Return the logits as float32.
 
         Raises:
-            ValueError: Their last axis is not the head's.
+            ValueError: Their last axis does not have the head's length.
         """
         if logits.ndim < 2 or logits.shape[-1] != self.logits_dimension:
             raise ValueError(
@@ -146,15 +145,15 @@ class Head(ABC):
             )
         return jnp.asarray(logits, "float32")
 
-    def weights(self, features: Features, logits: Array) -> Array:
-        """The weights of the losses of a batch: float32 of shape (), (batch, 1) or (batch, logits_dimension).
+    def weights(self, features: Features, logits: jax.Array) -> jax.Array:
+        """Return the weights of a batch: float32 of shape (), (batch, 1) or (batch, logits_dimension).
 
         Raises:
-            ValueError: They are not there, or of another shape.
+            ValueError: They are missing, or have another shape.
         """
         if self._weight_column is None:
-            return jnp.float32(1)
-        weights = self._weight_column.values(features)
+            return jnp.ones((), "float32")
+        weights: jax.Array = self._weight_column.values(features)
         if weights.shape not in (logits.shape, (*logits.shape[:-1], 1)):
             raise ValueError(
                 "weights shape must be [D0, D1, ... DN], [D0, D1, ... DN, 1] or [D0, D1, ... DN, "
@@ -163,12 +162,12 @@ class Head(ABC):
         return weights
 
 
-def labels_like_logits(labels: Any, logits: Array) -> Array:
-    """Labels in the shape of logits: float32; (batch,) will do for (batch, 1).
+def labels_like_logits(labels: Any, logits: jax.Array) -> jax.Array:
+    """Return labels as float32 in the shape of logits; labels of shape (batch,) get a last axis.
 
     Raises:
-        TypeError: They are several arrays.
-        ValueError: There are none, or they have another shape.
+        TypeError: The labels are more than one array.
+        ValueError: There are no labels, or they have another shape.
 
     Source: ``check_dense_labels_match_logits_and_reshape``
     (tensorflow_estimator/python/estimator/head/base_head.py).
@@ -198,4 +197,4 @@ def labels_like_logits(labels: Any, logits: Array) -> Array:
             f"labels shape must be [D0, D1, ... DN, {wanted}], expected_labels_shape: {logits.shape}. "
             f"labels_shape: {labels.shape}."
         )
-    return labels.astype("float32")
+    return jnp.asarray(labels, "float32")

@@ -1,9 +1,10 @@
-"""The head of models that predict numbers."""
+"""A head for models that predict numbers."""
 
 import numbers
 from collections.abc import Mapping
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from muster._keras import keras
@@ -13,7 +14,7 @@ from muster.estimator._estimator_spec import (
     PredictOutput,
     RegressionOutput,
 )
-from muster.estimator.heads._head import Array, Head, labels_like_logits
+from muster.estimator.heads._head import Head, labels_like_logits
 from muster.feature_column import Features, NumericColumn
 
 PREDICTIONS = "predictions"
@@ -21,7 +22,7 @@ _AVERAGE_LOSS, _LABEL_MEAN, _PREDICTION_MEAN = "average_loss", "label/mean", "pr
 
 
 class RegressionHead(Head):
-    """Predicts the logits themselves, and minimizes the squares of their errors.
+    """Predicts the logits themselves, and minimizes their squared errors.
 
     Args:
         label_dimension: How many numbers an example's label has.
@@ -48,12 +49,12 @@ class RegressionHead(Head):
             )
         super().__init__(int(label_dimension), weight_column, loss_reduction)
 
-    def predictions(self, logits: Array) -> dict[str, Array]:
-        """``predictions``: float32 of shape (batch, label_dimension)."""
+    def predictions(self, logits: jax.Array) -> dict[str, jax.Array]:
+        """Return ``predictions``: float32 of shape (batch, label_dimension)."""
         return {PREDICTIONS: self.checked_logits(logits)}
 
-    def export_outputs(self, predictions: Mapping[str, Array]) -> dict[str, ExportOutput]:
-        """The signatures: ``regression``, which is the default, and ``predict``."""
+    def export_outputs(self, predictions: Mapping[str, jax.Array]) -> dict[str, ExportOutput]:
+        """Return the signatures ``regression``, which is the default, and ``predict``."""
         regression = RegressionOutput(predictions[PREDICTIONS])
         return {
             DEFAULT_SIGNATURE: regression,
@@ -62,16 +63,16 @@ class RegressionHead(Head):
         }
 
     def metrics(self) -> dict[str, Any]:
-        """The weighted means of the losses, the labels and the predictions."""
+        """Return metrics for the weighted means of the losses, the labels and the predictions."""
         return {
             name: keras.metrics.Mean(name=name.replace("/", "_"), dtype="float32")
             for name in (_AVERAGE_LOSS, _LABEL_MEAN, _PREDICTION_MEAN)
         }
 
     def update_metrics(
-        self, eval_metrics: Mapping[str, Any], features: Features, logits: Array, labels: Any
+        self, eval_metrics: Mapping[str, Any], features: Features, logits: jax.Array, labels: Any
     ) -> None:
-        """Count a batch."""
+        """Add a batch to the metrics."""
         logits = self.checked_logits(logits)
         weights = jnp.broadcast_to(self.weights(features, logits), logits.shape)
         for name, values in (
@@ -81,6 +82,6 @@ class RegressionHead(Head):
         ):
             eval_metrics[name].update_state(values, sample_weight=weights)
 
-    def unweighted_loss(self, logits: Array, labels: Any) -> Array:
-        """The squares of the errors: float32 of shape (batch, label_dimension)."""
+    def unweighted_loss(self, logits: jax.Array, labels: Any) -> jax.Array:
+        """Return the squared errors: float32 of shape (batch, label_dimension)."""
         return jnp.square(logits - labels_like_logits(labels, logits))

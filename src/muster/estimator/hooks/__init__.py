@@ -1,4 +1,4 @@
-"""Session run hooks: what is called around the runs of a training or evaluation, one family a file."""
+"""Hooks that are called around the steps of training, evaluation and prediction, one kind a file."""
 
 from muster.estimator.hooks._base import SessionRunArgs as SessionRunArgs
 from muster.estimator.hooks._base import SessionRunContext as SessionRunContext

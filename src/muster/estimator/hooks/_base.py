@@ -1,17 +1,23 @@
-"""What every hook is made of: the hook itself, what it may ask for, and what it gets."""
+"""The base class of hooks, and the arguments and values of their methods."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
 
 from muster.estimator.session._fetches import Fetches
 from muster.estimator.session._session import Coordinator, Session
 from muster.program import Output, output_of
 
+TensorLike: TypeAlias = str | Output | jax.Array
+"""A value of the step: its name, its handle, or the value itself while the step is traced."""
+Tensors: TypeAlias = Mapping[str, TensorLike] | list[TensorLike] | tuple[TensorLike, ...]
+
 
 class SessionRunArgs(NamedTuple):
-    """What a hook asks of the coming run.
+    """The values that a hook reads after the coming run.
 
     Args:
         fetches: Names or handles of outputs of the step, or paths of variables, in any nest of dict,
@@ -28,7 +34,7 @@ class SessionRunArgs(NamedTuple):
 
 
 class SessionRunValues(NamedTuple):
-    """What a hook gets after a run.
+    """The values that a hook asked for, read after the run.
 
     Args:
         results: NumPy values in the structure of the fetches; None where nothing was asked for.
@@ -44,7 +50,7 @@ class SessionRunValues(NamedTuple):
 
 
 class SessionRunContext:
-    """What a hook sees of the run that is about to happen, or has just happened.
+    """The session of the run that is about to happen, or has just happened.
 
     One context serves all runs of a session.
 
@@ -57,7 +63,7 @@ class SessionRunContext:
         """Tie the context to its session.
 
         Args:
-            original_args: What the loop itself fetches.
+            original_args: The fetches of the loop itself.
             session: The session that runs.
         """
         self.original_args = original_args
@@ -65,7 +71,7 @@ class SessionRunContext:
 
     @property
     def stop_requested(self) -> bool:
-        """Whether someone asked the loop to stop."""
+        """Whether a stop was requested."""
         return self.session.should_stop()
 
     def request_stop(self) -> None:
@@ -74,16 +80,17 @@ class SessionRunContext:
 
 
 class SessionRunHook:
-    """Called at the edges of a session and around each run; subclasses override what they need.
+    """Called at the beginning and end of a session, and around each run; subclasses override methods.
 
     The order is ``begin``, ``after_create_session``, then for each run ``before_run`` and ``after_run``, and
-    on a clean stop ``end``. Within each, hooks are called in the order in which they were given.
+    on a clean stop ``end``. Each is called on all hooks in their order.
 
     A method that a subclass does not override costs nothing in a run. Reading a value of the step that has
     just been dispatched waits for the device: ask only when you need it. ``context.session.run(fetches)``
     in ``after_run`` reads values of the step, so that a hook that rarely reads needs no ``before_run``.
 
-    Source: tensorflow/python/training/session_run_hook.py, ``SessionRunHook``; ``interrupted`` is ours.
+    Source: tensorflow/python/training/session_run_hook.py, ``SessionRunHook``; ``interrupted`` and
+    ``steps_until_due`` are muster's.
     """
 
     def begin(self) -> None:
@@ -117,16 +124,16 @@ class SessionRunHook:
         """
 
     def steps_until_due(self, session: Session) -> int | None:
-        """After how many more steps ``after_run`` is to be called with that very step.
+        """Return after how many more steps ``after_run`` must be called.
 
-        Only asked with ``RunConfig(steps_per_execution=...)``: then no more steps than that are made in the
-        next run. ``after_run`` is called after each run, however many steps it was.
+        Only used with ``RunConfig(steps_per_execution=...)``: the next run makes no more steps than that.
+        ``after_run`` is called after each run, of however many steps.
 
         Args:
-            session: Where it stands now.
+            session: The session, before that run.
 
         Returns:
-            At least 1, which every hook says that does not override this; None if any run will do.
+            At least 1, which is the default; None if any run will do.
         """
         return 1
 
@@ -145,16 +152,13 @@ class SessionRunHook:
         """
 
 
-def as_fetch(value: Any, default_name: str) -> str | Output:
-    """What a hook keeps of a value that it shall read later.
+def as_fetch(value: TensorLike, default_name: str) -> str | Output:
+    """Return a name or handle by which to read a value later.
 
     Args:
         value: A name, a handle, or a value of the step that is being traced, as in
             ``LoggingTensorHook({"loss": loss}, ...)`` within a model_fn.
-        default_name: The name for such a value if it has none yet.
-
-    Returns:
-        The name or handle.
+        default_name: The name of a traced value that has none.
 
     Raises:
         TraceError: The value is neither a name nor a handle, and no step is being traced.
@@ -163,18 +167,18 @@ def as_fetch(value: Any, default_name: str) -> str | Output:
 
 
 def fetch_name(fetch: str | Output) -> str:
-    """The name that a name or handle stands for."""
+    """Return the name of a name or handle."""
     return fetch if isinstance(fetch, str) else fetch.name
 
 
-def as_named_fetches(tensors: Mapping[str, Any] | list[Any] | tuple[Any, ...]) -> dict[str, str | Output]:
-    """Tags and what to read for them; a list is tagged with its names, a mapping is sorted by tag.
+def as_named_fetches(tensors: Tensors) -> dict[str, str | Output]:
+    """Return names or handles by tag; a list is tagged with its names, a mapping is sorted by tag.
 
     Args:
         tensors: Tag -> name, handle or traced value; or a list of those.
 
     Returns:
-        Tag -> name or handle, in the order in which to show them.
+        Tag -> name or handle, in the order to show them in.
     """
     if isinstance(tensors, Mapping):
         return {tag: as_fetch(tensors[tag], tag) for tag in sorted(tensors)}

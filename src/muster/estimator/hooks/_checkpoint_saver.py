@@ -1,11 +1,11 @@
-"""The hook that saves checkpoints, and the listeners that it tells."""
+"""A hook that saves checkpoints, and the listeners that it calls."""
 
 from __future__ import annotations
 
 import logging
 import os
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.hooks._timer import SecondOrStepTimer
@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 class CheckpointSaverListener:
-    """Told before and after each checkpoint; subclasses override what they need.
+    """Called before and after each checkpoint is saved; subclasses override methods.
 
     Source: tensorflow/python/training/basic_session_run_hooks.py, ``CheckpointSaverListener``.
     """
@@ -53,7 +53,7 @@ class CheckpointSaverListener:
 
 
 class Saver(Protocol):
-    """Writes a checkpoint of a session in place of the session's own way."""
+    """Writes a checkpoint in place of `Session.save`."""
 
     def __call__(self, session: Session, step: int, wait: bool) -> None:
         """Save the session's state as of ``step``; with ``wait``, return once it is complete."""
@@ -62,9 +62,9 @@ class Saver(Protocol):
 class CheckpointSaverHook(SessionRunHook):
     """Saves a checkpoint when the session starts, every N steps or seconds, and at the end.
 
-    The last one is left out if that step is saved already. Checkpoints are written in the background, from a
-    copy, unless there are listeners or nothing comes after: then the hook waits. On Ctrl-C and SIGTERM the
-    last step is saved too, without telling the listeners, which may take long.
+    A step that is saved already is not saved again. Checkpoints are written in the background, from a copy;
+    but the hook waits for the last one, and for all of them if there are listeners. On Ctrl-C and SIGTERM the
+    last step is saved too, without a call of the listeners, which may take long.
 
     A listener's request to stop is followed at every save; TensorFlow ignores it at the first.
 
@@ -78,10 +78,10 @@ class CheckpointSaverHook(SessionRunHook):
         save_steps: int | None = None,
         saver: Saver | None = None,
         checkpoint_basename: str = "ckpt",
-        scaffold: Any = None,
+        scaffold: object = None,
         listeners: Sequence[CheckpointSaverListener] | None = None,
     ) -> None:
-        """Set where and when.
+        """Choose the period, and the listeners.
 
         Args:
             checkpoint_dir: Folder of the checkpoints, for the log; the session knows where it saves.
@@ -90,10 +90,10 @@ class CheckpointSaverHook(SessionRunHook):
             saver: Saves instead of the session.
             checkpoint_basename: What the names of checkpoints begin with, for the log.
             scaffold: Accepted for programs that pass one, and not used: the session knows what to save.
-            listeners: Told before and after each save.
+            listeners: Called before and after each save.
 
         Raises:
-            ValueError: None or both periods, or both saver and scaffold are given.
+            ValueError: Not exactly one period, or both a saver and a scaffold are given.
         """
         _log.info("Create CheckpointSaverHook.")
         if saver is not None and scaffold is not None:
@@ -105,11 +105,11 @@ class CheckpointSaverHook(SessionRunHook):
         self._saved_step: int | None = None
 
     def add_listeners(self, listeners: Sequence[CheckpointSaverListener]) -> None:
-        """Tell others too, after those that are told already."""
+        """Call further listeners, after the others."""
         self._listeners += tuple(listeners)
 
     def begin(self) -> None:
-        """Tell the listeners."""
+        """Call the listeners' ``begin``."""
         for listener in self._listeners:
             listener.begin()
 
@@ -119,16 +119,16 @@ class CheckpointSaverHook(SessionRunHook):
         self._save(session)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        """Save if it is due."""
+        """Save the step if it is due."""
         if self._timer.should_trigger_for_step(run_context.session.global_step):
             self._save(run_context.session)
 
     def steps_until_due(self, session: Session) -> int | None:
-        """As the period says."""
+        """Return the steps left of the period."""
         return self._timer.steps_until_due(session.global_step)
 
     def end(self, session: Session) -> None:
-        """Save the last step unless it is saved, and tell the listeners."""
+        """Save the last step unless it is saved, and call the listeners' ``end``."""
         if not self._is_saved(session):
             self._save(session, wait=True)
         for listener in self._listeners:

@@ -1,4 +1,4 @@
-"""Hooks that stop training when evaluations say so."""
+"""Hooks that stop training when the metrics of evaluations no longer improve, or pass a threshold."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -19,15 +19,15 @@ _log = logging.getLogger(__name__)
 
 
 @runtime_checkable
-class _HasEvalDir(Protocol):
-    """What is used of an Estimator."""
+class HasEvalDir(Protocol):
+    """An Estimator, of which only ``eval_dir`` is used."""
 
     def eval_dir(self, name: str | None = None) -> str:
-        """Folder of the evaluation with this name."""
+        """Return the folder of the evaluation with this name."""
 
 
 class StopOnPredicateHook(SessionRunHook):
-    """Asks a function at the first run, and then every N steps or seconds, whether to stop.
+    """Calls a function at the first run, and then every N steps or seconds, and stops if it returns True.
 
     Source: tensorflow_estimator/python/estimator/early_stopping.py, ``_StopOnPredicateHook``. No variable is
     added to the model, so that training can go on from the last checkpoint of a run that stopped.
@@ -39,16 +39,16 @@ class StopOnPredicateHook(SessionRunHook):
         run_every_secs: float | None = 60,
         run_every_steps: int | None = None,
     ) -> None:
-        """Set whom to ask, and when.
+        """Choose the function and the period.
 
         Args:
-            should_stop_fn: Answers whether to stop.
+            should_stop_fn: Returns whether to stop.
             run_every_secs: Period in seconds.
             run_every_steps: Period in steps. Exactly one of the two.
 
         Raises:
             TypeError: ``should_stop_fn`` cannot be called.
-            ValueError: None or both periods are given.
+            ValueError: Not exactly one period is given.
         """
         if not callable(should_stop_fn):
             raise TypeError(f"`should_stop_fn` must be callable, got {should_stop_fn!r}.")
@@ -56,11 +56,11 @@ class StopOnPredicateHook(SessionRunHook):
         self._timer = SecondOrStepTimer(every_secs=run_every_secs, every_steps=run_every_steps)
 
     def after_create_session(self, session: Session, coord: Coordinator) -> None:
-        """Ask at the first run of this session."""
+        """Call the function at the first run of this session."""
         self._timer.reset()
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        """Ask if it is due."""
+        """Call the function if it is due."""
         step = run_context.session.global_step
         if not self._timer.should_trigger_for_step(step):
             return
@@ -70,21 +70,21 @@ class StopOnPredicateHook(SessionRunHook):
             run_context.request_stop()
 
     def steps_until_due(self, session: Session) -> int | None:
-        """As the period says."""
+        """Return the steps left of the period."""
         return self._timer.steps_until_due(session.global_step)
 
 
 def make_early_stopping_hook(
-    estimator: Any,
+    estimator: HasEvalDir,
     should_stop_fn: Callable[[], bool],
     run_every_secs: float | None = 60,
     run_every_steps: int | None = None,
 ) -> SessionRunHook:
-    """A hook that stops training once a function says so.
+    """Return a hook that stops training once a function returns True.
 
     Args:
         estimator: The Estimator that is trained.
-        should_stop_fn: Answers whether to stop.
+        should_stop_fn: Returns whether to stop.
         run_every_secs: Period in seconds.
         run_every_steps: Period in steps; then ``run_every_secs`` must be None.
 
@@ -92,8 +92,8 @@ def make_early_stopping_hook(
         A hook for ``Estimator.train`` or ``TrainSpec``.
 
     Raises:
-        TypeError: ``estimator`` is none.
-        ValueError: Unless exactly one period is given.
+        TypeError: ``estimator`` is not an Estimator.
+        ValueError: Not exactly one period is given.
 
     Source: tensorflow_estimator/python/estimator/early_stopping.py, ``make_early_stopping_hook``.
     """
@@ -107,14 +107,14 @@ def make_early_stopping_hook(
 
 
 def read_eval_metrics(eval_dir: str | os.PathLike[str]) -> dict[int, dict[str, float]]:
-    """What evaluations have written.
+    """Read the metrics that evaluations have written.
 
     Args:
         eval_dir: Folder with event files, such as ``estimator.eval_dir()``.
 
     Returns:
-        Step -> metric -> value (float32 as it was stored), in the order of steps. Where a metric was written
-        twice for a step, the later file has it.
+        Step -> metric -> value (float32, as stored), in the order of steps. Of a metric that was written
+        twice for a step, the value of the later file.
 
     Source: tensorflow_estimator/python/estimator/early_stopping.py, ``read_eval_metrics``.
     """
@@ -126,7 +126,7 @@ def read_eval_metrics(eval_dir: str | os.PathLike[str]) -> dict[int, dict[str, f
 
 
 def stop_if_higher_hook(
-    estimator: Any,
+    estimator: HasEvalDir,
     metric_name: str,
     threshold: float,
     eval_dir: str | None = None,
@@ -134,7 +134,7 @@ def stop_if_higher_hook(
     run_every_secs: float | None = 60,
     run_every_steps: int | None = None,
 ) -> SessionRunHook:
-    """A hook that stops once a metric has been higher than a threshold in any evaluation.
+    """Return a hook that stops once a metric has been higher than a threshold in any evaluation.
 
     Args:
         estimator: The Estimator that is trained.
@@ -150,8 +150,8 @@ def stop_if_higher_hook(
         evaluations and none has the metric.
 
     Raises:
-        TypeError: ``estimator`` is none, or ``threshold`` no number.
-        ValueError: Unless exactly one period is given.
+        TypeError: ``estimator`` is not an Estimator, or ``threshold`` not a number.
+        ValueError: Not exactly one period is given.
 
     Source: tensorflow_estimator/python/estimator/early_stopping.py, ``stop_if_higher_hook``.
     """
@@ -160,7 +160,7 @@ def stop_if_higher_hook(
 
 
 def stop_if_lower_hook(
-    estimator: Any,
+    estimator: HasEvalDir,
     metric_name: str,
     threshold: float,
     eval_dir: str | None = None,
@@ -168,7 +168,7 @@ def stop_if_lower_hook(
     run_every_secs: float | None = 60,
     run_every_steps: int | None = None,
 ) -> SessionRunHook:
-    """A hook that stops once a metric has been lower than a threshold in any evaluation.
+    """Return a hook that stops once a metric has been lower than a threshold in any evaluation.
 
     Arguments, result and errors are those of :func:`stop_if_higher_hook`.
 
@@ -179,7 +179,7 @@ def stop_if_lower_hook(
 
 
 def stop_if_no_increase_hook(
-    estimator: Any,
+    estimator: HasEvalDir,
     metric_name: str,
     max_steps_without_increase: int,
     eval_dir: str | None = None,
@@ -187,7 +187,7 @@ def stop_if_no_increase_hook(
     run_every_secs: float | None = 60,
     run_every_steps: int | None = None,
 ) -> SessionRunHook:
-    """A hook that stops once a metric has not risen above its best for a number of steps.
+    """Return a hook that stops once a metric has not risen above its best for a number of steps.
 
     Other arguments, the result and errors are those of :func:`stop_if_higher_hook`.
 
@@ -203,7 +203,7 @@ def stop_if_no_increase_hook(
 
 
 def stop_if_no_decrease_hook(
-    estimator: Any,
+    estimator: HasEvalDir,
     metric_name: str,
     max_steps_without_decrease: int,
     eval_dir: str | None = None,
@@ -211,7 +211,7 @@ def stop_if_no_decrease_hook(
     run_every_secs: float | None = 60,
     run_every_steps: int | None = None,
 ) -> SessionRunHook:
-    """A hook that stops once a metric has not fallen below its best for a number of steps.
+    """Return a hook that stops once a metric has not fallen below its best for a number of steps.
 
     Arguments, result and errors are those of :func:`stop_if_no_increase_hook`, with
     ``max_steps_without_decrease`` for ``max_steps_without_increase``.
@@ -232,12 +232,12 @@ class _Metric:
     min_steps: int
 
     @classmethod
-    def of(cls, estimator: Any, name: str, eval_dir: str | None, min_steps: int) -> _Metric:
-        """The metric in a folder, or in that of an Estimator's evaluation without a name."""
+    def of(cls, estimator: HasEvalDir, name: str, eval_dir: str | None, min_steps: int) -> _Metric:
+        """Return the metric in a folder; by default in that of an Estimator's unnamed evaluation."""
         return cls(name, eval_dir or _eval_dir_of(estimator), min_steps)
 
     def read(self) -> list[tuple[int, np.float32]]:
-        """(step, value) of the evaluations that have it, from ``min_steps`` on, in the order of steps."""
+        """Return (step, value) of all evaluations from ``min_steps`` on that have it, sorted by step."""
         evaluations = read_eval_metrics(self.eval_dir)
         known = {name for metrics in evaluations.values() for name in metrics}
         if known and self.name not in known:
@@ -253,7 +253,7 @@ class _Metric:
 
 
 class _Threshold:
-    """Whether a metric was ever beyond a threshold: above it for sign 1, below it for sign -1."""
+    """Called, returns whether a metric was ever above (sign 1) or below (sign -1) a threshold."""
 
     def __init__(self, metric: _Metric, threshold: float, sign: int) -> None:
         if not isinstance(threshold, int | float | np.number):
@@ -281,7 +281,7 @@ class _Threshold:
 
 
 class _Plateau:
-    """Whether a metric got no better for a number of steps: no higher for sign 1, no lower for sign -1."""
+    """Called, returns whether a metric got no higher (sign 1) or lower (sign -1) for a number of steps."""
 
     def __init__(self, metric: _Metric, max_steps: int, sign: int) -> None:
         self._metric = metric
@@ -307,8 +307,8 @@ class _Plateau:
         return False
 
 
-def _eval_dir_of(estimator: Any) -> str:
-    if not isinstance(estimator, _HasEvalDir):
+def _eval_dir_of(estimator: object) -> str:
+    if not isinstance(estimator, HasEvalDir):
         raise TypeError(
             f"`estimator` must have type `muster.estimator.Estimator`. Got: {type(estimator)}. "
             "Pass the Estimator that is going to be trained."

@@ -1,4 +1,4 @@
-"""The hook that reads values at the end."""
+"""A hook that reads values at the end of a session."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from muster.estimator.session._session import Coordinator, Session
 class FinalOpsHook(SessionRunHook):
     """Reads variables, or outputs of the last step, at a clean stop.
 
-    TensorFlow's hook runs operations then; here nothing is computed anew.
+    TensorFlow's hook runs operations; here nothing is computed anew.
 
     Source: tensorflow/python/training/basic_session_run_hooks.py, ``FinalOpsHook``.
     """
 
     def __init__(self, final_ops: Fetches) -> None:
-        """Set what to read.
+        """Choose the values.
 
         Args:
             final_ops: Names or handles, in any nest of dict, list and tuple; None for nothing.
@@ -32,7 +32,7 @@ class FinalOpsHook(SessionRunHook):
         return self._values
 
     def after_create_session(self, session: Session, coord: Coordinator) -> None:
-        """Refuse names that there are not, before any work is done."""
+        """Refuse unknown names before the first step."""
         session.require(self._final_ops)
 
     def end(self, session: Session) -> None:

@@ -1,9 +1,9 @@
-"""The hook that logs values of the step."""
+"""A hook that logs values of the step."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from muster.estimator.hooks._base import (
     SessionRunContext,
     SessionRunHook,
     SessionRunValues,
+    Tensors,
     as_named_fetches,
 )
 from muster.estimator.hooks._timer import SecondOrStepTimer
@@ -31,13 +32,13 @@ class LoggingTensorHook(SessionRunHook):
 
     def __init__(
         self,
-        tensors: Mapping[str, Any] | list[Any] | tuple[Any, ...],
+        tensors: Tensors,
         every_n_iter: int | None = None,
         every_n_secs: float | None = None,
         at_end: bool = False,
         formatter: Callable[[dict[str, Any]], str] | None = None,
     ) -> None:
-        """Set what to log, and when.
+        """Choose the values and the period.
 
         Args:
             tensors: Tag -> name or handle, logged in the order of the tags; or a list, logged in its order.
@@ -47,7 +48,7 @@ class LoggingTensorHook(SessionRunHook):
             formatter: Makes the line from tag -> value; the line then has no time in it.
 
         Raises:
-            ValueError: Unless ``at_end`` or exactly one period is given; if ``every_n_iter`` is not positive.
+            ValueError: Neither ``at_end`` nor exactly one period is given, or a period is not positive.
         """
         only_at_end = at_end and every_n_iter is None and every_n_secs is None
         if not only_at_end and (every_n_iter is None) == (every_n_secs is None):
@@ -74,19 +75,19 @@ class LoggingTensorHook(SessionRunHook):
         self._first_step = session.steps_taken + 1
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        """Log if it is due."""
+        """Log the values if they are due."""
         taken = run_context.session.steps_taken - self._first_step
         if not self._only_at_end and self._timer.should_trigger_for_step(taken):
             self._log(run_context.session)
 
     def steps_until_due(self, session: Session) -> int | None:
-        """As the period says."""
+        """Return the steps left of the period."""
         if self._only_at_end:
             return None
         return self._timer.steps_until_due(session.steps_taken - self._first_step)
 
     def end(self, session: Session) -> None:
-        """Log the last values, if there are any."""
+        """Log the last values, if asked to."""
         if self._at_end and session.outputs:
             self._log(session)
 

@@ -1,4 +1,4 @@
-"""The hook that notices a loss that is not a number."""
+"""A hook that stops training when the loss is not a number."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from muster.estimator.hooks._base import (
     SessionRunContext,
     SessionRunHook,
     SessionRunValues,
+    TensorLike,
     as_fetch,
     fetch_name,
 )
@@ -22,30 +23,29 @@ from muster.estimator.session._session import Coordinator, Session
 
 _log = logging.getLogger(__name__)
 
-# How far short steps may run ahead of the look at their loss. To dispatch a few of them in a row takes the
-# host a fraction of the time that it takes for one after each step, when nothing of it is in a cache.
+# How far short steps may run ahead of the check. The host dispatches steps in a row in a fraction of the time
+# that it takes after a wait for each, when its caches are cold.
 _AHEAD_SECS = 0.05
 _AHEAD_RUNS = 16
 
 
 class NanTensorHook(SessionRunHook):
-    """Fails, or stops, when the loss becomes NaN.
+    """Raises an error, or stops training, when the loss becomes NaN.
 
-    A loss that is still being computed is looked at after the next run has been dispatched, so that looking
-    never leaves the device without work: NaN is noticed one run late, and where runs are short several runs,
-    but not more than 16 nor about 50 ms. It is looked at at once where something waits for this step anyway:
-    before a checkpoint is saved, before a hook reads a value (to log it, say), and at the end. So no
-    checkpoint with a NaN loss is written unnoticed. A loss that already is on the host is looked at in its
-    own run, as TensorFlow does with all of them.
+    A loss that is still being computed is checked after the next run has been dispatched, so that the device
+    never waits for the check: NaN is noticed one run late; if runs are short, up to 16 runs or about 50 ms
+    late. The loss is checked at once where something waits for this step anyway: before a checkpoint is
+    saved, before a hook reads a value (to log it, say), and at the end. So no checkpoint with a NaN loss is
+    written unnoticed. A loss that is on the host already is checked in its run, as TensorFlow checks all.
 
     Source: tensorflow/python/training/basic_session_run_hooks.py, ``NanTensorHook``.
     """
 
-    def __init__(self, loss_tensor: Any, fail_on_nan_loss: bool = True) -> None:
-        """Set what to look at.
+    def __init__(self, loss_tensor: TensorLike, fail_on_nan_loss: bool = True) -> None:
+        """Choose the loss.
 
         Args:
-            loss_tensor: Name or handle of the loss, a float array of any shape.
+            loss_tensor: The loss, or its name or handle: a float array of any shape.
             fail_on_nan_loss: Whether NaN is an error; if not, training stops with a warning, cleanly, and the
                 last checkpoint is one of the model that diverged.
         """
@@ -60,42 +60,42 @@ class NanTensorHook(SessionRunHook):
         self._waited_at = -math.inf
 
     def after_create_session(self, session: Session, coord: Coordinator) -> None:
-        """Ask the session to look before it saves, reads or ends."""
+        """Have the session check the loss before it saves, reads or ends."""
         self._reset()
         session.require(self._loss)
         session.add_check(self._check_all)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        """Look at the losses of the runs before, once enough are waiting, and at this one if it is there."""
+        """Check the losses of earlier runs once enough are waiting, and this one if it is on the host."""
         session = run_context.session
         self._queue_last(session)
         waiting = self._unchecked
         if waiting and isinstance(waiting[-1][1], np.ndarray | np.generic | float):
             self._check_all(session)
         elif len(waiting) > self._runs_ahead:
-            looked_at = len(waiting) // 2  # what is left keeps the device busy for a while
-            self._unchecked = waiting[looked_at:]
-            self._check(session, waiting[:looked_at])
-            self._set_runs_ahead(looked_at)
+            checked = len(waiting) // 2  # what is left keeps the device busy for a while
+            self._unchecked = waiting[checked:]
+            self._check(session, waiting[:checked])
+            self._set_runs_ahead(checked)
 
     def steps_until_due(self, session: Session) -> int | None:
-        """After any run: weights that NaN has reached keep the loss NaN."""
+        """Return None: NaN weights keep the loss NaN, so any later run will do."""
         return None
 
     def _set_runs_ahead(self, runs: int) -> None:
-        """Let as many runs be dispatched as are done in a while, by how long the last few took."""
+        """Choose how many runs to dispatch ahead, by how long the last ones took."""
         now = time.monotonic()
         secs, self._waited_at = now - self._waited_at, now
         self._runs_ahead = min(_AHEAD_RUNS, max(1, int(runs * _AHEAD_SECS / secs))) if secs else 1
 
     def _queue_last(self, session: Session) -> None:
-        """Queue the loss of the last step, unless it has been seen."""
+        """Queue the loss of the last step, unless it is queued already."""
         if session.outputs is not self._seen:
             self._seen = session.outputs
             self._unchecked.append((session.global_step, session.output(fetch_name(self._loss))))
 
     def _check_all(self, session: Session) -> None:
-        """Look at every loss that has not been looked at."""
+        """Check all losses that are queued."""
         if session.outputs:
             self._queue_last(session)
         unchecked, self._unchecked = self._unchecked, []

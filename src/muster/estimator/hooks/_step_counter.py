@@ -1,4 +1,4 @@
-"""The hook that measures steps per second."""
+"""A hook that measures steps per second."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _log = logging.getLogger(__name__)
 
 
 class StepCounterHook(SessionRunHook):
-    """Logs and records how many steps are made a second, and which share of the time goes into input.
+    """Logs and records the steps per second, and the share of time that is spent on input.
 
     The log says ``global_step/sec: 123.4``. The summaries are ``global_step/sec`` and ``input_wait``, the
-    share (0 to 1) of the time since the report before that runs waited for their batches. Steps that take no
+    share (0 to 1) of the time since the last report that runs waited for their batches. Steps that take no
     measurable time are not reported; TensorFlow reports an infinite rate.
 
     Source: tensorflow/python/training/basic_session_run_hooks.py, ``StepCounterHook``; ``input_wait`` is an
@@ -31,16 +31,16 @@ class StepCounterHook(SessionRunHook):
         output_dir: str | os.PathLike[str] | None = None,
         summary_writer: SummaryWriter | None = None,
     ) -> None:
-        """Set when to report, and where to.
+        """Choose the period and the writer.
 
         Args:
             every_n_steps: Period in steps.
             every_n_secs: Period in seconds. Exactly one of the two.
-            output_dir: Folder for summaries, in a file of this hook's own.
+            output_dir: The folder for a new event file.
             summary_writer: Takes the summaries instead.
 
         Raises:
-            ValueError: None or both periods are given.
+            ValueError: Not exactly one period is given.
         """
         if (every_n_steps is None) == (every_n_secs is None):
             raise ValueError(
@@ -77,5 +77,5 @@ class StepCounterHook(SessionRunHook):
             )
 
     def steps_until_due(self, session: Session) -> int | None:
-        """As the period says."""
+        """Return the steps left of the period."""
         return self._timer.steps_until_due(session.global_step)

@@ -1,4 +1,4 @@
-"""Hooks that stop: after a number of steps, or after a number of evaluation batches."""
+"""Hooks that stop training after a number of steps, or evaluation after a number of batches."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class StopAtStepHook(SessionRunHook):
     """
 
     def __init__(self, num_steps: int | None = None, last_step: int | None = None) -> None:
-        """Set the end.
+        """Choose the end.
 
         Args:
             num_steps: Steps from where the session starts.
             last_step: The global step to stop at. Exactly one of the two.
 
         Raises:
-            ValueError: None or both are given.
+            ValueError: Not exactly one of the two is given.
         """
         if num_steps is None and last_step is None:
             raise ValueError("One of num_steps or last_step must be specified.")
@@ -50,23 +50,23 @@ class StopAtStepHook(SessionRunHook):
             run_context.request_stop()
 
     def steps_until_due(self, session: Session) -> int | None:
-        """At the last step."""
+        """Return the steps left to the last one."""
         return None if self._last_step is None else max(1, self._last_step - session.global_step)
 
 
 class StopAfterNEvalsHook(SessionRunHook):
-    """Ends an evaluation after a number of batches, and logs how far it is.
+    """Ends an evaluation after a number of batches, and logs its progress: ``Evaluation [10/100]``.
 
-    It logs every batch of fewer than 20, else each tenth part: ``Evaluation [10/100]``.
+    It logs every batch of fewer than 20, else ten times.
 
     Source: tensorflow/python/training/evaluation.py, ``_StopAfterNEvalsHook``.
     """
 
     def __init__(self, num_evals: int | None, log_progress: bool = True) -> None:
-        """Set the end.
+        """Choose the end.
 
         Args:
-            num_evals: Batches to evaluate; None for as long as there is data.
+            num_evals: How many batches to evaluate; None for all.
             log_progress: Whether to log.
         """
         self._num_evals = num_evals
@@ -75,7 +75,7 @@ class StopAfterNEvalsHook(SessionRunHook):
         self._done = 0
 
     def after_create_session(self, session: Session, coord: Coordinator) -> None:
-        """Count from zero, for a hook may serve several evaluations."""
+        """Count from zero: a hook may be used in more than one evaluation."""
         self._done = 0
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:

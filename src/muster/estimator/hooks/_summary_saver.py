@@ -1,4 +1,4 @@
-"""The hook that writes values of the step as summaries."""
+"""A hook that writes outputs of the step as summaries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from muster.summary import SessionLog
 
 
 class HasSummaryOp(Protocol):
-    """A scaffold, as far as summaries go."""
+    """A scaffold, of which only ``summary_op`` is used."""
 
     summary_op: Any
 
@@ -27,8 +27,8 @@ class HasSummaryOp(Protocol):
 class SummarySaverHook(SessionRunHook):
     """Writes scalars of the step as summaries, at the first run and then every N steps or seconds.
 
-    TensorFlow counts a run as one step when it decides; here the true step is known, so that runs of several
-    steps write as soon as N have passed.
+    TensorFlow takes a run for one step when it decides; here a run of many steps writes as soon as N have
+    passed.
 
     Source: tensorflow/python/training/basic_session_run_hooks.py, ``SummarySaverHook``.
     """
@@ -42,13 +42,13 @@ class SummarySaverHook(SessionRunHook):
         scaffold: HasSummaryOp | None = None,
         summary_op: Any = None,
     ) -> None:
-        """Set what to write, when, and where to.
+        """Choose the scalars, the period and the writer.
 
         Args:
             save_steps: Period in steps.
             save_secs: Period in seconds. Exactly one of the two.
-            output_dir: Folder for summaries, in a file of this hook's own.
-            summary_writer: Takes the summaries instead. With neither, nothing is written.
+            output_dir: The folder for a new event file.
+            summary_writer: Takes the summaries instead. Without it and a folder, nothing is written.
             scaffold: Its ``summary_op`` is used.
             summary_op: The scalars to write: tag -> name or handle, a list of names or handles, or one.
                 Exactly one of scaffold and summary_op.
@@ -74,7 +74,7 @@ class SummarySaverHook(SessionRunHook):
         self._writer = open_writer(session, self._given_writer, self._output_dir)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        """Write if it is due."""
+        """Write the scalars if they are due."""
         session = run_context.session
         step = session.global_step
         if self._writer is None or not self._timer.should_trigger_for_step(step):
@@ -86,10 +86,10 @@ class SummarySaverHook(SessionRunHook):
         self._timer.update_last_triggered_step(step)
 
     def steps_until_due(self, session: Session) -> int | None:
-        """As the period says."""
+        """Return the steps left of the period."""
         return self._timer.steps_until_due(session.global_step)
 
     def end(self, session: Session) -> None:
-        """Let readers see what has been written."""
+        """Flush the writer."""
         if self._writer is not None:
             self._writer.flush()

@@ -1,4 +1,4 @@
-"""When something that happens every so often is due."""
+"""A timer for what hooks do every N steps or seconds."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from muster.estimator.session import _clock
 
 
 class SecondOrStepTimer:
-    """Says when something is due that happens every N steps or every N seconds.
+    """Decides at which steps to do something every N steps or every N seconds.
 
-    The first question is always answered with yes, and no step is answered with yes twice.
+    It is due at the first step that is asked about, and never twice at one step.
 
     Source: tensorflow/python/training/basic_session_run_hooks.py, ``SecondOrStepTimer``.
     """
 
     def __init__(self, every_secs: float | None = None, every_steps: int | None = None) -> None:
-        """Set the period.
+        """Choose the period.
 
         Args:
             every_secs: Period in seconds.
             every_steps: Period in steps. Exactly one of the two.
 
         Raises:
-            ValueError: None or both are given.
+            ValueError: Not exactly one of the two is given.
         """
         if every_secs is None and every_steps is None:
             raise ValueError("Either every_secs or every_steps should be provided.")
@@ -35,12 +35,12 @@ class SecondOrStepTimer:
         self.reset()
 
     def reset(self) -> None:
-        """Forget what has been triggered, so that the next question is answered with yes."""
+        """Forget when it last happened, so that it is due at once."""
         self._last_step: int | None = None
         self._last_time = 0.0
 
     def should_trigger_for_step(self, step: int) -> bool:
-        """Whether it is due at this step.
+        """Return whether it is due at this step.
 
         Args:
             step: The current step.
@@ -56,7 +56,7 @@ class SecondOrStepTimer:
         return False
 
     def steps_until_due(self, step: int) -> int | None:
-        """How many steps after this one it is due; None if time says so.
+        """Return in how many steps it is due; None if the period is in seconds.
 
         Args:
             step: The current step.
@@ -66,13 +66,13 @@ class SecondOrStepTimer:
         return None if self._every_steps is None else max(1, self._last_step + self._every_steps - step)
 
     def update_last_triggered_step(self, step: int) -> tuple[float | None, int | None]:
-        """Note that it happened at this step, now.
+        """Note that it happens now, at this step.
 
         Args:
             step: The current step.
 
         Returns:
-            Seconds and steps since the time before; (None, None) the first time.
+            Seconds and steps since the last time; (None, None) the first time.
         """
         now = _clock.now()
         last_step, last_time = self._last_step, self._last_time
@@ -80,5 +80,5 @@ class SecondOrStepTimer:
         return (None, None) if last_step is None else (now - last_time, step - last_step)
 
     def last_triggered_step(self) -> int | None:
-        """The step at which it last happened, or None."""
+        """Return the step at which it last happened, or None."""
         return self._last_step

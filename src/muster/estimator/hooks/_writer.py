@@ -1,4 +1,4 @@
-"""How hooks write summaries."""
+"""Summary writers: hooks are given one, or open their own."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from muster.summary import EventFileWriter, SessionLog
 
 
 class SummaryWriter(Protocol):
-    """What a hook needs of a writer; :class:`muster.summary.EventFileWriter` is one."""
+    """Takes summaries, as `muster.summary.EventFileWriter` does."""
 
     def add_scalars(self, values: Mapping[str, float], step: int) -> None:
         """Write numbers of one step.
 
         Args:
             values: Tag -> number.
-            step: The global step they belong to.
+            step: The global step of the numbers.
         """
 
     def add_session_log(self, status: SessionLog, step: int) -> None:
-        """Write that training goes on from a step.
+        """Write a status of the training, such as that it starts.
 
         Args:
-            status: START.
-            step: From this step on, TensorBoard drops what earlier files say.
+            status: With START, TensorBoard drops what earlier files hold of this step and later ones.
+            step: The global step.
         """
 
     def flush(self) -> None:
-        """Hand to the operating system what has been written."""
+        """Flush what was written to the file."""
 
 
 def open_writer(
     session: Session, writer: SummaryWriter | None, output_dir: str | os.PathLike[str] | None
 ) -> SummaryWriter | None:
-    """The writer that a hook was given, or one of its own that is closed with the session.
+    """Return the writer that a hook was given, else open one that is closed with the session.
 
     Args:
-        session: The session that is beginning.
-        writer: As the hook was given it; its giver closes it.
-        output_dir: Folder for a writer of the hook's own.
+        session: The session that begins.
+        writer: The hook's argument, which the caller closes.
+        output_dir: The folder for a new writer.
 
     Returns:
-        The writer, or None if neither was given.
+        The writer; None without a writer and a folder.
     """
     if writer is None and output_dir is not None:
         return session.resources.enter_context(EventFileWriter(output_dir))

@@ -1,1 +1,1 @@
-"""Runs the steps of train, evaluate and predict."""
+"""The runs of train, evaluate and predict: input, tracing, state, the loop of steps, saving."""

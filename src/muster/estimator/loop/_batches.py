@@ -1,4 +1,4 @@
-"""From what an input_fn returns to batches that a step can take, with a position that can be saved."""
+"""The batches of an input_fn, with a position that can be saved."""
 
 import logging
 from collections.abc import Iterator
@@ -17,11 +17,11 @@ _log = logging.getLogger(__name__)
 
 
 class Batch(NamedTuple):
-    """What one step is given: arrays whose first axis counts examples.
+    """The input of one step: arrays whose first axis counts examples.
 
     Attributes:
         features: A nested structure of arrays, per worker.
-        labels: Likewise, or None.
+        labels: A nested structure of arrays, per worker; or None.
     """
 
     features: Any
@@ -29,24 +29,24 @@ class Batch(NamedTuple):
 
 
 class Batches:
-    """The batches of an input_fn, in order; the first one is looked at before training begins.
+    """The batches of an input_fn, in order; the first one is checked before training begins.
 
     Args:
         returned: What the input_fn returned: a ``Dataset`` of ``(features, labels)`` or of features, or one
-            such element, of arrays. In training one element is given again and again, else once.
-        mode: What it was called for. In the mode PREDICT labels are left out.
-        position: Where to go on, from ``position`` of an equal pipeline; None starts at the first batch.
+            such element, of arrays. In training one element is repeated without end.
+        mode: The mode of the input_fn. In the mode PREDICT labels are left out.
+        position: Where to go on: the ``position`` of an equal pipeline; None starts at the first batch.
         seed: Seeds shuffles that have no seed of their own; None leaves them random.
         past_end: Whether the position may lie beyond the end: other workers may have had more batches.
 
     Attributes:
-        first: The first batch, which the iteration returns too; None if there is none.
-        example: A batch like those of this input: the first; where none is left, that of the very start.
-        taken: How many batches the iteration has returned.
-        share: Which examples these are of, in words.
+        first: The first batch, which the iteration yields too; None if there is none.
+        example: A batch of the shapes of this input: the first; if none is left, that of the very start.
+        taken: How many batches the iteration has yielded.
+        share: A description of the examples that this worker reads.
 
     Raises:
-        DatasetError: The first batch cannot be computed with: texts, objects, or lengths that differ.
+        DatasetError: A step cannot compute with the first batch: it has text, objects, or unequal lengths.
         ValueError: An element is a tuple that is not a pair.
     """
 
@@ -107,7 +107,7 @@ class Batches:
 
     @property
     def position(self) -> Any:
-        """Where the next batch begins: JSON."""
+        """The position of the next batch, as JSON."""
         return self._start if self._first_pending else self._iterator.position
 
     def _batch(self, element: Any) -> Batch:
@@ -163,5 +163,5 @@ def _check_batch(batch: Batch) -> None:
         if array.ndim:
             lengths.setdefault(array.shape[0], name)
     if len(lengths) > 1:
-        told = ", ".join(f"{name} has {length}" for length, name in lengths.items())
-        raise DatasetError(f"The parts of a batch differ in length: {told} examples.")
+        parts = ", ".join(f"{name} has {length}" for length, name in lengths.items())
+        raise DatasetError(f"The parts of a batch differ in length: {parts} examples.")

@@ -1,4 +1,4 @@
-"""The hooks of every training, around those of the user."""
+"""The hooks that every training has beside the user's."""
 
 from collections.abc import Sequence
 
@@ -25,20 +25,20 @@ def training_hooks(
     listeners: Sequence[CheckpointSaverListener],
     writer: EventFileWriter | None,
 ) -> list[SessionRunHook]:
-    """The hooks of a training in the order in which TensorFlow's Estimator calls them.
+    """Return all hooks of a training, in the order of TensorFlow's Estimator.
 
     Args:
         program: The traced model_fn.
         config: Says how often to save, to log and to write summaries.
-        user_hooks: Those given to ``train``.
-        listeners: Told of each checkpoint, by the user's CheckpointSaverHook if there is one.
+        user_hooks: The argument of ``train``.
+        listeners: Called around each checkpoint, by the user's CheckpointSaverHook if there is one.
         writer: Takes summaries; None where none are written.
 
     Source: ``Estimator._train_with_estimator_spec`` (tensorflow_estimator/python/estimator/estimator.py).
     """
     spec = program.static
     hooks: list[SessionRunHook] = []
-    saver = _given_saver(program, user_hooks)
+    saver = _users_saver(program, user_hooks)
     if not config.is_chief:
         user_hooks = [hook for hook in user_hooks if not isinstance(hook, CheckpointSaverHook)]
     elif saver is not None:
@@ -72,24 +72,24 @@ def require_saver(
     user_hooks: Sequence[SessionRunHook],
     listeners: Sequence[CheckpointSaverListener],
 ) -> None:
-    """Check that there are checkpoints for the listeners to hear of.
+    """Check that something saves checkpoints, if there are listeners.
 
     Raises:
         ValueError: There are listeners, and nothing saves.
     """
-    if listeners and _given_saver(program, user_hooks) is None and not _saves(config):
+    if listeners and _users_saver(program, user_hooks) is None and not _saves(config):
         raise ValueError(
             "There should be a CheckpointSaverHook to use saving_listeners. Please set one of the "
             "RunConfig.save_checkpoints_steps or RunConfig.save_checkpoints_secs."
         )
 
 
-def _given_saver(
+def _users_saver(
     program: Program[EstimatorSpec], user_hooks: Sequence[SessionRunHook]
 ) -> CheckpointSaverHook | None:
     spec = program.static
-    given = (*user_hooks, *spec.training_hooks, *spec.training_chief_hooks)
-    return next((hook for hook in given if isinstance(hook, CheckpointSaverHook)), None)
+    hooks = (*user_hooks, *spec.training_hooks, *spec.training_chief_hooks)
+    return next((hook for hook in hooks if isinstance(hook, CheckpointSaverHook)), None)
 
 
 def _saves(config: RunConfig) -> bool:

@@ -1,4 +1,4 @@
-"""The hook that tells the other tasks of a job, and its launcher, how far training is."""
+"""A hook that tells the other tasks of a job, and its launcher, how far training is."""
 
 from collections.abc import Callable
 
@@ -34,5 +34,5 @@ class ProgressReport(SessionRunHook):
         )
 
     def steps_until_due(self, session: Session) -> int | None:
-        """After any run: time says when."""
+        """Return None: the period is in seconds."""
         return None

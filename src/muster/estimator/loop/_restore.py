@@ -1,4 +1,4 @@
-"""The state that a program starts from: initial values, a checkpoint's, or another model's."""
+"""The initial state of a program: from initializers, a checkpoint, or another model."""
 
 from muster._arrays import AnyArray
 from muster._errors import CheckpointMismatchError
@@ -20,15 +20,15 @@ def initial_state(
 
     Args:
         program: Traced with the checkpoint's variables as known values.
-        checkpoint: What to restore; None for initial values.
-        warm_start: What to take trainable variables from, if there is no checkpoint.
+        checkpoint: The checkpoint to restore; None for initial values.
+        warm_start: Where trainable variables start from without a checkpoint; None for their initializers.
 
     Returns:
         Path -> array of global shape.
 
     Raises:
         CheckpointMismatchError: The checkpoint lacks a variable of the model, or has another shape.
-        CheckpointError: What to warm-start from cannot be read.
+        CheckpointError: The checkpoint to warm-start from cannot be read.
     """
     state = dict(program.initial)
     if checkpoint is not None:

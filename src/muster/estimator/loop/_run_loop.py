@@ -1,4 +1,4 @@
-"""The loop that runs a step over batches and calls the hooks around it."""
+"""The loop that takes a step with each batch, and calls the hooks around it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NO_VALUES = SessionRunValues(None)
 
 
 class TrainingSession:
-    """Runs a step over batches, one ``run()`` a batch, and calls the hooks.
+    """Takes steps, each with the next batch, and calls the hooks around each ``run()``.
 
     It is used as ``with TrainingSession(...) as training: while not training.should_stop(): training.run()``.
     The hooks' ``end`` is called when the block ends without an exception, or with StopIteration, which the
@@ -51,14 +51,14 @@ class TrainingSession:
         hold_signals: bool = True,
         steps_per_execution: int = 1,
     ) -> None:
-        """Tie the parts together; nothing runs yet.
+        """Prepare a session; nothing runs yet.
 
         Args:
-            session: Variables and where they stand.
-            step: What one run does.
-            batches: What the runs are given.
+            session: The variables and the global step.
+            step: Computes one step.
+            batches: The batches of the steps.
             hooks: Called in this order.
-            signals: Notes Ctrl-C and SIGTERM; None for a watch of this session's own.
+            signals: Notes Ctrl-C and SIGTERM; None for a new watch.
             hold_signals: Whether Ctrl-C and SIGTERM let the current run finish.
             steps_per_execution: How many steps a run makes at most; then ``step`` takes ``StackedBatches``.
         """
@@ -76,13 +76,13 @@ class TrainingSession:
         ]
         self._context = SessionRunContext(SessionRunArgs(None), session)
         self._steps_per_execution = steps_per_execution
-        self._called = [hook for hook in self._hooks if _is_called(hook)]
+        self._called_in_runs = [hook for hook in self._hooks if _is_called_in_runs(hook)]
         self._hold_signals = hold_signals
         self._signals = SignalWatch() if signals is None else signals
         self._undo = ExitStack()
 
     def should_stop(self) -> bool:
-        """Whether there is to be no further run."""
+        """Return whether the last run was the last one."""
         return self.session.should_stop()
 
     def __enter__(self) -> Self:
@@ -99,12 +99,12 @@ class TrainingSession:
         return self
 
     def run(self) -> None:
-        """Give the next batch to the step, or the next few, with the hooks around it.
+        """Take a step with the next batch, or steps with the next few, and call the hooks around them.
 
         Raises:
             StopIteration: There are no more batches.
-            KeyboardInterrupt: Ctrl-C was pressed since the run before; SystemExit for SIGTERM.
-            KeyError: A hook asks for an output that there is not.
+            KeyboardInterrupt: Ctrl-C was pressed since the last run; SystemExit for SIGTERM.
+            KeyError: A hook asks for an unknown output.
         """
         session = self.session
         if not self._signals.shared:
@@ -120,9 +120,10 @@ class TrainingSession:
         finally:
             self._signals.waiting = False
         session.input_wait_secs += _clock.now() - wait_began
-        if len(batches) > 1 and len(batches) == self._steps_per_execution and _are_alike(batches):
-            session.advance(*self._step(*session.store.take(), StackedBatches(batches)), steps=len(batches))
-        else:  # not compiled for this number of them as well
+        if len(batches) > 1 and len(batches) == self._steps_per_execution and _have_same_shapes(batches):
+            stacked = StackedBatches(batches)
+            session.advance(*self._step(*session.store.take(), stacked), steps=len(batches))
+        else:  # the step is not compiled for this number of batches
             for batch in batches:
                 session.advance(*self._step(*session.store.take(), batch))
 
@@ -135,12 +136,12 @@ class TrainingSession:
             after_run(self._context, values.get(index, _NO_VALUES))
 
     def _steps_until_due(self) -> int:
-        """How many steps the next run may make."""
-        wanted = (hook.steps_until_due(self.session) for hook in self._called)
+        """Return how many steps the next run may make."""
+        wanted = (hook.steps_until_due(self.session) for hook in self._called_in_runs)
         return max(1, min([self._steps_per_execution, *(steps for steps in wanted if steps is not None)]))
 
     def _call_before_run(self) -> dict[int, Fetches]:
-        """What each hook, by its place, wants to read after this run."""
+        """Return what hooks want to read after this run, by their position among the hooks."""
         requests = {}
         for index, before_run in self._before_runs:
             args = before_run(self._context)
@@ -181,19 +182,19 @@ def run_loop(
     signals: SignalWatch | None = None,
     steps_per_execution: int = 1,
 ) -> None:
-    """Run a step over batches until a hook asks to stop or the batches end.
+    """Take steps until a hook asks to stop or the batches end.
 
     Args:
-        session: Variables and where they stand; it ends up with the last ones.
-        step: What one run does.
-        batches: What the runs are given.
+        session: The variables and the global step, updated by each step.
+        step: Computes one step.
+        batches: The batches of the steps.
         hooks: Called in this order.
-        signals: Notes Ctrl-C and SIGTERM; None for a watch of this session's own.
+        signals: Notes Ctrl-C and SIGTERM; None for a new watch.
         steps_per_execution: How many steps to dispatch together at most.
 
     Raises:
-        KeyboardInterrupt: At Ctrl-C, once the current run is finished and the last step is saved.
-        SystemExit: With 143 at SIGTERM, likewise.
+        KeyboardInterrupt: Ctrl-C was pressed; the current run is finished, and the last step is saved.
+        SystemExit: With 143: likewise for SIGTERM.
     """
     with TrainingSession(
         session, step, batches, hooks, signals=signals, steps_per_execution=steps_per_execution
@@ -202,12 +203,12 @@ def run_loop(
             training.run()
 
 
-def _is_called(hook: SessionRunHook) -> bool:
+def _is_called_in_runs(hook: SessionRunHook) -> bool:
     return _overrides(hook, "before_run") or _overrides(hook, "after_run")
 
 
-def _are_alike(batches: list[Any]) -> bool:
-    """Whether batches have the same structure and shapes."""
+def _have_same_shapes(batches: list[Any]) -> bool:
+    """Return whether batches have the same structure and shapes."""
     structures = {jax.tree.structure(batch) for batch in batches}
     return len(structures) == 1 and all(
         len({(leaf.shape, leaf.dtype) for leaf in leaves}) == 1
@@ -216,5 +217,5 @@ def _are_alike(batches: list[Any]) -> bool:
 
 
 def _overrides(hook: SessionRunHook, method: str) -> bool:
-    """Whether a hook has its own version of a method: what it has not need not be called in each run."""
+    """Return whether a hook overrides a method; others need not be called in each run."""
     return getattr(getattr(hook, method), "__func__", None) is not getattr(SessionRunHook, method)

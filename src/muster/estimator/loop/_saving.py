@@ -1,4 +1,4 @@
-"""Saving a training: its state and the place where its input stands."""
+"""Checkpoints of a training: its state, and the position of its input."""
 
 import collections
 import logging
@@ -22,16 +22,16 @@ _log = logging.getLogger(__name__)
 
 
 class TrainingSaver:
-    """Writes the state of a session, with the positions of all workers' inputs, through a Checkpointer.
+    """Saves the state of a session, with the positions of all workers' inputs.
 
     Args:
-        checkpointer: Writes.
+        checkpointer: Writes the checkpoints.
         batches: The input of this worker.
-        positions: Where each worker's input stands now. In each step they take as many batches, until the
-            input of one has ended: then the position that is saved for it lies beyond its end.
-        strategy: Which of the workers this is, and how many replicas take a batch in each step; the others
-            are told when it writes while they wait.
-        writer: Notes checkpoints among the summaries; None for no note.
+        positions: The current position of each worker's input. All take equally many batches in each step;
+            once the input of one has ended, the position that is saved for it lies beyond its end.
+        strategy: Knows which worker this is, and how many replicas take a batch in each step; reports to the
+            other workers, which wait, that this one saves.
+        writer: Records checkpoints among the summaries; None for no record.
     """
 
     def __init__(
@@ -48,23 +48,23 @@ class TrainingSaver:
         self._began = batches.taken
         self._strategy = strategy
         self._session: Session | None = None
-        self._given = 0
+        self._yielded = 0
         self._taken: collections.deque[tuple[int, int]] = collections.deque()
         self._writer = writer
 
     def count(self, batches: Iterator[Any], session: Session) -> Iterator[Any]:
-        """Hand on what each step is given, and note how much of the input it was.
+        """Yield the batches of the steps, and count how many batches of the input each step takes.
 
         Args:
-            batches: One a step.
-            session: Knows how many of those steps have been made.
+            batches: One for each step.
+            session: Knows how many of those steps have been taken.
         """
         self._session = session
         for batch in batches:
-            self._given += 1
+            self._yielded += 1
             while self._taken and self._taken[0][0] < session.steps_taken:
                 self._taken.popleft()
-            self._taken.append((self._given, self._batches.taken - self._began))
+            self._taken.append((self._yielded, self._batches.taken - self._began))
             yield batch
 
     def __call__(self, state: Mapping[str, Any], step: int, wait: bool) -> None:
@@ -92,7 +92,7 @@ class TrainingSaver:
 
 
 def saved_position(checkpoint: Checkpoint | None, context: InputContext) -> Any:
-    """Where this worker's input goes on after an interruption; None if it starts afresh."""
+    """Return where this worker's input goes on after an interruption; None if it starts afresh."""
     if checkpoint is None or not was_interrupted(checkpoint):
         return None
     positions = checkpoint.metadata.get("input", [])
@@ -108,17 +108,18 @@ def saved_position(checkpoint: Checkpoint | None, context: InputContext) -> Any:
 
 
 def require_same_checkpoint(strategy: Strategy, model_dir: str, checkpoint: Checkpoint | None) -> None:
-    """Check that all workers begin at the same checkpoint: that they see the same model directory.
+    """Check that all workers begin at the same checkpoint, and so see the same model directory.
 
     Raises:
-        CheckpointError: They do not; says which directories.
+        CheckpointError: They do not; the message names the directories.
     """
     step = None if checkpoint is None else checkpoint.step
-    told = strategy.workers.all_gather_object([step, f"{socket.gethostname()}:{os.path.abspath(model_dir)}"])
-    other = next((each for each in told if each[0] != told[0][0]), None)
+    place = f"{socket.gethostname()}:{os.path.abspath(model_dir)}"
+    starts = strategy.workers.all_gather_object([step, place])
+    other = next((start for start in starts if start[0] != starts[0][0]), None)
     if other is not None:
         raise CheckpointError(
-            f"The workers see different checkpoints: the chief is at step {told[0][0]} in {told[0][1]}, "
+            f"The workers see different checkpoints: the chief is at step {starts[0][0]} in {starts[0][1]}, "
             f"another at step {other[0]} in {other[1]}. Give all of them the same model_dir, on storage that "
             "they share."
         )
@@ -128,7 +129,7 @@ def mark_ended(model_dir: str, step: int) -> None:
     """Note in the last checkpoint that training ended by itself: the next one starts the input afresh.
 
     Args:
-        model_dir: Where the checkpoints are; none is being written.
+        model_dir: The directory of the checkpoints; none is being written.
         step: The step at which training ended.
     """
     path = latest_checkpoint(model_dir)
@@ -137,5 +138,5 @@ def mark_ended(model_dir: str, step: int) -> None:
 
 
 def was_interrupted(checkpoint: Checkpoint | None) -> bool:
-    """Whether the training that wrote a checkpoint did not end by itself."""
+    """Return whether the training that wrote a checkpoint did not end by itself."""
     return checkpoint is not None and not checkpoint.metadata.get("ended", True)

@@ -1,4 +1,4 @@
-"""Where the time of a step goes: a trace of some steps, and a table."""
+"""A profile of some steps: a trace, and a table of where their time goes."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from muster.estimator.session._session import Session
 _log = logging.getLogger(__name__)
 
 SUMMARY = "profile.txt"
-# What the first steps do besides, such as compiling, is not what a step takes.
+# The first steps also compile and warm up.
 _SKIPPED_RUNS = 10
 _PROFILED_RUNS = 20
 
 
 @dataclasses.dataclass(kw_only=True)
 class StepTimes:
-    """Seconds that some steps took together.
+    """The seconds that some steps took together, by what they were spent on.
 
     Attributes:
-        steps: How many they were.
+        steps: How many steps were measured.
         input_wait: Waiting for batches, and agreeing on them with other workers.
-        communication: Adding values over workers and waiting for them, outside of compiled programs.
-        compute: In compiled programs and dispatching them; XLA's own collectives are part of it.
+        communication: All-reducing values over workers and waiting for them, outside of compiled programs.
+        compute: Compiled programs and their dispatch; XLA's own collectives are part of it.
         host: Everything else: hooks, and the loop.
     """
 
@@ -45,7 +45,7 @@ class StepTimes:
     host: float = 0.0
 
     def __str__(self) -> str:
-        """A table."""
+        """Return the seconds as a table."""
         parts = {
             "compute": self.compute,
             "input wait": self.input_wait,
@@ -60,13 +60,13 @@ class StepTimes:
 
 
 class StepProfile(SessionRunHook):
-    """Traces some steps once they run smoothly, and tells where their time goes.
+    """Traces some steps once they are warmed up, and writes where their time goes.
 
-    Each of them is waited for, so that they run one after the other. It is to be the first of the hooks.
+    It waits for each of them, so that they run one after the other. It must be the first hook.
 
     Args:
-        folder: Where to write the trace, for TensorBoard's profiler and for Perfetto, and the table.
-        communication_secs: Tells how long this process has communicated so far, in seconds.
+        folder: The folder for the table and the trace, which TensorBoard's profiler and Perfetto read.
+        communication_secs: Returns how long this process has communicated so far, in seconds.
     """
 
     def __init__(self, folder: Path, communication_secs: Callable[[], float]) -> None:
@@ -79,7 +79,7 @@ class StepProfile(SessionRunHook):
         self._before = (0.0, 0.0, 0)
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs | None:
-        """Begin to measure."""
+        """Begin the trace if it is time to, and measure this run."""
         session = run_context.session
         if self._runs == _SKIPPED_RUNS:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -94,7 +94,7 @@ class StepProfile(SessionRunHook):
         return None
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        """Add what this run took."""
+        """Add the times of this run."""
         session, times = run_context.session, self._times
         if self._tracing:
             jax.block_until_ready((session.state, session.outputs))
@@ -111,7 +111,7 @@ class StepProfile(SessionRunHook):
             self._stop()
 
     def steps_until_due(self, session: Session) -> int | None:
-        """After any run."""
+        """Return None: it may be called after any run."""
         return None
 
     def _stop(self) -> None:

@@ -1,16 +1,17 @@
-"""A model_fn as a program: which values it returns in which mode."""
+"""Trace a model_fn into a program, with the outputs of its mode."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 
+from muster._arrays import AnyArray
 from muster._errors import DatasetError
 from muster._keras import keras
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
-from muster.estimator._model_fn import call_model_fn
+from muster.estimator._model_fn import ModelFn, call_model_fn
 from muster.estimator._run_config import RunConfig
 from muster.estimator.loop._batches import Batch, Batches
 from muster.program import (
@@ -32,22 +33,22 @@ STEP_BEFORE = "step"
 
 
 def trace_model_fn(
-    model_fn: Callable[..., Any],
+    model_fn: ModelFn,
     mode: ModeKeys,
     batches: Batches,
     params: Mapping[str, Any],
     config: RunConfig,
-    known: Mapping[str, Any],
+    known: Mapping[str, AnyArray],
 ) -> Program[EstimatorSpec]:
-    """Call a model_fn on the shapes of the first batch, and learn its variables and hooks.
+    """Trace a model_fn on the shapes of the first batch, and learn its variables and hooks.
 
     Args:
-        model_fn: The user's.
-        mode: Train, evaluate or predict.
-        batches: Where the first batch is.
+        model_fn: The user's function.
+        mode: Whether to train, evaluate or predict.
+        batches: The input, whose first batch is the example.
         params: The Estimator's.
         config: The Estimator's; its ``tf_random_seed`` seeds initial values.
-        known: Path -> value that a variable starts from in place of its initializer.
+        known: Path -> initial value of a variable, in place of its initializer's.
 
     Returns:
         The program. Its outputs are, besides what the model_fn named: in TRAIN ``loss``, ``step`` (the global
@@ -56,13 +57,13 @@ def trace_model_fn(
 
     Raises:
         DatasetError: There is no first batch.
-        ValueError: The model_fn returns something else than an EstimatorSpec of the mode, or a metric
+        ValueError: The model_fn returns anything but an EstimatorSpec of the mode, or a metric
             called ``loss`` or ``global_step``.
     """
     if batches.example is None:
         raise DatasetError(
-            f"The input_fn for {mode} gave no batch: its dataset is empty. It reads {batches.share}. If it "
-            "drops the remainder, its batch size may be larger than the data."
+            f"The input_fn for {mode} gave no batch: its dataset is empty. It reads {batches.share}. If "
+            "it drops the remainder, its batch size may be larger than the data."
         )
 
     def run(batch: Batch) -> tuple[dict[str, Any], EstimatorSpec]:
@@ -113,9 +114,9 @@ def trace_model_fn(
 
 
 def _metric_values(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of each metric once this batch is counted.
+    """Return the value of each metric with this batch counted.
 
-    Of a pair (value, update) it is the update's: ``value`` may have been computed before the update.
+    Of a pair (value, update) it is the update: ``value`` may have been computed before it.
     """
     return {
         name: metric.result() if isinstance(metric, keras.metrics.Metric) else _updated(metric)

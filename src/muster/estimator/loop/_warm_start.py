@@ -1,4 +1,4 @@
-"""Starting from the variables of another model's checkpoint."""
+"""Warm start: trainable variables start from another model's checkpoint."""
 
 import logging
 import os
@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from muster._errors import CheckpointMismatchError
 from muster.checkpoint import latest_checkpoint, read_checkpoint
@@ -21,10 +23,10 @@ class WarmStartSettings:
     Source: ``WarmStartSettings`` (tensorflow_estimator/python/estimator/estimator.py), without vocabularies.
 
     Args:
-        ckpt_to_initialize_from: A checkpoint, or a directory of which the newest is taken.
-        vars_to_warm_start: A regular expression, or several, that the paths of trainable variables must match
-            from their beginning; None warm-starts nothing.
-        var_name_to_prev_var_name: Path here -> path in the checkpoint, where they differ.
+        ckpt_to_initialize_from: A checkpoint, or a directory, whose newest one is taken.
+        vars_to_warm_start: A regular expression or a list of them, one of which the path of a trainable
+            variable must match from its beginning; None warm-starts nothing.
+        var_name_to_prev_var_name: Path in this model -> path in the checkpoint, where they differ.
 
     Raises:
         ValueError: There is no checkpoint to start from, or an expression cannot be read.
@@ -45,21 +47,18 @@ class WarmStartSettings:
             ) from exc
 
     def _patterns(self) -> list[re.Pattern[str]]:
-        given = self.vars_to_warm_start
-        return [re.compile(each) for each in ([given] if isinstance(given, str) else given or [])]
+        patterns = self.vars_to_warm_start
+        return [re.compile(each) for each in ([patterns] if isinstance(patterns, str) else patterns or [])]
 
-    def values(self, variables: Sequence[VariableSpec]) -> dict[str, Any]:
-        """The values that variables start from.
+    def values(self, variables: Sequence[VariableSpec]) -> dict[str, np.ndarray[Any, Any]]:
+        """Return the initial values of the variables that are warm-started, by path.
 
         Args:
-            variables: Those of the model.
-
-        Returns:
-            path -> array, for those that are warm-started.
+            variables: All variables of the model.
 
         Raises:
             CheckpointError: There is no checkpoint, or it cannot be read.
-            CheckpointMismatchError: It lacks a variable, or has it in another shape.
+            CheckpointMismatchError: The checkpoint lacks a variable, or has it in another shape.
         """
         found = latest_checkpoint(self.ckpt_to_initialize_from) or self.ckpt_to_initialize_from
         patterns = self._patterns()
@@ -80,8 +79,8 @@ class WarmStartSettings:
         return values
 
 
-def warm_start_settings(given: Any) -> WarmStartSettings | None:
-    """The settings that the argument ``warm_start_from`` of an Estimator stands for."""
+def warm_start_settings(given: object) -> WarmStartSettings | None:
+    """Return the settings of an Estimator's argument ``warm_start_from``."""
     if given is None or isinstance(given, WarmStartSettings):
         return given
     if isinstance(given, str | os.PathLike):

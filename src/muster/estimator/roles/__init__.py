@@ -1,1 +1,1 @@
-"""`train_and_evaluate`: what each task of a job does."""
+"""`train_and_evaluate`: the part of each task of a job, by its role."""

@@ -1,1 +1,1 @@
-"""What hooks see of a training: variables, outputs, the global step."""
+"""The session that hooks read: variables, outputs of the last step, the global step."""

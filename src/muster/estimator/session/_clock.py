@@ -1,4 +1,4 @@
-"""The one clock of the Estimator: timers, throttles and delays all read it, so that tests can set it."""
+"""The clock of timers, throttles and delays, in one place so that tests can set it."""
 
 import time
 

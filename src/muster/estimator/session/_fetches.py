@@ -1,4 +1,4 @@
-"""Fetches: which values of a step, or variables, a hook reads, as names in a nested structure."""
+"""Fetches: nested structures of names, which say what to read of a session."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias

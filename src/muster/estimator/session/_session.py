@@ -1,4 +1,4 @@
-"""What hooks see of a training or evaluation: its variables, its last step, and where it stands."""
+"""The session of a training, evaluation or prediction, which hooks read."""
 
 from __future__ import annotations
 
@@ -6,56 +6,57 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from typing import Any, Protocol, TypeAlias
 
+import jax
 import numpy as np
 
 from muster.distribute.engine._state_store import StateStore
 from muster.estimator.session._fetches import Fetches, map_fetches
 
-State: TypeAlias = Mapping[str, Any]
-"""Variable path -> array; the arrays may live on a device."""
+State: TypeAlias = Mapping[str, jax.Array]
+"""Variable path -> array."""
 Outputs: TypeAlias = Mapping[str, Any]
-"""Output name -> array; the arrays may live on a device and may not be computed yet."""
+"""Output name -> array, or a nested structure of arrays, which may not be computed yet."""
 
 
 class SaveState(Protocol):
     """Writes a checkpoint."""
 
-    def __call__(self, state: Any, step: int, wait: bool) -> None:
+    def __call__(self, state: State, step: int, wait: bool) -> None:
         """Save ``state`` as of ``step``; with ``wait``, return once the checkpoint is complete."""
 
 
 class Coordinator:
     """Takes requests to stop.
 
-    Source: tensorflow/python/training/coordinator.py, ``Coordinator``, of which hooks use this much.
+    Source: tensorflow/python/training/coordinator.py, ``Coordinator``, as far as hooks use it.
     """
 
     __slots__ = ("_stop",)
 
     def __init__(self) -> None:
-        """Start without a request."""
+        """Start without a request to stop."""
         self._stop = False
 
     def request_stop(self) -> None:
-        """Let the current run be the last; no run at all if none has begun."""
+        """Stop after the current run; before the first run, if none has begun."""
         self._stop = True
 
     def should_stop(self) -> bool:
-        """Whether someone asked to stop."""
+        """Return whether a stop was requested."""
         return self._stop
 
 
 class Session:
-    """Variables, the outputs of the last step, and where training stands: what hooks see.
+    """The variables, the outputs of the last step and the global step, for hooks to read.
 
     Attributes:
         state: Variable path -> array, as the last step left it.
-        outputs: Name -> array of the last step, computed or not; empty before the first.
-        global_step: The current step, known on the host.
+        outputs: Name -> array of the last step, computed or not; empty before the first step.
+        global_step: The current step, a Python int.
         steps_taken: How many steps this session has made.
         coord: Takes requests to stop.
-        input_wait_secs: Seconds that all runs together waited for their batches.
-        resources: Closed when the session ends, however it ends; for files that hooks open.
+        input_wait_secs: How long all runs together waited for their batches, in seconds.
+        resources: Closed when the session ends, with an error or without; for files that hooks open.
 
     Source: tensorflow/python/training/monitored_session.py, ``MonitoredSession``.
     """
@@ -69,15 +70,15 @@ class Session:
         save: SaveState | None = None,
         output_names: Collection[str] | None = None,
     ) -> None:
-        """Describe where the session starts.
+        """Start a session.
 
         Args:
             store: Holds the state: variable path -> array, initial or restored.
             global_step: The value of the global step in the state.
-            count_steps: The global step after a run, from the run's outputs, which may wait for the device;
-                None if every run adds exactly one.
+            count_steps: Returns the global step after a run from its outputs, waiting for the device if need
+                be; None if every step adds exactly one.
             save: Writes checkpoints; None if this session has none.
-            output_names: Names of the step's outputs, if they are known before it runs.
+            output_names: The names of the step's outputs, if they are known before it runs.
         """
         self.store = store
         self.outputs: Outputs = {}
@@ -92,21 +93,21 @@ class Session:
         self._checks: list[Callable[[Session], None]] = []
 
     @property
-    def state(self) -> Any:
+    def state(self) -> State:
         """Variable path -> array, as the last step left it."""
         return self.store.peek()
 
     def should_stop(self) -> bool:
-        """Whether someone asked to stop."""
+        """Return whether a stop was requested."""
         return self.coord.should_stop()
 
-    def advance(self, state: Any, outputs: Outputs, steps: int = 1) -> None:
-        """Take over what steps returned.
+    def advance(self, state: State, outputs: Outputs, steps: int = 1) -> None:
+        """Replace state and outputs by what steps returned.
 
         Args:
             state: Variable path -> array.
-            outputs: Output name -> array, of the last of them.
-            steps: How many they were.
+            outputs: Output name -> array, of the last step.
+            steps: How many steps there were.
         """
         self.store.give(state)
         self.outputs = outputs
@@ -117,7 +118,7 @@ class Session:
             self.global_step = self._count_steps(outputs)
 
     def add_check(self, check: Callable[[Session], None]) -> None:
-        """Have something looked at whenever the last step is waited for: before reads, saves and the end.
+        """Add a check of the last step, made before values are read, before a save and at the end.
 
         Args:
             check: Called with the session; it may raise, or ask to stop.
@@ -125,15 +126,12 @@ class Session:
         self._checks.append(check)
 
     def check_step(self) -> None:
-        """Run the checks on the last step, waiting for what they need of it."""
+        """Run the checks of the last step, which wait for the values that they need."""
         for check in self._checks:
             check(self)
 
     def output(self, name: str) -> Any:
-        """An output of the last step as it is, computed or not: nothing is read or waited for.
-
-        Args:
-            name: The output.
+        """Return an output of the last step without waiting for it.
 
         Raises:
             KeyError: The last step has no such output.
@@ -144,43 +142,40 @@ class Session:
             raise self._unknown(name) from None
 
     def run(self, fetches: Fetches) -> Any:
-        """Read outputs of the last step, or variables. Waits for the step; computes nothing.
+        """Read outputs of the last step, or variables, once they are computed.
 
         Args:
-            fetches: A name of an output or path of a variable, or a nest of them. TensorFlow's ``loss:0`` is
-                read as ``loss``.
+            fetches: The name of an output or the path of a variable, or a nested structure of them.
+                TensorFlow's ``loss:0`` is read as ``loss``.
 
         Returns:
             NumPy values in the structure of ``fetches``, which the caller may keep.
 
         Raises:
             KeyError: There is no such output and no such variable.
-            TypeError: A fetch is neither a name nor a handle.
+            TypeError: A fetch is neither a name nor an `Output`.
         """
         self.check_step()
         return map_fetches(self._read, fetches)
 
     def require(self, fetches: Fetches) -> None:
-        """Refuse names that no step of this session will have, where that is known before the first one.
+        """Refuse unknown names, if the names of outputs are known before the first step.
 
         Args:
             fetches: As for ``run``.
 
         Raises:
             KeyError: A name is neither an output nor a variable.
-            TypeError: A fetch is neither a name nor a handle.
+            TypeError: A fetch is neither a name nor an `Output`.
         """
         map_fetches(self._require, fetches)
 
     def variables(self) -> tuple[str, ...]:
-        """Paths of all variables."""
+        """Return the paths of all variables."""
         return tuple(self.state)
 
     def get_variable_value(self, path: str) -> Any:
-        """The current value of a variable.
-
-        Args:
-            path: Of the variable.
+        """Return the current value of a variable.
 
         Returns:
             A NumPy array of the variable's global shape, or a NumPy scalar; a copy.
@@ -194,10 +189,10 @@ class Session:
         return np.asarray(self.state[path].copy())[()]
 
     def save(self, step: int, wait: bool = False) -> None:
-        """Write a checkpoint, once the checks on the last step have passed.
+        """Save a checkpoint, once the checks of the last step have passed.
 
         Args:
-            step: The step it is named after.
+            step: The step that it is named after.
             wait: Whether to return only when it is complete.
 
         Raises:
