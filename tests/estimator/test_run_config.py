@@ -17,7 +17,7 @@ from muster.distribute import MirroredStrategy, MultiWorkerMirroredStrategy
 from muster.estimator._model_fn import argument_names, call_input_fn, call_model_fn, check_model_fn_args
 from muster.estimator._run_config import DistributeConfig, RunConfig, check_train_args, resolve_config
 from muster.estimator._specs import EvalSpec, TrainSpec
-from muster.estimator.roles._training import TrainingExecutor, refuse_server
+from muster.estimator.roles._train_and_evaluate import TrainingExecutor, refuse_server
 
 
 class OneDeviceStrategy:

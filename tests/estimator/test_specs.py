@@ -24,7 +24,7 @@ from muster.estimator._specs import EvalSpec, TrainSpec
 from muster.estimator.exporters._exporter import Exporter
 from muster.estimator.hooks import CheckpointSaverListener, SessionRunHook
 from muster.estimator.roles._continuous_eval import EvalResult
-from muster.estimator.roles._training import train_and_evaluate
+from muster.estimator.roles._train_and_evaluate import train_and_evaluate
 from muster.program import TrainOp
 
 

@@ -30,7 +30,7 @@ import recorded
 from muster._errors import CheckpointNotFoundError
 from muster.estimator._run_config import RunConfig
 from muster.estimator._specs import EvalSpec, TrainSpec
-from muster.estimator.roles._training import TrainingExecutor, train_and_evaluate
+from muster.estimator.roles._train_and_evaluate import TrainingExecutor, train_and_evaluate
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
 

@@ -32,5 +32,5 @@ from muster.estimator.hooks import stop_if_lower_hook as stop_if_lower_hook
 from muster.estimator.hooks import stop_if_no_decrease_hook as stop_if_no_decrease_hook
 from muster.estimator.hooks import stop_if_no_increase_hook as stop_if_no_increase_hook
 from muster.estimator.loop._warm_start import WarmStartSettings as WarmStartSettings
-from muster.estimator.roles._training import train_and_evaluate as train_and_evaluate
+from muster.estimator.roles._train_and_evaluate import train_and_evaluate as train_and_evaluate
 from muster.estimator.session._session import Session as Session

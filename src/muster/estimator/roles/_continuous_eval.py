@@ -1,4 +1,4 @@
-"""Evaluating the newest checkpoint again and again: beside a training, or between its steps."""
+"""Continuous evaluation of the newest checkpoint, by an evaluator or in pauses of training."""
 
 import logging
 import os
@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 from muster._errors import CheckpointNotFoundError, DamagedCheckpointError
+from muster.estimator._model_fn import InputFn
 from muster.estimator._run_config import RunConfig
 from muster.estimator._specs import EvalSpec
-from muster.estimator.hooks import CheckpointSaverListener, SecondOrStepTimer
+from muster.estimator.hooks import CheckpointSaverListener, SecondOrStepTimer, SessionRunHook
 from muster.estimator.session import _clock
+from muster.estimator.session._session import Session
 
 _log = logging.getLogger(__name__)
 
@@ -17,13 +19,13 @@ EVALUATED = "evaluated"
 MISSING_CHECKPOINT = "missing checkpoint"
 NO_NEW_CHECKPOINT = "no new checkpoint"
 
-# How often, in seconds, an evaluator that finds nothing to do says so.
+# How often, in seconds, an evaluator without a new checkpoint logs a warning.
 _WARNING_SECS = 600
 
 
 @runtime_checkable
 class EstimatorLike(Protocol):
-    """What `train_and_evaluate` needs of an Estimator."""
+    """An Estimator, as far as `train_and_evaluate` uses it."""
 
     @property
     def config(self) -> RunConfig: ...
@@ -31,9 +33,24 @@ class EstimatorLike(Protocol):
     @property
     def model_dir(self) -> str: ...
 
-    def train(self, input_fn: Any, *, max_steps: Any, hooks: Any, saving_listeners: Any) -> Any: ...
+    def train(
+        self,
+        input_fn: InputFn,
+        *,
+        max_steps: int | None,
+        hooks: list[SessionRunHook],
+        saving_listeners: list[CheckpointSaverListener],
+    ) -> object: ...
 
-    def evaluate(self, input_fn: Any, *, steps: Any, hooks: Any, checkpoint_path: Any, name: Any) -> Any: ...
+    def evaluate(
+        self,
+        input_fn: InputFn,
+        *,
+        steps: int | None,
+        hooks: list[SessionRunHook],
+        checkpoint_path: str | None,
+        name: str | None,
+    ) -> Mapping[str, Any]: ...
 
     def latest_checkpoint(self) -> str | None: ...
 
@@ -45,17 +62,17 @@ class _EvalFields(NamedTuple):
 
 
 class EvalResult(_EvalFields):
-    """What came of looking for a checkpoint to evaluate.
+    """The result of an attempt to evaluate the newest checkpoint.
 
     Source: ``_EvalResult`` (tensorflow_estimator/python/estimator/training.py).
 
     Args:
         status: `EVALUATED`, `MISSING_CHECKPOINT` or `NO_NEW_CHECKPOINT`.
-        metrics: What ``Estimator.evaluate`` returned, if it was called.
-        checkpoint_path: The checkpoint that it evaluated.
+        metrics: The result of ``Estimator.evaluate``, if it was called.
+        checkpoint_path: The checkpoint that was evaluated.
 
     Raises:
-        ValueError: The parts do not fit together.
+        ValueError: The arguments contradict each other.
     """
 
     __slots__ = ()
@@ -82,13 +99,13 @@ class EvalResult(_EvalFields):
 
 
 class ContinuousEvalListener:
-    """Called around each evaluation; subclasses override what they need.
+    """Called around each evaluation; subclasses override methods.
 
     Source: ``_ContinuousEvalListener`` (tensorflow_estimator/python/estimator/training.py).
     """
 
     def before_eval(self) -> bool:
-        """Called before looking for a checkpoint. Returns False to stop."""
+        """Called before each attempt to evaluate. Returns False to stop."""
         return True
 
     def after_eval(self, eval_result: EvalResult) -> bool:
@@ -97,7 +114,7 @@ class ContinuousEvalListener:
 
 
 class Evaluator:
-    """Evaluates the newest checkpoint, and exports it, if it has not done so already.
+    """Evaluates and exports the newest checkpoint, each checkpoint once.
 
     Source: ``_TrainingExecutor._Evaluator`` (tensorflow_estimator/python/estimator/training.py).
     """
@@ -110,7 +127,7 @@ class Evaluator:
         self._warned_at: float | None = None
 
     def evaluate_and_export(self) -> tuple[EvalResult, list[Any]]:
-        """Return what came of it, and what the exporters returned."""
+        """Evaluate the newest checkpoint; return the result, and those of the exporters."""
         while True:
             newest = self._estimator.latest_checkpoint()
             try:
@@ -121,7 +138,7 @@ class Evaluator:
                 return EvalResult(NO_NEW_CHECKPOINT), []
             except CheckpointNotFoundError:
                 if self._estimator.latest_checkpoint() == newest:
-                    raise  # it was another one that was not found
+                    raise  # another one was not found
                 _log.info("The checkpoint was deleted, since there are newer ones: evaluating the newest.")
 
     def _evaluate_newest(self) -> tuple[EvalResult, list[Any]]:
@@ -159,7 +176,7 @@ class Evaluator:
         return result, exports
 
     def _warn(self, message: str) -> None:
-        """Log a warning, unless there was one not long ago."""
+        """Log a warning, but not often."""
         now = _clock.now()
         if self._warned_at is None or now - self._warned_at > _WARNING_SECS:
             _log.warning(message)
@@ -182,7 +199,7 @@ class EvaluationListener(CheckpointSaverListener):
 
     @property
     def heard_of_saves(self) -> bool:
-        """Whether training has saved at all."""
+        """Whether training has saved a checkpoint."""
         return not self._is_first_save
 
     def begin(self) -> None:
@@ -190,8 +207,8 @@ class EvaluationListener(CheckpointSaverListener):
         self._evaluated_step: int | None = None
         self._is_first_save = True
 
-    def after_save(self, session: Any, global_step_value: int) -> bool | None:
-        """Evaluate if it is time to. Returns True to stop training, if the listener asks for it."""
+    def after_save(self, session: Session | None, global_step_value: int) -> bool | None:
+        """Evaluate if it is due. Returns True to stop training, if the listener asks for it."""
         if self._is_first_save:  # The model is not trained yet.
             self._is_first_save = False
             return None
@@ -208,7 +225,7 @@ class EvaluationListener(CheckpointSaverListener):
             return True
         return None
 
-    def end(self, session: Any, global_step_value: int) -> None:
+    def end(self, session: Session | None, global_step_value: int) -> None:
         """Evaluate the last step, if it has not been evaluated."""
         if global_step_value != self._evaluated_step and self._listener.before_eval():
             self._evaluate(global_step_value)
@@ -226,5 +243,5 @@ class EvaluationListener(CheckpointSaverListener):
 
 
 def is_final(metrics: Mapping[str, Any], max_steps: int | None) -> bool:
-    """Whether an evaluation is of a checkpoint that has reached ``max_steps``."""
+    """Return whether the evaluated checkpoint has reached ``max_steps``."""
     return max_steps is not None and bool(metrics["global_step"] >= max_steps)

@@ -1,4 +1,4 @@
-"""`train_and_evaluate`: what each task of a job does with an Estimator."""
+"""`train_and_evaluate`: the part of each task of a job, by its role."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ _LOOK_SECS = 1
 
 
 class Server(Protocol):
-    """The server of one task, through which the others reach it."""
+    """The server of a task, through which other tasks reach it."""
 
     def start(self) -> None:
         """Begin to serve."""
@@ -40,7 +40,7 @@ class Server(Protocol):
 def train_and_evaluate(
     estimator: EstimatorLike, train_spec: TrainSpec, eval_spec: EvalSpec
 ) -> tuple[Mapping[str, Any] | None, list[Any] | None] | None:
-    """Train and evaluate: all of it in a job of one process, else this task's part of it.
+    """Train and evaluate in one process, or do this task's part of it in a cluster.
 
     In a job of one process there is one call of ``Estimator.train``, and an evaluation after each checkpoint
     but the first, not more often than ``throttle_secs`` allows; the last step is always evaluated. In a
@@ -57,12 +57,12 @@ def train_and_evaluate(
         eval_spec: How to evaluate.
 
     Returns:
-        In a job of one process, the last metrics and the list of what the exporters returned; both None if
+        In a job of one process, the last metrics and the list of the exporters' results; both None if
         training had reached ``max_steps`` already. In a cluster, None.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: The task has a type that has no part in training.
+        ValueError: Tasks of this type neither train nor evaluate.
         MusterError: The tasks of the cluster cannot train together.
     """
     if not isinstance(eval_spec, EvalSpec):
@@ -75,7 +75,7 @@ def train_and_evaluate(
 
 
 def refuse_server(config: RunConfig) -> Server:
-    """Raise MusterError: the tasks of this cluster cannot reach each other."""
+    """Raise MusterError, since there are no parameter servers yet."""
     cluster = config.cluster_spec
     others = sum(map(cluster.num_tasks, cluster.jobs)) - 1
     raise MusterError(
@@ -93,7 +93,7 @@ class TrainingExecutor:
         train_spec: How to train.
         eval_spec: How to evaluate.
         continuous_eval_listener: Called around each evaluation.
-        make_server: Returns the server of this task, in a cluster of several.
+        make_server: Returns the server of this task, if there are other tasks.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class TrainingExecutor:
         self._make_server = make_server
 
     def run(self) -> tuple[Mapping[str, Any] | None, list[Any] | None] | None:
-        """Do the part that the task's type asks for; returns what `train_and_evaluate` does."""
+        """Do the part of this task's type; returns what `train_and_evaluate` returns."""
         config = self._estimator.config
         if not config.cluster_spec and config.task_type != TaskType.EVALUATOR:
             _log.info("Running training and evaluation locally (non-distributed).")
@@ -126,10 +126,10 @@ class TrainingExecutor:
             raise ValueError(
                 f"Task type {config.task_type} is not supported. Supported task types are {supported}"
             )
-        together = isinstance(config.train_distribute, MultiWorkerMirroredStrategy)
+        synchronous = isinstance(config.train_distribute, MultiWorkerMirroredStrategy)
         match TaskType(config.task_type):
-            case TaskType.CHIEF | TaskType.WORKER if together:
-                self.run_together()
+            case TaskType.CHIEF | TaskType.WORKER if synchronous:
+                self.run_synchronous()
             case TaskType.CHIEF:
                 self.run_chief()
             case TaskType.MASTER:
@@ -143,7 +143,7 @@ class TrainingExecutor:
         return None
 
     def run_local(self) -> tuple[Mapping[str, Any] | None, list[Any] | None]:
-        """Train, evaluating after checkpoints. Returns the last metrics and the exporters' results."""
+        """Train, and evaluate after checkpoints. Returns the last metrics and the exporters' results."""
         config = self._estimator.config
         _log.info(
             "Start train and evaluate loop. The evaluate will happen after every checkpoint. Checkpoint "
@@ -163,8 +163,8 @@ class TrainingExecutor:
         result = evaluation.eval_result
         return (result.metrics if result else None), evaluation.export_results
 
-    def run_together(self) -> None:
-        """Train as one of several workers; the chief evaluates too, unless there is an evaluator for it."""
+    def run_synchronous(self) -> None:
+        """Train in step with other workers; the chief evaluates too, unless there is an evaluator."""
         config = self._estimator.config
         if not config.is_chief:
             self._train(())
@@ -223,7 +223,7 @@ class TrainingExecutor:
         return EvaluationListener(evaluator, self._eval_spec.throttle_secs, self._listener)
 
     def _start_server(self) -> Server | None:
-        """Start this task's server, unless it is alone in its cluster."""
+        """Start this task's server, unless it is the only task of its cluster."""
         config = self._estimator.config
         cluster = config.cluster_spec
         if not config.master:
@@ -268,9 +268,9 @@ class TrainingExecutor:
 
 
 def _pause(secs: float, signals: SignalWatch) -> None:
-    """Sleep, unless interrupted.
+    """Sleep, until a signal is raised.
 
-    Ctrl-C is raised at once here, and only noted elsewhere: Python drops what is raised in the middle of a
+    Ctrl-C is raised at once here, and only noted elsewhere, since Python drops exceptions that are raised in a
     garbage collection.
     """
     signals.waiting = True
