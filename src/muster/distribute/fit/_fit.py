@@ -24,7 +24,7 @@ from muster.distribute.engine._split import ReplicatedBatch, Split
 from muster.distribute.engine._traced import Executables, Step, Traced, View
 from muster.distribute.fit._agreement import Agreement
 from muster.distribute.fit._fit_backup import Backup, backup_of
-from muster.distribute.fit._fit_callback_list import Sparing, called_by
+from muster.distribute.fit._fit_callback_list import EpochCallbacks, called_by
 from muster.distribute.fit._fit_callbacks import Epochs, Report, Saves, callbacks_of
 from muster.distribute.fit._fit_input import DatasetBatches, KerasBatches, Wait
 from muster.distribute.fit._fit_interrupts import INTERRUPTS
@@ -69,7 +69,7 @@ class DistributedTrainer:
         self._backups: list[Backup] = []
         self._executables: Executables = {}
         self._running = self._shares_all = False
-        self._callbacks: Sparing | None = None
+        self._callbacks: EpochCallbacks | None = None
 
     def attach(self) -> None:
         """Let the model's methods come here."""
@@ -267,7 +267,7 @@ class DistributedTrainer:
 
     def _tell_callbacks(self) -> None:
         if self._callbacks is not None:
-            self._callbacks.tell()
+            self._callbacks.attach()
 
     def _functions(self) -> list[KerasFunction]:
         """What Keras calls for steps, so far as it was made."""
@@ -367,7 +367,7 @@ class DistributedTrainer:
             first = [Saves(self._report)] if self._report is not None and self.agreement.is_chief else []
             own = [*first, *own, Epochs(self.agreement, self._batches[name].begin, self._report)]
         given["callbacks"] = called = called_by(self._model, own, given, trains=name == _TRAINS)
-        self._callbacks = called if isinstance(called, Sparing) else None
+        self._callbacks = called if isinstance(called, EpochCallbacks) else None
 
 
 def _uncompiled(

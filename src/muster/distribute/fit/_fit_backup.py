@@ -1,46 +1,59 @@
-"""Keras' BackupAndRestore, made exact: training goes on with the very next batch."""
+"""Keras' BackupAndRestore, made exact: training continues with the very next batch."""
 
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from muster._errors import CheckpointMismatchError
 from muster._keras import keras
 from muster.checkpoint import Checkpoint, Checkpointer, restore_latest
 from muster.checkpoint._objects import Variable, assign_saved, copied_values
-from muster.distribute.fit._agreement import random_state
-from muster.distribute.fit._fit_input import Position
-
-if TYPE_CHECKING:
-    from muster.distribute.fit._fit import DistributedTrainer
+from muster.distribute.fit._agreement import Agreement, random_state
+from muster.distribute.fit._fit_input import DatasetBatches, KerasBatches, Position
+from muster.distribute.fit._fit_step import KerasFunction
 
 
-def backup_of(given: keras.callbacks.BackupAndRestore, trainer: "DistributedTrainer") -> "Backup":
-    """What does for a callback of Keras what it was asked for."""
+class Trainer(Protocol):
+    """The trainer of a model, as far as backups use it."""
+
+    @property
+    def agreement(self) -> Agreement: ...
+
+    @property
+    def training_batches(self) -> KerasBatches | DatasetBatches: ...
+
+    @property
+    def train_function(self) -> KerasFunction: ...
+
+    def share_all(self) -> None: ...
+
+
+def backup_of(given: keras.callbacks.BackupAndRestore, trainer: Trainer) -> "Backup":
+    """Return the callback that makes the backups that Keras' callback was asked for."""
     at_batches = given.save_freq and given.save_freq != "epoch"
     return _AtBatches(given, trainer) if at_batches else Backup(given, trainer)
 
 
 class Backup(keras.callbacks.Callback):  # type: ignore[misc]
-    """Saves what training needs to go on, and goes on from there: the chief writes, and all begin alike.
+    """Saves what training needs to continue, and continues from it; the chief writes for all workers.
 
     Besides weights and the optimizer's state these are the metrics of the epoch, the seeds, the random
-    numbers by which data is shuffled, and how many batches were drawn. A checkpoint is whole or absent.
+    numbers by which data is shuffled, and how many batches were drawn. A checkpoint is complete or absent.
 
     Args:
-        given: Keras' own callback, which says where and how often.
-        trainer: Of the model.
+        given: Keras' callback, which says where and how often to save.
+        trainer: The trainer of the model.
 
     Attributes:
-        initial_epoch: Where training goes on; None if nothing was saved.
+        initial_epoch: The epoch in which training continues; None if nothing was saved.
 
     Raises:
         CheckpointError: The directory cannot be written, or its checkpoints are damaged.
 
-    Source: keras/src/callbacks/backup_and_restore.py, ``BackupAndRestore``, which goes on at the start of an
-    epoch.
+    Source: keras/src/callbacks/backup_and_restore.py, ``BackupAndRestore``, which continues at the start of
+    an epoch.
     """
 
-    def __init__(self, given: keras.callbacks.BackupAndRestore, trainer: "DistributedTrainer") -> None:
+    def __init__(self, given: keras.callbacks.BackupAndRestore, trainer: Trainer) -> None:
         super().__init__()
         self._trainer = trainer
         self._directory = given.backup_dir
@@ -93,7 +106,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
             shutil.rmtree(self._directory, ignore_errors=True)
 
     def close(self) -> None:
-        """Wait for the save under way. May be called again."""
+        """Wait for the save under way. It may be called again."""
         if self._writer is not None:
             self._writer.close()
 
@@ -123,9 +136,9 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
 
 
 class _AtBatches(Backup):
-    """Saves after so many batches: a class of its own, since Keras waits for each step where one asks."""
+    """Saves every few batches: a subclass, since Keras waits for each step if a callback has this hook."""
 
-    def __init__(self, given: keras.callbacks.BackupAndRestore, trainer: "DistributedTrainer") -> None:
+    def __init__(self, given: keras.callbacks.BackupAndRestore, trainer: Trainer) -> None:
         super().__init__(given, trainer)
         self._every = int(given.save_freq)
         self._since = 0

@@ -1,4 +1,4 @@
-"""Who is called for each step of ``fit``: only callbacks that have a part in steps."""
+"""Keras' list of callbacks, without calls at each step if no callback has a hook for steps."""
 
 import contextlib
 import math
@@ -11,26 +11,28 @@ import numpy as np
 from muster._keras import keras
 
 
-def called_by(model: Any, callbacks: list[Any], given: dict[str, Any], *, trains: bool) -> Any:
-    """What Keras is to call: the callbacks, or if none of them minds steps, a list that spares it the steps.
+def called_by(
+    model: keras.Model, callbacks: list[keras.callbacks.Callback], arguments: dict[str, Any], *, trains: bool
+) -> "list[keras.callbacks.Callback] | EpochCallbacks":
+    """Return the callbacks, or if none of them has a hook for steps, a list that is not called at steps.
 
     Args:
-        model: Whose ``fit``, ``evaluate`` or ``predict`` runs.
-        callbacks: Of this worker.
-        given: The arguments of that method.
-        trains: Whether it is ``fit``.
+        model: The model whose ``fit``, ``evaluate`` or ``predict`` runs.
+        callbacks: The callbacks of this worker.
+        arguments: The arguments of that method.
+        trains: Whether the method is ``fit``.
     """
-    if any(map(_minds_steps, callbacks)):
+    if any(map(_has_step_hooks, callbacks)):
         return callbacks
     try:
-        steps = _steps_of(given, given.get("steps_per_epoch" if trains else "steps"))
+        steps = _steps_of(arguments, arguments.get("steps_per_epoch" if trains else "steps"))
     except LookupError:
         return callbacks
-    verbose = given.get("verbose", "auto")
-    return Sparing(
+    verbose = arguments.get("verbose", "auto")
+    return EpochCallbacks(
         callbacks,
         model,
-        {"verbose": verbose, "epochs": given.get("epochs", 1), "steps": steps},
+        {"verbose": verbose, "epochs": arguments.get("epochs", 1), "steps": steps},
         add_history=trains,
         add_progbar=verbose != 0,
     )
@@ -41,25 +43,25 @@ _STEP_HOOKS = [
 ]
 
 
-def _minds_steps(callback: Any) -> bool:
-    """Whether a callback has a part in steps, rather than in epochs and runs only."""
+def _has_step_hooks(callback: Any) -> bool:
+    """Return whether a callback has hooks for steps, and not for epochs and runs only."""
     if type(callback) is keras.callbacks.ProgbarLogger:
-        return False  # it shows a step now and then
+        return False  # it need not show every step
     return any(
         getattr(getattr(callback, hook), "__func__", None) is not getattr(keras.callbacks.Callback, hook)
         for hook in _STEP_HOOKS
     )
 
 
-def _steps_of(given: dict[str, Any], per_epoch: int | None) -> int | None:
-    """How many batches Keras finds in an epoch; None if it does not know before it has read them.
+def _steps_of(arguments: dict[str, Any], per_epoch: int | None) -> int | None:
+    """Return how many batches Keras finds in an epoch; None if Keras does not know before it has read them.
 
     Raises:
-        LookupError: That is not plain to see.
+        LookupError: The number is not known here.
     """
     if keras.config.max_epochs() is not None or keras.config.max_steps_per_epoch() is not None:
         raise LookupError("Keras has limits of its own")
-    x = given.get("x")
+    x = arguments.get("x")
     if per_epoch:
         return per_epoch
     if hasattr(x, "__next__"):
@@ -70,24 +72,24 @@ def _steps_of(given: dict[str, Any], per_epoch: int | None) -> int | None:
     if not leaves or not all(isinstance(leaf, np.ndarray | jax.Array) and leaf.ndim for leaf in leaves):
         raise LookupError("neither arrays nor a dataset")
     rows = len(leaves[0])
-    part = given.get("validation_split")
-    if part and given.get("validation_data") is None:
+    part = arguments.get("validation_split")
+    if part and arguments.get("validation_data") is None:
         if not 0.0 < part < 1.0:
             raise LookupError("no part of the rows")
         rows = math.floor(rows * (1.0 - part))
-    return math.ceil(rows / (given.get("batch_size") or 32))
+    return math.ceil(rows / (arguments.get("batch_size") or 32))
 
 
-class Sparing(keras.callbacks.CallbackList):  # type: ignore[misc]
-    """Callbacks of which none minds steps: a progress bar, at most, shows one now and then, and the last.
+class EpochCallbacks(keras.callbacks.CallbackList):  # type: ignore[misc]
+    """Callbacks without hooks for steps; a progress bar shows a step about every 50 ms, and the last.
 
-    Keras' own list hands the results of every step to a thread, which waits for them. That takes longer than
+    Keras' own list passes the results of every step to a thread, which waits for them. That takes longer than
     all else that Python does for a step.
 
     Args:
-        callbacks: To call.
-        model: For ``tell``, which is called when Keras has built it and looked at the data.
-        params: Likewise.
+        callbacks: The callbacks.
+        model: Passed to the callbacks by ``attach``, once Keras has built it and looked at the data.
+        params: The parameters of the run, passed to the callbacks by ``attach``.
         added: Which callbacks Keras adds.
     """
 
@@ -95,35 +97,35 @@ class Sparing(keras.callbacks.CallbackList):  # type: ignore[misc]
 
     def __init__(self, callbacks: list[Any], model: Any, params: dict[str, Any], **added: bool) -> None:
         super().__init__(callbacks, **added)
-        self._untold: tuple[Any, dict[str, Any]] | None = (model, params)
+        self._unattached: tuple[Any, dict[str, Any]] | None = (model, params)
         self._bars = [each for each in self.callbacks if isinstance(each, keras.callbacks.ProgbarLogger)]
-        self._spares = True
+        self._skips_steps = True
         self._next_at = 0.0
-        self._kept: tuple[str, int, Any] | None = None
+        self._pending: tuple[str, int, Any] | None = None
 
-    def tell(self) -> None:
-        """Tell the callbacks of the model and the run, once."""
-        if self._untold is not None:
-            (model, params), self._untold = self._untold, None
+    def attach(self) -> None:
+        """Pass the model and the run's parameters to the callbacks, once."""
+        if self._unattached is not None:
+            (model, params), self._unattached = self._unattached, None
             self.set_model(model)
             self.set_params(params)
 
     def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)
-        self._ask()
+        self._look_for_hooks()
 
     def on_test_begin(self, logs: Any = None) -> None:
         self._show_last()  # of the epoch that validation is a part of
         super().on_test_begin(logs)
-        self._ask()
+        self._look_for_hooks()
 
     def on_predict_begin(self, logs: Any = None) -> None:
         super().on_predict_begin(logs)
-        self._ask()
+        self._look_for_hooks()
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         super().on_epoch_begin(epoch, logs)
-        self._ask()
+        self._look_for_hooks()
         self._next_at = 0.0  # the bar measures time from an epoch's first step
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -139,67 +141,67 @@ class Sparing(keras.callbacks.CallbackList):  # type: ignore[misc]
         super().on_predict_end(logs)
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        if not self._spares:
+        if not self._skips_steps:
             super().on_train_batch_begin(batch, logs)
 
     def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
-        if not self._spares:
+        if not self._skips_steps:
             super().on_test_batch_begin(batch, logs)
 
     def on_predict_batch_begin(self, batch: int, logs: Any = None) -> None:
-        if not self._spares:
+        if not self._skips_steps:
             super().on_predict_batch_begin(batch, logs)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        if self._spares:
+        if self._skips_steps:
             self._keep("on_train_batch_end", batch, logs)
         else:
             super().on_train_batch_end(batch, logs)
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
-        if self._spares:
+        if self._skips_steps:
             self._keep("on_test_batch_end", batch, logs)
         else:
             super().on_test_batch_end(batch, logs)
 
     def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
-        if self._spares:
+        if self._skips_steps:
             self._keep("on_predict_batch_end", batch, None)
         else:
             super().on_predict_batch_end(batch, logs)
 
-    def _ask(self) -> None:
-        """See whether a callback has made up its mind, and minds steps from now on."""
-        self._spares = not any(map(_minds_steps, self.callbacks))
+    def _look_for_hooks(self) -> None:
+        """Find out whether a callback has got a hook for steps meanwhile."""
+        self._skips_steps = not any(map(_has_step_hooks, self.callbacks))
 
     def _keep(self, hook: str, batch: int, logs: Any) -> None:
-        """Show the step before if it is time to; this one may turn out to be the last.
+        """Keep a step, and show the one before if it is due.
 
-        So what is waited for are the results of a step after which another one was dispatched.
+        So the results that are waited for are those of a step after which another one was dispatched.
         """
         if not self._bars:
             return
         now = time.monotonic()
-        if now >= self._next_at and self._kept is not None:
+        if now >= self._next_at and self._pending is not None:
             self._next_at = now + self._INTERVAL
             self._show_last()
-        self._kept = hook, batch, logs
+        self._pending = hook, batch, logs
 
     def _show_last(self) -> None:
-        if self._kept is not None:
-            (hook, batch, logs), self._kept = self._kept, None
+        if self._pending is not None:
+            (hook, batch, logs), self._pending = self._pending, None
             for bar in self._bars:
                 getattr(bar, hook)(batch, _numbers(logs))
 
 
 def _numbers(logs: Any) -> dict[str, Any]:
-    """Logs as callbacks are given them: numbers of Python by their names, without groups."""
+    """Return logs in the form of Keras' callbacks: Python numbers by name, in no groups."""
     found: dict[str, Any] = {}
     for name, value in sorted((logs or {}).items()):
         if isinstance(value, dict):
             found |= _numbers(value)
         else:
             found[name] = np.asarray(value) if isinstance(value, jax.Array) else value
-            with contextlib.suppress(TypeError, ValueError):  # it is no number, and stays what it is
+            with contextlib.suppress(TypeError, ValueError):  # it is not a number, and stays as it is
                 found[name] = float(found[name])
     return found

@@ -1,4 +1,4 @@
-"""Callbacks of ``fit`` under a strategy: who writes, what all agree on, what others are told."""
+"""Callbacks of ``fit`` under a strategy, which keep the workers in step and report progress."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from muster.distribute.fit._fit_input import Wait
 from muster.distribute.fit._fit_tensorboard import tensorboard_scalars
 from muster.distribute.workers._progress import ProgressReporter
 
-# They write, and change nothing in the model: the chief's are enough.
+# They write files and do not change the model, so that only the chief needs them.
 _WRITERS = (
     keras.callbacks.ModelCheckpoint,
     keras.callbacks.CSVLogger,
@@ -20,7 +20,7 @@ _WRITERS = (
 
 
 def callbacks_of(given: Sequence[Any], agreement: Agreement) -> list[Any]:
-    """What a worker calls for the callbacks that the user gave."""
+    """Return the callbacks that this worker calls for those of the user."""
     if not agreement.is_chief:
         return [each for each in given if not isinstance(each, _WRITERS)]
     return [
@@ -29,7 +29,7 @@ def callbacks_of(given: Sequence[Any], agreement: Agreement) -> list[Any]:
 
 
 class Saves(keras.callbacks.Callback):  # type: ignore[misc]
-    """Says, before others write at the end of an epoch, that this task saves. The first callback."""
+    """Reports that this task saves, at the end of an epoch, before other callbacks do. The first one."""
 
     def __init__(self, report: "Report") -> None:
         super().__init__()
@@ -40,14 +40,14 @@ class Saves(keras.callbacks.Callback):  # type: ignore[misc]
 
 
 class Epochs(keras.callbacks.Callback):  # type: ignore[misc]
-    """Starts the epochs of a run's batches, and lets all workers stop where one does. The last callback.
+    """Begins each epoch's batches, and stops all workers if one stops. The last callback.
 
-    It has no part in a step: Keras would wait for the results of each.
+    It has no hook for steps, for which Keras would wait for the results of each.
 
     Args:
-        agreement: Of the workers.
+        agreement: Keeps the workers in step.
         begin: Called at the start of every epoch.
-        report: Told that this task trains on; None where there are no others.
+        report: Reports that this task continues to train; None if there are no other tasks.
     """
 
     def __init__(self, agreement: Agreement, begin: Callable[[], None], report: "Report | None") -> None:
@@ -68,7 +68,7 @@ class Epochs(keras.callbacks.Callback):  # type: ignore[misc]
 
 
 class Report:
-    """Tells the other tasks what this one does and how far it is, once a second.
+    """Reports what this task does and how far it is to the other tasks, once a second.
 
     Args:
         report: Takes the fields of ``muster.cluster.Progress`` by name.

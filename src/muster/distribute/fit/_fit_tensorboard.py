@@ -1,4 +1,4 @@
-"""Keras' TensorBoard callback, which needs TensorFlow to write, without it."""
+"""Keras' TensorBoard callback without TensorFlow, which Keras' own needs to write."""
 
 import logging
 import os
@@ -11,15 +11,15 @@ _log = logging.getLogger(__name__)
 
 
 def tensorboard_scalars(given: keras.callbacks.TensorBoard) -> "TensorBoardScalars":
-    """What writes the scalars that a callback of Keras was asked for."""
-    return TensorBoardScalars(given) if given.update_freq == "epoch" else _OfBatches(given)
+    """Return the callback that writes the scalars that Keras' callback was asked for."""
+    return TensorBoardScalars(given) if given.update_freq == "epoch" else _BatchScalars(given)
 
 
 class TensorBoardScalars(keras.callbacks.Callback):  # type: ignore[misc]
-    """Writes what Keras' own callback writes as scalars, to the same folders, with the same names.
+    """Writes the scalars of Keras' callback, to the same folders, under the same names.
 
     Args:
-        given: Says where and how often.
+        given: Keras' callback, which says where and how often to write.
 
     Source: keras/src/callbacks/tensorboard.py, ``TensorBoard``. Graphs, images, histograms, embeddings and
     profiles are not written.
@@ -41,8 +41,8 @@ class TensorBoardScalars(keras.callbacks.Callback):  # type: ignore[misc]
             logs.setdefault("learning_rate", rate)
         of_validation = {name: logs.pop(name) for name in list(logs) if name.startswith("val_")}
         self._add("train", "epoch_{}", logs, epoch)
-        own_names = {name.removeprefix("val_"): value for name, value in of_validation.items()}
-        self._add("validation", "epoch_{}", own_names, epoch)
+        unprefixed = {name.removeprefix("val_"): value for name, value in of_validation.items()}
+        self._add("validation", "epoch_{}", unprefixed, epoch)
         for writer in self._writers.values():
             writer.flush()
 
@@ -65,8 +65,8 @@ class TensorBoardScalars(keras.callbacks.Callback):  # type: ignore[misc]
         self._writers[run].add_scalars(named, step)
 
 
-class _OfBatches(TensorBoardScalars):
-    """Of batches, too: a class of its own, since Keras waits for the results of steps where one asks."""
+class _BatchScalars(TensorBoardScalars):
+    """Writes batches' scalars, too: a subclass, since Keras waits for each step if there is this hook."""
 
     def __init__(self, given: keras.callbacks.TensorBoard) -> None:
         super().__init__(given)

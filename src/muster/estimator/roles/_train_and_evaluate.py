@@ -268,10 +268,9 @@ class TrainingExecutor:
 
 
 def _pause(secs: float, signals: SignalWatch) -> None:
-    """Sleep, until a signal is raised.
+    """Sleep; Ctrl-C is raised at once.
 
-    Ctrl-C is raised at once here, and only noted elsewhere, since Python drops exceptions that are raised in a
-    garbage collection.
+    Elsewhere it is only noted, since Python drops exceptions that are raised in a garbage collection.
     """
     signals.waiting = True
     try:
