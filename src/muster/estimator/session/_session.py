@@ -95,7 +95,8 @@ class Session:
     @property
     def state(self) -> State:
         """Variable path -> array, as the last step left it."""
-        return self.store.peek()
+        state: State = self.store.peek()
+        return state
 
     def should_stop(self) -> bool:
         """Return whether a stop was requested."""
