@@ -7,8 +7,8 @@ from itertools import repeat
 from typing import Any
 
 from departures import Departure, Json, error
-from muster.cluster._cluster_resolver import by_number
 from muster.cluster.resolvers._slurm_lists import expand_hostlist, expand_tasks_per_node
+from muster.cluster.resolvers._task_resolver import by_number
 
 # Families about functions that TensorFlow keeps to itself: what muster has in their place, if anything.
 NO_API_OF_OURS = {

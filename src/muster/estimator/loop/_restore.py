@@ -30,7 +30,7 @@ def initial_state(
         CheckpointMismatchError: The checkpoint lacks a variable of the model, or has another shape.
         CheckpointError: The checkpoint to warm-start from cannot be read.
     """
-    state = dict(program.initial)
+    state: dict[str, AnyArray] = dict(program.initial)
     if checkpoint is not None:
         _require_match(program, checkpoint)
     elif warm_start is not None:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax.extend import core as jex
 
 from muster import cpu
+from muster._arrays import AnyArray
 from muster._errors import TraceError, VariableMismatchError
 from muster.program._replicas import Replicas
 from muster.program.passes._jaxprs import Values, needed_equations
@@ -48,7 +49,7 @@ class Program(Generic[Static]):
         self,
         function: Callable[..., tuple[Outputs, Static]],
         *args: Any,
-        known: Mapping[str, jax.Array] | None = None,
+        known: Mapping[str, AnyArray] | None = None,
         known_local: bool = False,
         local_updates_only: bool = False,
         seed: int | None = None,

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 
+from muster._arrays import AnyArray
 from muster._errors import OutsideVariableError, TraceError, VariableMismatchError
 from muster.program._replicas import Replicas
 from muster.program.variables._initial_values import donatable_copy, initial_value
@@ -33,7 +34,7 @@ class ProgramScope(VariableScope):
         self,
         state: Mapping[str, jax.Array] | None = None,
         *,
-        known: Mapping[str, jax.Array] | None = None,
+        known: Mapping[str, AnyArray] | None = None,
         known_local: bool = False,
         seed: int | None = None,
         replicas: Replicas | None = None,
