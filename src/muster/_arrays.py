@@ -1,5 +1,6 @@
 """The type of arrays that are NumPy's, on the host, or JAX's, on devices."""
 
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,5 +30,7 @@ class AnyArray(Protocol):
     def __array__(self) -> np.ndarray[Any, Any]: ...
 
     def __getitem__(self, index: Any, /) -> Any: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
 
     def __len__(self) -> int: ...

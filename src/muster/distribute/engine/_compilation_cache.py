@@ -1,11 +1,11 @@
-"""JAX's persistent compilation cache, on by default: what one run compiled, the next one loads.
+"""JAX's persistent compilation cache, on by default: a run loads what an earlier run compiled.
 
-JAX says when to look, reads the entries and makes their keys: of the program, the versions of JAX's parts,
-``XLA_FLAGS``, and the devices with what they can execute. Only writing is done here, in place of one private
-function of JAX, tried with 0.10.2. There, process 0 of a job alone writes, so that the others, whose
-programs are for devices of their own, would compile anew at every start; an entry is written in place, so
-that another task may read half of it; and each that cannot be written is a warning. Where that function has
-other arguments it is left alone, and so is process 0's advantage.
+JAX looks entries up, reads them and makes their keys, from the program, the versions of JAX's parts,
+``XLA_FLAGS`` and the devices. This module only replaces the private function of JAX that writes entries,
+tried with 0.10.2, because of three faults: only process 0 of a job writes, although the programs of the
+others differ from its by their devices, so that the others compile anew at every start; an entry is written
+in place, so that another task may read half of it; and every failure is a warning. If a version of JAX has
+other arguments there, JAX's function stays.
 """
 
 import functools
@@ -28,9 +28,9 @@ from jax._src import compilation_cache, compiler
 
 _log = logging.getLogger(__name__)
 
-# How many bytes the entries of all versions and processors may take together, at the start of a program.
+# The bytes that the entries of all versions and processors may take together when a program starts.
 MAX_BYTES = 2**30
-# How old, in seconds, a half-written entry must be to be that of a process that was killed.
+# After so many seconds, a half-written entry must be from a process that was killed.
 _LITTER_SECS = 3600.0
 _WRITE_ARGUMENTS = (
     "cache_key",
@@ -40,7 +40,7 @@ _WRITE_ARGUMENTS = (
     "executable",
     "host_callbacks",
 )
-# What /proc/cpuinfo says of a processor that is the same on all like it: on x86-64, then on Arm.
+# The fields of /proc/cpuinfo that are equal for all processors of a kind: on x86-64, then on Arm.
 _CPU_FIELDS = {"vendor_id", "cpu family", "model", "model name", "stepping", "flags"} | {
     "CPU implementer",
     "CPU architecture",
@@ -50,30 +50,30 @@ _CPU_FIELDS = {"vendor_id", "cpu family", "model", "model name", "stepping", "fl
     "Features",
 }
 
-_WANTED: ContextVar[bool] = ContextVar("muster_compilation_cache", default=True)
+_ENABLED: ContextVar[bool] = ContextVar("muster_compilation_cache", default=True)
 
 
 def use_compilation_cache(use: bool) -> None:
-    """Say whether Estimators that are built from now on keep what they compile for later runs; the default.
+    """Turn the compilation cache on, the default, or off, for Estimators that are built from now on.
 
-    The first of them settles it for the process. In the environment, ``JAX_ENABLE_COMPILATION_CACHE=0`` says
-    no, and ``JAX_COMPILATION_CACHE_DIR`` names another place, which is then left to JAX.
+    The first Estimator decides for the process. In the environment, ``JAX_ENABLE_COMPILATION_CACHE=0`` turns
+    it off, and ``JAX_COMPILATION_CACHE_DIR`` names another directory, which JAX then manages by itself.
     """
-    _WANTED.set(use)
+    _ENABLED.set(use)
 
 
 def keep_compiled(job_dir: str | None) -> None:
-    """Let JAX keep what it compiles, unless the user has said otherwise or it does so already.
+    """Turn JAX's compilation cache on, unless the user has turned it off or chosen a directory.
 
-    A directory that cannot be used is logged, and the program goes on without a cache. To load an entry is
-    to run it, so a directory that another user could have written to is not used.
+    If the directory cannot be used, that is logged, and the program goes on without a cache. Loading an entry
+    means running it, so a directory that another user could have written to is not used.
 
     Args:
-        job_dir: the directory that all tasks of a job see, and that a restarted one finds again; None for
-            a process that is on its own, whose cache is in the user's cache directory.
+        job_dir: The directory that all tasks of a job see, also after a restart; None takes the user's cache
+            directory, for a process outside of a job.
     """
     config: Any = jax.config
-    if not (_WANTED.get() and config.jax_enable_compilation_cache) or config.jax_compilation_cache_dir:
+    if not (_ENABLED.get() and config.jax_enable_compilation_cache) or config.jax_compilation_cache_dir:
         return
     root = (Path(job_dir).absolute() if job_dir else _user_directory()) / "compilation_cache"
     directory = root / f"jaxlib-{version('jaxlib')}-{_processor()}"
@@ -94,11 +94,11 @@ def keep_compiled(job_dir: str | None) -> None:
 
 
 def make_room(root: Path, max_bytes: int) -> None:
-    """Remove the entries that were used longest ago, until the others take no more than ``max_bytes``.
+    """Remove the least recently used entries until the others take at most ``max_bytes``.
 
     Args:
-        root: the directory over those of the versions. Other tasks may use and clear it meanwhile.
-        max_bytes: how much may stay.
+        root: The directory with a folder for each version. Other tasks may use and clear it meanwhile.
+        max_bytes: The bytes that may stay.
     """
     entries = []
     for path in root.glob("*/*-cache*"):
@@ -123,11 +123,11 @@ def make_room(root: Path, max_bytes: int) -> None:
 
 
 class _Writer:
-    """Stands in for JAX's ``_cache_write``: any process writes, and an entry appears whole.
+    """Replaces JAX's ``_cache_write``: every process writes, and entries appear atomically.
 
     Args:
-        directory: where entries go.
-        original: JAX's own, for another directory that the user may choose later.
+        directory: The directory of the entries.
+        original: JAX's function, for another directory that the user may choose later.
     """
 
     def __init__(self, directory: str, original: Callable[..., None]) -> None:
@@ -187,18 +187,18 @@ def _require_trusted(path: Path) -> None:
     stat = path.stat()
     if stat.st_uid != os.geteuid() or stat.st_mode & 0o002:
         raise PermissionError(
-            f"{path} belongs to another user, or others may write to it, and to load what they wrote would "
-            "be to run it. Remove it, or chmod it to 700."
+            f"{path} belongs to another user, or others may write to it, and loading an entry means running "
+            "it. Remove it, or chmod it to 700."
         )
 
 
 @functools.cache
 def _processor() -> str:
-    """Names this machine's kind of processor: programs for another may use instructions that it lacks."""
+    """Name this machine's kind of processor: programs for another may use instructions that it lacks."""
     try:
         first = Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
     except OSError:
         first = ""
     fields = [line for line in first.splitlines() if line.partition(":")[0].strip() in _CPU_FIELDS]
-    told = "\n".join([platform.machine(), *fields])
-    return f"{platform.machine()}-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
+    described = "\n".join([platform.machine(), *fields])
+    return f"{platform.machine()}-{hashlib.sha256(described.encode()).hexdigest()[:12]}"

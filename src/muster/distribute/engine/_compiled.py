@@ -33,10 +33,10 @@ class StepMaker(Protocol):
 
 
 class CompiledStep:
-    """Runs a step: ``(state, reads, batch) -> (state, results)``. The state is donated.
+    """Runs a step, which is compiled for each shape of its batch. The state is donated.
 
     Args:
-        make: Compiles the step for the shape of a batch.
+        make: Compiles the step for batches like a first one.
         executables: Compiled functions by fingerprint; looked up and added to.
         run_ahead: Whether a step may be dispatched before the one before is done.
     """
@@ -53,11 +53,11 @@ class CompiledStep:
         Args:
             state: Values of variables; must not be used afterwards.
             reads: Values of variables that stay as they are.
-            batch: A nested structure of NumPy or JAX arrays, per worker; or ``StackedBatches``, and the
-                results are those of the last.
+            batch: A nested structure of NumPy or JAX arrays, per worker; or ``StackedBatches``, which returns
+                the results of the last.
 
         Raises:
-            DatasetError: The batch holds a whole number that JAX would cut off to 32 bits.
+            DatasetError: The batch holds a 64-bit integer that JAX would truncate to 32 bits.
         """
         leaves, structure = jax.tree.flatten(batch)
         signature = (structure, *[(leaf.shape, leaf.dtype) for leaf in leaves])
@@ -71,7 +71,7 @@ class CompiledStep:
 
 
 def in_turn(step: Step, state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
-    """Take one step, or one after the other for ``StackedBatches``, in one program."""
+    """Run a step; for ``StackedBatches`` once for each of them, one after the other in one program."""
     if not isinstance(batch, StackedBatches):
         return step(state, reads, batch)
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *batch.batches)
@@ -85,13 +85,13 @@ def compiled(
     executables: Executables,
     donates: tuple[int, ...] = (0,),
 ) -> Callable[..., Any]:
-    """Compile a function for arguments like these, or return what was compiled before if it is the same.
+    """Compile a function for arguments like these, or return the equal one that was compiled before.
 
     Args:
         function: Pure.
         args: Arrays or ``jax.ShapeDtypeStruct`` s, in nested structures.
         executables: Compiled functions by fingerprint; looked up and added to.
-        donates: The places of the arguments that it may overwrite.
+        donates: The numbers of the arguments whose memory it may reuse.
     """
 
     def step(*args: Any) -> Any:  # the name that profiles and the compilation cache show

@@ -1,4 +1,4 @@
-"""The engine of one device: whichever JAX chooses, or the one where the state is."""
+"""The engine of one device: JAX's default device, or the device that holds the state."""
 
 import functools
 from typing import Any
@@ -12,7 +12,7 @@ from muster.distribute.engine._traced import Engine, Executables, Reads, State, 
 
 
 class DeviceEngine(Engine):
-    """Compiles for one device, on which there is nothing to reduce."""
+    """Compiles for one device, where nothing has to be reduced."""
 
     def compile(self, traced: Traced, executables: Executables | None = None) -> Step:
         if executables is None:
@@ -29,10 +29,9 @@ def _run(traced: Traced) -> Step:
 
 
 def _jitted(traced: Traced) -> Step:
-    """Return the step of a function.
+    """Return a step that ``jax.jit`` compiles anew when its arguments have moved to another device.
 
-    Its variables and arguments may come to live elsewhere, as when a strategy trains a model that a function
-    without a strategy uses as well; so JAX chooses the compiled function by where they are.
+    That happens when a strategy trains a model that a function without a strategy uses as well.
     """
     run: Step | None = None
     limits: Limits | None = None

@@ -1,4 +1,4 @@
-"""The engine of workers with one CPU device each: compiled in parts, reduced on the host in between."""
+"""The engine of workers with one CPU device each: compiled parts, and reductions on the host between them."""
 
 import functools
 import logging
@@ -21,12 +21,12 @@ _log = logging.getLogger(__name__)
 
 
 class ExchangeEngine(Engine):
-    """Compiles for workers whose values are reduced over their own connections.
+    """Compiles for workers that reduce values over sockets rather than in XLA's collectives.
 
-    On CPUs that is faster than XLA's own collectives, and a worker that is gone is an error, not an abort. In
-    the global view each worker computes for its rows, and its state is local; a reduction over the batch is
-    exchanged. That takes one exchange for all gradients, where XLA adds them one by one. A step that does
-    with the batch what ``program.partition`` does not know is partitioned by XLA after all.
+    On CPUs that is faster, and a lost worker is an error, not an abort. In the global view each worker keeps
+    a local copy of the state and computes its rows of the batch, and reductions over the batch are exchanged:
+    once for all gradients, which XLA adds one by one. XLA partitions the steps that ``program.partition``
+    cannot.
 
     Args:
         mesh: The devices of all workers, by rank.
@@ -102,7 +102,7 @@ class ExchangeEngine(Engine):
         batch: Any,
         executables: Executables,
     ) -> Step:
-        """Return the global view of a step, on this worker's rows of the batch."""
+        """Return the step of the global view, divided so that this worker computes its rows of the batch."""
         state = jax.tree.map(local_copy, state)
         if isinstance(batch, ReplicatedBatch):
 
@@ -117,21 +117,21 @@ class ExchangeEngine(Engine):
 
             return divided(function, state, batch, replicas)  # type: ignore[no-any-return]
 
-        refused = ""
+        reason = ""
         try:
             exchanged = _on_local_state(self._exchanged(run, state, reads, batch, executables))
         except IndivisibleError as exc:
-            refused = str(exc)
-        self._workers.require_equal("steps", [refused])
-        if not refused:
+            reason = str(exc)
+        self._workers.require_equal("steps", [reason])
+        if not reason:
             return exchanged
-        _log.debug("XLA divides a step among the workers: %s.", refused)
+        _log.debug("XLA divides a step among the workers: %s.", reason)
         on_mesh = functools.partial(replicated_on, self._mesh)
         return lambda state, reads, batch: by_xla(jax.tree.map(on_mesh, state), reads, batch)
 
 
 def local_copy(value: jax.Array) -> jax.Array:
-    """Return this process' copy of a value, of which others may have theirs."""
+    """Return this process' copy of a value that is replicated over processes."""
     return value if value.is_fully_addressable else value.addressable_data(0)
 
 

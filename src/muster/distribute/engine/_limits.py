@@ -1,4 +1,4 @@
-"""Whole numbers that a compiled step cannot take, because JAX has no 64-bit types unless they are enabled."""
+"""Integers that do not fit into a compiled step: JAX has no 64-bit types unless they are enabled."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,47 +7,48 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from muster._arrays import AnyArray
 from muster._errors import DatasetError
 from muster._integers import first_out_of_range
 
 
 class Limits:
-    """What JAX can hold of the whole numbers in arrays of some types.
+    """The range of integers that JAX holds for each array of a step.
 
     Args:
-        leaves: the arrays that a step takes, the first time.
+        leaves: The arrays of a step; later ones have the same dtypes.
 
     Attributes:
-        exist: whether there is anything to check.
+        exist: Whether any array can hold integers beyond its range.
     """
 
-    def __init__(self, leaves: Sequence[Any]) -> None:
-        whole = {i: leaf.dtype for i, leaf in enumerate(leaves) if jnp.issubdtype(leaf.dtype, np.integer)}
+    def __init__(self, leaves: Sequence[AnyArray]) -> None:
+        integers = {i: leaf.dtype for i, leaf in enumerate(leaves) if jnp.issubdtype(leaf.dtype, np.integer)}
         self._limits = {
             i: np.iinfo(narrow)
-            for i, dtype in whole.items()
+            for i, dtype in integers.items()
             if (narrow := jax.dtypes.canonicalize_dtype(dtype)) != dtype
         }
         self.exist = bool(self._limits)
 
-    def check(self, leaves: Sequence[Any], given: Any) -> None:
-        """Refuse arrays with numbers beyond that.
+    def check(self, leaves: Sequence[AnyArray], batch: Any) -> None:
+        """Check that the integers of a step are in range.
 
         Args:
-            leaves: the arrays of a step.
-            given: the nested structure that they are from.
+            leaves: The arrays of the step.
+            batch: The nested structure of these arrays.
 
         Raises:
-            DatasetError: if there is such a number.
+            DatasetError: One is out of range.
         """
         for i, limits in self._limits.items():
             wrong = first_out_of_range(leaves[i], limits)
             if wrong is not None:
-                path, _ = jax.tree_util.tree_leaves_with_path(given)[i]
+                path, _ = jax.tree_util.tree_leaves_with_path(batch)[i]
                 names = [key.key for key in path if isinstance(key, jax.tree_util.DictKey)]
                 where = f" in {names[-1]!r}" if names else ""
                 raise DatasetError(
-                    f"What a step is given holds {wrong}{where}, a number of type {wrong.dtype} that does "
+                    f"The batch of a step holds {wrong}{where}, a number of type {wrong.dtype} that does "
                     f"not fit into {limits.dtype}, which JAX uses in its place. Bring such numbers into "
                     "range with NumPy before (x % 2**31, say), leave them out if the step has no use for "
                     "them, or set jax_enable_x64."

@@ -1,4 +1,4 @@
-"""The engine of a mesh: replicas on the devices of one process or several, reduced in XLA's collectives."""
+"""The engine of a mesh: replicas on the devices of one or more processes, reduced by XLA's collectives."""
 
 import contextlib
 import functools
@@ -88,7 +88,7 @@ class MeshEngine(Engine):
         def run_step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
             nonlocal waits
             result: tuple[State, Any] = run(state, reads, place(batch))
-            if waits:  # now the threads exist
+            if waits:  # the threads of the collectives exist once a step has run
                 jax.block_until_ready(result)
                 _use_any_core()
                 waits = False
@@ -98,7 +98,7 @@ class MeshEngine(Engine):
 
     def _placing(self, sharded: Any, batch: Any) -> Callable[[Any], Any]:
         """Return a function that puts this process' part of batches like this one onto the devices."""
-        shardings = [NamedSharding(self._mesh, P(AXIS) if each else P()) for each in _by_leaf(sharded, batch)]
+        shardings = [NamedSharding(self._mesh, P(AXIS) if leaf else P()) for leaf in _by_leaf(sharded, batch)]
 
         def place(batch: Any) -> Any:
             leaves, structure = jax.tree.flatten(batch)
@@ -129,10 +129,10 @@ def require_same_variables(workers: Workers, traced: Traced) -> None:
 
 
 def replicated_on(mesh: Mesh, value: jax.Array) -> jax.Array:
-    """Return a value, of which every process has a copy, as one that is on all devices of a mesh."""
+    """Replicate a value, of which every process has a copy, on all devices of a mesh."""
     local = value.addressable_data(0)
-    there = local.devices()
-    copies = [local if device in there else jax.device_put(local, device) for device in mesh.local_devices]
+    present = local.devices()
+    copies = [local if device in present else jax.device_put(local, device) for device in mesh.local_devices]
     return jax.make_array_from_single_device_arrays(value.shape, NamedSharding(mesh, P()), copies)
 
 
@@ -152,20 +152,20 @@ def _sharded(traced: Traced, batch: Any) -> Any:
 
 
 def _by_leaf(sharded: Any, structure: Any) -> list[bool]:
-    """Return for each array of a structure whether it is sharded."""
-    each = jax.tree.map(lambda value, part: [value] * len(jax.tree.leaves(part)), sharded, structure)
-    return jax.tree.leaves(each)
+    """Return the flags of a prefix for each array of a structure."""
+    flags = jax.tree.map(lambda flag, part: [flag] * len(jax.tree.leaves(part)), sharded, structure)
+    return jax.tree.leaves(flags)
 
 
 def _specs(sharded: Any) -> Any:
-    return jax.tree.map(lambda each: P(AXIS) if each else P(), sharded)
+    return jax.tree.map(lambda flag: P(AXIS) if flag else P(), sharded)
 
 
 def _on_devices(array: AnyArray, sharding: NamedSharding) -> jax.Array:
-    """Put this process' part of an array where a step wants it; one that is there stays."""
+    """Put this process' part of an array onto the devices, unless it is there."""
     if isinstance(array, jax.Array):
-        there = array.sharding
-        if there == sharding or there.is_equivalent_to(sharding, array.ndim):  # the first is the faster
+        current = array.sharding
+        if current == sharding or current.is_equivalent_to(sharding, array.ndim):  # the first is faster
             return array
     placed: jax.Array = by_numbers(
         lambda numbers: jax.make_array_from_process_local_data(sharding, np.asarray(numbers)), array
@@ -174,11 +174,11 @@ def _on_devices(array: AnyArray, sharding: NamedSharding) -> jax.Array:
 
 
 def _use_any_core() -> None:
-    """Let the threads of this process, which may have one core, use any.
+    """Let the threads of this process run on any core, even if it was bound to one.
 
-    While XLA's collectives on CPU wait for other processes, they give up their turn again and again rather
-    than sleep. On a core that they share, what they wait for comes 4 ms later, when its turn is up: with all
-    threads on one core a step with five collectives takes 38 ms rather than 8.
+    While XLA's collectives on CPU wait for other processes, they yield again and again rather than sleep.
+    Bound to one core, each such wait costs a time slice of 4 ms: a step with five collectives takes 38 ms
+    rather than 8.
     """
     if not hasattr(os, "sched_setaffinity"):
         return

@@ -1,22 +1,20 @@
-"""Packs: which values travel in one collective."""
+"""Packs: values that are reduced together in one collective."""
 
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+import jax
 import jax.numpy as jnp
-
-Array = Any
 
 
 @dataclass(frozen=True, kw_only=True)
 class Packing:
-    """Which of the values that meet at one place travel in one collective.
+    """Says which of the values that are reduced at one point share a collective.
 
     Attributes:
-        bytes_per_pack: values join a pack until it holds more than this; 0 for a single one.
-        num_packs: into how many parts of equal length a pack is cut; 0 gives every value a pack of its own.
+        bytes_per_pack: Values join a pack until it holds more than this; 0 for a single pack.
+        num_packs: The number of equal parts into which a pack is cut; 0 makes a pack of every value.
     """
 
     bytes_per_pack: int = 0
@@ -24,19 +22,19 @@ class Packing:
 
     @property
     def limit(self) -> int:
-        """``bytes_per_pack``, or what gives every value a pack of its own."""
+        """The bytes after which a pack is closed; 0 never closes one, and 1 does so after each value."""
         return self.bytes_per_pack if self.num_packs else 1
 
-    def adding(self, add: Callable[[Array], Array]) -> Callable[[Array], Array]:
-        """What adds a flat array, given what adds one in a single collective."""
+    def adding(self, add: Callable[[jax.Array], jax.Array]) -> Callable[[jax.Array], jax.Array]:
+        """Return ``add``, which reduces a flat array in one collective, made to reduce it in parts."""
         return add if self.num_packs < 2 else functools.partial(_in_parts, add, self.num_packs)
 
 
 ONE_PACK = Packing()
 
 
-def _in_parts(add: Callable[[Array], Array], count: int, flat: Array) -> Array:
-    """Add a flat array in parts of equal length; the last one takes what is left.
+def _in_parts(add: Callable[[jax.Array], jax.Array], count: int, flat: jax.Array) -> jax.Array:
+    """Reduce a flat array in parts of equal length; the last one takes the remainder.
 
     Source: tensorflow/python/distribute/cross_device_ops.py, ``_ConcatAndSplitPacker``.
     """

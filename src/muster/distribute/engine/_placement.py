@@ -20,15 +20,14 @@ class Placement:
     """Says where variables live between steps, and puts their values there.
 
     Args:
-        sharding: Where a variable lives that has one value on all replicas; None leaves it to JAX, which
-            takes its default device.
-        per_replica: Where values live of which each replica has one, along their first axis; None: likewise.
+        sharding: The sharding of variables with one value on all replicas; None for JAX's default device.
+        per_replica: The sharding of per-replica values, along their first axis; None for ``sharding``.
         workers: The processes, which start from the chief's values.
         local_replicas: The number of replicas of each process.
 
     Attributes:
-        sharding: Where a variable lives that has one value on all replicas.
-        per_replica: Where values live of which each replica has one.
+        sharding: The sharding of variables with one value on all replicas.
+        per_replica: The sharding of per-replica values.
         replica_values: The values of this process' replicas.
     """
 
@@ -47,7 +46,7 @@ class Placement:
         self._seen: ByIdentity[bool] = ByIdentity()
 
     def start(self, values: Sequence[Any]) -> list[jax.Array]:
-        """Return initial values where variables live: the chief's on all workers.
+        """Place initial values where variables live: the chief's on all workers.
 
         Args:
             values: Arrays on the host or on any device, global.
@@ -59,7 +58,7 @@ class Placement:
         return [jax.make_array_from_process_local_data(self.sharding, value) for value in values]
 
     def start_new(self, variables: Sequence[Any], values: Sequence[jax.Array]) -> list[jax.Array]:
-        """Return the values of variables; those of variables that were not here before as ``start`` does."""
+        """Return the values of variables, after ``start`` for those of variables that are new here."""
         fresh = [i for i, variable in enumerate(variables) if variable not in self._seen]
         if not fresh:
             return list(values)
@@ -69,7 +68,7 @@ class Placement:
         return [started.get(i, value) for i, value in enumerate(values)]
 
     def put(self, value: jax.Array) -> jax.Array:
-        """Return a value, which every process has, where variables live."""
+        """Place a value that every process has where variables live."""
         sharding = self.sharding or SingleDeviceSharding(jax.devices()[0])
         if value.sharding == sharding:
             return value
@@ -79,5 +78,5 @@ class Placement:
         return replicated_on(sharding.mesh, value)  # type: ignore[attr-defined]
 
     def store(self, store: StateStore) -> StateStore:
-        """Return the store that steps use in place of a local one: the same, where variables are local."""
+        """Return the store that steps use in place of a local one: the same if variables are local."""
         return store

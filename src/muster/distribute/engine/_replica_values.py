@@ -1,4 +1,4 @@
-"""Variables of which each replica keeps a value, from step to step."""
+"""Per-replica values of variables, kept from step to step."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,14 +11,14 @@ from muster.program import ByIdentity, VariableSpec, value_of
 
 
 class ReplicaValues:
-    """The values that this process' replicas have of variables whose synchronization is "on_read".
+    """Keeps the per-replica values of variables whose synchronization is "on_read", for this process.
 
     The variable itself holds their aggregate: their sum, their mean, or the first one. When it is assigned
-    another value between steps, as by a checkpoint, the replicas' values are made anew from that.
+    another value between steps, as by a checkpoint, that is divided among the replicas anew.
 
     Args:
-        split: How many replicas there are.
-        sharding: Where the values live, along their first axis.
+        split: The number of replicas.
+        sharding: The sharding of the values, along their first axis.
 
     Source: tensorflow/python/distribute/values.py, ``SyncOnReadVariable``.
     """
@@ -29,7 +29,7 @@ class ReplicaValues:
         self._known: ByIdentity[tuple[jax.Array, jax.Array | None]] = ByIdentity()
 
     def take(self, variables: Sequence[tuple[VariableSpec, Any]]) -> list[jax.Array]:
-        """Return the replicas' values of each variable along a new first axis, per process.
+        """Return the per-replica values of each variable, stacked along a new first axis, per process.
 
         Args:
             variables: The variables and their specs.
@@ -52,7 +52,7 @@ class ReplicaValues:
             self._known[variable] = value_of(variable), stack
 
     def _divide(self, spec: VariableSpec, total: jax.Array) -> jax.Array:
-        """Return values of the replicas whose aggregate is ``total``."""
+        """Return per-replica values whose aggregate is ``total``."""
         value = np.asarray(total)
         stack = np.repeat(value[None], self._split.local_replicas, axis=0)
         if spec.aggregation == "sum":

@@ -1,4 +1,4 @@
-"""How the rows of a batch are divided among replicas: the one place that knows, in one order.
+"""Divides the rows of a batch among replicas, in one order.
 
 Replica ``r`` of ``R`` takes the ``r``-th of ``R`` equal runs of rows; the replicas of worker ``w`` come
 before those of worker ``w + 1``. So results per row, gathered in the order of the replicas, are in the order
@@ -55,7 +55,7 @@ class Split:
         return self.workers * self.local_replicas
 
     def rows(self, count: int) -> slice:
-        """Return which rows of ``count`` are this worker's."""
+        """Return the slice of ``count`` rows that is this worker's."""
         size = count // self.workers
         return slice(size * self.rank, size * (self.rank + 1))
 
@@ -76,13 +76,13 @@ class Split:
         return jax.tree.map(lambda leaf: leaf[rows] if np.ndim(leaf) else leaf, batch)
 
     def local_batch(self, batch: Any) -> Any:
-        """Return rows that are this worker's alone as a worker batch."""
+        """Return rows that only this worker has as a worker batch."""
         count = row_count(batch)
         divides = self.local_replicas == 1 or (count is not None and count % self.local_replicas == 0)
         return batch if divides else ReplicatedBatch(batch)
 
     def per_replica(self, batch: Any) -> Any:
-        """Return a worker batch as values of this worker's replicas.
+        """Return a worker batch as per-replica values of this worker.
 
         Args:
             batch: A worker batch, of arrays with rows.
@@ -96,14 +96,14 @@ class Split:
         return jax.tree.map(lambda leaf: PerReplica(_chunks(np.asarray(leaf), count)), batch)
 
     def batch_sizes(self, global_batch: int) -> list[int]:
-        """Return how many examples this worker's replicas take of a global batch in each step.
+        """Return the numbers of examples that this worker's replicas take of each global batch.
 
         Args:
             global_batch: The number of examples in a step, over all workers.
 
         Returns:
-            The sizes for one replica after the other, and step after step, until they repeat. They differ by
-            at most one, and those of all workers in a step add up to the global batch.
+            The sizes, replica by replica and step by step, until they repeat. They differ by at most one,
+            and those of all workers in a step add up to the global batch.
 
         Source: tensorflow/python/data/experimental/ops/distribute.py, ``batch_sizes_for_worker``.
         """
@@ -112,7 +112,7 @@ class Split:
         return [small + ((first + place) % self.replicas < larger) for place in range(self.replicas)]
 
     def describe(self, count: int) -> str:
-        """Return in words which rows this worker computes of each batch of ``count``."""
+        """Describe, for the log, the rows that this worker computes of each batch of ``count``."""
         if count % self.replicas:
             return f"all of its dataset, in batches of {count} that every replica computes"
         rows = range(count)[self.rows(count)]
@@ -142,11 +142,11 @@ class UnevenWarning:
         if self._warned or (count is not None and count % replicas == 0):
             return
         self._seen += 1
-        if self._seen == 2:  # so the first one was not the last of the data
+        if self._seen == 2:  # the first one was not the last batch of the data
             self.warn(count or 1)
 
     def warn(self, count: int) -> None:
-        """Warn of batches of ``count`` rows, unless that was done."""
+        """Warn of batches of ``count`` rows, once."""
         if self._warned:
             return
         self._warned = True
@@ -168,7 +168,7 @@ def row_count(batch: Any) -> int | None:
 
 
 def worker_batch_of(values: Any) -> Any:
-    """Return values of this worker's replicas as a worker batch: the inverse of ``Split.per_replica``."""
+    """Return per-replica values as a worker batch: the inverse of ``Split.per_replica``."""
     leaves = jax.tree.leaves(values, is_leaf=_is_per_replica)
     if not any(map(_is_per_replica, leaves)):
         return values
@@ -180,7 +180,7 @@ def worker_batch_of(values: Any) -> Any:
 
 
 def concatenated(batches: Iterator[Any], count: int) -> Iterator[Any]:
-    """Concatenate each ``count`` batches, one for each replica of this process; fewer at the end.
+    """Concatenate every ``count`` batches, one for each replica of this process; fewer at the end.
 
     Source: tensorflow_estimator/python/estimator/estimator.py, ``_get_iterator_from_input_fn``.
     """
@@ -189,7 +189,7 @@ def concatenated(batches: Iterator[Any], count: int) -> Iterator[Any]:
 
 
 def cut(batches: Iterator[Any], sizes: list[int]) -> Iterator[Any]:
-    """Cut each batch into pieces of these sizes, begun anew with each batch; the rest is the last piece.
+    """Cut each batch into pieces of these sizes, from the first size on; the rest is the last piece.
 
     Args:
         batches: Nested structures of arrays with the same first axis.
@@ -198,11 +198,11 @@ def cut(batches: Iterator[Any], sizes: list[int]) -> Iterator[Any]:
     wanted = [size for size in sizes if size]
     for batch in batches:
         leaves, structure = jax.tree.flatten(batch)
-        start, place = 0, 0
+        start, number = 0, 0
         while start < len(leaves[0]):
-            stop = start + wanted[place % len(wanted)]
+            stop = start + wanted[number % len(wanted)]
             yield jax.tree.unflatten(structure, [leaf[start:stop] for leaf in leaves])
-            start, place = stop, place + 1
+            start, number = stop, number + 1
 
 
 def _chunks(array: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:

@@ -1,4 +1,4 @@
-"""The engine of variables that are stored on another device than those that compute."""
+"""The engine of variables that are stored on another device than the one that computes."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from muster.distribute.engine._traced import Engine, Executables, Reads, State, 
 
 
 class StorageEngine(Engine):
-    """Moves variables from their storage to the replicas for each step of another engine, and back.
+    """Moves variables to the replicas before each step of another engine, and back to their storage after it.
 
     Args:
         engine: Compiles the steps.
-        compute: Where the steps take variables.
-        storage: Where variables are between steps. Values per replica stay with their replicas.
+        compute: The sharding of variables in steps.
+        storage: The sharding of variables between steps. Per-replica values stay with their replicas.
     """
 
     def __init__(self, engine: Engine, compute: Sharding | None, storage: Sharding) -> None:
@@ -33,5 +33,5 @@ class StorageEngine(Engine):
         return stored
 
 
-def _moved(sharded: Any, state: State, to: Sharding | None) -> State:
-    return jax.tree.map(lambda stays, part: part if stays else jax.device_put(part, to), sharded, state)
+def _moved(per_replica: Any, state: State, to: Sharding | None) -> State:
+    return jax.tree.map(lambda stays, part: part if stays else jax.device_put(part, to), per_replica, state)

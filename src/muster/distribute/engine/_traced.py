@@ -1,4 +1,4 @@
-"""Traced code, and the engine that compiles it: the one way from user code to a step on devices."""
+"""Traced code, and the engine that compiles it: the only way from user code to a step on devices."""
 
 import enum
 from abc import ABC, abstractmethod
@@ -25,34 +25,34 @@ Run = Callable[[State, Reads, Any, Replicas | None], tuple[State, Any]]
 """``(state, reads, batch, replicas) -> (state, results)``, pure."""
 
 Executables = dict[str, Callable[..., Any]]
-"""Fingerprint of a lowered function and the compiler's options -> the compiled one. An owner of programs
-keeps one, so that a model that is built anew (for every evaluation, say) is not compiled anew."""
+"""Fingerprint of a lowered function and the compiler's options -> the compiled function. An Estimator keeps
+one, so that a model that is built anew (for every evaluation, say) is not compiled anew."""
 
 
 class View(enum.Enum):
-    """Which part of a batch traced code sees."""
+    """The part of a batch that traced code sees."""
 
-    REPLICA = "replica"  # its share of the batch; the code says where replicas reduce
-    GLOBAL = "global"  # all of it, whose rows lie on all devices
+    REPLICA = "replica"  # this replica's rows; the code says where replicas reduce
+    GLOBAL = "global"  # all rows, which are sharded over the devices
 
 
 @dataclass(frozen=True, kw_only=True)
 class Traced:
     """Traced code as an engine compiles it: a program, a function, or a step of ``fit``.
 
-    Each of ``state``, ``new_state``, ``batch`` and ``results`` says which arrays of a nested structure are
-    sharded: divided among the replicas along their first axis. The others are the same on all replicas. A
-    bool stands for a structure (a prefix, as JAX has them).
+    The fields ``state``, ``new_state``, ``batch`` and ``results`` are nested structures of bools: True for
+    arrays that are sharded, that is divided among the replicas along their first axis, False for arrays that
+    are equal on all replicas. As in JAX, they may be prefixes: one bool stands for all arrays below it.
 
     Attributes:
         run: The code; pure.
-        view: Which part of the batch it sees.
+        view: The part of the batch that it sees.
         variables: The variables that it uses; all workers must have the same.
         state: Sharding of the state that the code takes.
         new_state: Sharding of the state that it returns.
-        batch: Sharding of what it takes; None shards every array with rows, and nothing of a
-            ``ReplicatedBatch``.
-        results: Sharding of what it returns; nothing of it for a ``ReplicatedBatch``.
+        batch: Sharding of the batch; None shards every array with rows. No array of a ``ReplicatedBatch`` is
+            sharded.
+        results: Sharding of its results. No result of a ``ReplicatedBatch`` is sharded.
     """
 
     run: Run
@@ -64,7 +64,7 @@ class Traced:
     results: Any = False
 
     def sharded(self, batch: Any) -> Any:
-        """Return which arrays of a batch are sharded: bools in its structure, or in a prefix of it."""
+        """Return the sharding of a batch: bools in its structure, or in a prefix of it."""
         if isinstance(batch, ReplicatedBatch):
             return False
         if self.batch is not None:
@@ -77,12 +77,11 @@ class Engine(ABC):
 
     @abstractmethod
     def compile(self, traced: Traced, executables: Executables | None = None) -> Step:
-        """Return the step that runs traced code. Workers check here that they run the same.
+        """Return the step that runs traced code. Workers check here that they use the same variables.
 
         Args:
             traced: The code.
-            executables: Compiled functions to use again and to add to; None to compile anew, for arguments
-                wherever they are.
+            executables: Compiled functions by fingerprint, looked up and added to; None to keep none.
 
         Returns:
             The step. It takes this process' rows of a batch, or a ``ReplicatedBatch``, or ``StackedBatches``.

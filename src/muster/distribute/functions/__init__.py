@@ -1,1 +1,1 @@
-"""`muster.function`: user code traced once and called again and again."""
+"""`muster.function`: traces user code once and calls it compiled."""

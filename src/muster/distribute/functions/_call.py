@@ -38,7 +38,7 @@ class Results:
     Attributes:
         structure: The structure of all values.
         constants: The values that are no arrays; ``ARRAY`` stands for an array.
-        per_replica: For each array, whether it is a ``PerReplica``, and whether that is replicated.
+        per_replica: For each array, whether it is a ``PerReplica``, and whether it is replicated.
     """
 
     structure: Any
@@ -47,11 +47,11 @@ class Results:
 
     @property
     def only_arrays(self) -> bool:
-        """Whether the values are the arrays as they are."""
+        """Whether all values are arrays that are not ``PerReplica``."""
         return all(each is ARRAY for each in self.constants) and not any(per for per, _ in self.per_replica)
 
     def filled(self, arrays: Sequence[AnyArray]) -> Any:
-        """Return the values with these arrays."""
+        """Return the values with these arrays filled in."""
         return self.structure.unflatten(filled(self.constants, arrays, self.per_replica))
 
 
@@ -62,8 +62,8 @@ class Call:
         python_function: The function.
         leaves: The flat arguments of the first call.
         structure: The structure of the arguments.
-        draws: The batches that the function seems to take from the iterators among them; it takes more, or
-            gives some back.
+        draws: The batches drawn so far from the iterators among the arguments; tracing draws more, or gives
+            some back. None without iterators.
     """
 
     def __init__(
@@ -75,22 +75,22 @@ class Call:
     ) -> None:
         draws = draws or Draws([])
         recording: Draws | None = draws
-        places = {source: place for place, source in enumerate(iterators_among(leaves))}
-        iterators = [TracedIterator(draws, place) for place in places.values()]
+        numbers = {source: number for number, source in enumerate(iterators_among(leaves))}
+        iterators = [TracedIterator(draws, number) for number in numbers.values()]
         constants = [
-            iterators[places[leaf]] if isinstance(leaf, DistributedIterator) else constant_of(leaf)
+            iterators[numbers[leaf]] if isinstance(leaf, DistributedIterator) else constant_of(leaf)
             for leaf in leaves
         ]
         per_replica = [kind_of_replicas(leaf) for leaf in leaves if is_dynamic(leaf)]
-        known = len(per_replica)
-        self._only_arrays = not places and all(map(is_array, leaves))
+        passed = len(per_replica)  # the arrays of drawn batches follow them
+        self._only_arrays = not numbers and all(map(is_array, leaves))
 
         def body(arrays: list[jax.Array]) -> tuple[list[jax.Array], Results]:
             if recording is not None:
                 recording.record()
             for iterator in iterators:
-                iterator.begin(arrays[known:])
-            values = filled(constants, arrays[:known], per_replica)
+                iterator.begin(arrays[passed:])
+            values = filled(constants, arrays[:passed], per_replica)
             args, kwargs = jax.tree.unflatten(structure, values)
             return flattened(python_function(*args, **kwargs))
 
@@ -100,15 +100,19 @@ class Call:
         self._finish = results.structure.unflatten if results.only_arrays else results.filled
         if program.strategy is not None:
             _require_replicas(leaves, program.strategy)
-        draws.recorded()
+        draws.end_recording()
         recording = None
         for iterator in iterators:
-            iterator.recorded()
+            iterator.end_recording()
         takes = [*(per for per, _ in per_replica), *draws.per_replica]
         self._compile(program, takes, [per for per, _ in results.per_replica])
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
-        """Call it with arguments of its kind, and after them the arrays of the batches that it draws."""
+        """Call it.
+
+        Args:
+            leaves: Flat arguments of its kind, and after them the arrays of the batches that it draws.
+        """
         arrays = [*leaves] if self._only_arrays else [data_of(leaf) for leaf in leaves if is_dynamic(leaf)]
         state, reads = self._store.take()
         state, results = self._step(state, reads, arrays)
@@ -120,7 +124,7 @@ class Call:
         placement = None if strategy is None else strategy.placement
         store = VariableStore(
             program,
-            several=strategy is not None and strategy.num_replicas_in_sync > 1,
+            replicated=strategy is not None and strategy.num_replicas_in_sync > 1,
             sharding=None if placement is None else placement.sharding,
             replica_values=None if placement is None else placement.replica_values,
         )
@@ -150,7 +154,7 @@ def _run(
     arrays: list[jax.Array],
     replicas: Replicas | None,
 ) -> tuple[list[jax.Array], list[jax.Array]]:
-    """Run a function as one replica; values per replica have a first axis of one replica."""
+    """Run a function as one replica; per-replica values have a first axis of length 1."""
     arrays = [array[0] if per_replica else array for array, per_replica in zip(arrays, takes, strict=True)]
     shared = len(store.changes)
     values = [*state[:shared], *reads, *[value[0] for value in state[shared:]]]
@@ -163,18 +167,18 @@ def _run(
 
 
 def _start(strategy: Any, store: VariableStore, created: Sequence[Any]) -> None:
-    """Give variables that are new to a strategy the values that it wants, where it wants them.
+    """Place the values of variables that are new to a strategy: the chief's values on all workers.
 
     Args:
         strategy: The strategy on whose replicas the function runs.
         store: The variables that it uses.
-        created: The variables that it created; it need not use those of the strategy's scope.
+        created: The variables that it created, also those that it does not use.
     """
     shared, others = store.shared_variables, store.per_replica_variables
     known = {id(variable) for variable in (*shared, *others)}
     fresh = [variable for variable in created if origin_of(variable).owner is strategy]
     others += [variable for variable in fresh if id(variable) not in known]
-    # Of values that are held elsewhere, what is placed could be the same buffer.
+    # A placed value could share its buffer with the original, so nothing else may hold that.
     values = [*unshared_values(shared), *values_of(others)]
     set_values([*shared, *others], strategy.placement.start_new([*shared, *others], values))
 
@@ -182,14 +186,14 @@ def _start(strategy: Any, store: VariableStore, created: Sequence[Any]) -> None:
 def filled(
     constants: Sequence[Any], arrays: Sequence[AnyArray], per_replica: Sequence[tuple[bool, bool]]
 ) -> list[Any]:
-    """Return values with arrays in the places that are left for them."""
+    """Return the constants with arrays in place of ``ARRAY``."""
     pairs = zip(arrays, per_replica, strict=True)
     values = iter([PerReplica(array, replicated) if per else array for array, (per, replicated) in pairs])
     return [next(values) if each is ARRAY else each for each in constants]
 
 
 def flattened(returned: Any) -> tuple[list[jax.Array], Results]:
-    """Return the arrays among the values that a function returned, and the rest."""
+    """Separate the arrays from the other values that a function returned."""
     scope = current_scope()
     leaves, structure = jax.tree.flatten(returned, is_leaf=is_leaf)
     arrays, constants, per_replica = [], [], []
@@ -207,17 +211,17 @@ def flattened(returned: Any) -> tuple[list[jax.Array], Results]:
 
 
 def iterators_among(leaves: Sequence[Any]) -> list[DistributedIterator]:
-    """Return the iterators among some arguments, each once."""
+    """Return the distinct iterators among flat arguments."""
     return list(dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, DistributedIterator)))
 
 
 def constant_of(leaf: Any) -> Any:
-    """Return an argument that is a constant of the program; ``ARRAY`` for one that is not."""
+    """Return an argument as a constant of the program, and ``ARRAY`` for a dynamic one."""
     return ARRAY if is_dynamic(leaf) else leaf
 
 
 def is_dynamic(leaf: Any) -> bool:
-    """Whether the program takes an argument as an array."""
+    """Whether an argument is an input of the program rather than a constant of it."""
     return isinstance(leaf, PerReplica) or is_array(leaf)
 
 
@@ -227,7 +231,7 @@ def data_of(leaf: Any) -> Any:
 
 
 def kind_of_replicas(leaf: Any) -> tuple[bool, bool]:
-    """Return whether a value is a ``PerReplica``, and whether that is replicated."""
+    """Return whether a value is a ``PerReplica``, and whether it is replicated."""
     return (True, leaf.replicated) if isinstance(leaf, PerReplica) else (False, False)
 
 
@@ -238,15 +242,15 @@ def _shape_per_replica(leaf: Any) -> jax.ShapeDtypeStruct:
 
 
 def _require_replicas(leaves: Sequence[Any], strategy: Any) -> None:
-    """Check that values per replica are those of a strategy's.
+    """Check that per-replica arguments have as many values as a strategy has replicas.
 
     Raises:
-        ValueError: One has a value for more or fewer replicas.
+        ValueError: One has more or fewer.
     """
     for leaf in leaves:
         if isinstance(leaf, PerReplica):
-            here = getattr(leaf.data, "is_fully_addressable", True)
-            expected = strategy.local_replicas if here else strategy.num_replicas_in_sync
+            local = getattr(leaf.data, "is_fully_addressable", True)
+            expected = strategy.local_replicas if local else strategy.num_replicas_in_sync
             if len(leaf.data) != expected:
                 raise ValueError(
                     f"A value of {len(leaf.data)} replicas was passed to {strategy}, which has {expected}: "

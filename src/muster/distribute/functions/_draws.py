@@ -1,4 +1,4 @@
-"""What a call of a function draws from the iterators among its arguments."""
+"""The batches that a call of a function draws from the iterators among its arguments."""
 
 import contextvars
 from collections.abc import Sequence
@@ -6,43 +6,44 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from muster._errors import OutOfRangeError
 from muster.data import Optional
 from muster.distribute.input._distributed_dataset import DistributedIterator
 from muster.distribute.replicas._values import PerReplica, is_array, is_leaf
 
-# Of an array: its shape and dtype, whether replicas have their own, whether only the first one's counts.
-_ArrayKind = tuple[tuple[int, ...], Any, bool, bool]
+# The shape and dtype of an array, whether it is a ``PerReplica``, and whether it is replicated.
+_ArrayKind = tuple[tuple[int, ...], np.dtype[Any], bool, bool]
 
 
 class Kind(NamedTuple):
-    """What tells batches apart for which a function is traced anew.
+    """Identifies batches that share a trace: a function is traced anew for each kind.
 
     Attributes:
-        structure: of the batch.
-        arrays: of each of its arrays, shape and dtype, whether replicas have their own, and whether only the
-            first one counts. The shape of one of which replicas have their own begins with their number.
+        structure: The structure of the batch.
+        arrays: The shape and dtype of each array, whether it is a ``PerReplica``, and whether it is
+            replicated. The shape of a ``PerReplica`` begins with the number of replicas.
     """
 
-    structure: Any
+    structure: jax.tree_util.PyTreeDef
     arrays: tuple[_ArrayKind, ...]
 
 
 class Draw(NamedTuple):
-    """A batch that was drawn, or that was missing.
+    """A batch that was drawn from an iterator, or the end of the iterator.
 
-    Args:
-        place: from which of the iterators.
-        asks: whether the function asks if there is one.
-        batch: what was drawn.
-        kind: of the batch; None if it is missing.
-        leaves: the batch's arrays.
-        begin: where these begin among those of all that the call draws.
+    Attributes:
+        source: The number of the iterator.
+        optional: Whether the function drew it by ``get_next_as_optional``, so that it may be missing.
+        batch: The batch.
+        kind: The kind of the batch; None if it is missing.
+        leaves: The arrays of the batch.
+        begin: The number of arrays in the batches that the call drew before.
     """
 
-    place: int
-    asks: bool
+    source: int
+    optional: bool
     batch: Optional
     kind: Kind | None
     leaves: list[Any]
@@ -51,27 +52,27 @@ class Draw(NamedTuple):
 
 @dataclass
 class Branch:
-    """What a function does next on its way to a call: it draws.
+    """A node of the tree of a function's draws, which leads to its compiled calls.
 
-    Args:
-        place: from which of the iterators.
-        asks: whether the function asks if there is a batch.
-        then: what follows, by the batch's kind; None stands for the end.
+    Attributes:
+        source: The number of the iterator that it draws from next.
+        optional: Whether it draws by ``get_next_as_optional``.
+        then: The next ``Branch``, or the ``Call``, by the kind of the batch; the key None is the end of data.
     """
 
-    place: int
-    asks: bool
+    source: int
+    optional: bool
     then: dict[Kind | None, Any] = field(default_factory=dict)
 
 
 class Draws:
-    """What one call of a function draws, in order, and gives back if it comes to nothing.
+    """Draws the batches of one call of a function, in order, and gives them back if the call fails.
 
     Args:
-        sources: the iterators, each once.
+        sources: The distinct iterators among the arguments.
 
     Attributes:
-        made: what the call has drawn so far.
+        made: The draws of the call so far.
     """
 
     def __init__(self, sources: Sequence[DistributedIterator]) -> None:
@@ -81,51 +82,51 @@ class Draws:
         self._missing: OutOfRangeError | None = None
         self.made: list[Draw] = []
 
-    def draw(self, place: int, asks: bool) -> Draw:
-        """Draw the next batch.
+    def draw(self, source: int, optional: bool) -> Draw:
+        """Draw the next batch of an iterator.
 
         Args:
-            place: from which of the iterators.
-            asks: whether the function asks if there is one.
+            source: The number of the iterator.
+            optional: Whether the batch may be missing.
 
         Raises:
-            OutOfRangeError: It does not, and there is none.
+            OutOfRangeError: It is missing, and may not be.
         """
-        found = next((at for at, draw in enumerate(self._ahead) if draw.place == place), None)
+        found = next((at for at, draw in enumerate(self._ahead) if draw.source == source), None)
         if found is not None:
             batch = self._ahead.pop(found).batch
         elif self._recording:
-            batch = read(self._sources[place])
+            batch = read(self._sources[source])
         else:
-            batch = self._sources[place].get_next_as_optional()
-        if not (asks or batch.has_value()):
-            self._missing = out_of_range(len(self._batches(place)))
+            batch = self._sources[source].get_next_as_optional()
+        if not (optional or batch.has_value()):
+            self._missing = out_of_range(len(self._batches(source)))
             raise self._missing
         kind, leaves = _parts_of(batch.get_value()) if batch.has_value() else (None, [])
         begin = self.made[-1].begin + len(self.made[-1].leaves) if self.made else 0
-        self.made.append(Draw(place, asks, batch, kind, leaves, begin))
+        self.made.append(Draw(source, optional, batch, kind, leaves, begin))
         return self.made[-1]
 
     def leaves(self) -> list[Any]:
-        """The arrays of all batches, in the order in which they were drawn."""
+        """Return the arrays of all batches, in the order in which they were drawn."""
         return [leaf for draw in self.made for leaf in draw.leaves]
 
     @property
     def per_replica(self) -> list[bool]:
-        """Of which of these arrays replicas have their own."""
+        """Whether each of these arrays is a ``PerReplica``."""
         return [isinstance(leaf, PerReplica) for leaf in self.leaves()]
 
     def record(self) -> None:
-        """Begin to record the function, or begin anew: to it, what was drawn is yet to come."""
+        """Begin to trace the function, or begin anew: it draws the batches drawn so far once more."""
         self._recording, self._missing = True, None
         self._ahead, self.made = [*self.made, *self._ahead], []
 
-    def recorded(self) -> None:
-        """End the recording; what it did not take goes back.
+    def end_recording(self) -> None:
+        """End the tracing, and give back the batches that the function did not take.
 
         Raises:
-            OutOfRangeError: The function took a batch for granted that was missing, and caught this error.
-                In later calls it could not, so it is the caller's in this one, too.
+            OutOfRangeError: A batch was missing, and the function caught the error, which it could not do in
+                later calls, since those are compiled.
         """
         if self._missing is not None:
             raise self._missing
@@ -134,28 +135,28 @@ class Draws:
         self.made = taken
 
     def give_back(self) -> None:
-        """Let the iterators have all batches again."""
-        for place, source in enumerate(self._sources):
-            if batches := self._batches(place):
+        """Give all batches back to the iterators."""
+        for number, source in enumerate(self._sources):
+            if batches := self._batches(number):
                 source.give_back(batches)
         self.made, self._ahead = [], []
 
-    def _batches(self, place: int) -> list[Any]:
+    def _batches(self, source: int) -> list[Any]:
         draws = [*self.made, *self._ahead]
-        return [draw.batch.get_value() for draw in draws if draw.place == place and draw.batch.has_value()]
+        return [draw.batch.get_value() for draw in draws if draw.source == source and draw.batch.has_value()]
 
 
 def read(source: DistributedIterator) -> Optional:
-    """The next batch, if there is one.
+    """Return the next batch, if there is one.
 
-    It is read as if nothing was being traced: what reads and maps the data is no part of the program.
+    It is read as if nothing was being traced: the code that reads and maps data is no part of the program.
     """
     with jax.core.eval_context():
         return contextvars.Context().run(source.get_next_as_optional)
 
 
 def out_of_range(left: int) -> OutOfRangeError:
-    """The error of a call that takes more batches than an iterator has left."""
+    """Return the error of a call that takes more batches than the ``left`` of an iterator."""
     return OutOfRangeError(
         f"End of sequence: the function takes more batches than the {left} that are left. They stay, to be "
         "drawn one by one."
@@ -165,7 +166,7 @@ def out_of_range(left: int) -> OutOfRangeError:
 
 
 def _parts_of(batch: Any) -> tuple[Kind, list[Any]]:
-    """The kind of a batch, and its arrays."""
+    """Return the kind of a batch, and its arrays."""
     leaves, structure = jax.tree.flatten(batch, is_leaf=is_leaf)
     return Kind(structure, tuple(map(_array_kind_of, leaves))), leaves
 

@@ -1,4 +1,4 @@
-"""`function`: user code that is called again and again, compiled for each kind of arguments."""
+"""`muster.function`: compiles user code for each kind of its arguments."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -33,12 +33,12 @@ _PLAIN = (np.ndarray, jax.Array, PerReplica)
 class Function:
     """Calls a Python function as one compiled program.
 
-    It is traced when it is first called with arguments of some structure, shapes and types, and for each new
-    value of an argument that is no array. It may use Keras' variables, layers, metrics and optimizers that
-    exist, ``GradientTape``, and ``run``, ``reduce`` and ``gather`` of a strategy.
+    It is traced for each new combination of structure, shapes and dtypes of its arguments, and for each new
+    value of an argument that is no array. It may use existing variables, layers, metrics and optimizers of
+    Keras, ``GradientTape``, and ``run``, ``reduce`` and ``gather`` of a strategy.
 
-    With a distributed dataset among its arguments it is an epoch's loop, and called as it is: ``run``,
-    ``reduce`` and the functions that it calls are compiled, each by itself.
+    With a distributed dataset among its arguments it is the loop of an epoch, and runs uncompiled: ``run``,
+    ``reduce`` and the functions that it calls are compiled separately.
 
     Args:
         python_function: The function.
@@ -52,7 +52,7 @@ class Function:
         functools.update_wrapper(self, python_function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it; inside of a step, run its code."""
+        """Call it; inside of a step, call the Python function."""
         if current_scope() is not None:
             return self.python_function(*args, **kwargs)
         if functions_run_eagerly():
@@ -72,12 +72,12 @@ class Function:
             return self._call_drawing(key, leaves)
         structure = jax.tree.structure((args, kwargs), is_leaf=is_leaf)
         call = Call(self.python_function, leaves, structure)
-        results = call(leaves)  # traces it once more, to compile it; if that fails, the next call begins anew
+        results = call(leaves)  # traces it again, to compile it; if that fails, the next call starts over
         self._calls[key] = call
         return results
 
-    def _call_eagerly(self, args: Any, kwargs: Any) -> Any:
-        """Run its code on numbers."""
+    def _call_eagerly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the Python function on arrays rather than tracers."""
         leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=is_leaf)
         if any(isinstance(leaf, DistributedDataset) for leaf in leaves):
             return self.python_function(*args, **kwargs)
@@ -103,7 +103,7 @@ class Function:
     def _call_drawing(self, key: Any, leaves: Sequence[Any]) -> Any:
         """Call it with the next batches of the iterators among its arguments.
 
-        What it draws next may depend on what it has drawn: so the way to a compiled call is a tree.
+        The next draw may depend on the batches drawn before, so compiled calls are the leaves of a tree.
         """
         sources = iterators_among(leaves)
         key = (*key, tuple(sources.index(leaf) for leaf in leaves if isinstance(leaf, DistributedIterator)))
@@ -111,10 +111,10 @@ class Function:
         try:
             call = self._calls.get(key)
             while isinstance(call, Branch):
-                call = call.then.get(draws.draw(call.place, call.asks).kind)
+                call = call.then.get(draws.draw(call.source, call.optional).kind)
             if call is None:
                 call = Call(self.python_function, leaves, key[0], draws)
-                results = call([*leaves, *draws.leaves()])  # traces it once more, to compile it
+                results = call([*leaves, *draws.leaves()])  # traces it again, to compile it
                 self._keep(key, draws, call)
                 return results
         except BaseException:  # nothing has changed
@@ -123,27 +123,28 @@ class Function:
         return call([*leaves, *draws.leaves()])
 
     def _keep(self, key: Any, draws: Draws, call: Call) -> None:
-        """Keep a call where what it draws leads."""
+        """Keep a call at the end of the path of its draws."""
         calls: dict[Any, Any] = self._calls
         for draw in draws.made:
+            origin = draw.source, draw.optional
             branch = calls.get(key)
-            if not isinstance(branch, Branch) or (branch.place, branch.asks) != (draw.place, draw.asks):
-                branch = calls[key] = Branch(draw.place, draw.asks)
+            if not isinstance(branch, Branch) or (branch.source, branch.optional) != origin:
+                branch = calls[key] = Branch(*origin)
             calls, key = branch.then, draw.kind
         calls[key] = call
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        """A method: the instance is one more argument."""
+        """Bind a method: the instance becomes its first argument."""
         return self if instance is None else functools.partial(self, instance)
 
 
 def function(func: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a function that is called again and again.
+    """Compile a function, once for each kind of its arguments.
 
     Args:
         func: The function; None to decorate with options.
-        options: Those of TensorFlow (``jit_compile``, ``reduce_retracing``, ``input_signature``, …) are
-            accepted; everything is compiled, once for each kind of arguments.
+        options: Accepted for TensorFlow's programs (``jit_compile``, ``reduce_retracing``,
+            ``input_signature``, …).
 
     Source: ``tf.function``.
     """
@@ -151,7 +152,7 @@ def function(func: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 
 def _kind_of(leaf: Any) -> Any:
-    """Return the kind of an argument: a function is traced anew for each."""
+    """Return the kind of an argument: a function is traced anew for each kind."""
     if is_array(leaf):
         return leaf.shape, leaf.dtype
     if isinstance(leaf, PerReplica):

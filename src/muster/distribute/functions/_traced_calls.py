@@ -25,7 +25,7 @@ from muster.program import Replicas
 def run_traced_code(
     strategy: ReplicaGroup, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Call a function as one replica; with several of them its arrays are ``PerReplica``."""
+    """Call a function as one replica; with more than one its resulting arrays are ``PerReplica``."""
     leaves = jax.tree.leaves((args, kwargs), is_leaf=is_leaf)
     counts_once = any(isinstance(leaf, PerReplica) and leaf.replicated for leaf in leaves)
     args, kwargs = map_values(lambda v: v.data if isinstance(v, PerReplica) else v, (args, kwargs))
@@ -39,10 +39,10 @@ def run_traced_code(
 
 
 def require_values(method: str, values: Any, replicas: int) -> None:
-    """Refuse a dataset or an iterator where values are wanted.
+    """Check that there is no dataset or iterator among values.
 
     Raises:
-        TypeError: There is a dataset; or an iterator, and there are several replicas.
+        TypeError: There is a dataset, or an iterator for more than one replica.
     """
     for leaf in jax.tree.leaves(values, is_leaf=is_leaf):
         if isinstance(leaf, DistributedDataset):
@@ -62,7 +62,7 @@ def reduce_traced(
 ) -> Any:
     """Reduce a value over the replicas, and along axes of it if there are any."""
     if isinstance(value, PerReplica):
-        return reduced(_replicas(strategy, value.replicated), op, value.data, axis)
+        return reduced(_replicas(strategy, value.replicated), op, jnp.asarray(value.data), axis)
     replicas = _replicas(strategy)
     if isinstance(value, keras.Variable) and (local := traced_scope().own_value(value)) is not None:
         return reduced(replicas, op, local, axis)
@@ -78,9 +78,9 @@ def reduce_traced(
 
 
 def gather_traced(strategy: ReplicaGroup, value: Any, axis: int) -> Any:
-    """Concatenate the values of all replicas along an axis; one that they share stays as it is."""
+    """Concatenate the values of all replicas along an axis; a value that they share stays as it is."""
     if isinstance(value, PerReplica):
-        return gathered(_replicas(strategy, value.replicated), value.data, axis)
+        return gathered(_replicas(strategy, value.replicated), jnp.asarray(value.data), axis)
     _replicas(strategy)
     return gathered(None, traced_scope().read(value), axis)
 
@@ -89,14 +89,14 @@ def local_traced(strategy: ReplicaGroup, value: PerReplica) -> tuple[jax.Array, 
     """Return the values of this process' replicas."""
     replicas = _replicas(strategy)
     if replicas is None:
-        return (value.data,)
+        return (jnp.asarray(value.data),)
     local = strategy.local_replicas
     first = replicas.index // local * local
     return tuple(jax.lax.dynamic_slice_in_dim(replicas.gather(value.data), first, local))
 
 
 def require_cross_replica() -> None:
-    """Raise RuntimeError if this is one replica's code."""
+    """Raise RuntimeError in a replica context."""
     if isinstance(current_context(), ReplicaContext):
         raise RuntimeError(
             "Method requires being in cross-replica context, use get_replica_context().merge_call()"
@@ -104,10 +104,10 @@ def require_cross_replica() -> None:
 
 
 def check_agreement(variable: Any) -> None:
-    """Check that several replicas can agree on a variable's values.
+    """Check that replicas can agree on a variable's values.
 
     Raises:
-        ValueError: They cannot.
+        ValueError: They cannot, by its synchronization, aggregation or dtype.
 
     Source: tensorflow/python/distribute/distribute_utils.py, ``create_mirrored_variable`` and
         ``_validate_synchronization``.
@@ -125,7 +125,7 @@ def check_agreement(variable: Any) -> None:
 
 
 def _replicas(strategy: ReplicaGroup, counts_once: bool = False) -> Replicas | None:
-    """Return the replicas in the function that is being traced; None if there is but one."""
+    """Return the replicas in the function that is being traced; None if there is only one."""
     count = strategy.num_replicas_in_sync
     return traced_scope().replicas_of(strategy, count, active=1 if counts_once else count)
 

@@ -1,4 +1,4 @@
-"""``next`` inside of a function: what is drawn from an iterator becomes arguments of the program."""
+"""``next`` inside of a function: batches drawn from an iterator become arguments of the program."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,14 +13,12 @@ from muster.distribute.input._distributed_dataset import DistributedIterator
 from muster.distribute.replicas._values import PerReplica, is_array, is_leaf
 from muster.program import unknown
 
-Array = Any
-
 
 class EagerIterator(GetNext):
     """An iterator in a function that runs untraced, and may run again on the same batches.
 
     Args:
-        source: the iterator that the function was called with.
+        source: The iterator that was passed to the function.
     """
 
     def __init__(self, source: DistributedIterator) -> None:
@@ -34,7 +32,7 @@ class EagerIterator(GetNext):
         return self
 
     def give_back(self) -> None:
-        """Let the iterator have all batches again."""
+        """Give all batches back to the iterator."""
         if self._batches:
             self._source.give_back(self._batches)
 
@@ -48,7 +46,7 @@ class EagerIterator(GetNext):
         return following.get_value()
 
     def get_next_as_optional(self) -> Optional:
-        """The next batch, or at the end an Optional without a value."""
+        """Return the next batch, or at the end an Optional without a value."""
         if self._next == len(self._batches):
             following = read(self._source)
             if not following.has_value():
@@ -56,42 +54,42 @@ class EagerIterator(GetNext):
             self._batches.append(following.get_value())
         self._next += 1
         batch = self._batches[self._next - 1]
-        # As arguments are: NumPy's arrays would compute by themselves with the variables of a gradient.
-        return Optional((jax.tree.map(_of_jax, batch, is_leaf=is_leaf),))
+        # As for arguments: NumPy's arrays would handle operators with tracers of a gradient themselves.
+        return Optional((jax.tree.map(_as_jax_array, batch, is_leaf=is_leaf),))
 
 
 class TracedIterator(GetNext):
     """An iterator in a function that is being traced.
 
-    While the function is recorded, each ``next`` draws a batch, for its shapes. From then on as many are
-    drawn before every call, and the program takes their arrays. Where the function asked whether there is one
-    and there was none, the program is that of the end of the data.
+    While the function is recorded, each ``next`` draws a batch, for its shapes. Later calls draw as many
+    batches beforehand, and the program takes their arrays. A program recorded at the end of the data, which
+    ``get_next_as_optional`` reveals, serves later calls at the end of the data.
 
     Args:
-        draws: what the function draws while it is recorded.
-        place: of this iterator among those that it draws from.
+        draws: Draws batches while the function is recorded.
+        source: The number of this iterator among those of the function.
     """
 
-    def __init__(self, draws: Draws, place: int) -> None:
+    def __init__(self, draws: Draws, source: int) -> None:
         self._draws: Draws | None = draws
-        self._place = place
-        # Of each batch, where its arrays begin among those of all iterators; None stands for the end.
+        self._source = source
+        # The kind of each batch, and the number of its first array among all; None at the end of the data.
         self._kinds: list[tuple[int, Kind] | None] = []
-        self._arrays: Sequence[Array] = ()
+        self._arrays: Sequence[jax.Array] = ()
         self._next = 0
 
-    def begin(self, arrays: Sequence[Array]) -> None:
+    def begin(self, arrays: Sequence[jax.Array]) -> None:
         """Begin a run of the function.
 
         Args:
-            arrays: of what is drawn from all iterators; none while the function is recorded.
+            arrays: The arrays drawn from all iterators; none while the function is recorded.
         """
         self._next, self._arrays = 0, arrays
         if self._draws is not None:
             self._kinds = []
 
-    def recorded(self) -> None:
-        """End the recording: what it drew, and from where, is not to be kept."""
+    def end_recording(self) -> None:
+        """End the recording, and let go of the batches and of their iterators."""
         self._draws = None
 
     def __iter__(self) -> None:
@@ -101,20 +99,20 @@ class TracedIterator(GetNext):
         )
 
     def __next__(self) -> Any:
-        """The next batch, its arrays traced.
+        """Return the next batch, its arrays traced.
 
         Raises:
             OutOfRangeError: There is none, while the function is recorded.
         """
-        return self._following(asks=False).get_value()
+        return self._following(optional=False).get_value()
 
     def get_next_as_optional(self) -> Optional:
-        """The next batch, its arrays traced, or at the end an Optional without a value."""
-        return self._following(asks=True)
+        """Return the next batch, its arrays traced, or at the end an Optional without a value."""
+        return self._following(optional=True)
 
-    def _following(self, asks: bool) -> Optional:
+    def _following(self, optional: bool) -> Optional:
         if self._draws is not None:
-            draw = self._draws.draw(self._place, asks)
+            draw = self._draws.draw(self._source, optional)
             self._kinds.append(None if draw.kind is None else (draw.begin, draw.kind))
         if self._next == len(self._kinds):
             raise TraceError(
@@ -135,5 +133,5 @@ class TracedIterator(GetNext):
         return jax.tree.unflatten(kind.structure, values)
 
 
-def _of_jax(leaf: Any) -> Any:
+def _as_jax_array(leaf: Any) -> Any:
     return jnp.asarray(leaf) if is_array(leaf) else leaf

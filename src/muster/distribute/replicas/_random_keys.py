@@ -1,4 +1,4 @@
-"""Typed random keys, of `jax.random.key`: JAX has a type of its own for them, NumPy has not."""
+"""Typed random keys, as `jax.random.key` makes them: they have a dtype that NumPy does not know."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,11 +13,11 @@ def is_key(value: Any) -> bool:
 
 
 def by_numbers(move: Callable[[Any], Any], array: Any) -> Any:
-    """Move an array, or the numbers of random keys, which get their type back.
+    """Apply a function to an array; random keys are converted to numbers for it, and back.
 
     Args:
-        move: copies arrays, or joins them along an axis counted from the first.
-        array: what to move.
+        move: Copies an array, or concatenates arrays along an axis counted from the first.
+        array: An array or random keys.
     """
     if not is_key(array):
         return move(array)

@@ -1,4 +1,4 @@
-"""The replica context: the view of code that runs once for each replica."""
+"""The replica context: the strategy as code sees it that runs once for each replica."""
 
 import contextlib
 import enum
@@ -16,7 +16,7 @@ from muster.program import FunctionScope, Replicas, current_scope
 
 
 class ReplicaGroup(Protocol):
-    """What code on replicas needs of their strategy."""
+    """A strategy, as far as code on its replicas uses it."""
 
     @property
     def num_replicas_in_sync(self) -> int:
@@ -27,11 +27,11 @@ class ReplicaGroup(Protocol):
         """The number of replicas of this process."""
 
     def entered(self, context: Any) -> contextlib.AbstractContextManager[None]:
-        """Let code run as this strategy's, in a replica context or in the cross-replica one."""
+        """Run code as this strategy's, in a replica context or in the cross-replica one."""
 
 
 class ReduceOp(enum.Enum):
-    """How values of replicas are reduced to one.
+    """The operation that reduces the values of replicas to one.
 
     Source: tensorflow/python/distribute/reduce_util.py, ``ReduceOp``.
     """
@@ -41,7 +41,7 @@ class ReduceOp(enum.Enum):
 
     @classmethod
     def of(cls, op: "ReduceOp | str") -> "ReduceOp":
-        """Return a member, or the member of that name in any case.
+        """Return a member; of a name, in any case, the member of that name.
 
         Raises:
             ValueError: There is none.
@@ -65,7 +65,7 @@ class ReplicaContext:
 
     @property
     def replica_id_in_sync_group(self) -> jax.Array | int:
-        """The number of this replica, from 0: int32, shape (); a number where there is but one."""
+        """The number of this replica, from 0: int32, shape (); a plain number if there is only one."""
         return 0 if self._replicas is None else self._replicas.index.astype(jnp.int32)
 
     @property
@@ -82,7 +82,7 @@ class ReplicaContext:
             options: Accepted for TensorFlow's programs.
 
         Returns:
-            The same structure, equal on all replicas.
+            Arrays in the same structure, equal on all replicas.
         """
         op = ReduceOp.of(reduce_op)
         leaves, structure = jax.tree.flatten(value)
@@ -112,12 +112,12 @@ class ReplicaContext:
         """Call a function once for all replicas, in the cross-replica context.
 
         Args:
-            merge_fn: Called with the strategy and the arguments, as values of all replicas.
-            args: Per replica.
-            kwargs: Per replica.
+            merge_fn: Called with the strategy and the arguments, as ``PerReplica``.
+            args: Positional arguments of this replica.
+            kwargs: Keyword arguments of this replica.
 
         Returns:
-            This replica's part of its results.
+            The results for this replica.
         """
         replicas = self._replicas
         if replicas is None:
@@ -136,7 +136,7 @@ _CONTEXT: ContextVar[Any] = ContextVar("muster_replica_context", default=None)
 
 @contextlib.contextmanager
 def entered(context: Any) -> Iterator[None]:
-    """Let code run in a replica context, or in the cross-replica one."""
+    """Run code in a replica context, or in the cross-replica one."""
     token = _CONTEXT.set(context)
     try:
         yield
@@ -184,7 +184,7 @@ def reduced(
 
 
 def gathered(replicas: Replicas | None, value: jax.Array, axis: int) -> jax.Array:
-    """Concatenate the values of all replicas along an axis; that of a single one stays as it is."""
+    """Concatenate the values of all replicas along an axis; of a single replica, return its value."""
     if replicas is None:
         return value
     if value.ndim == 0:
@@ -198,7 +198,7 @@ def gathered(replicas: Replicas | None, value: jax.Array, axis: int) -> jax.Arra
 
 
 def refuse_in_program(what: str, instead: str) -> None:
-    """Refuse to read batches while a function is traced: they would be constants of its program.
+    """Refuse to read batches while a function is traced, which would make them constants of its program.
 
     Raises:
         TraceError: A function is being traced.
@@ -214,7 +214,7 @@ def traced_scope() -> FunctionScope:
     """Return the scope of the function that is being traced.
 
     Raises:
-        TraceError: It is a model_fn, whose replicas are the Estimator's to run.
+        TraceError: It is a model_fn, which the Estimator runs on each replica.
     """
     scope = current_scope()
     if not isinstance(scope, FunctionScope):

@@ -1,4 +1,4 @@
-"""Values that each replica has its own of."""
+"""Per-replica values."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,13 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from muster._arrays import AnyArray
 from muster._keras import keras
 from muster.data import Optional
 from muster.distribute.replicas._random_keys import is_key
 
-Array = Any
-
-# What `get_next_as_optional` gives is a structure of the batch, as it is to TensorFlow: functions return it.
+# An Optional is a nested structure, as in TensorFlow, so that functions can return it.
 jax.tree_util.register_pytree_node(
     Optional, lambda optional: (optional.values, None), lambda _, values: Optional(tuple(values))
 )
@@ -22,32 +21,32 @@ jax.tree_util.register_pytree_node(
 
 @dataclass(frozen=True, eq=False)
 class PerReplica:
-    """A value that each replica has its own of: of one shape and dtype everywhere.
+    """A value per replica, of one shape and dtype on all replicas.
 
     Attributes:
-        data: in a step, this replica's array; outside, those of this process' replicas along a new first
-            axis.
+        data: In a step, this replica's array; outside, the arrays of this process' replicas, stacked along
+            a new first axis.
         replicated: Whether all replicas have the same value, which counts once.
 
     Source: tensorflow/python/distribute/values.py, ``PerReplica``.
     """
 
-    data: Array
+    data: AnyArray
     replicated: bool = False
 
     @property
-    def values(self) -> tuple[Array, ...]:
-        """The values of this process' replicas, in their order."""
+    def values(self) -> tuple[AnyArray, ...]:
+        """The values of this process' replicas, in the order of the replicas."""
         shards = getattr(self.data, "addressable_shards", None)
         if shards is None or len(shards) == 1:
             return tuple(self.data)
         return tuple(shard.data[0] for shard in sorted(shards, key=lambda shard: shard.index[0].start))
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """Refuse to be one array.
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """Refuse the conversion to one array.
 
         Raises:
-            ValueError: always.
+            ValueError: Always.
         """
         raise ValueError(
             "It looks like you are using a PerReplica object while not inside a replica context, which is "
@@ -59,18 +58,18 @@ class PerReplica:
         return f"PerReplica:{{{values}\n}}"
 
 
-# Made once: these are asked for every argument of every step.
+# Built once, since they are used for every argument of every step.
 _VALUES = (PerReplica, keras.Variable)
 _ARRAYS = (np.ndarray, np.generic, jax.Array)
 
 
 def is_leaf(value: Any) -> bool:
-    """Whether something is one value in a nested structure: an iterator is, too."""
+    """Whether a nested structure ends at a value: at None, PerReplica, variables and iterators."""
     return value is None or isinstance(value, _VALUES) or hasattr(value, "__next__")
 
 
 def is_array(value: Any) -> bool:
-    """Whether a step takes something as an array: other values are constants of its program."""
+    """Whether a value is an array for a step, rather than a constant of its program."""
     return isinstance(value, _ARRAYS)
 
 
@@ -80,7 +79,7 @@ def map_values(function: Callable[..., Any], *structures: Any) -> Any:
 
 
 def stacked(values: list[Any]) -> PerReplica:
-    """One value from those of this process' replicas.
+    """Stack the values of this process' replicas.
 
     Raises:
         ValueError: They differ in shape or dtype.
@@ -96,18 +95,18 @@ def stacked(values: list[Any]) -> PerReplica:
 
 
 def replicated(value: Any, replicas: int) -> PerReplica:
-    """Replicate a value on this process' replicas, to be counted once."""
+    """Replicate a value on this process' replicas; it counts once."""
     array = np.asarray(value)
     return PerReplica(np.broadcast_to(array[None], (replicas, *array.shape)), replicated=True)
 
 
 @dataclass(frozen=True)
 class ValueContext:
-    """For which replica a value is made.
+    """The replica for which ``experimental_distribute_values_from_function`` makes a value.
 
     Attributes:
-        replica_id_in_sync_group: its number, from 0.
-        num_replicas_in_sync: how many there are.
+        replica_id_in_sync_group: The number of the replica, from 0.
+        num_replicas_in_sync: The number of replicas over all workers.
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``ValueContext``.
     """
