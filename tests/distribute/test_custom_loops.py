@@ -277,7 +277,7 @@ def test_dropout_differs_between_replicas_and_goes_on_from_step_to_step():
             "Invalid reduction dimension 1",
         ),
         (lambda s: s.gather(PerReplica(np.ones(2)), 0), ValueError, "rank 0"),
-        (lambda s: s.experimental_distribute_dataset([1]), TypeError, "A Dataset is to be distributed"),
+        (lambda s: s.experimental_distribute_dataset([1]), TypeError, "must be a Dataset, got list"),
         (lambda s: s.distribute_datasets_from_function(lambda c: 1), TypeError, "must return a Dataset"),
         (
             lambda s: next(iter(s.experimental_distribute_dataset(Dataset.range(3)))),

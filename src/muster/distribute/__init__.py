@@ -1,4 +1,4 @@
-"""Strategies: where state lives, how gradients meet and how input is split."""
+"""Strategies: place state, reduce gradients and split input."""
 
 from muster.distribute.engine._compilation_cache import keep_compiled as keep_compiled
 from muster.distribute.engine._compilation_cache import use_compilation_cache as use_compilation_cache

@@ -187,7 +187,7 @@ def test_workers_with_other_files_are_told(tmp_path: Path) -> None:
 def test_hint_is_refused() -> None:
     for error in errors(2, lambda: with_policy(Dataset.range(9).batch(2), AutoShardPolicy.HINT)):
         assert isinstance(error, DatasetError)
-        assert "HINT is not there" in str(error)
+        assert "HINT is not supported" in str(error)
 
 
 def test_dividing_twice_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:

@@ -12,15 +12,15 @@ _STOP = "stop"
 
 
 class Agreement:
-    """Lets the workers of a job do the same in the same order. With one worker there is nothing to agree on.
+    """Lets the workers of a job do the same in the same order; with one worker it does nothing.
 
     Args:
         workers: The processes.
         model: A Keras model; the workers agree on its ``stop_training``.
 
     Attributes:
-        single: Whether there is but one worker.
-        is_chief: Whether this is the worker that writes, and whose random numbers count.
+        single: Whether there is only one worker.
+        is_chief: Whether this is the worker that writes, and whose random numbers the others take.
     """
 
     def __init__(self, workers: Workers, model: Any) -> None:
@@ -28,31 +28,31 @@ class Agreement:
         self._model = model
         self.single = workers.size == 1
         self.is_chief = workers.is_chief
-        self._stops = False  # whether the others know
+        self._stopped = False  # whether the workers have agreed to stop
 
     def on(self, what: str, *values: Any) -> list[list[Any]]:
-        """Gather values of all workers, which must all do the same now.
+        """Gather values of all workers, and check that all of them do the same.
 
         Args:
-            what: What this worker does; the same on all workers.
+            what: A name of the activity; the same on all workers.
             values: JSON values of this worker.
 
         Returns:
             The values of each worker, by rank.
 
         Raises:
-            StopIteration: Another worker has stopped training, and this one is about to take a step of it.
-            MismatchError: The others do something else.
+            StopIteration: Another worker has stopped training before a step of this one.
+            MismatchError: Another worker does something else.
         """
         if self.single:
             return [list(values)]
         while True:
             gathered = self._workers.all_gather_object([what, *values])
             if what != _STOP and any(each[0] == _STOP for each in gathered):
-                self._model.stop_training = self._stops = True
+                self._model.stop_training = self._stopped = True
                 if what == "fit":
                     raise StopIteration
-                continue  # the one that stopped comes to this point, too
+                continue  # the worker that stopped comes to this point, too
             break
         for worker, (theirs, *_) in enumerate(gathered):
             if theirs != what and _STOP not in (theirs, what):
@@ -63,19 +63,19 @@ class Agreement:
         return [values for _, *values in gathered]
 
     def after_steps(self) -> None:
-        """Tell the others, once, if this worker takes no further step of training."""
-        if getattr(self._model, "stop_training", False) and not self._stops and not self.single:
-            self._stops = True
+        """Stop the training of the others, once, if this worker has stopped."""
+        if getattr(self._model, "stop_training", False) and not self._stopped and not self.single:
+            self._stopped = True
             self.on(_STOP)
 
     def after_epoch(self) -> None:
-        """Stop on all workers if one of them stops."""
+        """Stop training on all workers if one of them stops."""
         stopping = self.on("the end of an epoch", bool(self._model.stop_training))
         self._model.stop_training = any(stops for (stops,) in stopping)
-        self._stops = False
+        self._stopped = False
 
     def randomness(self) -> None:
-        """Set the process-wide random numbers, by which Keras shuffles, to the chief's state."""
+        """Set the process-wide random state, by which Keras shuffles, to the chief's."""
         if self.single:
             return
         chief, *_ = self._workers.all_gather_object(random_state() if self.is_chief else None)
@@ -84,13 +84,13 @@ class Agreement:
 
 
 def random_state() -> list[Any]:
-    """Return the state of NumPy's and of Python's process-wide random numbers, as JSON."""
+    """Return the process-wide random state of NumPy and of Python, as JSON."""
     name, keys, position, has_gauss, gauss = np.random.get_state()
     return [[name, np.asarray(keys).tolist(), position, has_gauss, gauss], random.getstate()]
 
 
 def set_random_state(state: list[Any]) -> None:
-    """Set the state that ``random_state`` has returned."""
+    """Set a state that ``random_state`` has returned."""
     numpy_state, (version, internal, gauss) = state
     np.random.set_state(tuple(numpy_state))
     random.setstate((version, tuple(internal), gauss))

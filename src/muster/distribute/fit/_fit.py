@@ -1,8 +1,8 @@
 """``fit``, ``evaluate`` and ``predict`` of Keras models that are built in a strategy's scope.
 
-Keras' trainer runs. The train function that it calls is made here: it draws the batch that the workers share,
-and runs Keras' ``train_step`` compiled for all devices in the global view. So training is that of one device,
-batch normalization, dropout and last batches too.
+Keras' trainer runs, and calls a train function that is made here: it draws the batch that the workers share,
+and runs Keras' ``train_step`` compiled for all devices in the global view. So the results are those of one
+device, also with batch normalization, dropout and short last batches.
 """
 
 import contextlib
@@ -44,15 +44,15 @@ _ON_BATCH = {"train_on_batch": _TRAINS, "test_on_batch": _TESTS, "predict_on_bat
 
 
 class DistributedTrainer:
-    """Runs one model's trainer on the devices of the strategy in whose scope the model was built.
+    """Runs the trainer of a model on the devices of the strategy in whose scope the model was built.
 
     Args:
         model: A Keras model.
         strategy: The strategy.
 
     Attributes:
-        agreement: Of the workers.
-        wait: For input.
+        agreement: The agreement of the workers.
+        wait: The time that steps wait for input.
 
     Source: tensorflow/python/keras/engine/training.py, ``Model.fit`` and its ``distribute_strategy``.
     """
@@ -72,9 +72,9 @@ class DistributedTrainer:
         self._callbacks: EpochCallbacks | None = None
 
     def attach(self) -> None:
-        """Let the model's methods come here."""
+        """Replace the model's methods by those of this trainer."""
         model = self._model
-        # What Keras has made before, for arrays, is not what datasets are trained on by.
+        # Functions that Keras made before, for arrays, do not fit.
         model.train_function = model.test_function = model.predict_function = None
         for name in (_TRAINS, _TESTS, _PREDICTS, *_ON_BATCH):
             method = functools.partial(self._call, name)
@@ -84,7 +84,10 @@ class DistributedTrainer:
         model.make_predict_function = self.make_predict_function
 
     def make_train_function(self, force: bool = False) -> None:
-        """Make what Keras calls for a step of training. Its state: weights, the rest, optimizer, metrics."""
+        """Make the function that Keras calls for steps of training.
+
+        Its state: trainable weights, other weights, optimizer, metrics.
+        """
         self._tell_callbacks()
         model = self._model
         if model.train_function is not None and not force:
@@ -105,7 +108,7 @@ class DistributedTrainer:
         model.train_function = self._function(_TRAINS, step, variables)
 
     def make_test_function(self, force: bool = False) -> None:
-        """Make what Keras calls for every step of evaluation. Its state: weights, the rest, metrics."""
+        """Make the function that Keras calls for steps of evaluation. Its state: all weights, metrics."""
         self._tell_callbacks()
         model = self._model
         if model.test_function is not None and not force:
@@ -121,7 +124,7 @@ class DistributedTrainer:
         model.test_function = self._function(_TESTS, step, variables)
 
     def make_predict_function(self, force: bool = False) -> None:
-        """Make what Keras calls for every step of prediction. Its state: weights, the rest."""
+        """Make the function that Keras calls for steps of prediction. Its state: all weights."""
         self._tell_callbacks()
         model = self._model
         if model.predict_function is not None and not force:
@@ -138,17 +141,17 @@ class DistributedTrainer:
 
     @property
     def training_batches(self) -> Batches:
-        """The batches of the ``fit`` that runs."""
+        """The batches of the running ``fit``."""
         return self._batches[_TRAINS]
 
     @property
     def train_function(self) -> KerasFunction:
-        """What Keras calls for every step of training."""
+        """The function that Keras calls for steps of training."""
         function: KerasFunction = self._model.train_function
         return function
 
     def scope(self) -> contextlib.AbstractContextManager[Any]:
-        """The strategy's scope."""
+        """Return the strategy's scope."""
         return self._strategy.scope()
 
     def share_all(self) -> None:
@@ -182,7 +185,7 @@ class DistributedTrainer:
                 f"run_eagerly=True debugs one process; {self._strategy} has several. Leave it out, or the "
                 "strategy."
             )
-        # Several processes meet in compiled programs only, also where a layer asks for none.
+        # Only compiled programs reduce over processes, so layers without jit_compile are compiled, too.
         jit = not model.run_eagerly and (model.jit_compile or not self.agreement.single)
         return KerasFunction(
             variables,
@@ -208,7 +211,7 @@ class DistributedTrainer:
             return self._batches[what].next(what, iterator)
 
     def _placed(self, variables: Callable[[], list[Any]], state: Any) -> Any:
-        """State that Keras read from its variables, where a step takes it."""
+        """Move state that Keras has read from its variables to where a step takes it."""
         placement = self._strategy.placement
         values, structure = jax.tree.flatten(state)
         if self._shares_all:
@@ -218,7 +221,7 @@ class DistributedTrainer:
         return jax.tree.unflatten(structure, [placement.put(value) for value in values])
 
     def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Call a method of the model in the strategy's scope; what it calls in turn is a part of it."""
+        """Call a method of the model in the strategy's scope; calls inside of it join the outermost one."""
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._strategy.scope())
             if not self._running:
@@ -237,47 +240,47 @@ class DistributedTrainer:
             except BaseException as error:
                 self._give_back(name)
                 if isinstance(error, KeyboardInterrupt):
-                    # A notebook keeps the traceback, and that the state, which the next call would copy.
+                    # A notebook keeps the traceback, and so the state, which the next call would copy.
                     traceback.clear_frames(error.__traceback__)
                 raise
 
     def _give_back(self, name: str) -> None:
-        """Let the model keep what it has learned, where a call of its methods fails."""
+        """Let the model keep what it has learned when a call of its methods fails."""
         model = self._model
         known = [(each, each.value) for each in self._variables() if not is_gone(each)]
-        model.jax_state_sync()  # from here on Keras has no state of its own, which may be an old one
+        model.jax_state_sync()  # drops Keras' copy of the state, which may be outdated
         for variable, value in known:
             if variable.value is not value:
                 variable.assign(value)
         for function in self._functions():
             failed = function.give_back()
             if failed and name == _TRAINS and function is model.train_function:
-                model.optimizer.finalize_variable_values(model.trainable_weights)  # as Keras did too early
+                model.optimizer.finalize_variable_values(model.trainable_weights)  # Keras did it too early
 
     def _unshare(self) -> None:
-        """Let the variables have values that nothing else holds: Keras gives them away to be overwritten."""
+        """Copy values that others hold as well: Keras gives the variables' values away to be overwritten."""
         variables = [*{id(variable): variable for variable in self._variables()}.values()]
         set_values(variables, unshared_values(variables))
 
     def _variables(self) -> list[Any]:
-        """All that the model has."""
-        optimizer = getattr(self._model, "optimizer", None)  # it may predict without having been compiled
-        own = [] if optimizer is None else optimizer.variables
-        return [*self._model.variables, *own, *self._model.metrics_variables]
+        """Return all variables of the model, its optimizer and its metrics."""
+        optimizer = getattr(self._model, "optimizer", None)  # a model may predict without being compiled
+        optimized = [] if optimizer is None else optimizer.variables
+        return [*self._model.variables, *optimized, *self._model.metrics_variables]
 
     def _tell_callbacks(self) -> None:
         if self._callbacks is not None:
             self._callbacks.attach()
 
     def _functions(self) -> list[KerasFunction]:
-        """What Keras calls for steps, so far as it was made."""
+        """Return the functions that were made for Keras so far."""
         model = self._model
         made = (model.train_function, model.test_function, model.predict_function)
         return [function for function in made if function is not None]
 
     @contextlib.contextmanager
     def _one_batch(self, what: str) -> Iterator[None]:
-        """Take a batch that Keras is given by itself, in the midst of others if this is a callback's."""
+        """Let steps take a single batch, as of ``train_on_batch``, also in a callback between others."""
         before = self._batches.get(what)
         self._batches[what] = KerasBatches(self.agreement, self._split)
         try:
@@ -287,7 +290,7 @@ class DistributedTrainer:
                 self._batches[what] = before
 
     def _leave(self) -> None:
-        """Leave to each process of a job variables of its own, with which it may do what it likes."""
+        """End the outermost call, and leave local variables to each process, which it may change freely."""
         self._running = False
         self._callbacks = None
         self._batches.clear()
@@ -303,31 +306,31 @@ class DistributedTrainer:
             if not is_gone(variable) and not variable.value.is_fully_addressable:
                 variable.assign(variable.value.addressable_data(0))
 
-    def _prepare_data(self, name: str, given: dict[str, Any]) -> None:
-        """Say where a run's batches come from, and hand Keras what it knows for a dataset."""
-        x = given.get("x")
-        per_epoch = given.get("steps_per_epoch" if name == _TRAINS else "steps")
+    def _prepare_data(self, name: str, arguments: dict[str, Any]) -> None:
+        """Choose the source of a run's batches, and replace datasets by objects that Keras knows."""
+        x = arguments.get("x")
+        per_epoch = arguments.get("steps_per_epoch" if name == _TRAINS else "steps")
         if isinstance(x, Dataset | DistributedDataset):
             for other in ("y", "sample_weight", "batch_size"):
-                if given.get(other) is not None:
+                if arguments.get(other) is not None:
                     raise ValueError(
-                        f"With a Dataset as `x`, `{other}` should not be given, got {given[other]!r}: the "
-                        "dataset yields batches of (inputs, targets, sample_weights)."
+                        f"With a Dataset as `x`, `{other}` should not be given, got {arguments[other]!r}: "
+                        "the dataset yields batches of (inputs, targets, sample_weights)."
                     )
-            weights = given.pop("class_weight", None)
+            weights = arguments.pop("class_weight", None)
             continues = name == _TRAINS and per_epoch is not None
-            given["x"] = x = self._dataset_batches(x, per_epoch, weights, continues=continues)
+            arguments["x"] = x = self._dataset_batches(x, per_epoch, weights, continues=continues)
             if name == _TRAINS:
-                given["shuffle"] = False
+                arguments["shuffle"] = False
         if isinstance(x, DatasetBatches):
             self._batches[name] = x
         else:
             self._batches[name] = KerasBatches(self.agreement, self._split, per_epoch)
         self._batches[name].begin()
-        validation = given.get("validation_data")
+        validation = arguments.get("validation_data")
         if isinstance(validation, Dataset | DistributedDataset):
-            steps = given.get("validation_steps")
-            given["validation_data"] = self._dataset_batches(validation, steps)
+            steps = arguments.get("validation_steps")
+            arguments["validation_data"] = self._dataset_batches(validation, steps)
 
     def _dataset_batches(
         self,
@@ -346,27 +349,27 @@ class DistributedTrainer:
             self.agreement, dataset, per_epoch, class_weight, count=count, continues=continues
         )
 
-    def _prepare_callbacks(self, name: str, given: dict[str, Any]) -> None:
-        callbacks = given.get("callbacks")
+    def _prepare_callbacks(self, name: str, arguments: dict[str, Any]) -> None:
+        callbacks = arguments.get("callbacks")
         if isinstance(callbacks, keras.callbacks.CallbackList):
             if name == _TRAINS:
                 raise TypeError("Under a strategy, give fit a list of callbacks rather than a CallbackList.")
-            return  # those of the fit that this is a part of
+            return  # an evaluation inside of fit uses the callbacks of fit
         if not self.agreement.is_chief:
-            given["verbose"] = 0
-        own = jax.tree.leaves(callbacks)
+            arguments["verbose"] = 0
+        listed = jax.tree.leaves(callbacks)
         if name == _TRAINS:
-            asked = [each for each in own if isinstance(each, keras.callbacks.BackupAndRestore)]
-            self._backups += [backup_of(each, self) for each in asked]
+            replaced = [each for each in listed if isinstance(each, keras.callbacks.BackupAndRestore)]
+            self._backups += [backup_of(each, self) for each in replaced]
             for backup in self._backups:
                 if backup.initial_epoch is not None:
-                    given["initial_epoch"] = backup.initial_epoch
-            own = [each for each in own if each not in asked] + self._backups
-        own = callbacks_of(own, self.agreement)
+                    arguments["initial_epoch"] = backup.initial_epoch
+            listed = [each for each in listed if each not in replaced] + self._backups
+        listed = callbacks_of(listed, self.agreement)
         if name == _TRAINS:
             first = [Saves(self._report)] if self._report is not None and self.agreement.is_chief else []
-            own = [*first, *own, Epochs(self.agreement, self._batches[name].begin, self._report)]
-        given["callbacks"] = called = called_by(self._model, own, given, trains=name == _TRAINS)
+            listed = [*first, *listed, Epochs(self.agreement, self._batches[name].begin, self._report)]
+        arguments["callbacks"] = called = called_by(self._model, listed, arguments, trains=name == _TRAINS)
         self._callbacks = called if isinstance(called, EpochCallbacks) else None
 
 
@@ -376,7 +379,7 @@ def _uncompiled(
     return step(state, batch.batch if isinstance(batch, ReplicatedBatch) else batch)
 
 
-# Of models that live; each holds its trainer, which holds the model.
+# Weak, since a model holds its trainer, and the trainer the model.
 _TRAINERS: ByIdentity[Callable[[], DistributedTrainer | None]] = ByIdentity()
 
 
@@ -398,10 +401,10 @@ def _adopting(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _trainer_of(model: Any) -> DistributedTrainer | None:
-    """The trainer of a model; None if no strategy has a part in it.
+    """Return the trainer of a model; None if it was built in no strategy's scope.
 
     Raises:
-        ValueError: This is a strategy's scope, and the model was built outside of it.
+        ValueError: Code runs in a strategy's scope, and the model was built outside of one.
     """
     trainer = _TRAINERS.get(model, lambda: None)()
     if trainer is None and has_strategy():
@@ -413,7 +416,7 @@ def _trainer_of(model: Any) -> DistributedTrainer | None:
 
 
 def scope_of_model(model: Any) -> contextlib.AbstractContextManager[Any]:
-    """The scope of the strategy in whose scope a model was created, to build it in; else no scope."""
+    """Return the scope of a model's strategy, to build the model in it; a null context without one."""
     trainer = _TRAINERS.get(model, lambda: None)()
     return contextlib.nullcontext() if trainer is None else trainer.scope()
 
@@ -442,12 +445,12 @@ def _running(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _defining(name: str) -> Any:
-    """The class of Keras that defines a method of its models, which asks whether a model overrides it."""
+    """Return the class that defines a method of models: Keras checks there whether a model overrides it."""
     return next(owner for owner in keras.Model.__mro__ if name in vars(owner))
 
 
 wrap_in_scopes(keras.Model, "__init__", _adopting)
 wrap_in_scopes(_defining("compile"), "compile", _compiling)
-# Always, so that a model without a strategy takes a Dataset, too.
+# Every model is wrapped, so that it takes a Dataset without a strategy, too.
 for _name in (_TRAINS, _TESTS, _PREDICTS):
     setattr(_defining(_name), _name, _running(getattr(keras.Model, _name)))

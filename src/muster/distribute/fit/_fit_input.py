@@ -26,10 +26,10 @@ from muster.distribute.input._distributed_dataset import DistributedDataset
 
 @dataclasses.dataclass(frozen=True)
 class Position:
-    """How far a pass over the data is.
+    """A position in a pass over the data.
 
     Attributes:
-        random: The process-wide random numbers by which it is shuffled, as they were at its start.
+        random: The process-wide random state at the start of the pass, by which it is shuffled.
         drawn: The number of batches drawn so far.
     """
 
@@ -38,16 +38,16 @@ class Position:
 
 
 class KerasBatches:
-    """Batches from Keras' iterators: global ones, the same on all workers.
+    """Draws global batches, the same on all workers, from Keras' iterators.
 
     Args:
-        agreement: Of the workers.
-        split: How the replicas share each batch.
-        per_epoch: How many batches make an epoch; None for one pass.
+        agreement: The agreement of the workers.
+        split: Divides each batch among the replicas.
+        per_epoch: The number of batches in an epoch; None for one pass.
 
     Attributes:
-        ends_epochs: Whether the end of a pass is that of an epoch.
-        position: How far the pass is.
+        ends_epochs: Whether an epoch ends with a pass.
+        position: The position in the pass.
     """
 
     def __init__(self, agreement: Agreement, split: Split, per_epoch: int | None = None) -> None:
@@ -66,11 +66,11 @@ class KerasBatches:
         self._uneven.begin()
 
     def go_on(self, position: Position) -> None:
-        """Let the pass that begins next be that of a position, after the batches that were drawn."""
+        """Let the next pass continue from a position."""
         self._saved = position
 
     def catch_up(self, iterator: Iterator[Any]) -> None:
-        """Begin the pass of an iterator now, if it has not begun."""
+        """Begin the pass of an iterator, unless it has begun."""
         if iterator is not self._pass:
             self._pass = iterator
             self._start(iterator)
@@ -89,7 +89,7 @@ class KerasBatches:
         return self._split.worker_batch(batch)
 
     def _start(self, iterator: Iterator[Any]) -> None:
-        """Begin a pass, or go on with the one that was saved. Keras draws its order with the first batch."""
+        """Begin a pass, or continue the saved one. Keras draws its order with the first batch."""
         saved, self._saved = self._saved, None
         if saved is not None:
             set_random_state(saved.random)
@@ -98,7 +98,7 @@ class KerasBatches:
         self.position = saved or Position(random_state(), 0)
 
     def _require_same(self, what: str, batch: Any) -> None:
-        """Check that this is the others' batch as well: its kind always, its contents once an epoch."""
+        """Check that all workers have this batch: its kind always, its contents once an epoch."""
         kinds = None
         if batch is not None:
             kinds = [f"{np.asarray(leaf).dtype}{list(np.shape(leaf))}" for leaf in jax.tree.leaves(batch)]
@@ -114,32 +114,32 @@ class KerasBatches:
             differ = f"{ours} and {others}" if first[0] != theirs[0] else "batches with other contents"
             raise MismatchError(
                 f"In a step of {what}, worker 0 and worker {worker} have {differ}. The data for fit must "
-                "yield the global batches, the same ones in the same order on all workers, which "
-                "share each of them: seed what shuffles. For workers that read different data, pass "
+                "yield the same global batches in the same order on all workers, which share each of "
+                "them: give shuffles a seed. For workers that read different data, pass "
                 "strategy.distribute_datasets_from_function(...)."
             )
 
 
 class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
-    """The steps of a dataset, pass after pass.
+    """Draws the batches of a dataset, pass after pass.
 
-    Keras takes it for one of its own, for the structure of a batch and their number; steps take ``next``.
+    Keras takes the structure and the number of batches from its interface; steps draw by ``next``.
 
     Args:
-        agreement: Of the workers.
-        dataset: Gives the steps.
-        per_epoch: How many batches make an epoch; None for one pass.
+        agreement: The agreement of the workers.
+        dataset: The dataset.
+        per_epoch: The number of batches in an epoch; None for one pass.
         class_weight: The weights of examples by class; None for no weights.
-        count: The number of batches in a pass, if it is known.
-        continues: Whether an epoch goes on in the pass where the one before stopped.
+        count: The number of batches in a pass; None if it is not known.
+        continues: Whether an epoch continues in the pass of the epoch before.
 
     Attributes:
-        ends_epochs: Whether the end of a pass is that of an epoch.
-        position: How far the pass is.
+        ends_epochs: Whether an epoch ends with a pass.
+        position: The position in the pass.
 
     Raises:
-        DatasetError: It is empty.
-        ValueError: It has no end, and how much of it makes an epoch is not said.
+        DatasetError: The dataset is empty.
+        ValueError: The dataset has no end, and ``per_epoch`` is None.
     """
 
     def __init__(
@@ -187,12 +187,12 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
         return self._example.batch if isinstance(self._example, ReplicatedBatch) else self._example
 
     def begin(self) -> None:
-        """Start an epoch: with a new pass, unless epochs continue."""
+        """Start an epoch: with a new pass, unless it continues one."""
         if not self._continues:
             self._steps = None
 
     def go_on(self, position: Position) -> None:
-        """Let the pass that begins next be that of a position, after the batches that were drawn."""
+        """Let the next pass continue from a position."""
         self._saved, self._steps = position, None
 
     def catch_up(self, iterator: Iterator[Any]) -> None:
@@ -213,7 +213,7 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
         return self._weighted(worker_batch_of(batch))
 
     def _start(self) -> Iterator[Any]:
-        """Begin a pass, or go on with the one that was saved."""
+        """Begin a pass, or continue the saved one."""
         saved, self._saved = self._saved, None
         if saved is not None:
             set_random_state(saved.random)
@@ -242,7 +242,7 @@ def class_weights(labels: AnyArray, weights: dict[int, float]) -> np.ndarray[Any
 
     Args:
         labels: Classes of shape (n,) or (n, 1), or one-hot (n, classes).
-        weights: Class -> weight; 1 for those that are missing.
+        weights: Class -> weight; 1 for missing classes.
 
     Returns:
         Weights of shape (n,), float32.
@@ -268,7 +268,7 @@ class Wait:
     """Measures how long steps wait for their input.
 
     Attributes:
-        secs: The time so far, in seconds.
+        secs: The seconds so far.
     """
 
     def __init__(self) -> None:

@@ -13,23 +13,23 @@ from muster.distribute.engine._traced import Step
 
 
 class KerasFunction:
-    """``(state, iterator) -> (results, state)``, as Keras' trainer wants it.
+    """Takes steps as Keras' trainer calls them: ``(state, iterator) -> (results, state)``.
 
     Args:
-        variables: Returns those whose values are the state, in its order.
-        draw: Takes Keras' iterator, and returns the next worker batch.
+        variables: Returns the variables of the state, in its order.
+        draw: Returns the next worker batch from Keras' iterator.
         step: ``(state, reads, batch) -> (state, results)``.
-        place: Puts state that Keras read from its variables where the step takes it.
-        placement: Says which store holds the state between steps.
-        steps_per_call: How many steps a call takes.
-        after: Called after them with their number and the last results; None for nothing.
+        place: Moves state that Keras has read from its variables to where the step takes it.
+        placement: Chooses the store that holds the state between steps.
+        steps_per_call: The number of steps in a call.
+        after: Called after each call with the number of steps and the last results; None for nothing.
         uninterrupted: Entered for every step, which must not be interrupted.
-        concatenates: Whether the results of the steps of a call are concatenated; else the last ones count.
+        concatenates: Whether a call returns the concatenated results of its steps, rather than the last.
 
     Attributes:
-        skipping: Whether the last call did nothing, as its steps were done before training was interrupted.
+        skipping: Whether the last call did nothing, since its steps were done before an interruption.
         to_skip: The number of steps left to skip.
-        steps_per_call: How many steps a call takes.
+        steps_per_call: The number of steps in a call.
     """
 
     def __init__(
@@ -64,26 +64,25 @@ class KerasFunction:
         self._catch_up: Callable[[Iterator[Any]], None] | None = None
 
     def skip(self, steps: int, logs: Any, catch_up: Callable[[Iterator[Any]], None]) -> None:
-        """Take no steps for a while.
+        """Skip the next steps.
 
         Args:
-            steps: How many steps to skip.
-            logs: The results of the calls meanwhile.
-            catch_up: Called with Keras' iterator at the end.
+            steps: The number of steps to skip.
+            logs: The results of the skipped calls.
+            catch_up: Called with Keras' iterator after the last skipped call.
         """
         self.to_skip, self._skipped_logs, self._catch_up = steps, logs, catch_up
 
     def forget(self) -> None:
-        """Let go of the last state, which only the variables hold from here on, and may replace."""
+        """Release the last state: from here on only the variables hold it."""
         self._taken, self._last, self._failed = [], None, False
         self._store = ArrayStore(None)
         self.to_skip, self._skipped_logs, self._catch_up = 0, None, None
 
     def give_back(self) -> bool:
-        """Assign the last state to the variables where Keras has taken their values and will not return them.
+        """Assign the last state to the variables whose values Keras has taken and will not return.
 
-        That is so after a call that failed. Between calls Keras has the state, but for the moment in which it
-        takes it.
+        After a failed call those are all variables, otherwise the variables without a readable value.
 
         Returns:
             Whether a call had failed.
@@ -132,7 +131,7 @@ class KerasFunction:
             raise
 
     def _take(self, state: Any) -> Any:
-        """Hold a state that Keras has read from its variables."""
+        """Keep a state that Keras has read from its variables."""
         self._taken, self._last = self._variables(), state
         self._store = self._placement.store(ArrayStore(state, [*map(id, self._taken)]))
         return state
@@ -145,8 +144,8 @@ class KerasFunction:
 
 
 def is_gone(variable: Any) -> bool:
-    """Whether a variable has no value that can be read."""
+    """Whether a variable has no readable value."""
     try:
         return variable.value.is_deleted()  # type: ignore[no-any-return]
-    except TypeError:  # Keras asks an initializer that is not there
+    except TypeError:  # Keras calls an initializer, which is None
         return True

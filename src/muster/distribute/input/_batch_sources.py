@@ -1,4 +1,4 @@
-"""Where the batches of a distributed dataset come from: global batches, or a dataset for each worker."""
+"""The sources of a distributed dataset: global batches, or a dataset for each worker."""
 
 import itertools
 import secrets
@@ -24,9 +24,9 @@ from muster.distribute.workers._workers import Workers
 class GlobalBatches:
     """Divides the global batches of a dataset among the replicas of all workers.
 
-    With the policy DATA, and AUTO where no files can be divided, all workers read the same batches, and each
-    takes its rows. With FILE each reads its share of the files, and with OFF each reads everything; then each
-    takes its part of a global batch in a step, until all have run out.
+    With the policy DATA, and with AUTO if no files can be divided, all workers read the same batches, and
+    each takes its rows. With FILE each worker reads its share of the files, and with OFF it reads everything;
+    then it takes its part of a global batch in each step, until all workers have run out.
 
     Args:
         workers: The processes.
@@ -41,7 +41,7 @@ class GlobalBatches:
         self._dataset = dataset
         self._split = Split(workers.rank, workers.size, local_replicas)
         self._uneven = UnevenWarning(self._split)
-        # The files of this worker are found once, so that what they are read with keeps its caches.
+        # The files of this worker are determined once, so that its dataset keeps its caches.
         self._share: FileShare | None = None
         self._looked = False
         self._logged = False
@@ -59,7 +59,7 @@ class GlobalBatches:
         """
         if self._split.workers > 1:
             if seed is None:
-                # A shuffle without a seed is to be the same for all workers, and another one each time.
+                # Shuffles without a seed must be the same on all workers, and different in each pass.
                 seed = self._workers.all_gather_object(secrets.randbits(31))[0]
             if not self._looked:
                 self._looked = True
@@ -101,7 +101,7 @@ class GlobalBatches:
                 self._uneven.warn(nominal)
             if share is None:
                 example = _example_for_all(self._workers, dataset, first)
-            else:  # this worker's files may be empty: those of all say what a batch is
+            else:  # if this worker's files are empty, the files of all workers have an example
                 example = first if first is not None else _first_batch(self._dataset, seed)
             pieces = cut(batches, split.batch_sizes(nominal))
             for batch in stack.enter_context(
@@ -175,15 +175,15 @@ class _Kind:
 
 
 def _example_for_all(workers: Workers, dataset: Dataset, first: Any) -> Any:
-    """Return a batch of the structure of this worker's, without rows if it has none; None if nobody has any.
+    """Return this worker's first batch; without one, a batch without rows; None if no worker has a batch.
 
     Args:
-        workers: The processes, which have all come here.
-        dataset: Of this worker.
+        workers: The processes, which all call this.
+        dataset: The dataset of this worker.
         first: Its first batch, or None.
 
     Raises:
-        DatasetError: It has no batch, and nothing says what one would be.
+        DatasetError: This worker has no batch, and its dataset has other components than those of others.
     """
     leaves = [(str(np.asarray(leaf).dtype), np.shape(leaf)[1:]) for leaf in jax.tree.leaves(first)]
     gathered = workers.all_gather_object(None if first is None else leaves)
@@ -202,7 +202,7 @@ def _example_for_all(workers: Workers, dataset: Dataset, first: Any) -> Any:
 
 
 def _with_first(batches: Iterator[Any]) -> tuple[Any, Iterator[Any]]:
-    """Return the first batch, None if there is none, and all of them."""
+    """Return the first batch, or None, and an iterator over all batches."""
     first = next(batches, None)
     if first is None:
         return None, batches
@@ -227,21 +227,21 @@ def _spec_of_part(dataset: Dataset, replicas: int) -> Any:
 
 
 def _in_turn(iterators: Sequence[Iterator[Any]]) -> Iterator[Any]:
-    """Yield a batch of each, again and again, until all have ended."""
-    left = list(iterators)
-    while left:
+    """Yield batches of the iterators in turn, until all have ended."""
+    remaining = list(iterators)
+    while remaining:
         ended = []
-        for iterator in left:
+        for iterator in remaining:
             batch = next(iterator, None)
             if batch is None:
                 ended.append(iterator)
             else:
                 yield batch
-        left = [iterator for iterator in left if iterator not in ended]
+        remaining = [iterator for iterator in remaining if iterator not in ended]
 
 
 def _grouped(group: list[Any], split: Split) -> Any:
-    """Return a batch for each replica as values per replica; divide the rows of all where they differ."""
+    """Return a batch for each replica as per-replica values; divide all rows anew if shapes differ."""
     shapes = [[np.shape(leaf) for leaf in jax.tree.leaves(batch)] for batch in group]
     if len(group) == split.local_replicas and all(each == shapes[0] for each in shapes):
         return jax.tree.map(lambda *leaves: stacked(list(leaves)), *group)
@@ -269,16 +269,16 @@ def datasets_from_function(
     dataset_fn: Callable[[InputContext], Dataset],
     options: InputOptions | None,
 ) -> list[Dataset]:
-    """Return the dataset of this worker, or those of its replicas.
+    """Return the dataset of this worker, or the datasets of its replicas.
 
     Args:
-        context: Of this worker.
+        context: The context of this worker.
         local_replicas: The number of its replicas.
-        dataset_fn: Called with an InputContext: this worker's, or one for each of its replicas.
-        options: Say which of the two.
+        dataset_fn: Called with the InputContext of this worker, or with one for each of its replicas.
+        options: Their mode chooses between the two.
 
     Raises:
-        TypeError: It returns something else.
+        TypeError: The function returns no Dataset.
         ValueError: The options do not go together.
     """
     contexts = [context]

@@ -1,4 +1,4 @@
-"""Datasets over replicas: each step's batch, divided among them."""
+"""Distributed datasets: the batch of each step, divided among replicas."""
 
 import itertools
 import logging
@@ -13,24 +13,24 @@ _log = logging.getLogger(__name__)
 
 
 class BatchSource(Protocol):
-    """Gives a distributed dataset its batches."""
+    """Provides the batches of a distributed dataset."""
 
     @property
     def element_spec(self) -> Any:
         """A structure of ``TensorSpec``: of a replica's batch."""
 
     def steps(self, seed: int | None = None) -> Iterator[Any]:
-        """Return the steps of one pass, by the seed of its shuffles."""
+        """Return the batches of one pass, shuffled by a seed."""
 
 
 class DistributedDataset:
-    """Batches divided among a strategy's replicas: iterate over it, as often as you like.
+    """Batches divided among a strategy's replicas; every iteration is a new pass.
 
-    With one replica, an element is a batch as the dataset has it. With several, its arrays are ``PerReplica``
+    With one replica, elements are the batches of the dataset. With more, their arrays are ``PerReplica``
     values of this process' replicas.
 
     Args:
-        batches: Gives the batches of one pass.
+        batches: Provides the batches of a pass.
         endless: Whether a pass has no end.
 
     Attributes:
@@ -45,7 +45,7 @@ class DistributedDataset:
 
     @property
     def element_spec(self) -> Any:
-        """A structure of ``TensorSpec``: of a replica's batch, whose rows may vary where there are several.
+        """A structure of ``TensorSpec``: of a replica's batch; with more than one, rows may vary.
 
         TensorFlow wraps them into a ``PerReplicaSpec``.
         """
@@ -55,30 +55,29 @@ class DistributedDataset:
         return self.iterator()
 
     def iterator(self, seed: int | None = None) -> "DistributedIterator":
-        """Return the steps from the start.
+        """Begin a pass.
 
         Args:
-            seed: what shuffles that have no seed of their own take theirs from; the same on all workers. None
-                for another one each time.
+            seed: The seed of shuffles without one, the same on all workers; None for a new one each time.
         """
         refuse_in_program("A loop over a dataset", "Give the function the dataset as an argument")
         return DistributedIterator(self._batches, seed)
 
 
 class DistributedIterator(GetNext):
-    """The steps of a distributed dataset, from its start.
+    """One pass over a distributed dataset.
 
-    As an argument of a ``muster.function``, each ``next`` of it there is another batch in every call.
+    A ``muster.function`` that takes it as an argument draws new batches by ``next`` in every call.
 
-    At its end the log says how much of the time the loop has waited for input.
+    At the end it logs how long the loop has waited for input.
 
     Args:
-        batches: Gives the batches of one pass.
-        seed: Of its shuffles.
+        batches: Provides the batches of a pass.
+        seed: The seed of shuffles without one; None for a new one.
 
     Attributes:
-        input_wait_secs: How long the loop has waited so far, in seconds: for reading and computing batches,
-            and for agreeing on them with other workers.
+        input_wait_secs: The seconds that the loop has waited so far: for reading and computing batches, and
+            for agreeing on them with other workers.
         steps_taken: The number of batches so far.
 
     Source: tensorflow/python/distribute/input_lib.py, ``DistributedIterator``.
@@ -115,11 +114,11 @@ class DistributedIterator(GetNext):
 
     @property
     def element_spec(self) -> Any:
-        """A structure of ``TensorSpec``, as that of the dataset."""
+        """The ``element_spec`` of the dataset."""
         return self._batches.element_spec
 
     def give_back(self, batches: Sequence[Any]) -> None:
-        """Let batches that were drawn last be the next ones again."""
+        """Return batches that were drawn last, so that they are drawn next."""
         self._steps = itertools.chain(batches, self._steps)
         self.steps_taken -= len(batches)
 

@@ -10,18 +10,18 @@ _log = logging.getLogger(__name__)
 
 
 def file_share(workers: Workers, dataset: Dataset) -> FileShare | None:
-    """Return the files that this worker reads of a dataset; None if the workers do not divide files.
+    """Return this worker's share of the files of a dataset; None if the workers do not divide files.
 
-    With FILE they do; with AUTO if the dataset reads nothing else than files, as many as workers at least.
+    They divide them with FILE, and with AUTO if the dataset reads only files, at least one for each worker.
 
     Raises:
-        DatasetError: FILE, and there are fewer files than workers, or other sources; or the workers have
-            different files; or the policy is HINT.
+        DatasetError: The policy is FILE, but there are fewer files than workers, or other sources; or the
+            workers have different files; or the policy is HINT.
     """
     policy = dataset.options().experimental_distribute.auto_shard_policy
     if policy is AutoShardPolicy.HINT:
         raise DatasetError(
-            "AutoShardPolicy.HINT is not there: divide the dataset with Dataset.shard, and choose OFF."
+            "AutoShardPolicy.HINT is not supported: divide the dataset with Dataset.shard, and choose OFF."
         )
     if policy is not AutoShardPolicy.OFF and workers.size in user_shards(dataset):
         _log.warning(

@@ -1,16 +1,16 @@
-"""What an input function learns about who else reads the data."""
+"""The input context, by which an input function reads its share of the data."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class InputContext:
-    """Which share of the input a pipeline reads.
+    """Identifies an input pipeline and its share of the input.
 
     Attributes:
-        num_input_pipelines: how many pipelines the job has: one a worker.
-        input_pipeline_id: which of them this is, from 0.
-        num_replicas_in_sync: how many replicas take part in a step, over all workers.
+        num_input_pipelines: The number of pipelines of the job: one for each worker.
+        input_pipeline_id: The number of this pipeline, from 0.
+        num_replicas_in_sync: The number of replicas that take part in a step, over all workers.
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``InputContext``.
     """
@@ -26,10 +26,10 @@ class InputContext:
         )
 
     def get_per_replica_batch_size(self, global_batch_size: int) -> int:
-        """The batch size of each replica.
+        """Return the batch size of each replica.
 
         Raises:
-            ValueError: if ``global_batch_size`` is not divisible by the number of replicas.
+            ValueError: ``global_batch_size`` is not divisible by the number of replicas.
         """
         if global_batch_size % self.num_replicas_in_sync != 0:
             raise ValueError(

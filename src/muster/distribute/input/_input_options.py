@@ -1,11 +1,11 @@
-"""How a strategy makes and places input."""
+"""Options of distributed datasets."""
 
 import enum
 from dataclasses import dataclass
 
 
 class InputReplicationMode(enum.Enum):
-    """How often the function of ``distribute_datasets_from_function`` is called.
+    """Says for whom ``distribute_datasets_from_function`` calls its function: each worker or each replica.
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``InputReplicationMode``.
     """
@@ -19,12 +19,11 @@ class InputOptions:
     """Options of distributed datasets.
 
     Attributes:
-        experimental_fetch_to_device: accepted: a batch is handed to the devices with its step, which is
-            computed while the next batch is read, either way.
+        experimental_fetch_to_device: Accepted without effect: a batch always goes to the devices with its
+            step, which is computed while the next batch is read.
         experimental_replication_mode: PER_REPLICA calls ``dataset_fn`` for each replica, PER_WORKER once.
-        experimental_place_dataset_on_device: accepted where TensorFlow does; input is read on the host.
-        experimental_per_replica_buffer_size: accepted; ``Dataset.prefetch`` says how many batches are read
-            ahead.
+        experimental_place_dataset_on_device: Accepted if TensorFlow does; input is read on the host.
+        experimental_per_replica_buffer_size: Accepted without effect; ``Dataset.prefetch`` reads ahead.
 
     Raises:
         TypeError: The mode is no InputReplicationMode.
@@ -50,11 +49,11 @@ class InputOptions:
 
     @property
     def per_replica(self) -> bool:
-        """Whether each replica has a dataset of its own."""
+        """Whether each replica has a separate dataset."""
         return self.experimental_replication_mode is InputReplicationMode.PER_REPLICA
 
     def check_for_dataset(self) -> None:
-        """Refuse what does not go with ``experimental_distribute_dataset``.
+        """Check the options for ``experimental_distribute_dataset``.
 
         Raises:
             NotImplementedError: The mode is PER_REPLICA, as in TensorFlow.
@@ -67,10 +66,10 @@ class InputOptions:
         self.check_for_function()
 
     def check_for_function(self) -> None:
-        """Refuse what does not go with ``distribute_datasets_from_function``.
+        """Check the options for ``distribute_datasets_from_function``.
 
         Raises:
-            ValueError: The dataset is to be placed on the devices, and the other options do not go with that.
+            ValueError: The dataset is to be placed on the devices, and the other options rule that out.
 
         Source: tensorflow/python/distribute/input_util.py, ``get_distributed_datasets_from_function``.
         """

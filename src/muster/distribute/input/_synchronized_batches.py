@@ -1,4 +1,4 @@
-"""Batches of several workers: all take the same number of steps, and no example is lost."""
+"""Synchronizes the batches of workers: all take the same number of steps, and no example is lost."""
 
 import contextlib
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from muster.distribute.workers._workers import Workers
 
 
 class Signals(Protocol):
-    """Ctrl-C and SIGTERM, noted until the workers have agreed on them.
+    """Ctrl-C and SIGTERM, held back until the workers have agreed on them.
 
     Attributes:
-        received: The number of the signal that was noted, or None.
-        waiting: Whether one is raised as soon as it comes.
-        shared: Whether several workers have to agree on it before it is raised.
-        aborted: Whether a second one was raised.
+        received: The number of the signal that is held back, or None.
+        waiting: Whether a signal is raised as soon as it comes, rather than held back.
+        shared: Whether the workers have to agree on a signal before it is raised.
+        aborted: Whether a second signal was raised.
     """
 
     received: int | None
@@ -27,7 +27,7 @@ class Signals(Protocol):
     aborted: bool
 
     def raise_received(self) -> None:
-        """Raise the signal that was noted, if any."""
+        """Raise the signal that is held back, if any."""
 
 
 @contextlib.contextmanager
@@ -38,17 +38,17 @@ def synchronized(
     example: Any,
     signals: Signals | None = None,
 ) -> Iterator[Iterator[Any]]:
-    """Turn the batches of each replica into those of steps, of which all workers take as many.
+    """Combine batches of replicas into worker batches, equally many on all workers.
 
     Args:
-        workers: The processes; each iterates over batches that it alone has.
+        workers: The processes; each iterates over different batches.
         local_replicas: The number of replicas of each.
         batches: Batches of this worker, each for one replica.
         example: One of them, for its structure.
-        signals: The interrupts of this worker; then workers that are interrupted end after the same step.
+        signals: The interrupts of this worker, to end all workers after the same step; None to leave them.
 
     Yields:
-        Worker batches. If a worker leaves the block without an error, all of them run out.
+        Worker batches. If a worker leaves the block without an error, they end on all workers.
     """
     if local_replicas > 1:
         batches = concatenated(batches, local_replicas)
@@ -67,24 +67,24 @@ def synchronized(
 
 
 class SynchronizedBatches:
-    """Lets workers take their steps together until all of them have run out of batches.
+    """Lets workers take steps together until all of them have run out of batches.
 
-    Before each step they gather how many rows each has, and whether it goes on. Where all have as many, which
-    their replicas can share, each takes its batch. Else, as at the end of the data, all of them take the rows
-    of all. Where one was interrupted, all of them are, after the same step.
+    Before each step the workers gather their numbers of rows. If these are equal, and divisible by
+    ``local_replicas``, each worker takes its batch. Otherwise, as at the end of the data, every worker takes
+    the rows of all. If one was interrupted, all end after the same step.
 
     Args:
         batches: Batches of this worker: nested structures of arrays with the same first axis.
         example: One of them, for its structure.
-        workers: The processes; each iterates over batches that it alone has.
+        workers: The processes; each iterates over different batches.
         signals: The interrupts of this worker; None leaves them to others.
-        local_replicas: How many replicas share the batch of a worker.
+        local_replicas: The number of replicas that share the batch of a worker.
 
     Attributes:
         interrupted: Whether the workers have agreed to end early.
 
     Raises:
-        MismatchError: On every worker, if their batches differ in structure, type or shape of a row.
+        MismatchError: The batches of workers differ in structure, dtype or shape of a row. All workers raise.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class SynchronizedBatches:
         """Return this worker's next batch, or a ``ReplicatedBatch`` of the rows of all.
 
         Raises:
-            StopIteration: On all workers, when none has a batch left, or one has stopped.
+            StopIteration: No worker has a batch left, or one has stopped. All workers raise.
         """
         if self._ended:
             raise StopIteration
@@ -137,7 +137,7 @@ class SynchronizedBatches:
         return ReplicatedBatch(self._gather(leaves))
 
     def _draw(self) -> Any:
-        """Return this worker's next batch; None where there is none, or where it was interrupted."""
+        """Return this worker's next batch; None if there is none, or if it was interrupted."""
         signals = self._signals
         if signals is None:
             return next(self._batches, None)
@@ -149,18 +149,18 @@ class SynchronizedBatches:
         except (KeyboardInterrupt, SystemExit):
             if signals.received is None or signals.aborted:
                 raise
-            return None  # the others are to hear of it first
+            return None  # the workers have to agree first
         finally:
             signals.waiting = False
 
     def stop(self) -> None:
-        """Tell the others that this worker takes no further step, unless all have ended."""
+        """End the steps on all workers, unless they have ended."""
         if not self._ended:
             self._ended = True
             self._workers.all_gather_object([-1, None])
 
     def _gather(self, leaves: list[Any]) -> Any:
-        """Concatenate the rows of all workers, by rank, on each of them."""
+        """Concatenate the rows of all workers, by rank, on every worker."""
         local = leaves or [
             np.empty((0, *like.shape[1:]), like.dtype) if like.ndim else like for like in self._like
         ]

@@ -1,4 +1,4 @@
-"""CentralStorageStrategy: variables on one device, replicas on all."""
+"""CentralStorageStrategy: variables on one device, a replica on each device."""
 
 from collections.abc import Sequence
 
@@ -19,13 +19,13 @@ class CentralStorageStrategy(MirroredStrategy):
     Args:
         compute_devices: TensorFlow device strings or ``jax.Device`` s; None takes all accelerators, else one
             CPU.
-        parameter_device: Where the variables are; None for the host.
+        parameter_device: The device of the variables; None for the host.
 
     Raises:
         ValueError: A device does not exist or is named twice, or they are of several kinds.
 
     Source: tensorflow/python/distribute/central_storage_strategy.py, ``CentralStorageStrategy``. There
-    variables stay on the GPU where there is only one; here, on the host.
+    variables stay on the GPU if there is only one; here they are on the host.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""How workers add their gradients: which implementation, in which packs, how long to wait."""
+"""Options of the collectives between workers: implementation, packs and timeout."""
 
 import dataclasses
 import enum
@@ -9,13 +9,13 @@ _log = logging.getLogger(__name__)
 
 
 class CommunicationImplementation(enum.Enum):
-    """Who carries the collectives.
+    """The implementation of collectives.
 
     Source: tensorflow/python/distribute/collective_util.py, ``CommunicationImplementation``.
     """
 
-    AUTO = "AUTO"  # NCCL between GPUs, else the processes themselves
-    RING = "RING"  # the processes themselves
+    AUTO = "AUTO"  # NCCL between GPUs, else RING
+    RING = "RING"  # sockets between the processes
     NCCL = "NCCL"  # between GPUs
 
 
@@ -24,11 +24,11 @@ class CommunicationOptions:
     """Options of collectives between workers.
 
     Args:
-        bytes_per_pack: gradients are added in packs that are closed once they exceed this; 0 makes one pack.
-        timeout_seconds: how long a worker may be silent before the others give it up; None or 0: 30. If
-            given, also how long one that is there may keep the others waiting, once it trains: choose more
-            than what hooks may take at one step. Evaluating and saving does not count.
-        implementation: an enum value or its name in any case.
+        bytes_per_pack: Gradients are reduced in packs that are closed once they exceed this; 0 for one pack.
+        timeout_seconds: The seconds that a worker may be silent before the others give it up; None or 0 for
+            30. If set, it also limits how long a worker that trains may keep the others waiting: choose more
+            than the time of hooks at a step. Evaluating and saving do not count.
+        implementation: An enum value or its name in any case.
 
     Raises:
         ValueError: A value is out of range.
@@ -46,31 +46,31 @@ class CommunicationOptions:
             raise ValueError(f"Argument `bytes_per_pack` must be >=0, Received {self.bytes_per_pack}.")
         if self.timeout_seconds is not None and self.timeout_seconds < 0:
             raise ValueError(f"Argument `timeout_seconds` must be >=0, Received {self.timeout_seconds}.")
-        given = self.implementation
-        if isinstance(given, str) and given.upper() in CommunicationImplementation.__members__:
-            object.__setattr__(self, "implementation", CommunicationImplementation[given.upper()])
-        elif not isinstance(given, CommunicationImplementation):
+        value = self.implementation
+        if isinstance(value, str) and value.upper() in CommunicationImplementation.__members__:
+            object.__setattr__(self, "implementation", CommunicationImplementation[value.upper()])
+        elif not isinstance(value, CommunicationImplementation):
             raise ValueError(
                 "Argument `implementation` must be instance of "
-                f"`tf.distribute.experimental.CommunicationImplementation`. Received {given!r}; there are "
+                f"`tf.distribute.experimental.CommunicationImplementation`. Received {value!r}; there are "
                 f"{', '.join(CommunicationImplementation.__members__)}."
             )
 
     def check_platform(self, platform: str) -> None:
-        """Check that what was asked for carries the collectives between devices of a platform, JAX's name.
+        """Check that the implementation works on a platform; ``platform`` is JAX's name of it.
 
         Raises:
-            ValueError: NCCL is asked for, and these are CPUs.
+            ValueError: The implementation is NCCL, and the platform the CPU.
         """
         if self.implementation is CommunicationImplementation.NCCL and platform == "cpu":
             raise ValueError("CommunicationImplementation.NCCL needs GPUs, and JAX has none here: use AUTO.")
         if self.implementation is CommunicationImplementation.RING and platform != "cpu":
             _log.warning(
-                "CommunicationImplementation.RING is for CPUs: XLA adds its own way on %s.", platform
+                "CommunicationImplementation.RING is for CPUs: XLA chooses the algorithm on %s.", platform
             )
 
     def merge(self, options: Self | None) -> Self:
-        """These options, with those of another that are not the default ones in their place."""
+        """Return these options, replaced by those of ``options`` that are not defaults."""
         if options is None:
             return self
         changed = {

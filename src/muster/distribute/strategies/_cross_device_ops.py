@@ -1,4 +1,4 @@
-"""How the values of a process' devices are added: the names of TensorFlow, and what XLA makes of them."""
+"""Reductions over the devices of a process: TensorFlow's classes, and what XLA makes of them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,14 +11,13 @@ from muster.distribute.strategies._one_device import device_of
 
 
 class CrossDeviceOps:
-    """How the values of a process' devices are added.
+    """Reduces values over the devices of a process.
 
     XLA chooses the algorithm by the devices: NCCL's rings and trees between GPUs, the torus between TPU
-    cores, memory in common between CPU devices. What these classes decide is in how many collectives values
-    travel.
+    cores, shared memory between CPU devices. These classes only decide the number of collectives.
 
     Attributes:
-        packing: which values are added together.
+        packing: The values that share a collective.
 
     Source: tensorflow/python/distribute/cross_device_ops.py, ``CrossDeviceOps``.
     """
@@ -27,15 +26,15 @@ class CrossDeviceOps:
 
 
 class NcclAllReduce(CrossDeviceOps):
-    """Add by NCCL where there are GPUs, which XLA does anyway; elsewhere as XLA does there.
+    """Reduces by NCCL on GPUs, as XLA does anyway; on other devices as XLA chooses.
 
     Args:
-        num_packs: in how many collectives the values that meet at one place travel, cut into equal parts; 0
-            for one each.
+        num_packs: The number of collectives, for equal parts of all values that are reduced at one point; 0
+            for one collective a value.
 
     Raises:
         ValueError: ``num_packs`` is negative.
-        TypeError: it is no whole number.
+        TypeError: ``num_packs`` is not an integer.
 
     Source: tensorflow/python/distribute/cross_device_ops.py, ``NcclAllReduce``.
     """
@@ -45,14 +44,14 @@ class NcclAllReduce(CrossDeviceOps):
 
 
 class HierarchicalCopyAllReduce(CrossDeviceOps):
-    """TensorFlow's way for the GPUs of a DGX-1; XLA takes the shape of the network into account by itself.
+    """Stands for TensorFlow's reduction on a DGX-1; XLA considers the network's topology by itself.
 
     Args:
-        num_packs: as for `NcclAllReduce`.
+        num_packs: As for `NcclAllReduce`.
 
     Raises:
         ValueError: ``num_packs`` is negative.
-        TypeError: it is no whole number.
+        TypeError: ``num_packs`` is not an integer.
 
     Source: tensorflow/python/distribute/cross_device_ops.py, ``HierarchicalCopyAllReduce``.
     """
@@ -62,17 +61,17 @@ class HierarchicalCopyAllReduce(CrossDeviceOps):
 
 
 class ReductionToOneDevice(CrossDeviceOps):
-    """TensorFlow's way without collectives: a device adds, and sends the sum to the others.
+    """Stands for TensorFlow's reduction on one device, which sends the sum to the others.
 
-    Every replica needs the sum, and XLA's all-reduce gives it to all of them at once, for less traffic at any
-    one device. So both arguments are checked, and change nothing.
+    XLA's all-reduce gives the sum to all replicas at once, with less traffic at each device. So both
+    arguments are checked, and change nothing.
 
     Args:
-        reduce_to_device: the device that would add.
-        accumulation_fn: how it would add a list of arrays.
+        reduce_to_device: The device that would add.
+        accumulation_fn: The function that would add a list of arrays.
 
     Raises:
-        ValueError: there is no such device, or the function does something other than to add.
+        ValueError: There is no such device, or the function does not add.
 
     Source: tensorflow/python/distribute/cross_device_ops.py, ``ReductionToOneDevice``.
     """
@@ -93,9 +92,9 @@ class ReductionToOneDevice(CrossDeviceOps):
                 )
 
 
-def _packing(what: str, num_packs: int) -> Packing:
+def _packing(name: str, num_packs: int) -> Packing:
     if not isinstance(num_packs, int):
         raise TypeError(f"`num_packs` must be a whole number, got {num_packs!r}.")
     if num_packs < 0:
-        raise ValueError(f"{what} requires num_packs >= 0, but {num_packs} is specified")
+        raise ValueError(f"{name} requires num_packs >= 0, but {num_packs} is specified")
     return Packing(num_packs=num_packs)

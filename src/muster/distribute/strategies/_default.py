@@ -1,4 +1,4 @@
-"""The default strategy: one replica, wherever JAX puts it."""
+"""The default strategy: one replica on JAX's default device."""
 
 import contextlib
 import functools
@@ -13,7 +13,7 @@ from muster.program import origin_of
 
 
 class DefaultStrategy(Strategy):
-    """Runs one replica on JAX's default device, where no strategy was chosen.
+    """Runs one replica on JAX's default device, if no other strategy was chosen.
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``_DefaultDistributionStrategy``.
     """
@@ -23,7 +23,7 @@ class DefaultStrategy(Strategy):
 
     @contextlib.contextmanager
     def scope(self) -> Iterator[Strategy]:
-        """Change nothing: where no strategy was chosen, code is one replica's, in a scope as outside.
+        """Change nothing: code is in a replica context inside of the default scope as outside of it.
 
         Raises:
             RuntimeError: Inside of another strategy's scope.
@@ -42,23 +42,23 @@ def _default() -> DefaultStrategy:
 
 
 def get_strategy() -> Strategy:
-    """Return the strategy of the innermost scope, else the default one, always the same object."""
+    """Return the strategy of the innermost scope, else the default strategy, which is one object."""
     return current_strategy() or _default()
 
 
 def has_strategy() -> bool:
-    """Whether this is the scope of a strategy other than the default one."""
+    """Whether code runs in the scope of a strategy other than the default one."""
     current: Any = current_strategy()
     return current is not None and not isinstance(current, DefaultStrategy)
 
 
 def in_cross_replica_context() -> bool:
-    """Whether this is code for all replicas, as in a strategy's scope, rather than one replica's."""
+    """Whether code runs for all replicas, as in a strategy's scope, rather than for one."""
     return current_context() is CROSS_REPLICA
 
 
 def get_replica_context() -> ReplicaContext | None:
-    """Return the context of the replica whose code this is; None in the cross-replica context.
+    """Return the context of the replica that runs; None in the cross-replica context.
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``get_replica_context``.
     """
@@ -69,6 +69,6 @@ def get_replica_context() -> ReplicaContext | None:
 
 
 def strategy_of(variable: Any) -> Strategy:
-    """Return the strategy in whose scope a variable was created; the default one if in none."""
+    """Return the strategy in whose scope a variable was created, else the default one."""
     owner = origin_of(variable).owner
     return owner if isinstance(owner, Strategy) else _default()

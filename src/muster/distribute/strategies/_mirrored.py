@@ -20,15 +20,15 @@ from muster.distribute.workers._workers import Workers
 
 
 class MirroredStrategy(Strategy):
-    """Trains on several devices of one process: variables on each, a batch for each, gradients added.
+    """Trains on several devices of one process: each has the variables and a batch; gradients are reduced.
 
     Args:
         devices: TensorFlow device strings or ``jax.Device`` s; None takes all accelerators, else one CPU.
-        cross_device_ops: In how many collectives gradients travel; None for one.
+        cross_device_ops: The number of collectives in a step; None for one.
 
     Raises:
         ValueError: A device does not exist or is named twice, or they are of several kinds.
-        TypeError: ``cross_device_ops`` is something else.
+        TypeError: ``cross_device_ops`` has another type.
 
     Source: tensorflow/python/distribute/mirrored_strategy.py, ``MirroredStrategy``.
     """
@@ -69,7 +69,7 @@ def on_mesh(mesh: Mesh, packing: Packing = ONE_PACK, workers: Workers | None = N
 
 
 def local_devices(names: Sequence[str | jax.Device] | None = None) -> list[jax.Device]:
-    """Return the devices of some names; without names, all accelerators, else one CPU device."""
+    """Return the devices of names; without names, all accelerators, else one CPU device."""
     if names is None:
         devices = jax.local_devices()
         return list(devices[:1] if devices[0].platform == "cpu" else devices)

@@ -17,24 +17,24 @@ from muster.distribute.workers._workers import START_SECS, SingleWorker, Workers
 
 
 class MultiWorkerMirroredStrategy(Strategy):
-    """Trains on the devices of several processes: variables on each, a batch for each, gradients added.
+    """Trains on the devices of several processes: each has the variables and a batch; gradients are reduced.
 
-    Build it at the start of the program, before JAX looks for devices: that is when the tasks of the cluster
-    meet, in whatever order they were started. From then on each watches the others; when one is gone, has
-    failed or stands still, the others say so and end.
+    Build it at the start of the program, before JAX looks for devices: it connects to the other tasks of the
+    cluster, which may start in any order. From then on the tasks watch each other; when one is gone, has
+    failed or stands still, the others report it and end.
 
     Args:
-        cluster_resolver: Says who is in the job; None reads ``TF_CONFIG``. Where there is but one training
-            task, and for an evaluator, the devices are those of this process; without a cluster, those that
+        cluster_resolver: Names the tasks of the job; None reads ``TF_CONFIG``. With only one training task,
+            and for an evaluator, the devices are those of this process; without a cluster, those that
             MirroredStrategy takes.
-        communication_options: How gradients are reduced, and how long to wait for another worker.
+        communication_options: Options of the reductions, and the timeout for other workers.
         session_creation_timeout_secs: How long to wait for the other tasks to come up, in seconds.
             RunConfig's argument of this name says how long they may then take until their first step.
 
     Raises:
-        ClusterError: This task is not one of the cluster.
-        RosterError: Another task does not come, or does not fit, or the address of this one is taken.
-        ValueError: NCCL is asked for where there are no GPUs.
+        ClusterError: This task is not in the cluster.
+        RosterError: Another task does not come up, or does not match, or the address of this task is taken.
+        ValueError: The implementation is NCCL, and there are no GPUs.
 
     Source: tensorflow/python/distribute/collective_all_reduce_strategy.py, ``CollectiveAllReduceStrategy``.
     """

@@ -18,11 +18,11 @@ def device_of(name: str | jax.Device) -> jax.Device:
     """Return the local device that a TensorFlow device string names.
 
     Args:
-        name: Such as ``"/gpu:0"``, ``"/device:CPU:0"``, ``"/job:worker/task:0/cpu:1"``, or a device: JAX's,
-            or one with such a name, as ``tf.config.list_logical_devices`` has.
+        name: Such as ``"/gpu:0"``, ``"/device:CPU:0"`` or ``"/job:worker/task:0/cpu:1"``; or a
+            ``jax.Device``; or an object with such a ``name``, as ``tf.config.list_logical_devices`` returns.
 
     Raises:
-        ValueError: It cannot be read, or there is no such device.
+        ValueError: The name cannot be read, or there is no such device.
     """
     if isinstance(name, jax.Device):
         return name
@@ -41,7 +41,7 @@ def device_of(name: str | jax.Device) -> jax.Device:
 
 
 def _names() -> list[str]:
-    """Return the names of all devices of this process: those that JAX takes by default first."""
+    """Return the names of all devices of this process, those of JAX's default backend first."""
     kinds = dict.fromkeys([jax.default_backend(), "cpu"])
     return [f"/{kind}:{i}" for kind in kinds for i in range(len(jax.local_devices(backend=kind)))]
 

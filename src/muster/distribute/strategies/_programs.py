@@ -1,4 +1,4 @@
-"""Programs, as Estimators trace them, on a strategy's replicas."""
+"""Compiles and starts the programs of Estimators on a strategy's replicas."""
 
 from typing import Any
 
@@ -11,19 +11,19 @@ from muster.program import Program, Replicas, functions_run_eagerly
 
 
 def compile_program(strategy: Strategy, program: Program[Any], executables: Executables) -> Step:
-    """Compile a program for a strategy's replicas. Workers check here that they run the same.
+    """Compile a program for a strategy's replicas. Workers check here that they use the same variables.
 
     Args:
         strategy: The strategy.
         program: The program.
-        executables: Compiled functions to use again and to add to.
+        executables: Compiled functions by fingerprint, looked up and added to.
 
     Returns:
         ``(state, reads, batch) -> (state, outputs)``, which donates the state. It takes ``StackedBatches``
         too, unless functions run eagerly.
 
     Raises:
-        ValueError: Functions run eagerly, and there are several replicas.
+        ValueError: Functions run eagerly, and there is more than one replica.
     """
     if functions_run_eagerly():
         if strategy.num_replicas_in_sync > 1:
@@ -36,7 +36,7 @@ def compile_program(strategy: Strategy, program: Program[Any], executables: Exec
 
 
 def traced_program(program: Program[Any]) -> Traced:
-    """Return a program as engines compile it: its outputs with rows are sharded, as its batch is."""
+    """Return a program as engines compile it: outputs with rows are sharded, as the batch is."""
 
     def run(state: State, reads: Reads, batch: Any, replicas: Replicas | None) -> tuple[State, Any]:
         return program.step(state, batch, replicas=replicas)
@@ -46,11 +46,11 @@ def traced_program(program: Program[Any]) -> Traced:
 
 
 def start_program(strategy: Strategy, state: dict[str, Any]) -> StateStore:
-    """Store the state of a program where a strategy wants it.
+    """Place the state of a program on a strategy's devices, and return its store.
 
     Args:
         strategy: The strategy.
-        state: Path -> initial or restored value of each variable; the chief's count.
+        state: Path -> initial or restored value of each variable; all workers take the chief's values.
     """
     values = strategy.placement.start(list(state.values()))
     store = ArrayStore(dict(zip(state, values, strict=True)), tuple(state))

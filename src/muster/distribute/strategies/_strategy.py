@@ -1,4 +1,4 @@
-"""The Strategy: TensorFlow's interface to the workers, the placement and the engine of a job."""
+"""Strategy: TensorFlow's interface to the workers, the placement and the engine of a job."""
 
 import contextlib
 import inspect
@@ -43,14 +43,14 @@ _SCOPE: ContextVar["Strategy | None"] = ContextVar("muster_strategy", default=No
 
 
 class Strategy:
-    """Distributes training: says who computes, where variables live, and how steps are compiled.
+    """Distributes training: chooses the workers, where variables live, and how steps are compiled.
 
     Estimators, ``fit`` and custom loops all trace code and hand it to the strategy's engine.
 
     Args:
         placement: Where variables live.
         engine: Compiles steps for the replicas.
-        workers: The processes; None for this one.
+        workers: The processes; None for this process only.
         local_replicas: The number of replicas of each process.
 
     Attributes:
@@ -72,7 +72,7 @@ class Strategy:
 
     @property
     def extended(self) -> NoReturn:
-        """Refuse: there is no such part of a strategy here."""
+        """Raise AttributeError: strategies have no such part here."""
         raise AttributeError(
             "A strategy has no `extended`: run, reduce, gather, the properties of the strategy and "
             "ReplicaContext do what programs use of it."
@@ -90,7 +90,7 @@ class Strategy:
 
     @property
     def cluster_resolver(self) -> ClusterResolver | None:
-        """The resolver that says who is in the job; None where this process is all of it."""
+        """The resolver that names the tasks of the job; None if this process is the only one."""
         return None
 
     @contextlib.contextmanager
@@ -106,7 +106,7 @@ class Strategy:
 
     @contextlib.contextmanager
     def entered(self, context: Any) -> Iterator[None]:
-        """Let code run as this strategy's, in a replica context or in the cross-replica one.
+        """Run code as this strategy's, in a replica context or in the cross-replica one.
 
         Raises:
             RuntimeError: Inside of another strategy's scope.
@@ -135,16 +135,16 @@ class Strategy:
 
         Args:
             fn: The function; it is traced, as the code of a ``muster.function`` is.
-            args: A list or tuple; of ``PerReplica`` values, each replica takes its value.
-            kwargs: Likewise.
+            args: Positional arguments, a list or tuple; a replica takes its value of a ``PerReplica``.
+            kwargs: Keyword arguments, likewise.
             options: Accepted for TensorFlow's programs.
 
         Returns:
-            The results of the function; with several replicas, arrays as ``PerReplica``.
+            The results of the function; with more than one replica, arrays are ``PerReplica``.
 
         Raises:
-            RuntimeError: This is inside of ``run`` already.
-            TypeError: An argument is a dataset; or an iterator, and there are several replicas.
+            RuntimeError: It is called inside of ``run``.
+            TypeError: An argument is a dataset, or an iterator for more than one replica.
             ValueError: ``args`` is no list or tuple.
 
         Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.run``.
@@ -163,15 +163,14 @@ class Strategy:
         Args:
             reduce_op: ``SUM`` or ``MEAN``.
             value: ``PerReplica`` values, or plain ones, in a nested structure.
-            axis: The axes along which to reduce each replica's value as well; the mean is by the count of
-                elements.
+            axis: The axes along which to reduce each replica's value as well; the mean is over all elements.
 
         Returns:
-            Arrays in the same structure, equal everywhere.
+            Arrays in the same structure, equal on all replicas.
 
         Raises:
-            RuntimeError: This is inside of ``run``: see ``ReplicaContext.all_reduce``.
-            TypeError: An argument is a dataset; or an iterator, and there are several replicas.
+            RuntimeError: It is called inside of ``run``: see ``ReplicaContext.all_reduce``.
+            TypeError: The value is a dataset, or an iterator for more than one replica.
             ValueError: The value is the same on all replicas, and the operation is ``SUM``.
 
         Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.reduce``.
@@ -193,8 +192,8 @@ class Strategy:
             axis: The axis.
 
         Raises:
-            RuntimeError: This is inside of ``run``: see ``ReplicaContext.all_gather``.
-            TypeError: An argument is a dataset; or an iterator, and there are several replicas.
+            RuntimeError: It is called inside of ``run``: see ``ReplicaContext.all_gather``.
+            TypeError: The value is a dataset, or an iterator for more than one replica.
 
         Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.gather``.
         """
@@ -212,7 +211,7 @@ class Strategy:
         """Return the values of this process' replicas.
 
         Args:
-            value: ``PerReplica``, a variable, or a nested structure of them; any other value is the only one.
+            value: ``PerReplica``, a variable, or a nested structure of them; another value is the only one.
 
         Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.experimental_local_results``.
         """
@@ -234,19 +233,18 @@ class Strategy:
         """Divide the batches of a dataset among the replicas.
 
         Args:
-            dataset: Of global batches; the same on all workers. Its AutoShardPolicy says what each reads.
+            dataset: Global batches, the same on all workers. Its AutoShardPolicy says what each worker reads.
             options: See InputOptions.
 
         Raises:
             NotImplementedError: The options ask for a dataset for each replica.
-            ValueError: The options do not go together; or, when it is iterated over, its elements are no
-                batches.
+            ValueError: The options rule each other out. Iterating raises it if elements are no batches.
 
         Source: tensorflow/python/distribute/distribute_lib.py,
             ``StrategyBase.experimental_distribute_dataset``.
         """
         if not isinstance(dataset, Dataset):
-            raise TypeError(f"A Dataset is to be distributed, got {type(dataset).__name__}: {dataset!r}.")
+            raise TypeError(f"`dataset` must be a Dataset, got {type(dataset).__name__}: {dataset!r}.")
         if options is not None:
             options.check_for_dataset()
         endless = dataset.cardinality() == INFINITE_CARDINALITY
@@ -269,15 +267,15 @@ class Strategy:
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], Dataset], options: InputOptions | None = None
     ) -> DistributedDataset:
-        """Distribute the datasets that a function makes: each replica takes batches of its worker's.
+        """Distribute the datasets that a function makes: each replica takes batches of its worker's dataset.
 
         Args:
             dataset_fn: Called with this worker's InputContext; returns a dataset of batches for one replica.
             options: With the mode PER_REPLICA, the function is called for each replica of this worker.
 
         Raises:
-            TypeError: It returns no Dataset.
-            ValueError: The options do not go together.
+            TypeError: The function returns no Dataset.
+            ValueError: The options rule each other out.
 
         Source: tensorflow/python/distribute/distribute_lib.py,
             ``StrategyBase.distribute_datasets_from_function``.
@@ -306,7 +304,7 @@ class Strategy:
         """Check a variable that was created in this strategy's scope.
 
         Raises:
-            ValueError: Its replicas could not agree on its values.
+            ValueError: Replicas could not agree on its values.
         """
         if self.num_replicas_in_sync > 1:
             check_agreement(variable)
@@ -315,17 +313,17 @@ class Strategy:
         return type(self).__name__
 
 
-# Functions that run outside of others by object; those of methods by strategy and method.
+# The compiled `run` of each object that was run outside of a function, by strategy and method.
 _RUNS: ByIdentity[dict[Any, Function]] = ByIdentity()
 
 
 def _run_of(strategy: Strategy, fn: Callable[..., Any]) -> Function:
-    """Return ``run`` outside of a function: compiled once for each object ``fn``, and gone with it.
+    """Return ``strategy.run`` of ``fn`` as a compiled function, which is kept as long as ``fn`` exists.
 
-    The compiled function holds on to the variables that it uses; so nothing here may hold on to ``fn``.
+    The compiled function references the variables that it uses, so only weak references to ``fn`` are kept.
     """
-    owner, method = (fn.__self__, fn.__func__) if inspect.ismethod(fn) else (fn, None)
-    runs = _RUNS.get(owner, {})
+    target, method = (fn.__self__, fn.__func__) if inspect.ismethod(fn) else (fn, None)
+    runs = _RUNS.get(target, {})
     if (strategy, method) not in runs:
         code: Callable[[], Any] = weakref.WeakMethod(fn) if method else weakref.ref(fn)
 
@@ -334,7 +332,7 @@ def _run_of(strategy: Strategy, fn: Callable[..., Any]) -> Function:
             return strategy.run(code(), args, kwargs)
 
         runs[strategy, method] = Function(run)
-        _RUNS[owner] = runs
+        _RUNS[target] = runs
     return runs[strategy, method]
 
 
@@ -356,5 +354,5 @@ _GATHER = Function(_gather)
 
 
 def current_strategy() -> Strategy | None:
-    """Return the strategy whose scope this is, or None."""
+    """Return the strategy of the innermost scope, or None."""
     return _SCOPE.get()

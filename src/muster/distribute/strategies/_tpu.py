@@ -11,12 +11,12 @@ from muster.distribute.strategies._mirrored import MirroredStrategy
 
 
 class TPUStrategy(MirroredStrategy):
-    """Trains on the TPU cores of one host: variables on each, a batch for each, gradients added.
+    """Trains on the TPU cores of one host: each has the variables and a batch; gradients are reduced.
 
     Args:
-        tpu_cluster_resolver: Kept for who asks for it: JAX finds the TPUs of this host.
+        tpu_cluster_resolver: Returned by ``cluster_resolver``; JAX finds the TPUs of this host by itself.
         experimental_device_assignment: Accepted for TensorFlow's programs.
-        devices: TensorFlow device strings or ``jax.Device`` s, of any kind; None takes all that JAX has here.
+        devices: TensorFlow device strings or ``jax.Device`` s, of any kind; None takes all local devices.
 
     Raises:
         ClusterError: JAX was set up for several hosts.

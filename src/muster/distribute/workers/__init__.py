@@ -1,1 +1,1 @@
-"""The workers of a job: who they are, and their collectives on the host."""
+"""The workers of a job, and their collectives on the host."""

@@ -1,4 +1,4 @@
-"""The workers of a cluster: watched by the roster, connected with each other, and ended together."""
+"""The workers of a cluster: watched by the roster, connected to each other, and ended together."""
 
 import atexit
 import contextlib
@@ -22,21 +22,21 @@ _SHUTDOWN_SECS = 7 * 24 * 3600
 
 
 class ClusterWorkers(SocketWorkers):
-    """Meets the other tasks of a cluster, and lets their JAX runtimes find each other.
+    """Connects to the other tasks of a cluster, and connects their JAX runtimes.
 
-    From then on each worker watches the others. When one is gone, has failed or stands still, the others say
-    so and end.
+    From then on the workers watch each other. When one is gone, has failed or stands still, the others report
+    it and end.
 
     Args:
         cluster: The tasks of the job and their addresses.
         task: This task.
         tasks: The tasks that train, in the order of their ranks.
-        timeout_secs: How long another worker may take for a step, and be silent, in seconds; None for 30 s of
-            silence, and as long as it likes for a step that it works on.
+        timeout_secs: How long another worker may be silent, and how long it may take for a step, in seconds;
+            None for 30 s of silence, and no limit for a step.
         start_secs: How long to wait for the other tasks to come up, in seconds.
 
     Raises:
-        RosterError: Another task does not come, or does not fit, or the address of this one is taken.
+        RosterError: Another task does not come up, or does not match, or the address of this task is taken.
         MissingPeerError: A worker cannot be reached.
     """
 
@@ -71,7 +71,7 @@ class ClusterWorkers(SocketWorkers):
         chief = self._tasks[0]
         if task == chief:
             self._roster.announce("coordinator", f"{_host(cluster, chief)}:{_free_port()}")
-        # It would take SIGTERM away from Python, to tell of it where nobody asks.
+        # The service would take SIGTERM away from Python's handlers, and nothing uses it.
         jax.config.update("jax_enable_preemption_service", False)
         jax.distributed.initialize(
             coordinator_address=self._roster.lookup(chief, "coordinator", self._start_secs),
@@ -105,17 +105,17 @@ class ClusterWorkers(SocketWorkers):
             self._roster.report(state=before)
 
     def end_early(self) -> None:
-        super().end_early()  # the chief has saved: nobody is missed from here on
+        super().end_early()  # the chief has saved: from here on any worker may end
         self._ending.agreed = True
 
     def _patience_with(self, rank: int) -> float | None:
-        """Return how long a worker may keep this one waiting, in seconds, by the state that it reports."""
+        """Return how long a worker in the state that it reports may keep this one waiting, in seconds."""
         state = self._roster.statuses()[self._tasks[rank]].progress.state
         match state:
             case TaskState.STARTING | TaskState.WAITING:
                 return self._start_secs
             case TaskState.EVALUATING | TaskState.SAVING if self._roster.progress.state != state:
-                return None  # that is the chief's to do, and may take long
+                return None  # the chief does that, and it may take long
             case _:
                 return self._timeout_secs
 
@@ -132,14 +132,13 @@ def _free_port() -> int:
 
 
 class _Ending:
-    """Ends this process together with the others: reports an error here to them, and a clean end as well.
+    """Ends this process together with the others: reports an error or a clean end to them.
 
-    After an error the process ends without JAX's own shutdown, which would wait for workers that are gone,
-    and abort.
+    After an error the process skips JAX's shutdown, which would wait for workers that are gone, and abort.
 
     Attributes:
-        workers: Closed at the end; None until they are connected.
-        agreed: Whether all workers have agreed to end early, so that to end is no failure.
+        workers: The workers, closed at the end; None until they are connected.
+        agreed: Whether all workers have agreed to end early, so that ending is no failure.
     """
 
     def __init__(self, roster: Roster) -> None:
@@ -152,7 +151,7 @@ class _Ending:
         atexit.register(self._leave)
 
     def fail(self, error: BaseException) -> None:
-        """Report an error that passes here, unless the workers have agreed to end."""
+        """Report an error to the others, unless the workers have agreed to end."""
         if self.agreed:
             return
         code = error.code if isinstance(error, SystemExit) else 1
@@ -170,7 +169,7 @@ class _Ending:
         if self._code is not None:
             self._exit(self._code)
         if self.workers is not None:
-            self.workers.close()  # a worker that still waits for this one learns that it need not
+            self.workers.close()  # a worker that still waits for this one learns of it
         if jax.distributed.is_initialized():
             jax.distributed.shutdown()  # waits for the others, and the roster watches them meanwhile
         self._roster.done()

@@ -1,4 +1,4 @@
-"""Collectives of workers over TCP connections between each two of them."""
+"""Collectives of workers over TCP, with a connection between every two."""
 
 import functools
 import hmac
@@ -20,40 +20,40 @@ from muster.distribute.workers._workers import HostArray, Workers
 
 Buffers = Mapping[int, Sequence[HostArray]]
 Patience = Callable[[int], float | None]
-"""How long a worker may keep this one waiting, in seconds, by its rank; None: without limit."""
+"""Rank of another worker -> the seconds that it may keep this one waiting; None for no limit."""
 
 _log = logging.getLogger(__name__)
 
-# Every message begins with its number and with the size of its collective; both are the same everywhere.
+# Every message begins with its number and the size of its collective, which are equal on all workers.
 _HEAD = struct.Struct("!QQ")
-# Up to so many bytes each worker sends all to all; beyond, each reduces a share and sends that.
+# Up to so many bytes every worker sends its arrays to all; larger ones are reduced in a share per worker.
 _SMALL = 1 << 15
-# A text of up to so many bytes travels with its length.
+# A text of up to so many bytes is sent together with its length.
 _SHORT = 56
 _TOKEN = 16
 _GREETING_SECS = 10.0
 _LOG_SECS = 10.0
-# How often a worker that waits asks how long it may.
+# The interval in which a waiting worker checks how long it may wait.
 _POLL_SECS = 1.0
-# How many buffers one system call takes.
+# The number of buffers that one system call takes.
 _BUFFERS_PER_CALL = 64
 
 
 class SocketWorkers(Workers):
-    """Connects each two workers of a job over TCP.
+    """Connects every two workers of a job over TCP.
 
-    A worker that goes away is noticed at once: PeerLostError. The roster notices one that stands still; one
-    that lives and does not come is given up after a while: MissingPeerError. Messages are neither encrypted
-    nor signed: the token, which the roster hands on, keeps mistakes apart, not attackers.
+    A lost connection raises PeerLostError at once. A worker that is alive and does not take part raises
+    MissingPeerError after a while; the roster notices one that stands still. Messages are neither encrypted
+    nor signed: the token, which the roster passes on, guards against mistakes, not against attackers.
 
     Args:
         rank: The number of this worker.
         names: The names of all workers, in the order of their ranks.
-        patience: Asked again and again about the workers that this one waits for.
+        patience: Says how long to wait for a worker; called again and again while this one waits.
 
     Attributes:
-        port: Where this worker listens until all are connected.
-        token: The proof that a peer has to show, in hexadecimal digits.
+        port: The port on which this worker listens until all are connected.
+        token: The token that a peer must send, in hexadecimal digits.
     """
 
     def __init__(self, rank: int, names: Sequence[str], patience: Patience = lambda rank: None) -> None:
@@ -76,7 +76,7 @@ class SocketWorkers(Workers):
             timeout_secs: How long to wait, in seconds.
 
         Raises:
-            MissingPeerError: A worker cannot be reached, or does not come.
+            MissingPeerError: A worker cannot be reached, or does not connect.
         """
         deadline = time.monotonic() + timeout_secs
         for peer in range(self.rank):
@@ -102,10 +102,10 @@ class SocketWorkers(Workers):
                     f"connect to its port {self.port}. Workers exchange gradients on ports that their "
                     "systems choose; let them pass."
                 ) from exc
-            if (greeted := self._greeted_by(sock)) is None:
+            if (rank := self._greeted_by(sock)) is None:
                 sock.close()
             else:
-                self._adopt(greeted, sock)
+                self._adopt(rank, sock)
         self._listener.close()
 
     def all_gather_object(self, value: Any) -> list[Any]:
@@ -145,7 +145,7 @@ class SocketWorkers(Workers):
         return sums
 
     def _all_reduce(self, arrays: Sequence[HostArray]) -> list[HostArray]:
-        """Add in the order of the ranks: small arrays on every worker, of large ones a share on each."""
+        """Add in the order of the ranks: small arrays on every worker, large ones in a share per worker."""
         size = sum(array.nbytes for array in arrays)
         if size <= _SMALL:
             received = {peer: [np.empty_like(array) for array in arrays] for peer in self._peers}
@@ -172,7 +172,7 @@ class SocketWorkers(Workers):
         return [i for i in range(self.size) if i != self.rank]
 
     def _greeted_by(self, sock: socket.socket) -> int | None:
-        """Return the rank of the worker that has connected; None if a stranger has."""
+        """Return the rank of the worker that has connected; None if it is no worker of this job."""
         sock.settimeout(_GREETING_SECS)
         greeting = b""
         try:
@@ -193,7 +193,7 @@ class SocketWorkers(Workers):
         return dict.fromkeys(self._peers, arrays)
 
     def _gather_equal(self, array: HostArray) -> list[HostArray]:
-        """Return the arrays of all workers, by rank; their shapes and dtypes are equal."""
+        """Return the arrays of all workers, by rank, of equal shapes and dtypes."""
         arrays = {peer: np.empty_like(array) for peer in self._peers}
         self._exchange(array.nbytes, self._to_all([array]), {peer: [into] for peer, into in arrays.items()})
         arrays[self.rank] = array
@@ -213,8 +213,8 @@ class SocketWorkers(Workers):
 
         Args:
             size: The bytes of the collective; the same on all workers.
-            out: The arrays to send, by the receiver's rank; a worker without any is sent the head.
-            into: The arrays to fill, by the sender's rank, likewise.
+            out: The arrays to send, by the receiver's rank; every worker is sent a head at least.
+            into: The arrays to receive into, by the sender's rank.
         """
         head = _HEAD.pack(next(self._messages), size)
         heads = {peer: bytearray(_HEAD.size) for peer in self._peers}
@@ -259,7 +259,7 @@ class SocketWorkers(Workers):
                 )
 
     def _be_patient(self, awaited: set[int], idle: float, now: float) -> float:
-        """Return since when awaited workers have no excuse; raise MissingPeerError if that is too long."""
+        """Return since when awaited workers use up their patience; raise MissingPeerError if it is over."""
         limits = [self._patience(peer) for peer in awaited]
         secs = min((limit for limit in limits if limit is not None), default=0.0)
         if None in limits:
@@ -267,9 +267,9 @@ class SocketWorkers(Workers):
         if now - idle >= secs:
             raise MissingPeerError(
                 f"{self.names[self.rank]} has waited {now - idle:.0f} s for {self._names(awaited)}, to whom "
-                "it is connected: look there for what takes so long. How long workers wait for each other's "
-                "first step is said by RunConfig(session_creation_timeout_secs=...), for later ones by "
-                "CommunicationOptions(timeout_seconds=...)."
+                "it is connected: look there for what takes so long. "
+                "RunConfig(session_creation_timeout_secs=...) limits the wait for each other's first step, "
+                "CommunicationOptions(timeout_seconds=...) for later ones."
             )
         return idle
 
@@ -304,12 +304,12 @@ def _shares(arrays: Sequence[HostArray], workers: int, rank: int) -> list[HostAr
 
 
 def _pending(head: memoryview, arrays: Sequence[HostArray]) -> list[memoryview]:
-    """Return the bytes of contiguous arrays, after a head."""
+    """Return a head and the bytes of contiguous arrays, to be sent or filled."""
     return [head, *(a.reshape(-1).view(np.uint8).data for a in arrays if a.size)]
 
 
 def _drop(pending: list[memoryview], count: int) -> None:
-    """Drop the first bytes."""
+    """Drop the first ``count`` bytes."""
     done = 0
     while done < len(pending) and count >= len(pending[done]):
         count -= len(pending[done])

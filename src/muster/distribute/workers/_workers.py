@@ -13,7 +13,7 @@ from muster.cluster import TaskState
 
 HostArray = np.ndarray[Any, Any]
 
-# How long tasks may take to come up, in seconds: two hours, as in TensorFlow.
+# The seconds that tasks may take to come up: two hours, as in TensorFlow.
 START_SECS = 7200.0
 
 
@@ -23,7 +23,7 @@ class Workers(ABC):
     Attributes:
         rank: The number of this worker, from 0. Worker 0 is the chief: it writes, and its values count.
         names: The names of all workers, in the order of their ranks.
-        communication_secs: How long ``all_reduce`` has taken so far, with waiting, in seconds.
+        communication_secs: The seconds that ``all_reduce`` has taken so far, including waits.
     """
 
     rank: int
@@ -46,19 +46,19 @@ class Workers(ABC):
 
     @abstractmethod
     def all_gather(self, array: HostArray) -> list[HostArray]:
-        """Return the arrays of all workers, by rank: of one dtype, of any shapes."""
+        """Return the arrays of all workers, by rank; dtypes are equal, shapes may differ."""
 
     @abstractmethod
     def all_reduce(self, arrays: Sequence[HostArray]) -> list[HostArray]:
         """Return the sums of flat arrays over the workers, equal on all of them bit for bit.
 
         Args:
-            arrays: Of the same lengths and dtypes on every worker.
+            arrays: Flat arrays, of the same lengths and dtypes on every worker.
         """
 
     @abstractmethod
     def broadcast(self, arrays: Sequence[HostArray]) -> list[HostArray]:
-        """Return the chief's arrays; shapes and dtypes are the same on every worker."""
+        """Return the chief's arrays; every worker passes arrays of the same shapes and dtypes."""
 
     def barrier(self, name: str) -> None:
         """Wait until all workers have come to this point."""
@@ -68,11 +68,11 @@ class Workers(ABC):
         """Check that all workers have the same texts.
 
         Args:
-            what: What they are, for the message.
-            values: Those of this worker.
+            what: The name of the texts in the message.
+            values: The texts of this worker.
 
         Raises:
-            MismatchError: On every worker, naming two that differ and the place.
+            MismatchError: Two workers differ. All workers raise it, and it names the two and the texts.
         """
         first, *rest = self.all_gather_object(list(values))
         for name, others in zip(self.names[1:], rest, strict=True):
@@ -86,12 +86,12 @@ class Workers(ABC):
 
     @property
     def reporter(self) -> Callable[..., None] | None:
-        """Report to the other tasks and the launcher: takes fields of ``cluster.Progress``; None if alone."""
+        """Reports fields of ``cluster.Progress`` to other tasks and the launcher; None if there are none."""
         return None
 
     @contextlib.contextmanager
     def supervised(self, start_secs: float = START_SECS) -> Iterator[None]:
-        """Let an error in one worker end all of them while this is open.
+        """Let an error inside of the block end all workers.
 
         Args:
             start_secs: How long a worker may keep the others waiting before its first step, in seconds.
@@ -100,15 +100,15 @@ class Workers(ABC):
 
     @contextlib.contextmanager
     def reporting(self, state: TaskState) -> Iterator[None]:
-        """Report a state meanwhile; the others wait for a task that evaluates or saves.
+        """Report a state inside of the block; the others wait for a task that evaluates or saves.
 
         Args:
-            state: What this task does.
+            state: The state of this task.
         """
         yield
 
     def end_early(self) -> None:
-        """Agree with all workers to end now: to leave with an interrupt is no failure any more."""
+        """Agree with all workers to end now; after this an interrupt counts as no failure."""
         self.barrier("interrupted")
 
 
