@@ -199,7 +199,7 @@ def test_a_dataset_where_batches_are_wanted(strategy):
 
 LONG_ROWS = np.array([[1], [2], [3], [2**40]])
 TOO_LONG = (
-    r"a step is given holds 1099511627776{}, a number of type int64 that does not fit into int32.*2\*\*31"
+    r"input of a step holds 1099511627776{}, a number of type int64 that does not fit into int32.*2\*\*31"
 )
 
 

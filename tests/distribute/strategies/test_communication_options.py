@@ -67,7 +67,7 @@ def test_what_cannot_carry_the_collectives_is_said(
     warned = (platform, implementation) == ("gpu", "ring")
     assert (
         caplog.messages
-        == ["CommunicationImplementation.RING is for CPUs: XLA adds its own way on gpu."] * warned
+        == ["CommunicationImplementation.RING is for CPUs: XLA chooses the algorithm on gpu."] * warned
     )
 
 

@@ -48,7 +48,7 @@ class Limits:
                 names = [key.key for key in path if isinstance(key, jax.tree_util.DictKey)]
                 where = f" in {names[-1]!r}" if names else ""
                 raise DatasetError(
-                    f"The batch of a step holds {wrong}{where}, a number of type {wrong.dtype} that does "
+                    f"The input of a step holds {wrong}{where}, a number of type {wrong.dtype} that does "
                     f"not fit into {limits.dtype}, which JAX uses in its place. Bring such numbers into "
                     "range with NumPy before (x % 2**31, say), leave them out if the step has no use for "
                     "them, or set jax_enable_x64."

@@ -87,12 +87,12 @@ def gather_traced(strategy: ReplicaGroup, value: Any, axis: int) -> Any:
 
 def local_traced(strategy: ReplicaGroup, value: PerReplica) -> tuple[jax.Array, ...]:
     """Return the values of this process' replicas."""
-    replicas = _replicas(strategy)
+    replicas, data = _replicas(strategy), jnp.asarray(value.data)
     if replicas is None:
-        return (jnp.asarray(value.data),)
+        return (data,)
     local = strategy.local_replicas
     first = replicas.index // local * local
-    return tuple(jax.lax.dynamic_slice_in_dim(replicas.gather(value.data), first, local))
+    return tuple(jax.lax.dynamic_slice_in_dim(replicas.gather(data), first, local))
 
 
 def require_cross_replica() -> None:
