@@ -88,7 +88,7 @@ class DistributedTrainer:
 
         Its state: trainable weights, other weights, optimizer, metrics.
         """
-        self._tell_callbacks()
+        self._attach_callbacks()
         model = self._model
         if model.train_function is not None and not force:
             return
@@ -109,7 +109,7 @@ class DistributedTrainer:
 
     def make_test_function(self, force: bool = False) -> None:
         """Make the function that Keras calls for steps of evaluation. Its state: all weights, metrics."""
-        self._tell_callbacks()
+        self._attach_callbacks()
         model = self._model
         if model.test_function is not None and not force:
             return
@@ -125,7 +125,7 @@ class DistributedTrainer:
 
     def make_predict_function(self, force: bool = False) -> None:
         """Make the function that Keras calls for steps of prediction. Its state: all weights."""
-        self._tell_callbacks()
+        self._attach_callbacks()
         model = self._model
         if model.predict_function is not None and not force:
             return
@@ -268,7 +268,7 @@ class DistributedTrainer:
         optimized = [] if optimizer is None else optimizer.variables
         return [*self._model.variables, *optimized, *self._model.metrics_variables]
 
-    def _tell_callbacks(self) -> None:
+    def _attach_callbacks(self) -> None:
         if self._callbacks is not None:
             self._callbacks.attach()
 
