@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conformance import CASES, by_keras, check_same, fitted
 from conformance_loops import by_hand, looped
-from test_mirrored import trained
+from estimator_runs import trained
 
 from muster._keras import keras
 from muster.distribute import Strategy
