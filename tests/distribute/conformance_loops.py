@@ -109,7 +109,7 @@ def looped(strategy, case):
     }
 
 
-def parts_of(batch, replicas):
+def split_at_all_reduces(batch, replicas):
     """What each replica gets of a batch: equal parts; where these are none, the first one counts for all."""
     if len(batch[0]) % replicas:
         return [batch]
@@ -154,7 +154,7 @@ def by_hand(case, replicas, seeds):
     for epoch in range(EPOCHS):
         right = total = 0.0
         for batch in batches_of(case.data, epoch):
-            parts = parts_of(batch, replicas)
+            parts = split_at_all_reduces(batch, replicas)
             for replica, part in enumerate(parts):
                 seen[replica] += len(part[0])
             found = []

@@ -20,14 +20,14 @@ class Replicas:
 
     Attributes:
         index: The number of this replica, from 0: int32 or uint32.
-        add: Adds a flat array over all replicas (an all-reduce).
+        all_reduce: Adds a flat array over all replicas.
         count: The number of replicas, over all processes.
         active: The number of replicas that count: all, or one.
         bytes_per_pack: Values are added in packs that are closed once they exceed this; 0 makes one pack.
     """
 
     index: jax.Array
-    add: Callable[[jax.Array], jax.Array]
+    all_reduce: Callable[[jax.Array], jax.Array]
     count: int
     active: int
     bytes_per_pack: int = 0
@@ -57,7 +57,7 @@ class Replicas:
         flat = jnp.concatenate([array.reshape(-1) for array in arrays])
         if self.active < self.count:
             flat = jnp.where(self.index < self.active, flat, jnp.zeros_like(flat))
-        flat = self.add(flat)
+        flat = self.all_reduce(flat)
         sums, start = [], 0
         for array in arrays:
             sums.append(flat[start : start + array.size].reshape(array.shape))
@@ -88,7 +88,7 @@ class Replicas:
         rest = jnp.where(self.index == 0, total % self.count, jnp.zeros_like(total))
         return total // self.count + rest
 
-    def gather(self, array: jax.Array) -> jax.Array:
+    def all_gather(self, array: jax.Array) -> jax.Array:
         """Stack the values of all active replicas along a new first axis (an all-gather)."""
         if self.active < self.count:
             return self.sum([array])[0][None]

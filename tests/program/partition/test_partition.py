@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from muster._keras import keras
-from muster.program import IndivisibleError, Replicas, divided, meet, parts_of
+from muster.program import IndivisibleError, Replicas, all_reduce_on_host, partitioned, split_at_all_reduces
 
 layers = keras.layers
 ROWS = 12
@@ -31,7 +31,9 @@ def on_workers(function, state, batch, count):
         return jax.lax.psum(flat, "workers")
 
     def on_worker(index, rows):
-        return divided(function, state, rows, Replicas(index=index, add=add, count=count, active=count))
+        return partitioned(
+            function, state, rows, Replicas(index=index, all_reduce=add, count=count, active=count)
+        )
 
     axes = jax.tree.map(lambda leaf: 0 if leaf.ndim else None, batch)
     return jax.jit(jax.vmap(on_worker, (0, axes), axis_name="workers"))(jnp.arange(count), rows), sizes
@@ -157,11 +159,13 @@ def test_gradients_of_many_variables_meet_at_once():
     def on_worker(state, rows, index):
         def add(flat):
             sizes.append(flat.size)
-            return meet(flat)
+            return all_reduce_on_host(flat)
 
-        return divided(step, state, rows, Replicas(index=index, add=add, count=2, active=2))
+        return partitioned(step, state, rows, Replicas(index=index, all_reduce=add, count=2, active=2))
 
-    parts_of(on_worker, state, jax.tree.map(lambda leaf: leaf[:6], batch), jnp.uint32(0), donated=0)
+    split_at_all_reduces(
+        on_worker, state, jax.tree.map(lambda leaf: leaf[:6], batch), jnp.uint32(0), donated=0
+    )
     weights = sum(value.size for value in state[0])
     assert len(sizes) == 1
     assert weights < sizes[0] < weights + 20  # each gradient once, and what the loss and metrics add up

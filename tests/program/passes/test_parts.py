@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from muster._errors import TraceError
-from muster.program import meet, parts_of
+from muster.program import all_reduce_on_host, split_at_all_reduces
 
 
 def run(parts, args, add):
@@ -21,14 +21,14 @@ def run(parts, args, add):
 
 def doubled(function, *args):
     """Run a step as one of two processes with equal values."""
-    parts, structure = parts_of(function, *args, donated=0)
+    parts, structure = split_at_all_reduces(function, *args, donated=0)
     return parts, jax.tree.unflatten(structure, run(parts, args, lambda value: 2 * value))
 
 
 def test_values_meet_one_after_the_other():
     def step(x, y):
-        first = meet(jnp.stack([x, y]))
-        second = meet(first * x)
+        first = all_reduce_on_host(jnp.stack([x, y]))
+        second = all_reduce_on_host(first * x)
         return {"x": x, "one": jnp.float32(1), "first": first, "second": second, "sum": second.sum() + y}
 
     parts, results = doubled(step, np.float32(3), np.float32(5))
@@ -41,7 +41,7 @@ def test_values_meet_one_after_the_other():
 
 def test_values_that_do_not_depend_on_each_other_meet_at_once():
     def step(x):
-        return meet(x) + meet(x * x), meet(x[:1])
+        return all_reduce_on_host(x) + all_reduce_on_host(x * x), all_reduce_on_host(x[:1])
 
     parts, (both, single) = doubled(step, np.arange(3, dtype=np.float32))
     assert [len(part.sums) for part in parts] == [3, 0]
@@ -59,11 +59,11 @@ def test_a_step_in_which_nothing_meets_is_one_part():
 def test_an_argument_is_overwritten_by_the_last_part_that_uses_it():
     def step(state, x):
         seed, weight, unused = state
-        gradient = meet(x * weight + seed)
+        gradient = all_reduce_on_host(x * weight + seed)
         return seed, weight - gradient, unused, gradient
 
     state = [np.float32(i) for i in range(3)]
-    (first, last), _ = parts_of(step, state, np.float32(1), donated=3)
+    (first, last), _ = split_at_all_reduces(step, state, np.float32(1), donated=3)
     donated = [{part.takes[i] for i in part.donates} for part in (first, last)]
     assert donated[0] == set()
     assert {0, 1, 2} <= donated[1]
@@ -73,17 +73,19 @@ def test_an_argument_is_overwritten_by_the_last_part_that_uses_it():
 def test_a_part_is_the_same_in_every_run():
     def step(x):
         kept = [jnp.sin(x * i) for i in range(20)]
-        return meet(sum(kept)) * jnp.stack(kept)
+        return all_reduce_on_host(sum(kept)) * jnp.stack(kept)
 
     texts = set()
     for _ in range(2):
-        parts, _ = parts_of(step, np.ones(3, np.float32), donated=0)
+        parts, _ = split_at_all_reduces(step, np.ones(3, np.float32), donated=0)
         texts.add(jax.jit(parts[0].function).lower(np.ones(3, np.float32)).as_text())
     assert len(texts) == 1
 
 
 def test_values_that_meet_are_differentiated():
-    parts, gradient = doubled(jax.grad(lambda x: jnp.sum(meet(x**2))), np.array([3.0], np.float32))
+    parts, gradient = doubled(
+        jax.grad(lambda x: jnp.sum(all_reduce_on_host(x**2))), np.array([3.0], np.float32)
+    )
     assert sum(len(part.sums) for part in parts) >= 1
     np.testing.assert_allclose(gradient, [12])
 
@@ -91,10 +93,10 @@ def test_values_that_meet_are_differentiated():
 @pytest.mark.parametrize(
     ("step", "named"),
     [
-        (lambda x: jax.lax.cond(x[0] > 0, meet, lambda x: x, x), "cond"),
-        (lambda x: jax.lax.scan(lambda carry, _: (meet(carry), None), x, length=2)[0], "scan"),
+        (lambda x: jax.lax.cond(x[0] > 0, all_reduce_on_host, lambda x: x, x), "cond"),
+        (lambda x: jax.lax.scan(lambda carry, _: (all_reduce_on_host(carry), None), x, length=2)[0], "scan"),
     ],
 )
 def test_a_step_cannot_be_cut_inside_of_a_loop_or_a_branch(step, named):
     with pytest.raises(TraceError, match=f"inside of a {named}"):
-        parts_of(step, np.ones(2, np.float32), donated=0)
+        split_at_all_reduces(step, np.ones(2, np.float32), donated=0)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jax import lax
 
 from muster._keras import keras
-from muster.program import Program, meet, minimize
+from muster.program import Program, all_reduce_on_host, minimize
 from muster.program.passes._jaxprs import needed_equations
 from muster.program.passes._row_updates import with_row_updates
 
@@ -217,7 +217,7 @@ def test_effects_stay():
 
 def test_gradients_that_meet_others_are_computed_as_they_were_written():
     def step(table):
-        return table - RATE * meet(gradient(table).reshape(-1)).reshape(table.shape)
+        return table - RATE * all_reduce_on_host(gradient(table).reshape(-1)).reshape(table.shape)
 
     assert computed(rewritten(step, TABLE)) == computed(jax.make_jaxpr(step)(TABLE))
 

@@ -36,7 +36,7 @@ def reduced(table, assigned, kinds=()):
     ((spec, variable),) = table.pairs
 
     def on_replica(index, value):
-        replicas = Replicas(index=index, add=lambda a: jax.lax.psum(a, "replica"), count=2, active=2)
+        replicas = Replicas(index=index, all_reduce=lambda a: jax.lax.psum(a, "replica"), count=2, active=2)
         diverged, values = DivergedValues(), {id(variable): value}
         diverged.note(variable, jnp.float32(1))
         diverged.reduce(replicas, [(spec, variable)], values, kinds)

@@ -27,7 +27,7 @@ def test_only_scalar_floats_are_averaged():
         outputs.add("integer", index)
         outputs.add("rows", index.astype(jnp.float32)[None])
         add = functools.partial(jax.lax.psum, axis_name="replica")
-        return outputs.values(Replicas(index=index, add=add, count=2, active=2))
+        return outputs.values(Replicas(index=index, all_reduce=add, count=2, active=2))
 
     values = jax.vmap(on_replica, axis_name="replica")(jnp.arange(2))
     np.testing.assert_array_equal(values["scalar"], [0.5, 0.5])

@@ -15,7 +15,7 @@ from muster.distribute.engine._traced import Executables, Reads, State, Step
 
 @jax.tree_util.register_dataclass
 @dataclass
-class StackedBatches:
+class BatchGroup:
     """Batches of one shape for steps that are dispatched together.
 
     Attributes:
@@ -53,7 +53,7 @@ class CompiledStep:
         Args:
             state: Values of variables; must not be used afterwards.
             reads: Values of variables that stay as they are.
-            batch: A nested structure of NumPy or JAX arrays, per worker; or ``StackedBatches``, which returns
+            batch: A nested structure of NumPy or JAX arrays, per worker; or ``BatchGroup``, which returns
                 the results of the last.
 
         Raises:
@@ -71,8 +71,8 @@ class CompiledStep:
 
 
 def in_turn(step: Step, state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
-    """Run a step; for ``StackedBatches`` once for each of them, one after the other in one program."""
-    if not isinstance(batch, StackedBatches):
+    """Run a step; for ``BatchGroup`` once for each of them, one after the other in one program."""
+    if not isinstance(batch, BatchGroup):
         return step(state, reads, batch)
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *batch.batches)
     state, results = jax.lax.scan(lambda state, batch: step(state, reads, batch), state, stacked)

@@ -15,7 +15,14 @@ from muster.distribute.engine._mesh import MeshEngine, replicated_on, require_sa
 from muster.distribute.engine._split import ReplicatedBatch
 from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced, View
 from muster.distribute.workers._workers import Workers
-from muster.program import IndivisibleError, Part, Replicas, divided, meet, parts_of
+from muster.program import (
+    IndivisibleError,
+    Part,
+    Replicas,
+    all_reduce_on_host,
+    partitioned,
+    split_at_all_reduces,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +69,7 @@ class ExchangeEngine(Engine):
         def local_step(state: State, reads: Reads, batch: Any, rank: jax.Array) -> tuple[State, Any]:
             replicas = Replicas(
                 index=rank,
-                add=meet,
+                all_reduce=all_reduce_on_host,
                 count=count,
                 active=1 if counts_once else count,
                 bytes_per_pack=self._bytes_per_pack,
@@ -70,7 +77,7 @@ class ExchangeEngine(Engine):
             return run(state, reads, batch.batch if counts_once else batch, replicas)
 
         donated = len(jax.tree.leaves(state))
-        parts, structure = parts_of(local_step, state, reads, batch, self._rank, donated=donated)
+        parts, structure = split_at_all_reduces(local_step, state, reads, batch, self._rank, donated=donated)
         return self._in_parts(parts, structure, executables)
 
     def _in_parts(self, parts: list[Part], structure: Any, executables: Executables) -> Step:
@@ -115,7 +122,7 @@ class ExchangeEngine(Engine):
             def function(state: State, batch: Any) -> tuple[State, Any]:
                 return traced.run(state, reads, batch, None)
 
-            return divided(function, state, batch, replicas)  # type: ignore[no-any-return]
+            return partitioned(function, state, batch, replicas)  # type: ignore[no-any-return]
 
         reason = ""
         try:

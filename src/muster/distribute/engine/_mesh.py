@@ -12,7 +12,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from muster._arrays import AnyArray
-from muster.distribute.engine._compiled import CompiledStep, StackedBatches, compiled, in_turn
+from muster.distribute.engine._compiled import BatchGroup, CompiledStep, compiled, in_turn
 from muster.distribute.engine._packing import ONE_PACK, Packing
 from muster.distribute.engine._split import ReplicatedBatch
 from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced, View
@@ -48,9 +48,9 @@ class MeshEngine(Engine):
 
     def shard_mapped(self, traced: Traced, batch: Any) -> Step:
         """Return the replica view of traced code, for batches like this one: a function of global arrays."""
-        first = batch.batches[0] if isinstance(batch, StackedBatches) else batch
+        first = batch.batches[0] if isinstance(batch, BatchGroup) else batch
         counts_once = isinstance(first, ReplicatedBatch)
-        results = False if counts_once else traced.results
+        results = False if counts_once else traced.results_sharded
 
         def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
             replicas = self._replicas(active=1 if counts_once else self._mesh.size)
@@ -59,8 +59,8 @@ class MeshEngine(Engine):
         return jax.shard_map(
             functools.partial(in_turn, step),
             mesh=self._mesh,
-            in_specs=(_specs(traced.state), P(), _specs(_sharded(traced, batch))),
-            out_specs=(_specs(traced.new_state), _specs(results)),
+            in_specs=(_specs(traced.state_sharded), P(), _specs(_sharded(traced, batch))),
+            out_specs=(_specs(traced.new_state_sharded), _specs(results)),
             check_vma=False,
         )
 
@@ -111,7 +111,7 @@ class MeshEngine(Engine):
         """Return the replicas, as code inside of ``shard_map`` sees them."""
         return Replicas(
             index=jax.lax.axis_index(AXIS),
-            add=self._packing.adding(functools.partial(jax.lax.psum, axis_name=AXIS)),
+            all_reduce=self._packing.adding(functools.partial(jax.lax.psum, axis_name=AXIS)),
             count=self._mesh.size,
             active=active,
             bytes_per_pack=self._packing.limit,
@@ -146,8 +146,8 @@ def runs_ahead(mesh: Mesh) -> bool:
 
 
 def _sharded(traced: Traced, batch: Any) -> Any:
-    if isinstance(batch, StackedBatches):
-        return StackedBatches([traced.sharded(each) for each in batch.batches])
+    if isinstance(batch, BatchGroup):
+        return BatchGroup([traced.sharded(each) for each in batch.batches])
     return traced.sharded(batch)
 
 

@@ -8,7 +8,7 @@ import jax
 
 from muster.distribute.engine._replica_values import ReplicaValues
 from muster.distribute.engine._traced import Reads, State
-from muster.program import FunctionProgram, combined_path, set_values, unshared_values, values_of
+from muster.program import FunctionProgram, reduced_path, set_values, unshared_values, values_of
 
 
 class StateStore(ABC):
@@ -89,11 +89,11 @@ class VariableStore(StateStore):
         sharding: jax.sharding.Sharding | None,
         replica_values: ReplicaValues | None,
     ) -> None:
-        shared = {spec.path: variable for spec, variable in program.used if not spec.own}
+        shared = {spec.path: variable for spec, variable in program.used if not spec.per_replica}
         changes = {path: v for path, v in shared.items() if replicated or path in program.assigned}
         reads = {path: v for path, v in shared.items() if path not in changes}
-        per_replica = [(spec, variable) for spec, variable in program.used if spec.own]
-        aggregates = {combined_path(spec.path): v for spec, v in per_replica if spec.path in program.assigned}
+        per_replica = [(spec, variable) for spec, variable in program.used if spec.per_replica]
+        aggregates = {reduced_path(spec.path): v for spec, v in per_replica if spec.path in program.assigned}
         self.changes, self.reads, self.aggregates = tuple(changes), tuple(reads), tuple(aggregates)
         self.per_replica = tuple(spec.path for spec, _ in per_replica)
         self._changes, self._reads = list(changes.values()), list(reads.values())

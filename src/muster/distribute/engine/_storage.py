@@ -26,9 +26,12 @@ class StorageEngine(Engine):
         step = self._engine.compile(traced, executables)
 
         def stored(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
-            state, reads = _moved(traced.state, state, self._compute), jax.device_put(reads, self._compute)
+            state, reads = (
+                _moved(traced.state_sharded, state, self._compute),
+                jax.device_put(reads, self._compute),
+            )
             state, results = step(state, reads, batch)
-            return _moved(traced.new_state, state, self._storage), results
+            return _moved(traced.new_state_sharded, state, self._storage), results
 
         return stored
 

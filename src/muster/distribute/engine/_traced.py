@@ -40,35 +40,35 @@ class View(enum.Enum):
 class Traced:
     """Traced code as an engine compiles it: a program, a function, or a step of ``fit``.
 
-    The fields ``state``, ``new_state``, ``batch`` and ``results`` are nested structures of bools: True for
-    arrays that are sharded, that is divided among the replicas along their first axis, False for arrays that
-    are equal on all replicas. As in JAX, they may be prefixes: one bool stands for all arrays below it.
+    The fields ``…_sharded`` are nested structures of bools: True for arrays that are divided among the
+    replicas along their first axis, False for arrays that are equal on all replicas. As in JAX, they may be
+    prefixes: one bool stands for all arrays below it.
 
     Attributes:
         run: The code; pure.
         view: The part of the batch that it sees.
         variables: The variables that it uses; all workers must have the same.
-        state: Sharding of the state that the code takes.
-        new_state: Sharding of the state that it returns.
-        batch: Sharding of the batch; None shards every array with rows. No array of a ``ReplicatedBatch`` is
-            sharded.
-        results: Sharding of its results. No result of a ``ReplicatedBatch`` is sharded.
+        state_sharded: Sharding of the state that the code takes.
+        new_state_sharded: Sharding of the state that it returns.
+        batch_sharded: Sharding of the batch; None shards every array with rows. No array of a
+            ``ReplicatedBatch`` is sharded.
+        results_sharded: Sharding of its results. No result of a ``ReplicatedBatch`` is sharded.
     """
 
     run: Run
     view: View = View.REPLICA
     variables: Sequence[VariableSpec] = ()
-    state: Any = False
-    new_state: Any = False
-    batch: Any = None
-    results: Any = False
+    state_sharded: Any = False
+    new_state_sharded: Any = False
+    batch_sharded: Any = None
+    results_sharded: Any = False
 
     def sharded(self, batch: Any) -> Any:
         """Return the sharding of a batch: bools in its structure, or in a prefix of it."""
         if isinstance(batch, ReplicatedBatch):
             return False
-        if self.batch is not None:
-            return self.batch
+        if self.batch_sharded is not None:
+            return self.batch_sharded
         return jax.tree.map(lambda leaf: np.ndim(leaf) > 0, batch)
 
 
@@ -84,5 +84,5 @@ class Engine(ABC):
             executables: Compiled functions by fingerprint, looked up and added to; None to keep none.
 
         Returns:
-            The step. It takes this process' rows of a batch, or a ``ReplicatedBatch``, or ``StackedBatches``.
+            The step. It takes this process' rows of a batch, or a ``ReplicatedBatch``, or ``BatchGroup``.
         """

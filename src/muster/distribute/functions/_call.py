@@ -132,10 +132,10 @@ class Call:
         traced = Traced(
             run=functools.partial(_run, program, store, takes, gives),
             variables=program.variables,
-            state=before,
-            new_state=before + [False] * len(store.aggregates),
-            batch=takes,
-            results=gives,
+            state_sharded=before,
+            new_state_sharded=before + [False] * len(store.aggregates),
+            batch_sharded=takes,
+            results_sharded=gives,
         )
         engine: Engine = DeviceEngine() if strategy is None else strategy.engine
         self._step = engine.compile(traced)

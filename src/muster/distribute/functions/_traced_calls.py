@@ -64,7 +64,7 @@ def reduce_traced(
     if isinstance(value, PerReplica):
         return reduced(_replicas(strategy, value.replicated), op, jnp.asarray(value.data), axis)
     replicas = _replicas(strategy)
-    if isinstance(value, keras.Variable) and (local := traced_scope().own_value(value)) is not None:
+    if isinstance(value, keras.Variable) and (local := traced_scope().per_replica_value(value)) is not None:
         return reduced(replicas, op, local, axis)
     if strategy.num_replicas_in_sync > 1 and op is ReduceOp.SUM and not _is_zero(value):
         raise ValueError(
@@ -92,7 +92,7 @@ def local_traced(strategy: ReplicaGroup, value: PerReplica) -> tuple[jax.Array, 
         return (data,)
     local = strategy.local_replicas
     first = replicas.index // local * local
-    return tuple(jax.lax.dynamic_slice_in_dim(replicas.gather(data), first, local))
+    return tuple(jax.lax.dynamic_slice_in_dim(replicas.all_gather(data), first, local))
 
 
 def require_cross_replica() -> None:

@@ -11,7 +11,7 @@ from muster.data import GetNext, Optional
 from muster.distribute.functions._draws import Draws, Kind, out_of_range, read
 from muster.distribute.input._distributed_dataset import DistributedIterator
 from muster.distribute.replicas._values import PerReplica, is_array, is_leaf
-from muster.program import unknown
+from muster.program import placeholder
 
 
 class EagerIterator(GetNext):
@@ -127,7 +127,7 @@ class TracedIterator(GetNext):
         if self._draws is None:
             arrays = self._arrays[begin : begin + len(kind.arrays)]
         else:
-            arrays = [unknown(shape[per:], dtype) for shape, dtype, per, _ in kind.arrays]
+            arrays = [placeholder(shape[per:], dtype) for shape, dtype, per, _ in kind.arrays]
         pairs = zip(arrays, kind.arrays, strict=True)
         values = [PerReplica(array, replicated) if per else array for array, (_, _, per, replicated) in pairs]
         return jax.tree.unflatten(kind.structure, values)

@@ -192,7 +192,7 @@ def gathered(replicas: Replicas | None, value: jax.Array, axis: int) -> jax.Arra
     if not 0 <= axis < value.ndim:
         raise ValueError(f"`axis` = {axis} is out of range for values of rank {value.ndim}.")
     values: jax.Array = by_numbers(
-        lambda numbers: jnp.concatenate(list(replicas.gather(numbers)), axis), value
+        lambda numbers: jnp.concatenate(list(replicas.all_gather(numbers)), axis), value
     )
     return values
 

@@ -19,7 +19,7 @@ def compile_program(strategy: Strategy, program: Program[Any], executables: Exec
         executables: Compiled functions by fingerprint, looked up and added to.
 
     Returns:
-        ``(state, reads, batch) -> (state, outputs)``, which donates the state. It takes ``StackedBatches``
+        ``(state, reads, batch) -> (state, outputs)``, which donates the state. It takes ``BatchGroup``
         too, unless functions run eagerly.
 
     Raises:
@@ -42,7 +42,7 @@ def traced_program(program: Program[Any]) -> Traced:
         return program.step(state, batch, replicas=replicas)
 
     by_row = jax.tree.map(lambda shape: bool(shape.shape), program.outputs)
-    return Traced(run=run, variables=program.variables, results=by_row)
+    return Traced(run=run, variables=program.variables, results_sharded=by_row)
 
 
 def start_program(strategy: Strategy, state: dict[str, Any]) -> StateStore:

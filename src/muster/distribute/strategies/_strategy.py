@@ -37,7 +37,7 @@ from muster.distribute.replicas._replica_context import (
 )
 from muster.distribute.replicas._values import PerReplica, ValueContext, is_leaf, map_values, stacked
 from muster.distribute.workers._workers import SingleWorker, Workers
-from muster.program import ByIdentity, current_scope, owning
+from muster.program import ByIdentity, current_scope, variables_owned_by
 
 _SCOPE: ContextVar["Strategy | None"] = ContextVar("muster_strategy", default=None)
 
@@ -119,7 +119,7 @@ class Strategy:
             )
         token = _SCOPE.set(self)
         try:
-            with owning(self), entered(context):
+            with variables_owned_by(self), entered(context):
                 yield
         finally:
             _SCOPE.reset(token)

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import jax
 
-from muster.distribute.engine._compiled import StackedBatches
+from muster.distribute.engine._compiled import BatchGroup
 from muster.distribute.engine._traced import Step
 from muster.distribute.workers._signals import SignalWatch, Terminated
 from muster.estimator.hooks import (
@@ -60,7 +60,7 @@ class TrainingSession:
             hooks: Called in this order.
             signals: Notes Ctrl-C and SIGTERM; None for a new watch.
             hold_signals: Whether Ctrl-C and SIGTERM let the current run finish.
-            steps_per_execution: How many steps a run makes at most; then ``step`` takes ``StackedBatches``.
+            steps_per_execution: How many steps a run makes at most; then ``step`` takes ``BatchGroup``.
         """
         self.session = session
         self._step = step
@@ -121,7 +121,7 @@ class TrainingSession:
             self._signals.waiting = False
         session.input_wait_secs += _clock.now() - wait_began
         if len(batches) > 1 and len(batches) == self._steps_per_execution and _have_same_shapes(batches):
-            stacked = StackedBatches(batches)
+            stacked = BatchGroup(batches)
             session.advance(*self._step(*session.store.take(), stacked), steps=len(batches))
         else:  # the step is not compiled for this number of batches
             for batch in batches:

@@ -46,7 +46,7 @@ _BODIES: Mapping[jex.Primitive, str] = {
 }
 
 
-def divided(function: Callable[[Any, Any], Any], state: Any, batch: Any, replicas: Replicas) -> Any:
+def partitioned(function: Callable[[Any, Any], Any], state: Any, batch: Any, replicas: Replicas) -> Any:
     """Compute a function of the global batch on several workers, each of which has some rows.
 
     Args:

@@ -1,8 +1,9 @@
 """Cut a step into parts between which the host reduces values over all processes.
 
-Between processes on CPUs, values are added outside of the compiled program. There `meet` leaves a marker
-wherever a step reduces values. `parts_of` cuts the finished jaxpr at the markers: each part is compiled by
-itself, and in between the host adds the values that one part returns and passes the sums to the next.
+Between processes on CPUs, values are added outside of the compiled program. There `all_reduce_on_host` leaves
+a marker wherever a step reduces values. `split_at_all_reduces` cuts the finished jaxpr at the markers: each
+part is compiled by itself, and in between the host adds the values that one part returns and passes the sums
+to the next.
 """
 
 from collections import Counter
@@ -26,18 +27,18 @@ from muster.program.passes._jaxprs import (
     variables_of,
 )
 
-_meet_p = jex.Primitive("muster_meet")
-_meet_p.def_abstract_eval(lambda value: value)
-ad.deflinear2(_meet_p, lambda cotangent, value: [meet(cotangent)])
+_all_reduce_p = jex.Primitive("muster_all_reduce_on_host")
+_all_reduce_p.def_abstract_eval(lambda value: value)
+ad.deflinear2(_all_reduce_p, lambda cotangent, value: [all_reduce_on_host(cotangent)])
 
 
-def meet(value: jax.Array) -> jax.Array:
-    """Add a value over all processes, by a marker that `parts_of` cuts at.
+def all_reduce_on_host(value: jax.Array) -> jax.Array:
+    """Add a value over all processes, by a marker that `split_at_all_reduces` cuts at.
 
     Args:
         value: A flat array, of the same length and dtype in all processes.
     """
-    return _meet_p.bind(value)  # type: ignore[no-any-return]
+    return _all_reduce_p.bind(value)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -59,13 +60,13 @@ class Part:
     keeps: tuple[int, ...]
 
 
-def parts_of(
+def split_at_all_reduces(
     function: Callable[..., Any], *args: Any, donated: int
 ) -> tuple[list[Part], jax.tree_util.PyTreeDef]:
     """Cut a step at its reductions over all processes.
 
     Args:
-        function: The step; it calls `meet`.
+        function: The step; it calls `all_reduce_on_host`.
         args: Arrays or ``jax.ShapeDtypeStruct`` s, in nested structures.
         donated: How many of the flat arguments, from the first on, may be overwritten.
 
@@ -73,18 +74,18 @@ def parts_of(
         The parts in order, and the structure of the results.
 
     Raises:
-        TraceError: `meet` is called inside of a loop or a branch, where a step cannot be cut.
+        TraceError: `all_reduce_on_host` is called inside of a loop or a branch, where a step cannot be cut.
     """
     closed, shapes = jax.make_jaxpr(function, return_shape=True)(*args)
     jaxpr = closed.jaxpr
-    inside = next((eqn.primitive.name for eqn in jaxpr.eqns if body_contains(eqn, _meet_p)), None)
+    inside = next((eqn.primitive.name for eqn in jaxpr.eqns if body_contains(eqn, _all_reduce_p)), None)
     if inside is not None:
         raise TraceError(
             f"Values are reduced over the workers inside of a {inside}, where workers on CPUs cannot do it. "
             "Apply gradients and update metrics outside of loops and branches."
         )
     constants = dict(zip(jaxpr.constvars, closed.consts, strict=True))
-    computed, reduced = levels_of(jaxpr.eqns, _meet_p)
+    computed, reduced = levels_of(jaxpr.eqns, _all_reduce_p)
     wanted = [inputs_of([*before, *markers]) for before, markers in zip(computed, reduced, strict=True)]
     wanted[-1] += variables_of(jaxpr.outvars)
     last_use = {v: level for level, variables in enumerate(wanted) for v in variables}

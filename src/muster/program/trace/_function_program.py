@@ -16,7 +16,7 @@ State = dict[str, jax.Array]
 Static = TypeVar("Static")
 
 
-def combined_path(path: str) -> str:
+def reduced_path(path: str) -> str:
     """Return the path under which a step returns a per-replica variable, reduced over the replicas."""
     return f"{path} of all replicas"
 
@@ -37,7 +37,7 @@ class FunctionProgram(Generic[Static]):
         variables: The description of each variable that the function uses.
         used: The description of each variable that the function uses, and the variable. The state has this
             replica's value of each per-replica variable; a step also returns those that it assigns to
-            reduced over the replicas, by `combined_path`.
+            reduced over the replicas, by `reduced_path`.
         strategy: The strategy whose ``run`` or ``reduce`` it calls, if any.
         created: The variables that the function created.
         assigned: Path -> how often the function assigns to the variable, if it does.
@@ -99,9 +99,9 @@ class FunctionProgram(Generic[Static]):
             outputs, _ = scope.run(self._function, *args)
             self._check_same(scope)
             reduced = {
-                combined_path(spec.path): scope.get_current_value(variable)
+                reduced_path(spec.path): scope.get_current_value(variable)
                 for spec, variable in self.used
-                if spec.own and spec.path in self.assigned
+                if spec.per_replica and spec.path in self.assigned
             }
             return {**scope.state(), **reduced}, outputs
 

@@ -28,7 +28,7 @@ _unknown_p = jex.Primitive("muster_unknown")
 _unknown_p.def_abstract_eval(lambda *, shape, dtype: jax.core.ShapedArray(shape, dtype))
 
 
-def unknown(shape: tuple[int, ...], dtype: Any) -> jax.Array:
+def placeholder(shape: tuple[int, ...], dtype: Any) -> jax.Array:
     """Make a placeholder for an array that is not known yet, to find out what code asks for."""
     dtype = jax.dtypes.canonicalize_dtype(dtype, allow_extended_dtype=True)
     return _unknown_p.bind(shape=shape, dtype=dtype)  # type: ignore[no-any-return]
@@ -91,7 +91,9 @@ class FunctionScope(VariableScope):
 
     def _replicas(self, count: int, active: int) -> Replicas:
         # While recording only shapes matter, so sums may be wrong.
-        peers = self._peers or Replicas(index=jnp.uint32(0), add=lambda a: a, count=count, active=count)
+        peers = self._peers or Replicas(
+            index=jnp.uint32(0), all_reduce=lambda a: a, count=count, active=count
+        )
         return dataclasses.replace(peers, active=active)
 
     @contextlib.contextmanager
@@ -124,14 +126,14 @@ class FunctionScope(VariableScope):
     def get_current_value(self, variable: Any) -> jax.Array:
         value = self._local_value(variable)
         spec = self.table.spec(variable)
-        if spec.own and self.replicas is None:
+        if spec.per_replica and self.replicas is None:
             return self._replicas_of_owner(variable).reduce(spec.aggregation, value)
         return value
 
-    def own_value(self, variable: Any) -> jax.Array | None:
+    def per_replica_value(self, variable: Any) -> jax.Array | None:
         """Return this replica's value of a per-replica variable; None for any other variable."""
         value = self._local_value(variable)
-        return value if self.table.spec(variable).own else None
+        return value if self.table.spec(variable).per_replica else None
 
     def _replicas_of_owner(self, variable: Any) -> Replicas:
         """Return the replicas that keep their own values of a per-replica variable."""
@@ -155,18 +157,18 @@ class FunctionScope(VariableScope):
             self.add_found(variable, value)
             self.fold_replica_into_seed(variable)
         # Not cached: this may be the body of a loop, whose tracers must not leave it.
-        return unknown(value.shape, value.dtype)
+        return placeholder(value.shape, value.dtype)
 
     def add_found(self, variable: Any, value: jax.Array) -> None:
         """Add a variable that exists already, with its value, to the table."""
-        self.table.add(variable, origin_of(variable).kind, value.dtype, own=is_per_replica(variable))
+        self.table.add(variable, origin_of(variable).kind, value.dtype, per_replica=is_per_replica(variable))
 
     def add_update(self, update: tuple[Any, jax.Array]) -> None:
         variable, value = update
         before = self._local_value(variable)
         self.state_mapping.setdefault(id(variable), before)
         spec = self.table.spec(variable)
-        if spec.own:
+        if spec.per_replica:
             with self.in_sync():
                 return self.assign(variable, self._assigned_per_replica(spec, variable, before, value))
         if self.replicas is not None and variable.trainable:
@@ -186,7 +188,7 @@ class FunctionScope(VariableScope):
                 f"The function creates the variable {variable.path!r} at every call. Create variables, "
                 "layers and models outside of it, or only at its first call."
             )
-        spec = self.table.add(variable, kind_of_new(), own=is_per_replica(variable))
+        spec = self.table.add(variable, kind_of_new(), per_replica=is_per_replica(variable))
         value = initial_value(initializer, spec.shape, spec.dtype)
         self.state_mapping[id(variable)] = value
         self.created_here.append((variable, value))

@@ -100,7 +100,7 @@ def refuse_to_add(variable: Any) -> None:
 
 
 @contextlib.contextmanager
-def owning(owner: Owner) -> Iterator[None]:
+def variables_owned_by(owner: Owner) -> Iterator[None]:
     """Note `owner` as the owner of all variables that this thread creates meanwhile."""
     token = _OWNER.set(owner)
     try:

@@ -20,7 +20,7 @@ class VariableSpec:
         trainable: Whether ``minimize`` trains it by default.
         kind: The kind of object that it belongs to.
         aggregation: How replicas' assignments are reduced, as Keras names it.
-        own: Whether each replica keeps its own value from step to step.
+        per_replica: Whether each replica keeps its own value from step to step.
     """
 
     path: str
@@ -29,7 +29,7 @@ class VariableSpec:
     trainable: bool
     kind: VariableKind
     aggregation: str
-    own: bool = False
+    per_replica: bool = False
 
     @property
     def local(self) -> bool:
@@ -50,14 +50,16 @@ class VariableTable:
         self._pairs: dict[int, tuple[VariableSpec, Any]] = {}
         self._paths: set[str] = set()
 
-    def add(self, variable: Any, kind: VariableKind, dtype: Any = None, *, own: bool = False) -> VariableSpec:
+    def add(
+        self, variable: Any, kind: VariableKind, dtype: Any = None, *, per_replica: bool = False
+    ) -> VariableSpec:
         """Add a variable under a path that no other one has.
 
         Args:
             variable: A ``keras.Variable``.
             kind: The kind of object that it belongs to.
             dtype: The dtype of its value; None takes the one that it declares.
-            own: Whether each replica keeps its own value.
+            per_replica: Whether each replica keeps its own value.
         """
         dtype = keras.backend.standardize_dtype(variable.dtype) if dtype is None else dtype
         path, count = variable.path, 0
@@ -71,7 +73,7 @@ class VariableTable:
             trainable=bool(variable.trainable),
             kind=VariableKind.SEED if variable.name == "seed_generator_state" else kind,
             aggregation=variable.aggregation,
-            own=own,
+            per_replica=per_replica,
         )
         self.put(spec, variable)
         return spec
