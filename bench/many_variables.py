@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import _results
-from muster.program import packs
+from muster.program._replicas import packs
 
 SCRIPT = Path(__file__).with_name("_many_variables_job.py")
 ALTERNATIONS = 3

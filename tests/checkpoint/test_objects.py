@@ -8,7 +8,7 @@ import pytest
 from muster import CheckpointMismatchError
 from muster._keras import keras
 from muster.checkpoint import list_variables, read_checkpoint, write_checkpoint
-from muster.checkpoint._objects import assign_saved, copied_values
+from muster.checkpoint.objects import assign_saved, copied_values
 
 
 def test_a_model_is_restored_that_was_built_otherwise(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ import hypothesis.strategies as st
 import pytest
 
 from muster import MusterError
-from muster.cluster import ClusterSpec, Task, TFConfig, placement
+from muster.cluster import ClusterSpec, Task, TFConfig
+from muster.cluster._placement import placement
 
 names = st.text(min_size=1, max_size=5)
 

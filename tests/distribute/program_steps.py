@@ -6,7 +6,7 @@ from typing import Any
 from muster.distribute import Strategy
 from muster.distribute.engine._split import Split
 from muster.distribute.strategies._programs import compile_program, start_program
-from muster.program import Program
+from muster.program.trace._program import Program
 
 
 def started(

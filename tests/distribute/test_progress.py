@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.cluster import TaskState
+from muster.cluster.roster._roster_messages import TaskState
 from muster.distribute.workers import _progress
 
 

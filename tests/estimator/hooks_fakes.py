@@ -12,7 +12,7 @@ import pytest
 from muster.distribute.engine._state_store import ArrayStore
 from muster.estimator.hooks import SessionRunArgs, SessionRunHook
 from muster.estimator.loop._run_loop import TrainingSession
-from muster.estimator.session import _clock
+from muster.estimator.session import clock
 from muster.estimator.session._session import Session
 from muster.summary import SessionLog
 
@@ -22,7 +22,7 @@ class FakeClock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
-        monkeypatch.setattr(_clock, "now", lambda: self.now)
+        monkeypatch.setattr(clock, "now", lambda: self.now)
 
 
 class Counter:

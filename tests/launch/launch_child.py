@@ -81,7 +81,8 @@ def act(what, value):
             )
         case "train":
             # What a training task says of itself, until it is told to end.
-            from muster.cluster import Roster, TFConfig
+            from muster.cluster import TFConfig
+            from muster.cluster.roster._roster import Roster
 
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
             config = TFConfig.from_environ(os.environ)

@@ -5,7 +5,8 @@ import signal
 
 import pytest
 
-from muster.cluster import EXIT_PEER_LOST, Task
+from muster.cluster import Task
+from muster.cluster.roster._roster import EXIT_PEER_LOST
 from muster.launch._job import (
     PAUSE_SECS,
     SETTLE_SECS,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.cluster import EXIT_PEER_LOST
+from muster.cluster.roster._roster import EXIT_PEER_LOST
 
 pytestmark = pytest.mark.alone
 

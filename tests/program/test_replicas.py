@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from muster.program import packs
+from muster.program._replicas import packs
 from recorded import cases
 
 BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int32": 4, "int64": 8, "bool": 1}

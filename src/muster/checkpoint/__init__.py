@@ -6,6 +6,7 @@ A checkpoint is ``<directory>/ckpt-<step>/``: one or more data files in the safe
 
 from muster.checkpoint._amend import amend_metadata as amend_metadata
 from muster.checkpoint._checkpointer import Checkpointer as Checkpointer
+from muster.checkpoint._layout import BASENAME as BASENAME
 from muster.checkpoint._layout import CheckpointInfo as CheckpointInfo
 from muster.checkpoint._layout import latest_checkpoint as latest_checkpoint
 from muster.checkpoint._layout import list_checkpoints as list_checkpoints

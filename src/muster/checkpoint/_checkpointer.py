@@ -55,7 +55,7 @@ class Checkpointer:
         self._directory = os.fspath(directory)
         self._max_to_keep = max_to_keep
         self._keep_every_n_hours = keep_every_n_hours
-        self._clock = clock
+        self.clock = clock
         try:
             os.makedirs(self._directory, exist_ok=True)
             with tempfile.TemporaryFile(dir=self._directory):
@@ -105,7 +105,7 @@ class Checkpointer:
             raise CheckpointError(f"The checkpointer of {self._directory} is closed.")
         snapshot = take_snapshot(step, variables, metadata)
         self.wait()
-        self._pending = self._thread.submit(self._write, snapshot, self._clock())
+        self._pending = self._thread.submit(self._write, snapshot, self.clock())
         if wait:
             self.wait()
         return checkpoint_path(self._directory, snapshot.step)

@@ -11,8 +11,8 @@ from muster.estimator._run_config import DistributeConfig as DistributeConfig
 from muster.estimator._run_config import RunConfig as RunConfig
 from muster.estimator._specs import EvalSpec as EvalSpec
 from muster.estimator._specs import TrainSpec as TrainSpec
-from muster.estimator.canned._linear_regressor import LinearRegressor as LinearRegressor
-from muster.estimator.exporters._exporter import Exporter as Exporter
+from muster.estimator.canned import LinearRegressor as LinearRegressor
+from muster.estimator.exporters import Exporter as Exporter
 from muster.estimator.hooks import CheckpointSaverHook as CheckpointSaverHook
 from muster.estimator.hooks import CheckpointSaverListener as CheckpointSaverListener
 from muster.estimator.hooks import FinalOpsHook as FinalOpsHook
@@ -31,6 +31,6 @@ from muster.estimator.hooks import stop_if_higher_hook as stop_if_higher_hook
 from muster.estimator.hooks import stop_if_lower_hook as stop_if_lower_hook
 from muster.estimator.hooks import stop_if_no_decrease_hook as stop_if_no_decrease_hook
 from muster.estimator.hooks import stop_if_no_increase_hook as stop_if_no_increase_hook
-from muster.estimator.loop._warm_start import WarmStartSettings as WarmStartSettings
-from muster.estimator.roles._train_and_evaluate import train_and_evaluate as train_and_evaluate
-from muster.estimator.session._session import Session as Session
+from muster.estimator.loop import WarmStartSettings as WarmStartSettings
+from muster.estimator.roles import train_and_evaluate as train_and_evaluate
+from muster.estimator.session import Session as Session

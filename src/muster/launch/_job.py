@@ -19,7 +19,8 @@ import enum
 import signal
 from collections.abc import Iterable, Sequence
 
-from muster.cluster import EXIT_PEER_LOST, Task, TaskType
+from muster.cluster import Task, TaskType
+from muster.cluster.roster import EXIT_PEER_LOST
 
 SETTLE_SECS = 3.0
 PAUSE_SECS = 1.0

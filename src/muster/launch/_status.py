@@ -6,7 +6,8 @@ from types import TracebackType
 from typing import Self
 
 from muster._errors import StrayPeerError
-from muster.cluster import Progress, Task, query_status
+from muster.cluster import Task
+from muster.cluster.roster import Progress, query_status
 
 _EVERY_SECS = 1.0
 _TIMEOUT_SECS = 0.5

@@ -12,7 +12,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from muster.cluster import Progress, Task
+from muster.cluster import Task
+from muster.cluster.roster import Progress
 
 _COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_red")
 _LAUNCHER = "muster"

@@ -6,7 +6,8 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from muster.cluster import ClusterEnvironmentError, ClusterSpec, SlurmClusterResolver, TFConfig, placement
+from muster.cluster import ClusterEnvironmentError, ClusterSpec, SlurmClusterResolver, TFConfig
+from muster.cluster._placement import placement
 from muster.cluster.resolvers._slurm_gpus import find_gpus
 from muster.cluster.resolvers._slurm_lists import expand_hostlist, expand_tasks_per_node
 

@@ -6,7 +6,8 @@ import os
 import signal
 import sys
 
-from muster.cluster import Roster, Task, TFConfig
+from muster.cluster import Task, TFConfig
+from muster.cluster.roster._roster import Roster
 
 
 def do(roster, command, *args):

@@ -13,9 +13,19 @@ import time
 import pytest
 
 from muster import _errors as errors
-from muster.cluster import ClusterSpec, Progress, Roster, Task, TaskState, derive_job_id, query_status
+from muster.cluster import ClusterSpec, Task
 from muster.cluster.roster import _roster_service as service
-from muster.cluster.roster._roster_messages import Hello, Status, decode_news, encode_hello
+from muster.cluster.roster._roster import Roster
+from muster.cluster.roster._roster_address import query_status
+from muster.cluster.roster._roster_identity import derive_job_id
+from muster.cluster.roster._roster_messages import (
+    Hello,
+    Progress,
+    Status,
+    TaskState,
+    decode_news,
+    encode_hello,
+)
 
 pytestmark = pytest.mark.alone
 

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from muster import _errors as errors
-from muster.cluster import ClusterSpec, Roster, Task, TaskState, query_status, split_address
-from muster.cluster.roster._roster_address import adopt_listener, listen
+from muster.cluster import ClusterSpec, Task
+from muster.cluster.roster._roster import Roster
+from muster.cluster.roster._roster_address import adopt_listener, listen, query_status, split_address
+from muster.cluster.roster._roster_messages import TaskState
 
 pytestmark = pytest.mark.alone
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from muster.cluster import EXIT_PEER_LOST
+from muster.cluster.roster._roster import EXIT_PEER_LOST
 
 pytestmark = pytest.mark.alone
 

@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.cluster import Progress, Status, Task, TaskState
+from muster.cluster import Task
 from muster.cluster.roster._roster_messages import (
     MAX_HELLO,
     Hello,
     LineBuffer,
+    Progress,
     ProtocolError,
+    Status,
+    TaskState,
     decode_hello,
     decode_news,
     encode_beat,

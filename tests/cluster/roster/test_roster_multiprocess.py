@@ -17,7 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from muster.cluster import EXIT_PEER_LOST, ClusterSpec, TaskState, TFConfig, query_status
+from muster.cluster import ClusterSpec, TFConfig
+from muster.cluster.roster._roster import EXIT_PEER_LOST
+from muster.cluster.roster._roster_address import query_status
+from muster.cluster.roster._roster_messages import TaskState
 
 pytestmark = pytest.mark.alone
 

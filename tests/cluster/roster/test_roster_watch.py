@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from muster import _errors as errors
-from muster.cluster import Progress, Status, Task, TaskState
+from muster.cluster import Task
 from muster.cluster.roster._roster_events import (
     Announced,
     Answer,
@@ -26,7 +26,7 @@ from muster.cluster.roster._roster_events import (
     Publish,
     Tick,
 )
-from muster.cluster.roster._roster_messages import Hello
+from muster.cluster.roster._roster_messages import Hello, Progress, Status, TaskState
 from muster.cluster.roster._roster_watch import (
     FAIL_SECS,
     LINGER_SECS,

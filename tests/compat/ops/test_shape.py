@@ -8,7 +8,7 @@ import pytest
 
 import muster.compat.tensorflow as tf
 from muster import TraceError
-from muster.program import Program
+from muster.program.trace._program import Program
 
 
 def test_ranges_have_a_fixed_length():

@@ -9,7 +9,7 @@ from v1_steps import outputs_of
 
 import muster.compat.tensorflow as tf
 import muster.compat.tensorflow.compat.v1 as tf1
-from muster.program import Program
+from muster.program.trace._program import Program
 
 
 def test_losses_divide_by_the_weights_that_are_not_zero() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import muster.compat.tensorflow as tf
-from muster.program import Program
+from muster.program.trace._program import Program
 from recorded import IN_REPOSITORY, cases, load
 
 train = tf.compat.v1.train

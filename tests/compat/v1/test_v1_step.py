@@ -10,7 +10,7 @@ from v1_steps import outputs_of
 
 import muster.compat.tensorflow as tf
 import muster.compat.tensorflow.compat.v1 as tf1
-from muster.program import Program
+from muster.program.trace._program import Program
 
 
 def model_fn(features: Any, labels: Any, mode: str) -> Any:

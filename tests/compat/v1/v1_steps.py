@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from muster.program import Program
+from muster.program.trace._program import Program
 
 
 def outputs_of(function: Any) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from muster.data import Dataset, TextLineDataset, describe_share
+from muster.data import Dataset, TextLineDataset
+from muster.data.sharding._share import describe_share
 
 TEN = Dataset.range(10)
 

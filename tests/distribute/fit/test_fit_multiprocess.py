@@ -10,7 +10,7 @@ from fit_cases import BATCH, ROWS
 from fit_child import mixed_rows
 
 from jobs import SOON, Job
-from muster.cluster import EXIT_PEER_LOST
+from muster.cluster.roster._roster import EXIT_PEER_LOST
 from muster.distribute import get_strategy
 
 pytestmark = pytest.mark.alone

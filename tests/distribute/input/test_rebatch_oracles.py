@@ -15,7 +15,8 @@ from workers_in_threads import on_workers, rows_of
 
 from departures import absent, named
 from muster import OutOfRangeError
-from muster.data import AutoShardPolicy, Dataset, Options, TextLineDataset, shard_files
+from muster.data import AutoShardPolicy, Dataset, Options, TextLineDataset
+from muster.data.sharding._shard_files import shard_files
 from muster.distribute import (
     InputContext,
     InputOptions,

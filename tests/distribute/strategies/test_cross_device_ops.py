@@ -19,7 +19,7 @@ from muster.distribute import (
 )
 from muster.distribute.engine._packing import Packing
 from muster.distribute.strategies._programs import traced_program
-from muster.program import Program
+from muster.program.trace._program import Program
 from recorded import cases, check_error
 
 CLASSES = {"nccl": NcclAllReduce, "hierarchical": HierarchicalCopyAllReduce}

@@ -10,7 +10,8 @@ import muster
 from muster._keras import keras
 from muster.distribute import MirroredStrategy
 from muster.distribute.strategies._programs import start_program
-from muster.program import Program, name_output
+from muster.program import name_output
+from muster.program.trace._program import Program
 
 
 def mirrored(count):

@@ -13,7 +13,10 @@ import pytest
 
 from jobs import Process, free_addresses
 from muster.checkpoint import latest_checkpoint, read_checkpoint
-from muster.cluster import EXIT_PEER_LOST, Task, TaskState, query_status
+from muster.cluster import Task
+from muster.cluster.roster._roster import EXIT_PEER_LOST
+from muster.cluster.roster._roster_address import query_status
+from muster.cluster.roster._roster_messages import TaskState
 
 pytestmark = pytest.mark.alone
 

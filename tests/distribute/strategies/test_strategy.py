@@ -7,7 +7,7 @@ from program_steps import started
 
 from muster._keras import keras
 from muster.distribute import InputContext, OneDeviceStrategy, Strategy, get_strategy, has_strategy
-from muster.program import Program
+from muster.program.trace._program import Program
 
 
 def test_the_default_strategy_is_one_object_and_counts_as_none():

@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from jobs import DEADLINE, SOON, Job
-from muster.cluster import EXIT_PEER_LOST, ClusterSpec, Roster, Task, TaskState, query_status
+from muster.cluster import ClusterSpec, Task
+from muster.cluster.roster._roster import EXIT_PEER_LOST, Roster
+from muster.cluster.roster._roster_address import query_status
+from muster.cluster.roster._roster_messages import TaskState
 
 pytestmark = pytest.mark.alone
 

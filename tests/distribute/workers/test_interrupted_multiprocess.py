@@ -9,7 +9,7 @@ import pytest
 
 from jobs import DEADLINE, SOON, Job
 from muster.checkpoint import latest_checkpoint, list_checkpoints, read_checkpoint
-from muster.cluster import EXIT_PEER_LOST
+from muster.cluster.roster._roster import EXIT_PEER_LOST
 
 pytestmark = pytest.mark.alone
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jobs import SOON, Job
-from muster.cluster import EXIT_PEER_LOST
+from muster.cluster.roster._roster import EXIT_PEER_LOST
 
 pytestmark = pytest.mark.alone
 

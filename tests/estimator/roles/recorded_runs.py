@@ -23,7 +23,7 @@ from muster.estimator.hooks import (
     stop_if_no_increase_hook,
 )
 from muster.estimator.roles._continuous_eval import ContinuousEvalListener, EvalResult
-from muster.estimator.session import _clock
+from muster.estimator.session import clock
 from muster.program import get_or_create_global_step, minimize
 from muster.summary import read_events
 
@@ -38,8 +38,8 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.start = self.time = 1_700_000_000.0
-        monkeypatch.setattr(_clock, "now", lambda: self.time)
-        monkeypatch.setattr(_clock, "sleep", self.sleep)
+        monkeypatch.setattr(clock, "now", lambda: self.time)
+        monkeypatch.setattr(clock, "sleep", self.sleep)
 
     def sleep(self, secs: float) -> None:
         self.time += secs
@@ -83,7 +83,7 @@ class RecordingEstimator(Estimator):
         super().__init__(model_fn, **kwargs)
         self._events = events
         self._secs_per_eval = secs_per_eval
-        self._clock = clock
+        self.clock = clock
 
     def evaluate(
         self,
@@ -97,8 +97,8 @@ class RecordingEstimator(Estimator):
         self._events.append({"event": "eval_begin"} | begin)
         batches = RunCounter()
         metrics = super().evaluate(input_fn, steps, [*(hooks or ()), batches], checkpoint_path, name)
-        if self._clock is not None:
-            self._clock.time += self._secs_per_eval
+        if self.clock is not None:
+            self.clock.time += self._secs_per_eval
         end = {"global_step": metrics["global_step"], "batches": batches.runs, "loss": metrics["loss"]}
         self._events.append({"event": "eval_end"} | end)
         return metrics
@@ -117,11 +117,11 @@ class ClockHook(SessionRunHook):
     """Moves the clock at the start of each step."""
 
     def __init__(self, clock: Clock, secs_per_step: float) -> None:
-        self._clock = clock
+        self.clock = clock
         self._secs = secs_per_step
 
     def before_run(self, run_context: Any) -> None:
-        self._clock.time += self._secs
+        self.clock.time += self._secs
 
 
 class ActingHook(RunCounter):

@@ -217,26 +217,26 @@ class FollowedTraining:
         self._appear = sorted((float(secs), step) for secs, step in asked["checkpoints_at"].items())
         self._secs_per_eval = asked.get("secs_per_eval", 0)
         self._give_up_after = asked.get("give_up_after")
-        self._clock = clock
+        self.clock = clock
         self._events = events
         self._newest: int | None = None
         self.look()
 
     def look(self) -> None:
-        now = self._clock.time - self._clock.start
+        now = self.clock.time - self.clock.start
         while self._appear and now >= self._appear[0][0]:
             self.appear(self._appear.pop(0)[1])
 
     def appear(self, step: int) -> None:
-        now = self._clock.time - self._clock.start
+        now = self.clock.time - self.clock.start
         self._newest = step
         self._events.append({"event": "checkpoint_appears", "step": step, "at": now})
 
     def sleep(self, secs: float) -> None:
         self._events.append({"event": "sleep", "secs": secs})
-        self._clock.time += secs
+        self.clock.time += secs
         self.look()
-        if self._give_up_after is not None and self._clock.time - self._clock.start > self._give_up_after:
+        if self._give_up_after is not None and self.clock.time - self.clock.start > self._give_up_after:
             raise GaveUp
 
     def train(self, input_fn: Any, *, max_steps: Any, hooks: Any, saving_listeners: Any) -> None:
@@ -247,7 +247,7 @@ class FollowedTraining:
     ) -> dict[str, Any]:
         step = int(checkpoint_path.rpartition("-")[2])
         self._events.append({"event": "eval", "checkpoint": f"model.ckpt-{step}", "global_step": step})
-        self._clock.time += self._secs_per_eval
+        self.clock.time += self._secs_per_eval
         self.look()
         return {"loss": 1.0, "global_step": step}
 
@@ -263,7 +263,7 @@ def start_evaluator(
     cluster = '{"cluster": {"chief": ["c:1"]}, "task": {"type": "evaluator", "index": 0}}'
     monkeypatch.setenv("TF_CONFIG", cluster)
     estimator = FollowedTraining(asked, clock, events, RunConfig())
-    monkeypatch.setattr("muster.estimator.session._clock.sleep", estimator.sleep)
+    monkeypatch.setattr("muster.estimator.session.clock.sleep", estimator.sleep)
     exporter = RecordingExporter(events, "rec")
     listener = None
     if "continuous_eval_listener" in asked:
@@ -317,7 +317,7 @@ def test_an_evaluator_that_is_interrupted_ends_cleanly(
     def interrupt(secs: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("muster.estimator.session._clock.sleep", interrupt)
+    monkeypatch.setattr("muster.estimator.session.clock.sleep", interrupt)
     caplog.set_level(logging.INFO, "muster")
     assert executor.run() is None
     assert caplog.messages[-1] == "Exiting evaluation, as it was interrupted."

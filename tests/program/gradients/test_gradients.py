@@ -7,7 +7,8 @@ import pytest
 
 from muster._errors import GradientError
 from muster._keras import keras
-from muster.program import GradientTape, Program, gradients, minimize
+from muster.program import GradientTape, gradients, minimize
+from muster.program.trace._program import Program
 
 X = np.array([1.0, 2.0, 3.0], np.float32)
 

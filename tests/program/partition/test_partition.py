@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from muster._keras import keras
-from muster.program import IndivisibleError, Replicas, all_reduce_on_host, partitioned, split_at_all_reduces
+from muster.program._replicas import Replicas
+from muster.program.partition import partitioned
+from muster.program.partition._sharding import IndivisibleError
+from muster.program.passes import all_reduce_on_host, split_at_all_reduces
 
 layers = keras.layers
 ROWS = 12

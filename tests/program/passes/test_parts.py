@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from muster._errors import TraceError
-from muster.program import all_reduce_on_host, split_at_all_reduces
+from muster.program.passes import all_reduce_on_host, split_at_all_reduces
 
 
 def run(parts, args, add):

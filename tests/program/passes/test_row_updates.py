@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from jax import lax
 
 from muster._keras import keras
-from muster.program import Program, all_reduce_on_host, minimize
+from muster.program import minimize
+from muster.program.passes import all_reduce_on_host
 from muster.program.passes._jaxprs import needed_equations
 from muster.program.passes._row_updates import with_row_updates
+from muster.program.trace._program import Program
 
 ROWS, UNITS, RATE = 50, 3, 0.5
 RNG = np.random.default_rng(0)

@@ -2,7 +2,8 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from muster.program import functions_run_eagerly, run_functions_eagerly
+from muster.program import run_functions_eagerly
+from muster.program.trace._eager import functions_run_eagerly
 
 
 def test_running_eagerly_is_set_for_all_threads() -> None:

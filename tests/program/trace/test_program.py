@@ -9,15 +9,9 @@ import pytest
 
 from muster._errors import GradientError, OutsideVariableError, TraceError, VariableMismatchError
 from muster._keras import keras
-from muster.program import (
-    Output,
-    Program,
-    apply_gradients,
-    get_or_create_global_step,
-    minimize,
-    name_output,
-    output_of,
-)
+from muster.program import Output, apply_gradients, get_or_create_global_step, minimize, name_output
+from muster.program.trace._outputs import output_of
+from muster.program.trace._program import Program
 
 layers = keras.layers
 CLASSES = 3

@@ -7,7 +7,7 @@ import pytest
 
 from muster._errors import TraceError
 from muster._keras import keras
-from muster.program import Replicas
+from muster.program._replicas import Replicas
 from muster.program.variables._assignments import Assignments, DivergedValues
 from muster.program.variables._origins import VariableKind
 from muster.program.variables._variable_table import VariableTable

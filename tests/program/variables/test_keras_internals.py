@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from muster._keras import keras
-from muster.program import Program
+from muster.program.trace._program import Program
 from muster.program.variables._keras_internals import forget_state, fresh_names, set_values, values_of
 
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster.program import Replicas
+from muster.program._replicas import Replicas
 from muster.program.variables._named_outputs import NamedOutputs
 
 

@@ -12,7 +12,8 @@ from muster._errors import TraceError
 from muster._keras import keras
 from muster.compat.ops._arrays import Array, DTypeLike, is_traced
 from muster.distribute import Strategy, get_strategy
-from muster.program import FunctionScope, current_scope
+from muster.program.trace import FunctionScope
+from muster.program.variables import current_scope
 
 # The generators of each strategy's functions, made once, outside of all functions.
 _GENERATORS: "WeakKeyDictionary[Strategy, keras.random.SeedGenerator]" = WeakKeyDictionary()

@@ -12,14 +12,17 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from muster.compat.ops._arrays import Array, ArrayLike, as_array
-from muster.compat.ops._nn import (
+from muster.compat.ops import (
+    Array,
+    ArrayLike,
+    as_array,
     sigmoid_cross_entropy_with_logits,
     softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits,
 )
 from muster.compat.v1._naming import named_after
-from muster.program import penalties, trainable_variables
+from muster.program import trainable_variables
+from muster.program.gradients import penalties
 
 
 class Reduction:

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 from muster import checkpoint
 from muster._keras import keras
-from muster.checkpoint._layout import BASENAME
-from muster.checkpoint._objects import Variable, assign_saved, copied_values
-from muster.distribute import scope_of_model, strategy_of
+from muster.checkpoint import BASENAME
+from muster.checkpoint.objects import Variable, assign_saved, copied_values
+from muster.distribute.fit import scope_of_model
+from muster.distribute.strategies import strategy_of
 
 
 class CheckpointOptions(NamedTuple):

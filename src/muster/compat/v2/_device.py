@@ -4,7 +4,7 @@ import contextlib
 
 import jax
 
-from muster.distribute import device_of
+from muster.distribute.strategies import device_of
 
 
 def device(device_name: str | jax.Device | None) -> contextlib.AbstractContextManager[object]:

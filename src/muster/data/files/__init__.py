@@ -1,1 +1,33 @@
 """Formats of data files, and sources that read them."""
+
+from muster.data.files._csv import CsvColumn as CsvColumn
+from muster.data.files._csv import CsvFormat as CsvFormat
+from muster.data.files._csv import CsvSource as CsvSource
+from muster.data.files._example import BytesList as BytesList
+from muster.data.files._example import Example as Example
+from muster.data.files._example import Feature as Feature
+from muster.data.files._example import Features as Features
+from muster.data.files._example import FloatList as FloatList
+from muster.data.files._example import Int64List as Int64List
+from muster.data.files._files import FileSource as FileSource
+from muster.data.files._files import Paths as Paths
+from muster.data.files._files import check_compression as check_compression
+from muster.data.files._files import missing_file as missing_file
+from muster.data.files._files import paths_of as paths_of
+from muster.data.files._idx import read_idx as read_idx
+from muster.data.files._list_files import FileNames as FileNames
+from muster.data.files._mnist import load_mnist as load_mnist
+from muster.data.files._npz import NpzSource as NpzSource
+from muster.data.files._parquet import ParquetSource as ParquetSource
+from muster.data.files._parse_example import FixedLenFeature as FixedLenFeature
+from muster.data.files._parse_example import FixedLenSequenceFeature as FixedLenSequenceFeature
+from muster.data.files._parse_example import decode_raw as decode_raw
+from muster.data.files._parse_example import parse_example as parse_example
+from muster.data.files._parse_example import parse_single_example as parse_single_example
+from muster.data.files._random_access import ArrayRecordSource as ArrayRecordSource
+from muster.data.files._random_access import RandomAccess as RandomAccess
+from muster.data.files._random_access import RandomAccessSource as RandomAccessSource
+from muster.data.files._text import TextSource as TextSource
+from muster.data.files._tfrecord import TFRecordOptions as TFRecordOptions
+from muster.data.files._tfrecord import TFRecordSource as TFRecordSource
+from muster.data.files._tfrecord import TFRecordWriter as TFRecordWriter

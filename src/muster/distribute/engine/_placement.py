@@ -12,8 +12,8 @@ from muster.distribute.engine._mesh import replicated_on
 from muster.distribute.engine._replica_values import ReplicaValues
 from muster.distribute.engine._split import Split
 from muster.distribute.engine._state_store import StateStore
-from muster.distribute.workers._workers import SingleWorker, Workers
-from muster.program import ByIdentity
+from muster.distribute.workers import SingleWorker, Workers
+from muster.program.variables import ByIdentity
 
 
 class Placement:

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from muster.distribute.engine._split import Split
-from muster.program import ByIdentity, VariableSpec, value_of
+from muster.program.variables import ByIdentity, VariableSpec, value_of
 
 
 class ReplicaValues:

@@ -8,7 +8,8 @@ import jax
 
 from muster.distribute.engine._replica_values import ReplicaValues
 from muster.distribute.engine._traced import Reads, State
-from muster.program import FunctionProgram, reduced_path, set_values, unshared_values, values_of
+from muster.program.trace import FunctionProgram, reduced_path
+from muster.program.variables import set_values, unshared_values, values_of
 
 
 class StateStore(ABC):

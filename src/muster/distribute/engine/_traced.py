@@ -10,7 +10,8 @@ import jax
 import numpy as np
 
 from muster.distribute.engine._split import ReplicatedBatch
-from muster.program import Replicas, VariableSpec
+from muster.program import Replicas
+from muster.program.variables import VariableSpec
 
 State = Any
 """Values of variables, which a step may overwrite: a nested structure of arrays."""

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from muster._errors import CheckpointMismatchError
 from muster._keras import keras
 from muster.checkpoint import Checkpoint, Checkpointer, restore_latest
-from muster.checkpoint._objects import Variable, assign_saved, copied_values
+from muster.checkpoint.objects import Variable, assign_saved, copied_values
 from muster.distribute.fit._agreement import Agreement, random_state
 from muster.distribute.fit._fit_input import DatasetBatches, KerasBatches, Position
 from muster.distribute.fit._fit_step import KerasFunction

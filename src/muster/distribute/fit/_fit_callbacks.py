@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from muster._keras import keras
-from muster.cluster import TaskState
+from muster.cluster.roster import TaskState
 from muster.distribute.fit._agreement import Agreement
 from muster.distribute.fit._fit_input import Wait
 from muster.distribute.fit._fit_tensorboard import tensorboard_scalars
-from muster.distribute.workers._progress import ProgressReporter
+from muster.distribute.workers import ProgressReporter
 
 # They write files and do not change the model, so that only the chief needs them.
 _WRITERS = (

@@ -12,7 +12,9 @@ import jax.numpy as jnp
 from muster._errors import TraceError
 from muster.distribute.replicas._random_keys import by_numbers, is_key
 from muster.distribute.replicas._values import PerReplica, map_values
-from muster.program import FunctionScope, Replicas, current_scope
+from muster.program import Replicas
+from muster.program.trace import FunctionScope
+from muster.program.variables import current_scope
 
 
 class ReplicaGroup(Protocol):

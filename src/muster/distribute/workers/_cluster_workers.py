@@ -10,7 +10,8 @@ from types import TracebackType
 
 import jax
 
-from muster.cluster import ClusterSpec, Roster, Task, TaskState
+from muster.cluster import ClusterSpec, Task
+from muster.cluster.roster import Roster, TaskState
 from muster.distribute.workers._socket_workers import SocketWorkers
 from muster.distribute.workers._workers import START_SECS
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from muster.cluster import TaskState
+from muster.cluster.roster import TaskState
 
 _PERIOD_SECS = 1.0
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from muster._errors import MismatchError
-from muster.cluster import TaskState
+from muster.cluster.roster import TaskState
 
 HostArray = np.ndarray[Any, Any]
 

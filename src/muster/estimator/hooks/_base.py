@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 
-from muster.estimator.session._fetches import Fetches
-from muster.estimator.session._session import Coordinator, Session
-from muster.program import Output, output_of
+from muster.estimator.session import Coordinator, Fetches, Session
+from muster.program import Output
+from muster.program.trace import output_of
 
 TensorLike: TypeAlias = str | Output | jax.Array
 """A value of the step: its name, its handle, or the value itself while the step is traced."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from muster.estimator.session import _clock
+from muster.estimator.session import clock
 
 
 class SecondOrStepTimer:
@@ -52,7 +52,7 @@ class SecondOrStepTimer:
         if self._every_steps is not None:
             return step >= self._last_step + self._every_steps
         if self._every_secs is not None:
-            return _clock.now() >= self._last_time + self._every_secs
+            return clock.now() >= self._last_time + self._every_secs
         return False
 
     def steps_until_due(self, step: int) -> int | None:
@@ -74,7 +74,7 @@ class SecondOrStepTimer:
         Returns:
             Seconds and steps since the last time; (None, None) the first time.
         """
-        now = _clock.now()
+        now = clock.now()
         last_step, last_time = self._last_step, self._last_time
         self._last_step, self._last_time = step, now
         return (None, None) if last_step is None else (now - last_time, step - last_step)

@@ -10,7 +10,8 @@ import jax
 import numpy as np
 
 from muster._errors import DatasetError, PositionError
-from muster.data import Dataset, describe_share
+from muster.data import Dataset
+from muster.data.sharding import describe_share
 from muster.estimator._mode_keys import ModeKeys
 
 _log = logging.getLogger(__name__)

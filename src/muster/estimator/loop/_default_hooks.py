@@ -14,7 +14,7 @@ from muster.estimator.hooks import (
     SummarySaverHook,
 )
 from muster.estimator.loop._tracing import LOSS, STEP_BEFORE
-from muster.program import Program
+from muster.program.trace import Program
 from muster.summary import EventFileWriter
 
 

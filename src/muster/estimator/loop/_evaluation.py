@@ -10,10 +10,10 @@ import jax
 import numpy as np
 
 from muster.checkpoint import Checkpoint
-from muster.cluster import TaskState
+from muster.cluster.roster import TaskState
 from muster.distribute import Strategy
-from muster.distribute.engine._traced import Step
-from muster.distribute.input._synchronized_batches import synchronized
+from muster.distribute.engine import Step
+from muster.distribute.input import synchronized
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn
 from muster.estimator.hooks import SessionRunHook, StopAfterNEvalsHook
@@ -22,7 +22,7 @@ from muster.estimator.loop._run_loop import run_loop
 from muster.estimator.loop._saving import require_same_checkpoint
 from muster.estimator.loop._setup import ModelSetup, log_restored
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS, METRICS
-from muster.estimator.session._session import Session
+from muster.estimator.session import Session
 from muster.summary import EventFileWriter
 
 _log = logging.getLogger(__name__)

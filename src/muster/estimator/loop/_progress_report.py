@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from muster.cluster import TaskState
-from muster.distribute.workers._progress import ProgressReporter
+from muster.cluster.roster import TaskState
+from muster.distribute.workers import ProgressReporter
 from muster.estimator.hooks import SessionRunContext, SessionRunHook, SessionRunValues
-from muster.estimator.session._session import Coordinator, Session
+from muster.estimator.session import Coordinator, Session
 
 
 class ProgressReport(SessionRunHook):

@@ -6,7 +6,7 @@ from muster.checkpoint import Checkpoint
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator.loop._warm_start import WarmStartSettings
-from muster.program import Program
+from muster.program.trace import Program
 
 _SHOWN = 10
 

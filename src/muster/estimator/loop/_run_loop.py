@@ -10,18 +10,15 @@ from typing import Any, Self
 
 import jax
 
-from muster.distribute.engine._compiled import BatchGroup
-from muster.distribute.engine._traced import Step
-from muster.distribute.workers._signals import SignalWatch, Terminated
+from muster.distribute.engine import BatchGroup, Step
+from muster.distribute.workers import SignalWatch, Terminated
 from muster.estimator.hooks import (
     SessionRunArgs,
     SessionRunContext,
     SessionRunHook,
     SessionRunValues,
 )
-from muster.estimator.session import _clock
-from muster.estimator.session._fetches import Fetches
-from muster.estimator.session._session import Session
+from muster.estimator.session import Fetches, Session, clock
 
 _NO_VALUES = SessionRunValues(None)
 
@@ -111,7 +108,7 @@ class TrainingSession:
             self._signals.raise_received()
         requests = self._call_before_run() if self._before_runs else None
 
-        wait_began = _clock.now()
+        wait_began = clock.now()
         self._signals.waiting = not self._signals.shared
         try:
             batches = [next(self._batches)]
@@ -119,7 +116,7 @@ class TrainingSession:
                 batches += itertools.islice(self._batches, self._steps_until_due() - 1)
         finally:
             self._signals.waiting = False
-        session.input_wait_secs += _clock.now() - wait_began
+        session.input_wait_secs += clock.now() - wait_began
         if len(batches) > 1 and len(batches) == self._steps_per_execution and _have_same_shapes(batches):
             stacked = BatchGroup(batches)
             session.advance(*self._step(*session.store.take(), stacked), steps=len(batches))

@@ -11,11 +11,11 @@ import numpy as np
 
 from muster._errors import CheckpointError
 from muster.checkpoint import Checkpoint, Checkpointer, amend_metadata, latest_checkpoint
-from muster.cluster import TaskState
+from muster.cluster.roster import TaskState
 from muster.data import moved_position
 from muster.distribute import InputContext, Strategy
 from muster.estimator.loop._batches import Batches
-from muster.estimator.session._session import Session
+from muster.estimator.session import Session
 from muster.summary import EventFileWriter, SessionLog
 
 _log = logging.getLogger(__name__)

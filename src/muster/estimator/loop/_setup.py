@@ -10,8 +10,8 @@ from muster._arrays import AnyArray
 from muster.checkpoint import Checkpoint, read_checkpoint, restore_latest
 from muster.cluster import Task
 from muster.distribute import Strategy, get_strategy
-from muster.distribute.engine._traced import Executables, Step
-from muster.distribute.strategies._programs import compile_program, start_program
+from muster.distribute.engine import Executables, Step
+from muster.distribute.strategies import compile_program, start_program
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn, ModelFn, call_input_fn
@@ -20,8 +20,8 @@ from muster.estimator.loop._batches import Batches
 from muster.estimator.loop._restore import initial_state
 from muster.estimator.loop._tracing import GLOBAL_STEP, trace_model_fn
 from muster.estimator.loop._warm_start import WarmStartSettings
-from muster.estimator.session._session import Outputs, SaveState, Session
-from muster.program import Program
+from muster.estimator.session import Outputs, SaveState, Session
+from muster.program.trace import Program
 
 _log = logging.getLogger(__name__)
 

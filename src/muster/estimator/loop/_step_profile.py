@@ -15,8 +15,7 @@ from muster.estimator.hooks import (
     SessionRunHook,
     SessionRunValues,
 )
-from muster.estimator.session import _clock
-from muster.estimator.session._session import Session
+from muster.estimator.session import Session, clock
 
 _log = logging.getLogger(__name__)
 
@@ -86,9 +85,9 @@ class StepProfile(SessionRunHook):
             jax.block_until_ready(session.state)
             jax.profiler.start_trace(self._folder, create_perfetto_trace=True)
             session.resources.callback(self._stop)
-            self._tracing, self._ended = True, _clock.now()
+            self._tracing, self._ended = True, clock.now()
         if self._tracing:
-            self._began = _clock.now()
+            self._began = clock.now()
             self._times.host += self._began - self._ended
             self._before = (session.input_wait_secs, self._communication_secs(), session.steps_taken)
         return None
@@ -98,7 +97,7 @@ class StepProfile(SessionRunHook):
         session, times = run_context.session, self._times
         if self._tracing:
             jax.block_until_ready((session.state, session.outputs))
-            self._ended = _clock.now()
+            self._ended = clock.now()
             input_wait, communication, steps = self._before
             input_wait = session.input_wait_secs - input_wait
             communication = self._communication_secs() - communication

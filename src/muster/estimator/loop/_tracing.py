@@ -14,14 +14,8 @@ from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import ModelFn, call_model_fn
 from muster.estimator._run_config import RunConfig
 from muster.estimator.loop._batches import Batch, Batches
-from muster.program import (
-    Program,
-    common_value,
-    get_or_create_global_step,
-    replica_weight,
-    reserve_outputs,
-    synchronize_metrics,
-)
+from muster.program import common_value, get_or_create_global_step, replica_weight, synchronize_metrics
+from muster.program.trace import Program, reserve_outputs
 
 _log = logging.getLogger(__name__)
 

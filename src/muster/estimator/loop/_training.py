@@ -10,9 +10,9 @@ import numpy as np
 
 from muster.checkpoint import Checkpoint, Checkpointer, restore_latest
 from muster.distribute import Strategy
-from muster.distribute.engine._traced import Step
-from muster.distribute.input._synchronized_batches import synchronized
-from muster.distribute.workers._signals import SignalWatch
+from muster.distribute.engine import Step
+from muster.distribute.input import synchronized
+from muster.distribute.workers import SignalWatch
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn
@@ -26,9 +26,8 @@ from muster.estimator.loop._saving import TrainingSaver, mark_ended, require_sam
 from muster.estimator.loop._setup import ModelSetup, log_restored
 from muster.estimator.loop._step_profile import StepProfile
 from muster.estimator.loop._tracing import LOSS
-from muster.estimator.session import _clock
-from muster.estimator.session._session import Session
-from muster.program import Program, functions_run_eagerly
+from muster.estimator.session import Session, clock
+from muster.program.trace import Program, functions_run_eagerly
 from muster.summary import EventFileWriter
 
 _log = logging.getLogger(__name__)
@@ -184,5 +183,5 @@ def _checkpointer(config: RunConfig) -> Checkpointer:
         config.model_dir or "",
         max_to_keep=config.keep_checkpoint_max,
         keep_every_n_hours=config.keep_checkpoint_every_n_hours or float("inf"),
-        clock=lambda: _clock.now(),
+        clock=lambda: clock.now(),
     )

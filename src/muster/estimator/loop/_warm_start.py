@@ -11,7 +11,7 @@ import numpy as np
 
 from muster._errors import CheckpointMismatchError
 from muster.checkpoint import latest_checkpoint, read_checkpoint
-from muster.program import VariableSpec
+from muster.program.variables import VariableSpec
 
 _log = logging.getLogger(__name__)
 

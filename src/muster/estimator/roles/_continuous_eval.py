@@ -10,8 +10,7 @@ from muster.estimator._model_fn import InputFn
 from muster.estimator._run_config import RunConfig
 from muster.estimator._specs import EvalSpec
 from muster.estimator.hooks import CheckpointSaverListener, SecondOrStepTimer, SessionRunHook
-from muster.estimator.session import _clock
-from muster.estimator.session._session import Session
+from muster.estimator.session import Session, clock
 
 _log = logging.getLogger(__name__)
 
@@ -177,7 +176,7 @@ class Evaluator:
 
     def _warn(self, message: str) -> None:
         """Log a warning, but not often."""
-        now = _clock.now()
+        now = clock.now()
         if self._warned_at is None or now - self._warned_at > _WARNING_SECS:
             _log.warning(message)
             self._warned_at = now

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from muster._errors import MusterError
 from muster.cluster import Task, TaskType
 from muster.distribute import MultiWorkerMirroredStrategy
-from muster.distribute.workers._signals import SignalWatch
+from muster.distribute.workers import SignalWatch
 from muster.estimator._run_config import RunConfig
 from muster.estimator._specs import EvalSpec, TrainSpec
 from muster.estimator.hooks import CheckpointSaverListener
@@ -19,7 +19,7 @@ from muster.estimator.roles._continuous_eval import (
     Evaluator,
     is_final,
 )
-from muster.estimator.session import _clock
+from muster.estimator.session import clock
 
 _log = logging.getLogger(__name__)
 
@@ -247,7 +247,7 @@ class TrainingExecutor:
             _pause(spec.start_delay_secs, signals)
         evaluator = Evaluator(self._estimator, spec, max_steps)
         while True:
-            start = _clock.now()
+            start = clock.now()
             if not self._listener.before_eval():
                 _log.info("Exiting evaluation, as requested by _ContinuousEvalListener.before_eval.")
                 return
@@ -259,7 +259,7 @@ class TrainingExecutor:
                 step = result.metrics["global_step"]
                 _log.info("Exiting evaluation, global_step=%s >= train max_steps=%s", step, max_steps)
                 return
-            pause = spec.throttle_secs - (_clock.now() - start)
+            pause = spec.throttle_secs - (clock.now() - start)
             if result.status != EVALUATED:
                 pause = max(pause, _LOOK_SECS)
             if pause > 0:
@@ -276,6 +276,6 @@ def _pause(secs: float, signals: SignalWatch) -> None:
     try:
         signals.raise_received()
         if secs > 0:
-            _clock.sleep(secs)
+            clock.sleep(secs)
     finally:
         signals.waiting = False

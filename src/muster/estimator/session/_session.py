@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import jax
 import numpy as np
 
-from muster.distribute.engine._state_store import StateStore
+from muster.distribute.engine import StateStore
 from muster.estimator.session._fetches import Fetches, map_fetches
 
 State: TypeAlias = Mapping[str, jax.Array]

@@ -7,10 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from muster._arrays import AnyArray
-from muster.program.gradients._gradients import resolve
-from muster.program.passes._jaxprs import contains
-from muster.program.passes._loops import with_wide_products
-from muster.program.passes._row_updates import with_row_updates
+from muster.program.gradients import resolve
+from muster.program.passes import contains, with_row_updates, with_wide_products
 
 State = dict[str, jax.Array]
 

@@ -2,8 +2,7 @@
 
 import jax
 
-from muster.program.variables._origins import VariableKind
-from muster.program.variables._variable_scope import active_scope
+from muster.program.variables import VariableKind, active_scope
 
 
 def common_value(value: jax.Array) -> jax.Array:
