@@ -1,4 +1,4 @@
-"""Where and how an Estimator runs: `RunConfig`."""
+"""`RunConfig`: how an Estimator runs, and in which folder."""
 
 import copy
 import dataclasses
@@ -42,7 +42,7 @@ class DistributeConfig:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """Where and how an Estimator runs.
+    """Configures how an Estimator runs, and in which folder.
 
     The place of this process in its job is read when the RunConfig is built, and offered as properties: from
     ``TF_CONFIG``, or from the resolver that the strategy to train with was built with. Follows

@@ -1,4 +1,4 @@
-"""What `train`, `evaluate` and `predict` of one Estimator share."""
+"""The parts that `train`, `evaluate` and `predict` of one Estimator share."""
 
 import dataclasses
 import logging

@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Start:
-    """Where a training starts.
+    """The state from which a training starts.
 
     Attributes:
         checkpointer: Writes checkpoints; None if another worker does.

@@ -42,7 +42,7 @@ _OWNER: ContextVar[Owner | None] = ContextVar("muster_variable_owner", default=N
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a variable comes from.
+    """The origin of a variable.
 
     Attributes:
         kind: The kind of object that it belongs to.
