@@ -1,6 +1,10 @@
-"""Strategies: place state, reduce gradients and split input."""
+"""Strategies: place state, reduce gradients and split input.
+
+To import this package lets ``fit``, ``evaluate`` and ``predict`` of Keras models run under strategies.
+"""
 
 from muster.distribute.engine import use_compilation_cache as use_compilation_cache
+from muster.distribute.fit import DistributedTrainer as DistributedTrainer
 from muster.distribute.functions import function as function
 from muster.distribute.input import DistributedDataset as DistributedDataset
 from muster.distribute.input import DistributedIterator as DistributedIterator
