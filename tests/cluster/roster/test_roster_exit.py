@@ -11,7 +11,8 @@ pytestmark = pytest.mark.alone
 
 PROGRAM = """
 import logging, sys, threading
-from muster.cluster import Task, TaskType, exit_because_lost
+from muster.cluster import Task, TaskType
+from muster.cluster.roster import exit_because_lost
 
 said = threading.Event()
 
