@@ -2,9 +2,8 @@
 
 1. No circles. Imports for type checkers alone count, and so do those inside of functions: what is imported
    late because it is slow to load must not import back, either.
-2. A module ``_x.py`` is imported only from its own folder and from folders below it; others import from the
-   ``__init__.py`` above it. A folder of names alone, as ``compat/tensorflow`` is, imports from its whole
-   package: there, names of TensorFlow's that are the same in two of its modules would collide in one face.
+2. A module ``_x.py`` is imported only from its own package, ``muster.data`` for example; others import from
+   the ``__init__.py`` above it, which names what they need.
 """
 
 import ast
@@ -12,8 +11,6 @@ import sys
 from pathlib import Path
 
 Graph = dict[str, set[str]]
-
-_NAMES_ALONE = "muster.compat.tensorflow"
 
 
 def modules_of(source: Path) -> dict[str, Path]:
@@ -72,15 +69,19 @@ def circles(graph: Graph) -> list[list[str]]:
     return found
 
 
-def intrusions(modules: dict[str, Path], graph: Graph) -> list[str]:
-    """Return the imports of modules ``_x`` from outside of the folder that they lie in."""
+def package_of(module: str) -> str:
+    """Return the package that a module belongs to: the folder below the root, or the root."""
+    return ".".join(module.split(".")[:-1][:2])
+
+
+def intrusions(graph: Graph) -> list[str]:
+    """Return the imports of modules ``_x`` from outside of the package that they belong to."""
     return [
         f"{name} imports {imported}"
-        for name, path in modules.items()
-        for imported in sorted(graph[name])
+        for name, imports in graph.items()
+        for imported in sorted(imports)
         if imported.rpartition(".")[2].startswith("_")
-        and modules[imported].parent not in path.parents
-        and not (name.startswith(_NAMES_ALONE) and imported.startswith("muster.compat."))
+        and not f"{name}.".startswith(f"{package_of(imported)}.")
     ]
 
 
@@ -89,7 +90,7 @@ def problems(source: Path) -> list[str]:
     modules = modules_of(source)
     graph = graph_of(modules)
     lines = [f"These modules import each other: {', '.join(group)}." for group in circles(graph)]
-    return lines + [f"{line}, which is for its own folder alone." for line in intrusions(modules, graph)]
+    return lines + [f"{line}, which is for its own package alone." for line in intrusions(graph)]
 
 
 if __name__ == "__main__":

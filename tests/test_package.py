@@ -104,9 +104,8 @@ def test_no_modules_import_each_other() -> None:
     assert circles(graph_of(modules_of(ROOT / "src"))) == []
 
 
-def test_private_modules_are_imported_from_their_folders_alone() -> None:
-    modules = modules_of(ROOT / "src")
-    assert intrusions(modules, graph_of(modules)) == []
+def test_private_modules_are_imported_from_their_packages_alone() -> None:
+    assert intrusions(graph_of(modules_of(ROOT / "src"))) == []
 
 
 def test_circles_and_intrusions_are_found(tmp_path: Path) -> None:
@@ -116,15 +115,16 @@ def test_circles_and_intrusions_are_found(tmp_path: Path) -> None:
         "p/_a.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p import room",
         "p/room/__init__.py": "from p.room._b import y as y",
         "p/room/_b.py": "def y():\n    from p import x\n    import p._a",
-        "p/other/__init__.py": "from p.room import _b",
-        "p/other/_c.py": "from p.room._b import y\nfrom p._a import x",
+        "p/room/deep/_c.py": "from p.room._b import y\nfrom p._a import x",
+        "p/room2/__init__.py": "from p.room import _b",
+        "p/other.py": "from p._a import x\nfrom p.room._b import y",
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     assert problems(tmp_path) == [
         "These modules import each other: p, p._a, p.room, p.room._b.",
-        "p.other imports p.room._b, which is for its own folder alone.",
-        "p.other._c imports p.room._b, which is for its own folder alone.",
+        "p.other imports p.room._b, which is for its own package alone.",
+        "p.room2 imports p.room._b, which is for its own package alone.",
     ]
 
 

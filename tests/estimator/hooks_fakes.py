@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from muster.distribute.engine._state_store import ArrayStore
-from muster.estimator.hooks import SessionRunArgs, SessionRunHook
+from muster.estimator import SessionRunArgs, SessionRunHook
 from muster.estimator.loop._run_loop import TrainingSession
 from muster.estimator.session import clock
 from muster.estimator.session._session import Session

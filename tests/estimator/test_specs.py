@@ -11,6 +11,7 @@ from jax.experimental import sparse
 
 import recorded
 from muster._keras import keras
+from muster.estimator import CheckpointSaverListener, SessionRunHook
 from muster.estimator._estimator_spec import (
     ClassificationOutput,
     EstimatorSpec,
@@ -22,7 +23,6 @@ from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._run_config import RunConfig
 from muster.estimator._specs import EvalSpec, TrainSpec
 from muster.estimator.exporters._exporter import Exporter
-from muster.estimator.hooks import CheckpointSaverListener, SessionRunHook
 from muster.estimator.roles._continuous_eval import EvalResult
 from muster.estimator.roles._train_and_evaluate import train_and_evaluate
 from muster.program import TrainOp

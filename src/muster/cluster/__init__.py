@@ -10,10 +10,12 @@ from muster.cluster._task import Task as Task
 from muster.cluster._task import TaskType as TaskType
 from muster.cluster._tf_config import TFConfig as TFConfig
 from muster.cluster._validation import validate_cluster_spec as validate_cluster_spec
-from muster.cluster.resolvers import KubernetesClusterResolver as KubernetesClusterResolver
-from muster.cluster.resolvers import SageMakerClusterResolver as SageMakerClusterResolver
-from muster.cluster.resolvers import SimpleClusterResolver as SimpleClusterResolver
-from muster.cluster.resolvers import SlurmClusterResolver as SlurmClusterResolver
-from muster.cluster.resolvers import TFConfigClusterResolver as TFConfigClusterResolver
-from muster.cluster.resolvers import TPUClusterResolver as TPUClusterResolver
-from muster.cluster.resolvers import UnionResolver as UnionResolver
+from muster.cluster.resolvers._kubernetes_resolver import (
+    KubernetesClusterResolver as KubernetesClusterResolver,
+)
+from muster.cluster.resolvers._sagemaker_resolver import SageMakerClusterResolver as SageMakerClusterResolver
+from muster.cluster.resolvers._simple_resolver import SimpleClusterResolver as SimpleClusterResolver
+from muster.cluster.resolvers._slurm_resolver import SlurmClusterResolver as SlurmClusterResolver
+from muster.cluster.resolvers._tf_config_resolver import TFConfigClusterResolver as TFConfigClusterResolver
+from muster.cluster.resolvers._tpu_resolver import TPUClusterResolver as TPUClusterResolver
+from muster.cluster.resolvers._union_resolver import UnionResolver as UnionResolver

@@ -12,29 +12,17 @@ from muster.data._arguments import integer
 from muster.data._dataset_sources import DatasetSources
 from muster.data._iterator import DatasetIterator
 from muster.data._options import Options
-from muster.data.pipeline import (
-    AUTOTUNE,
-    INFINITE,
-    UNKNOWN,
-    Batch,
-    Cache,
-    Concatenate,
-    Filter,
-    Interleave,
-    Map,
-    Node,
-    Padding,
-    Prefetch,
-    RangeSource,
-    Repeat,
-    Shard,
-    Shuffle,
-    Skip,
-    Take,
-    Unbatch,
-    Zip,
-    flatten,
-)
+from muster.data.pipeline._cache import Cache
+from muster.data.pipeline._combine import Concatenate, Zip
+from muster.data.pipeline._elements import Batch, Filter, Map, Unbatch
+from muster.data.pipeline._flat_map import Interleave
+from muster.data.pipeline._node import INFINITE, UNKNOWN, Node
+from muster.data.pipeline._order import Repeat, Shard, Skip, Take
+from muster.data.pipeline._padding import Padding
+from muster.data.pipeline._prefetch import AUTOTUNE, Prefetch
+from muster.data.pipeline._shuffle import Shuffle
+from muster.data.pipeline._sources import RangeSource
+from muster.data.pipeline._structure import flatten
 
 INFINITE_CARDINALITY = INFINITE
 UNKNOWN_CARDINALITY = UNKNOWN

@@ -8,18 +8,14 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from muster.data._arguments import integer
-from muster.data.files import FileNames, Paths, RandomAccess, RandomAccessSource
-from muster.data.pipeline import (
-    ArraySource,
-    GeneratorSource,
-    Node,
-    RangeSource,
-    Shuffle,
-    TensorSpec,
-    flatten,
-    flatten_as,
-    rebuild,
-)
+from muster.data.files._files import Paths
+from muster.data.files._list_files import FileNames
+from muster.data.files._random_access import RandomAccess, RandomAccessSource
+from muster.data.pipeline._node import Node
+from muster.data.pipeline._shuffle import Shuffle
+from muster.data.pipeline._sources import ArraySource, GeneratorSource, RangeSource
+from muster.data.pipeline._spec import TensorSpec
+from muster.data.pipeline._structure import flatten, flatten_as, rebuild
 
 DatasetType = TypeVar("DatasetType")
 

@@ -15,17 +15,13 @@ from muster.distribute.engine import keep_compiled
 from muster.estimator._checks import check_instances, check_steps
 from muster.estimator._model_fn import InputFn, ModelFn, check_model_fn_args
 from muster.estimator._run_config import RunConfig, check_train_args, check_workers, resolve_config
-from muster.estimator.hooks import CheckpointSaverListener, SessionRunHook
-from muster.estimator.loop import (
-    Evaluation,
-    ModelSetup,
-    Prediction,
-    Training,
-    WarmStartSettings,
-    strategy_for,
-    warm_start_settings,
-    write_metrics,
-)
+from muster.estimator.hooks._base import SessionRunHook
+from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
+from muster.estimator.loop._evaluation import Evaluation, write_metrics
+from muster.estimator.loop._prediction import Prediction
+from muster.estimator.loop._setup import ModelSetup, strategy_for
+from muster.estimator.loop._training import Training
+from muster.estimator.loop._warm_start import WarmStartSettings, warm_start_settings
 from muster.summary import EventFileWriter
 
 

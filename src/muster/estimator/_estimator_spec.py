@@ -12,7 +12,7 @@ import numpy as np
 from muster._keras import keras
 from muster.estimator._checks import check_instances
 from muster.estimator._mode_keys import ModeKeys
-from muster.estimator.hooks import SessionRunHook
+from muster.estimator.hooks._base import SessionRunHook
 from muster.program import TrainOp
 
 DEFAULT_SIGNATURE = "serving_default"

@@ -5,8 +5,9 @@ from typing import Any, NamedTuple, Self
 
 from muster.estimator._checks import check_instances, check_number, check_steps
 from muster.estimator._model_fn import InputFn
-from muster.estimator.exporters import Exporter
-from muster.estimator.hooks import CheckpointSaverListener, SessionRunHook
+from muster.estimator.exporters._exporter import Exporter
+from muster.estimator.hooks._base import SessionRunHook
+from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 
 _HOOKS = "All hooks must be `SessionRunHook`"
 

@@ -13,7 +13,20 @@ import pytest
 from hooks_departures import DEPARTURES
 from hooks_fakes import Counter, FakeClock, RecordingWriter, TraceHook
 
-from muster.estimator import hooks
+import muster.estimator as estimator_package
+from muster.estimator import (
+    CheckpointSaverHook,
+    CheckpointSaverListener,
+    FinalOpsHook,
+    LoggingTensorHook,
+    NanTensorHook,
+    SecondOrStepTimer,
+    StepCounterHook,
+    SummarySaverHook,
+    make_early_stopping_hook,
+)
+from muster.estimator.hooks._early_stopping import read_eval_metrics
+from muster.estimator.hooks._stop import StopAfterNEvalsHook
 from muster.program import Output
 from muster.summary import EventFileWriter
 from recorded import cases, check_error, check_same, decode, unused
@@ -70,10 +83,10 @@ def test_timer(case: dict[str, Any], clock: FakeClock) -> None:
     given, expected = case["input"], case["expect"]
     if "error" in expected:
         with pytest.raises(ValueError, match="every_secs") as raised:
-            hooks.SecondOrStepTimer(**given["kwargs"])
+            SecondOrStepTimer(**given["kwargs"])
         check_error(expected["error"], raised.value)
         return
-    timer = hooks.SecondOrStepTimer(**given["kwargs"])
+    timer = SecondOrStepTimer(**given["kwargs"])
 
     def call(name: str, *args: Any) -> Any:
         match name:
@@ -89,7 +102,7 @@ def test_timer(case: dict[str, Any], clock: FakeClock) -> None:
     check_same([call(*line) for line in given["script"]], decode(expected["value"], {}))
 
 
-class _Listener(hooks.CheckpointSaverListener):
+class _Listener(CheckpointSaverListener):
     """Records, and answers what the case says."""
 
     def __init__(self, events: list[Any], name: str, stop_at: int | None = None, **answer: bool) -> None:
@@ -137,32 +150,34 @@ def _make_hook(given: dict[str, Any], events: list[Any], folder: Path, counter: 
                 kwargs["saver"] = lambda session, step, wait: session.save(step, wait)
             if given.get("scaffold"):
                 kwargs["scaffold"] = object()
-            return hooks.CheckpointSaverHook(folder, listeners=listeners, **kwargs)
+            return CheckpointSaverHook(folder, listeners=listeners, **kwargs)
         case "StepCounterHook":
-            return hooks.StepCounterHook(summary_writer=writer, **kwargs)
+            return StepCounterHook(summary_writer=writer, **kwargs)
         case "SummarySaverHook":
             if given.get("scaffold"):
                 kwargs["scaffold"] = _Scaffold()
             if given.get("summary_op", True):
                 kwargs["summary_op"] = ["v", "v"] if given.get("two") else "v"
-            return hooks.SummarySaverHook(summary_writer=writer, **kwargs)
+            return SummarySaverHook(summary_writer=writer, **kwargs)
         case "NanTensorHook":
-            return hooks.NanTensorHook("loss", **kwargs)
+            return NanTensorHook("loss", **kwargs)
         case "LoggingTensorHook":
             if kwargs["tensors"] == "tensor objects":
                 kwargs["tensors"] = {"l": Output("loss"), "d": Output("double")}
             if kwargs.get("formatter") == "sorted items":
                 kwargs["formatter"] = lambda values: " / ".join(f"{k}:{v}" for k, v in sorted(values.items()))
-            return hooks.LoggingTensorHook(**kwargs)
+            return LoggingTensorHook(**kwargs)
         case "FinalOpsHook":
-            return hooks.FinalOpsHook(_FINAL_OPS[given["ops"]], **kwargs)
+            return FinalOpsHook(_FINAL_OPS[given["ops"]], **kwargs)
         case "trace":
             error = (lambda: _ERRORS[given["raise"]]("canned")) if "raise" in given else None
             wanted = ("stop_after", "stop_in_before_run", "raise_after")
             options = {key: given[key] for key in wanted if key in given}
             return TraceHook(given["name"], events, error=error, **options)
+        case "StopAfterNEvalsHook":
+            return StopAfterNEvalsHook(**kwargs)
         case kind:
-            return getattr(hooks, kind)(**kwargs)
+            return getattr(estimator_package, kind)(**kwargs)
 
 
 @pytest.mark.parametrize("case", _cases(*_LOOPS))
@@ -238,10 +253,10 @@ def test_make_early_stopping_hook(
     )
     if "error" in expected:
         with pytest.raises((ValueError, TypeError)) as raised:
-            hooks.make_early_stopping_hook(estimator, **kwargs)
+            make_early_stopping_hook(estimator, **kwargs)
         check_error(expected["error"], raised.value)
     else:
-        hook = hooks.make_early_stopping_hook(estimator, **kwargs)
+        hook = make_early_stopping_hook(estimator, **kwargs)
         assert type(hook).__name__ == expected["value"]["type"].lstrip("_")
 
 
@@ -263,7 +278,7 @@ def test_stop_if(
     kwargs = given["kwargs"] | ({"eval_dir": folder} if given.get("pass_eval_dir") else {})
 
     def stops() -> bool:
-        hook = getattr(hooks, given["function"])(estimator, **kwargs)
+        hook = getattr(estimator_package, given["function"])(estimator, **kwargs)
         with Counter().training([hook]) as training:
             training.run()
             return training.should_stop()
@@ -283,7 +298,7 @@ def test_stop_if(
 def test_read_eval_metrics(case: dict[str, Any], tmp_path: Path) -> None:
     for evaluations in case["input"]["event_files"] or ():
         _write_evaluations(str(tmp_path / "eval"), evaluations)
-    found = hooks.read_eval_metrics(tmp_path / "eval")
+    found = read_eval_metrics(tmp_path / "eval")
     check_same([[step, metrics] for step, metrics in found.items()], case["expect"]["value"])
 
 
@@ -303,7 +318,7 @@ def test_early_stopping_run(
     kwargs = dict(given["kwargs"])
     if given["function"] == "make_early_stopping_hook":
         kwargs["should_stop_fn"] = should_stop
-    hook = getattr(hooks, given["function"])(estimator, **kwargs)
+    hook = getattr(estimator_package, given["function"])(estimator, **kwargs)
     evaluations = {step: metrics for step, metrics in given.get("evals", ())}
     with counter.training([hook], islice(repeat(None), given["max_steps"])) as training:
         while not training.should_stop():

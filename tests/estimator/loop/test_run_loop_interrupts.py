@@ -15,7 +15,13 @@ import pytest
 from hooks_fakes import Counter, TraceHook
 
 from muster.distribute.engine._state_store import ArrayStore
-from muster.estimator import hooks
+from muster.estimator import (
+    CheckpointSaverHook,
+    CheckpointSaverListener,
+    NanTensorHook,
+    SessionRunHook,
+    StopAtStepHook,
+)
 from muster.estimator.loop._run_loop import TrainingSession, run_loop
 from muster.estimator.session._session import Session
 
@@ -49,7 +55,7 @@ def _exit_code(exc: BaseException) -> Any:
 )
 def test_the_run_is_finished_and_its_step_saved(tmp_path: Path, number: int, error: Any, code: Any) -> None:
     counter, events = _Signalled(number), []
-    saver = hooks.CheckpointSaverHook(tmp_path, save_steps=100)
+    saver = CheckpointSaverHook(tmp_path, save_steps=100)
     with pytest.raises(error) as raised:
         run_loop(counter.session, counter.step, repeat(None), [saver, TraceHook("a", events)])
     assert _exit_code(raised.value) == code
@@ -64,14 +70,14 @@ def test_one_while_waiting_for_input_does_not_wait_for_it(tmp_path: Path) -> Non
         pytest.fail("the wait went on")
 
     counter, events = Counter(), []
-    saver = hooks.CheckpointSaverHook(tmp_path, save_steps=100)
+    saver = CheckpointSaverHook(tmp_path, save_steps=100)
     with pytest.raises(KeyboardInterrupt):
         run_loop(counter.session, counter.step, batches(), [saver, TraceHook("a", events)])
     assert counter.saved == [(0, False), (3, True)]
     assert events[-1] == ["a", "interrupted"]
 
 
-class _SignalAt(hooks.SessionRunHook):
+class _SignalAt(SessionRunHook):
     """Interrupts the run that finds no more data, or the end after it."""
 
     def __init__(self, where: str) -> None:
@@ -98,7 +104,7 @@ def _batches_that_end_with_a_signal(raised: bool) -> Iterator[None]:
 @pytest.mark.parametrize("where", ["before_run", "input", "end"])
 def test_one_at_the_end_of_the_data_is_all_that_is_told_of_it(tmp_path: Path, where: str) -> None:
     counter = Counter()
-    saver = hooks.CheckpointSaverHook(tmp_path, save_steps=100)
+    saver = CheckpointSaverHook(tmp_path, save_steps=100)
     batches = _batches_that_end_with_a_signal(where == "input")
     with pytest.raises(KeyboardInterrupt) as raised:
         run_loop(counter.session, counter.step, batches, [saver, _SignalAt(where)])
@@ -110,7 +116,7 @@ def test_one_at_the_end_of_the_data_is_all_that_is_told_of_it(tmp_path: Path, wh
 
 def test_a_step_that_is_saved_is_not_saved_again(tmp_path: Path) -> None:
     counter = _Signalled(signal.SIGINT)
-    saver = hooks.CheckpointSaverHook(tmp_path, save_steps=2)
+    saver = CheckpointSaverHook(tmp_path, save_steps=2)
     with pytest.raises(KeyboardInterrupt):
         run_loop(counter.session, counter.step, repeat(None), [saver])
     assert [step for step, _ in counter.saved] == [0, 2]
@@ -119,12 +125,12 @@ def test_a_step_that_is_saved_is_not_saved_again(tmp_path: Path) -> None:
 def test_listeners_are_not_told_of_the_save_at_an_interrupt(tmp_path: Path) -> None:
     told = []
 
-    class Listener(hooks.CheckpointSaverListener):
+    class Listener(CheckpointSaverListener):
         def after_save(self, session: Any, global_step_value: int) -> None:
             told.append(global_step_value)
 
     counter = _Signalled(signal.SIGINT)
-    saver = hooks.CheckpointSaverHook(tmp_path, save_steps=100, listeners=[Listener()])
+    saver = CheckpointSaverHook(tmp_path, save_steps=100, listeners=[Listener()])
     with pytest.raises(KeyboardInterrupt):
         run_loop(counter.session, counter.step, repeat(None), [saver])
     assert told == [0]
@@ -145,9 +151,9 @@ def test_a_nan_loss_is_not_saved_at_an_interrupt(tmp_path: Path, with_saver: boo
         signal.raise_signal(signal.SIGINT)
         return state, {"loss": Late()}
 
-    saver = hooks.CheckpointSaverHook(tmp_path, save_steps=100, **options)
+    saver = CheckpointSaverHook(tmp_path, save_steps=100, **options)
     with pytest.raises(RuntimeError, match="NaN loss"):
-        run_loop(session, step, repeat(None), [saver, hooks.NanTensorHook("loss")])
+        run_loop(session, step, repeat(None), [saver, NanTensorHook("loss")])
     assert saved == [0]
 
 
@@ -160,7 +166,7 @@ def test_a_second_one_ends_the_save_at_once(tmp_path: Path) -> None:
         finished.append(step)
 
     counter = _Signalled(signal.SIGINT)
-    saver = hooks.CheckpointSaverHook(tmp_path, save_steps=100, saver=save)
+    saver = CheckpointSaverHook(tmp_path, save_steps=100, saver=save)
     with pytest.raises(KeyboardInterrupt):
         run_loop(counter.session, counter.step, repeat(None), [saver])
     assert finished == [0]
@@ -175,7 +181,7 @@ def test_a_second_one_in_the_same_run_ends_it_without_a_save(tmp_path: Path) -> 
             signal.raise_signal(signal.SIGTERM)
         return counter.step(state, reads, batch)
 
-    saver = hooks.CheckpointSaverHook(tmp_path, save_steps=100)
+    saver = CheckpointSaverHook(tmp_path, save_steps=100)
     with pytest.raises(SystemExit):
         run_loop(counter.session, step, repeat(None), [saver])
     assert [step for step, _ in counter.saved] == [0]
@@ -183,7 +189,7 @@ def test_a_second_one_in_the_same_run_ends_it_without_a_save(tmp_path: Path) -> 
 
 def test_one_before_the_first_run_prevents_it(tmp_path: Path) -> None:
     counter = Counter()
-    saver = hooks.CheckpointSaverHook(
+    saver = CheckpointSaverHook(
         tmp_path, save_steps=1, saver=lambda session, step, wait: signal.raise_signal(signal.SIGINT)
     )
     with pytest.raises(KeyboardInterrupt):
@@ -193,7 +199,7 @@ def test_one_before_the_first_run_prevents_it(tmp_path: Path) -> None:
 
 def test_a_clean_stop_in_the_same_run_is_completed_first(tmp_path: Path) -> None:
     counter, events = _Signalled(signal.SIGINT), []
-    given = [hooks.StopAtStepHook(last_step=2), TraceHook("a", events)]
+    given = [StopAtStepHook(last_step=2), TraceHook("a", events)]
     with pytest.raises(KeyboardInterrupt):
         run_loop(counter.session, counter.step, repeat(None), given)
     assert events[-1] == ["a", "end"]
@@ -202,13 +208,13 @@ def test_a_clean_stop_in_the_same_run_is_completed_first(tmp_path: Path) -> None
 def test_one_during_an_evaluation_within_a_hook_ends_the_training_around_it(tmp_path: Path) -> None:
     evaluation = _Signalled(signal.SIGINT)
 
-    class Evaluate(hooks.SessionRunHook):
+    class Evaluate(SessionRunHook):
         def after_run(self, run_context: Any, run_values: Any) -> None:
             if run_context.session.global_step == 3:
                 run_loop(evaluation.session, evaluation.step, repeat(None))
 
     training = Counter()
-    saver = hooks.CheckpointSaverHook(tmp_path, save_steps=100)
+    saver = CheckpointSaverHook(tmp_path, save_steps=100)
     with pytest.raises(KeyboardInterrupt):
         run_loop(training.session, training.step, repeat(None), [saver, Evaluate()])
     assert evaluation.session.global_step == 2
@@ -218,7 +224,7 @@ def test_one_during_an_evaluation_within_a_hook_ends_the_training_around_it(tmp_
 def test_a_second_one_ends_the_save_after_an_evaluation_within_a_hook(tmp_path: Path) -> None:
     evaluation, training, finished = _Signalled(signal.SIGINT), Counter(), []
 
-    class Evaluate(hooks.SessionRunHook):
+    class Evaluate(SessionRunHook):
         def after_run(self, run_context: Any, run_values: Any) -> None:
             run_loop(evaluation.session, evaluation.step, repeat(None))
 
@@ -227,7 +233,7 @@ def test_a_second_one_ends_the_save_after_an_evaluation_within_a_hook(tmp_path: 
             signal.raise_signal(signal.SIGINT)
         finished.append(step)
 
-    saver = hooks.CheckpointSaverHook(tmp_path, save_steps=100, saver=save)
+    saver = CheckpointSaverHook(tmp_path, save_steps=100, saver=save)
     with pytest.raises(KeyboardInterrupt):
         run_loop(training.session, training.step, repeat(None), [saver, Evaluate()])
     assert finished == [0]

@@ -11,10 +11,7 @@ import pytest
 
 from muster._keras import keras
 from muster.data import Dataset
-from muster.estimator._estimator import Estimator
-from muster.estimator._estimator_spec import EstimatorSpec
-from muster.estimator.exporters._exporter import Exporter
-from muster.estimator.hooks import (
+from muster.estimator import (
     CheckpointSaverHook,
     CheckpointSaverListener,
     SessionRunHook,
@@ -22,6 +19,9 @@ from muster.estimator.hooks import (
     stop_if_lower_hook,
     stop_if_no_increase_hook,
 )
+from muster.estimator._estimator import Estimator
+from muster.estimator._estimator_spec import EstimatorSpec
+from muster.estimator.exporters._exporter import Exporter
 from muster.estimator.roles._continuous_eval import ContinuousEvalListener, EvalResult
 from muster.estimator.session import clock
 from muster.program import get_or_create_global_step, minimize

@@ -11,7 +11,7 @@ import pytest
 from hooks_fakes import Counter, TraceHook
 
 from muster.distribute.engine._state_store import ArrayStore
-from muster.estimator.hooks import SessionRunArgs, SessionRunHook
+from muster.estimator import SessionRunArgs, SessionRunHook
 from muster.estimator.loop._run_loop import run_loop
 from muster.estimator.session._session import Session
 from muster.program import Output

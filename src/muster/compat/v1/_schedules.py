@@ -10,7 +10,7 @@ from typing import TypeAlias
 import jax
 
 from muster._keras import keras
-from muster.compat.ops import ArrayLike, as_array
+from muster.compat.ops._arrays import ArrayLike, as_array
 from muster.compat.v1._naming import named_after
 
 Schedule: TypeAlias = keras.optimizers.schedules.LearningRateSchedule

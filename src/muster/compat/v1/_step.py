@@ -7,7 +7,7 @@ import jax
 
 from muster._errors import TraceError
 from muster._keras import keras
-from muster.compat.ops import ArrayLike, as_array
+from muster.compat.ops._arrays import ArrayLike, as_array
 from muster.compat.v1.losses import get_regularization_losses
 from muster.program import Output, TrainOp, get_or_create_global_step
 from muster.program import summary_scalar as write_scalar

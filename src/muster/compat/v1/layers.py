@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import jax
 
 from muster._keras import keras
-from muster.compat.ops import ArrayLike, as_array
+from muster.compat.ops._arrays import ArrayLike, as_array
 from muster.program import add_penalty
 
 Activation: TypeAlias = str | Callable[[jax.Array], jax.Array] | None

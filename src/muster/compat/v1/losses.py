@@ -12,10 +12,8 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from muster.compat.ops import (
-    Array,
-    ArrayLike,
-    as_array,
+from muster.compat.ops._arrays import Array, ArrayLike, as_array
+from muster.compat.ops._nn import (
     sigmoid_cross_entropy_with_logits,
     softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits,

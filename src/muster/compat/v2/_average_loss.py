@@ -5,7 +5,7 @@ import operator
 import jax
 import jax.numpy as jnp
 
-from muster.compat.ops import ArrayLike, as_array
+from muster.compat.ops._arrays import ArrayLike, as_array
 from muster.distribute import get_replica_context, has_strategy, in_cross_replica_context
 from muster.program import replica_weight
 

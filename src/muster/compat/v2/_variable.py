@@ -6,7 +6,7 @@ from collections.abc import Callable
 import jax
 
 from muster._keras import keras
-from muster.compat.ops import ArrayLike, DTypeLike, as_array
+from muster.compat.ops._arrays import ArrayLike, DTypeLike, as_array
 
 
 class VariableSynchronization(enum.Enum):

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from muster.data.files._files import SequentialFiles
-from muster.data.pipeline import Handles, Loaded, Run, Stacked, Stream, TensorSpec, object_array, rebuild
+from muster.data.pipeline._node import Handles, Loaded, Run, Stacked, Stream
+from muster.data.pipeline._spec import TensorSpec, object_array
+from muster.data.pipeline._structure import rebuild
 
 Column = np.ndarray[Any, Any]
 

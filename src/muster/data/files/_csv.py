@@ -14,7 +14,8 @@ import numpy as np
 from muster._errors import DatasetError
 from muster.data.files._chunks import Chunk, ChunkedFiles, ChunkStream, Column
 from muster.data.files._files import open_binary
-from muster.data.pipeline import Stream, TensorSpec, as_array
+from muster.data.pipeline._node import Stream
+from muster.data.pipeline._spec import TensorSpec, as_array
 
 _CHUNK = 1024  # rows
 _TYPES = ("float32", "float64", "int32", "int64", "str")

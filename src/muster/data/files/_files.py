@@ -12,7 +12,8 @@ from typing import Any, BinaryIO, NamedTuple, Self
 import numpy as np
 
 from muster._errors import DatasetError
-from muster.data.pipeline import UNKNOWN, Epoch, Handles, Node, Run, Stream, flatten, join, without_cached
+from muster.data.pipeline._node import UNKNOWN, Epoch, Handles, Node, Run, Stream, join, without_cached
+from muster.data.pipeline._structure import flatten
 
 _SHOWN = 5
 _BUFFER = 1 << 18  # bytes

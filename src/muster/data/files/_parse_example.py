@@ -14,7 +14,7 @@ import numpy as np
 
 from muster._errors import DatasetError
 from muster.data.files._example import feature_values, read_example
-from muster.data.pipeline import object_array, short_dtype
+from muster.data.pipeline._spec import object_array, short_dtype
 
 _KINDS: dict[str, str] = {"float32": "float", "int64": "int64", "str": "bytes", "object": "bytes"}
 

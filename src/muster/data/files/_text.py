@@ -7,7 +7,8 @@ from typing import Any
 
 from muster._errors import DatasetError
 from muster.data.files._files import SequentialFiles, open_binary
-from muster.data.pipeline import Handles, Loaded, Run, Stream, TensorSpec
+from muster.data.pipeline._node import Handles, Loaded, Run, Stream
+from muster.data.pipeline._spec import TensorSpec
 
 
 class TextSource(SequentialFiles):

@@ -9,15 +9,9 @@ import numpy as np
 
 from muster._errors import DatasetError
 from muster.data._dataset import Dataset
-from muster.data.files import (
-    CsvColumn,
-    CsvFormat,
-    CsvSource,
-    FileNames,
-    Paths,
-    check_compression,
-    missing_file,
-)
+from muster.data.files._csv import CsvColumn, CsvFormat, CsvSource
+from muster.data.files._files import Paths, check_compression, missing_file
+from muster.data.files._list_files import FileNames
 
 _KIND = "make_csv_dataset"
 

@@ -10,8 +10,13 @@ from typing import NamedTuple
 
 from muster._errors import DatasetError
 from muster.data._dataset import Dataset
-from muster.data.files import FileSource
-from muster.data.pipeline import Cache, Interleave, Node, Prefetch, Repeat, Run, Shard, Shuffle, unstacked
+from muster.data.files._files import FileSource
+from muster.data.pipeline._cache import Cache
+from muster.data.pipeline._flat_map import Interleave
+from muster.data.pipeline._node import Node, Run, unstacked
+from muster.data.pipeline._order import Repeat, Shard
+from muster.data.pipeline._prefetch import Prefetch
+from muster.data.pipeline._shuffle import Shuffle
 
 _SHOWN = 3
 

@@ -5,8 +5,11 @@ from collections.abc import Iterator
 from itertools import islice
 
 from muster.data._dataset import Dataset
-from muster.data.files import FileNames
-from muster.data.pipeline import INFINITE, Batch, Interleave, Node, Shard
+from muster.data.files._list_files import FileNames
+from muster.data.pipeline._elements import Batch
+from muster.data.pipeline._flat_map import Interleave
+from muster.data.pipeline._node import INFINITE, Node
+from muster.data.pipeline._order import Shard
 
 _SHOWN = 3
 

@@ -1,30 +1,7 @@
 """Compiles traced code into steps, for one device, a mesh, or several processes."""
 
 from muster.distribute.engine._compilation_cache import keep_compiled as keep_compiled
-from muster.distribute.engine._compilation_cache import use_compilation_cache as use_compilation_cache
 from muster.distribute.engine._compiled import BatchGroup as BatchGroup
-from muster.distribute.engine._device import DeviceEngine as DeviceEngine
-from muster.distribute.engine._exchange import ExchangeEngine as ExchangeEngine
-from muster.distribute.engine._mesh import AXIS as AXIS
-from muster.distribute.engine._mesh import MeshEngine as MeshEngine
-from muster.distribute.engine._packing import ONE_PACK as ONE_PACK
-from muster.distribute.engine._packing import Packing as Packing
-from muster.distribute.engine._placement import Placement as Placement
-from muster.distribute.engine._split import ReplicatedBatch as ReplicatedBatch
-from muster.distribute.engine._split import Split as Split
-from muster.distribute.engine._split import UnevenWarning as UnevenWarning
-from muster.distribute.engine._split import concatenated as concatenated
-from muster.distribute.engine._split import cut as cut
-from muster.distribute.engine._split import row_count as row_count
-from muster.distribute.engine._split import worker_batch_of as worker_batch_of
-from muster.distribute.engine._state_store import ArrayStore as ArrayStore
 from muster.distribute.engine._state_store import StateStore as StateStore
-from muster.distribute.engine._state_store import VariableStore as VariableStore
-from muster.distribute.engine._storage import StorageEngine as StorageEngine
-from muster.distribute.engine._traced import Engine as Engine
 from muster.distribute.engine._traced import Executables as Executables
-from muster.distribute.engine._traced import Reads as Reads
-from muster.distribute.engine._traced import State as State
 from muster.distribute.engine._traced import Step as Step
-from muster.distribute.engine._traced import Traced as Traced
-from muster.distribute.engine._traced import View as View

@@ -14,7 +14,7 @@ from muster.distribute.engine._compiled import CompiledStep, compiled
 from muster.distribute.engine._mesh import MeshEngine, replicated_on, require_same_variables
 from muster.distribute.engine._split import ReplicatedBatch
 from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced, View
-from muster.distribute.workers import Workers
+from muster.distribute.workers._workers import Workers
 from muster.program import Replicas
 from muster.program.partition import IndivisibleError, partitioned
 from muster.program.passes import Part, all_reduce_on_host, split_at_all_reduces

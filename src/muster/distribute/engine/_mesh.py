@@ -16,8 +16,8 @@ from muster.distribute.engine._compiled import BatchGroup, CompiledStep, compile
 from muster.distribute.engine._packing import ONE_PACK, Packing
 from muster.distribute.engine._split import ReplicatedBatch
 from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced, View
-from muster.distribute.replicas import by_numbers
-from muster.distribute.workers import SingleWorker, Workers
+from muster.distribute.replicas._random_keys import by_numbers
+from muster.distribute.workers._workers import SingleWorker, Workers
 from muster.program import Replicas
 
 AXIS = "replica"

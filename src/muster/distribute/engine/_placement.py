@@ -12,7 +12,7 @@ from muster.distribute.engine._mesh import replicated_on
 from muster.distribute.engine._replica_values import ReplicaValues
 from muster.distribute.engine._split import Split
 from muster.distribute.engine._state_store import StateStore
-from muster.distribute.workers import SingleWorker, Workers
+from muster.distribute.workers._workers import SingleWorker, Workers
 from muster.program.variables import ByIdentity
 
 

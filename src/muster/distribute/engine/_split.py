@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 from muster._arrays import AnyArray
-from muster.distribute.replicas import PerReplica, replicated
+from muster.distribute.replicas._values import PerReplica, replicated
 
 _log = logging.getLogger(__name__)
 

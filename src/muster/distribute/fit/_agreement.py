@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from muster._errors import MismatchError
-from muster.distribute.workers import Workers
+from muster.distribute.workers._workers import Workers
 
 _STOP = "stop"
 

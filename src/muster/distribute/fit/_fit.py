@@ -20,7 +20,8 @@ import jax.numpy as jnp
 from muster._keras import keras
 from muster.cluster.roster import TaskState
 from muster.data import UNKNOWN_CARDINALITY, Dataset
-from muster.distribute.engine import Executables, ReplicatedBatch, Split, Step, Traced, View
+from muster.distribute.engine._split import ReplicatedBatch, Split
+from muster.distribute.engine._traced import Executables, Step, Traced, View
 from muster.distribute.fit._agreement import Agreement
 from muster.distribute.fit._fit_backup import Backup, backup_of
 from muster.distribute.fit._fit_callback_list import EpochCallbacks, called_by
@@ -28,8 +29,9 @@ from muster.distribute.fit._fit_callbacks import Epochs, Report, Saves, callback
 from muster.distribute.fit._fit_input import DatasetBatches, KerasBatches, Wait
 from muster.distribute.fit._fit_interrupts import INTERRUPTS
 from muster.distribute.fit._fit_step import KerasFunction, is_gone
-from muster.distribute.input import DistributedDataset
-from muster.distribute.strategies import Strategy, current_strategy, get_strategy, has_strategy
+from muster.distribute.input._distributed_dataset import DistributedDataset
+from muster.distribute.strategies._default import get_strategy, has_strategy
+from muster.distribute.strategies._strategy import Strategy, current_strategy
 from muster.program.variables import ByIdentity, forget_state, set_values, unshared_values, wrap_in_scopes
 
 Batches = KerasBatches | DatasetBatches

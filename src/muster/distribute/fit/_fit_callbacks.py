@@ -8,7 +8,7 @@ from muster.cluster.roster import TaskState
 from muster.distribute.fit._agreement import Agreement
 from muster.distribute.fit._fit_input import Wait
 from muster.distribute.fit._fit_tensorboard import tensorboard_scalars
-from muster.distribute.workers import ProgressReporter
+from muster.distribute.workers._progress import ProgressReporter
 
 # They write files and do not change the model, so that only the chief needs them.
 _WRITERS = (

@@ -13,9 +13,9 @@ import numpy as np
 from muster._arrays import AnyArray
 from muster._errors import DatasetError, MismatchError
 from muster._keras import keras
-from muster.distribute.engine import ReplicatedBatch, Split, UnevenWarning, row_count, worker_batch_of
+from muster.distribute.engine._split import ReplicatedBatch, Split, UnevenWarning, row_count, worker_batch_of
 from muster.distribute.fit._agreement import Agreement, random_state, set_random_state
-from muster.distribute.input import DistributedDataset
+from muster.distribute.input._distributed_dataset import DistributedDataset
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import signal
 import threading
 
-from muster.distribute.workers import Handler, SignalWatch
+from muster.distribute.workers._signals import Handler, SignalWatch
 
 
 class Interrupts(SignalWatch):

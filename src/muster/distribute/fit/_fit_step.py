@@ -7,7 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from muster.distribute.engine import ArrayStore, Placement, StateStore, Step
+from muster.distribute.engine._placement import Placement
+from muster.distribute.engine._state_store import ArrayStore, StateStore
+from muster.distribute.engine._traced import Step
 
 
 class KerasFunction:

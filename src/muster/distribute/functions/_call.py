@@ -10,11 +10,13 @@ import jax.numpy as jnp
 
 from muster._arrays import AnyArray
 from muster._keras import keras
-from muster.distribute.engine import DeviceEngine, Engine, StateStore, Traced, VariableStore
+from muster.distribute.engine._device import DeviceEngine
+from muster.distribute.engine._state_store import StateStore, VariableStore
+from muster.distribute.engine._traced import Engine, Traced
 from muster.distribute.functions._draws import Draws
 from muster.distribute.functions._traced_iterator import TracedIterator
-from muster.distribute.input import DistributedIterator
-from muster.distribute.replicas import PerReplica, is_array, is_leaf
+from muster.distribute.input._distributed_dataset import DistributedIterator
+from muster.distribute.replicas._values import PerReplica, is_array, is_leaf
 from muster.program import Replicas
 from muster.program.trace import FunctionProgram
 from muster.program.variables import current_scope, origin_of, set_values, unshared_values, values_of

@@ -10,8 +10,8 @@ import numpy as np
 
 from muster._errors import OutOfRangeError
 from muster.data import Optional
-from muster.distribute.input import DistributedIterator
-from muster.distribute.replicas import PerReplica, is_array, is_leaf
+from muster.distribute.input._distributed_dataset import DistributedIterator
+from muster.distribute.replicas._values import PerReplica, is_array, is_leaf
 
 # The shape and dtype of an array, whether it is a ``PerReplica``, and whether it is replicated.
 _ArrayKind = tuple[tuple[int, ...], np.dtype[Any], bool, bool]

@@ -21,8 +21,9 @@ from muster.distribute.functions._call import (
 )
 from muster.distribute.functions._draws import Branch, Draws
 from muster.distribute.functions._traced_iterator import EagerIterator
-from muster.distribute.input import DistributedDataset, DistributedIterator
-from muster.distribute.replicas import PerReplica, current_context, is_array, is_leaf
+from muster.distribute.input._distributed_dataset import DistributedDataset, DistributedIterator
+from muster.distribute.replicas._replica_context import current_context
+from muster.distribute.replicas._values import PerReplica, is_array, is_leaf
 from muster.program.trace import functions_run_eagerly, run_eagerly
 from muster.program.variables import current_scope
 

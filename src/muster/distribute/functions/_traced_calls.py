@@ -8,20 +8,17 @@ import jax.numpy as jnp
 
 from muster._keras import keras
 from muster.data import GetNext
-from muster.distribute.input import DistributedDataset
-from muster.distribute.replicas import (
-    PerReplica,
+from muster.distribute.input._distributed_dataset import DistributedDataset
+from muster.distribute.replicas._replica_context import (
     ReduceOp,
     ReplicaContext,
     ReplicaGroup,
     current_context,
     gathered,
-    is_array,
-    is_leaf,
-    map_values,
     reduced,
     traced_scope,
 )
+from muster.distribute.replicas._values import PerReplica, is_array, is_leaf, map_values
 from muster.program import Replicas
 
 

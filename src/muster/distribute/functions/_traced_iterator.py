@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from muster._errors import TraceError
 from muster.data import GetNext, Optional
 from muster.distribute.functions._draws import Draws, Kind, out_of_range, read
-from muster.distribute.input import DistributedIterator
-from muster.distribute.replicas import PerReplica, is_array, is_leaf
+from muster.distribute.input._distributed_dataset import DistributedIterator
+from muster.distribute.replicas._values import PerReplica, is_array, is_leaf
 from muster.program.trace import placeholder
 
 

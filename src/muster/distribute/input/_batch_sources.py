@@ -13,13 +13,13 @@ import numpy as np
 from muster._errors import DatasetError
 from muster.data import AutoShardPolicy, Dataset, TensorSpec
 from muster.data.sharding import FileShare, describe_share
-from muster.distribute.engine import Split, UnevenWarning, cut, row_count
+from muster.distribute.engine._split import Split, UnevenWarning, cut, row_count
 from muster.distribute.input._file_shares import file_share, log_share
 from muster.distribute.input._input_context import InputContext
 from muster.distribute.input._input_options import InputOptions
 from muster.distribute.input._synchronized_batches import synchronized
-from muster.distribute.replicas import stacked
-from muster.distribute.workers import Workers
+from muster.distribute.replicas._values import stacked
+from muster.distribute.workers._workers import Workers
 
 
 class GlobalBatches:

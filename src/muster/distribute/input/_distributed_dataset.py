@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from muster.data import GetNext
-from muster.distribute.replicas import refuse_in_program
+from muster.distribute.replicas._replica_context import refuse_in_program
 
 _log = logging.getLogger(__name__)
 

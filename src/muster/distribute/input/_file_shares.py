@@ -5,7 +5,7 @@ import logging
 from muster._errors import DatasetError
 from muster.data import AutoShardPolicy, Dataset
 from muster.data.sharding import FileShare, shard_files, user_shards
-from muster.distribute.workers import Workers
+from muster.distribute.workers._workers import Workers
 
 _log = logging.getLogger(__name__)
 

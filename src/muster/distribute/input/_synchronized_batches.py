@@ -7,8 +7,8 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-from muster.distribute.engine import ReplicatedBatch, Split, concatenated
-from muster.distribute.workers import Workers
+from muster.distribute.engine._split import ReplicatedBatch, Split, concatenated
+from muster.distribute.workers._workers import Workers
 
 
 class Signals(Protocol):

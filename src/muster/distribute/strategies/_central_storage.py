@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import jax
 from jax.sharding import SingleDeviceSharding
 
-from muster.distribute.engine import Placement, StorageEngine
+from muster.distribute.engine._placement import Placement
+from muster.distribute.engine._storage import StorageEngine
 from muster.distribute.strategies._mirrored import MirroredStrategy
 from muster.distribute.strategies._one_device import device_of
 

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster.distribute.engine import ONE_PACK, Packing
+from muster.distribute.engine._packing import ONE_PACK, Packing
 from muster.distribute.strategies._one_device import device_of
 
 

@@ -5,8 +5,9 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from muster.distribute.engine import DeviceEngine, Placement
-from muster.distribute.replicas import CROSS_REPLICA, ReplicaContext, current_context
+from muster.distribute.engine._device import DeviceEngine
+from muster.distribute.engine._placement import Placement
+from muster.distribute.replicas._replica_context import CROSS_REPLICA, ReplicaContext, current_context
 from muster.distribute.strategies._strategy import Strategy, current_strategy
 from muster.program.variables import origin_of
 

@@ -8,11 +8,15 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
-from muster.distribute.engine import AXIS, ONE_PACK, DeviceEngine, Engine, MeshEngine, Packing, Placement
+from muster.distribute.engine._device import DeviceEngine
+from muster.distribute.engine._mesh import AXIS, MeshEngine
+from muster.distribute.engine._packing import ONE_PACK, Packing
+from muster.distribute.engine._placement import Placement
+from muster.distribute.engine._traced import Engine
 from muster.distribute.strategies._cross_device_ops import CrossDeviceOps
 from muster.distribute.strategies._one_device import device_of
 from muster.distribute.strategies._strategy import Strategy
-from muster.distribute.workers import Workers
+from muster.distribute.workers._workers import Workers
 
 
 class MirroredStrategy(Strategy):

@@ -6,11 +6,15 @@ from jax.sharding import Mesh, SingleDeviceSharding
 
 from muster.cluster import ClusterResolver, Task, TaskType, TFConfigClusterResolver
 from muster.cluster.roster import training_tasks
-from muster.distribute.engine import AXIS, ExchangeEngine, Packing, Placement
+from muster.distribute.engine._exchange import ExchangeEngine
+from muster.distribute.engine._mesh import AXIS
+from muster.distribute.engine._packing import Packing
+from muster.distribute.engine._placement import Placement
 from muster.distribute.strategies._communication import CommunicationOptions
 from muster.distribute.strategies._mirrored import local_devices, on_mesh
 from muster.distribute.strategies._strategy import Strategy
-from muster.distribute.workers import START_SECS, ClusterWorkers, SingleWorker, Workers
+from muster.distribute.workers._cluster_workers import ClusterWorkers
+from muster.distribute.workers._workers import START_SECS, SingleWorker, Workers
 
 
 class MultiWorkerMirroredStrategy(Strategy):

@@ -5,7 +5,8 @@ import re
 import jax
 from jax.sharding import SingleDeviceSharding
 
-from muster.distribute.engine import DeviceEngine, Placement
+from muster.distribute.engine._device import DeviceEngine
+from muster.distribute.engine._placement import Placement
 from muster.distribute.strategies._strategy import Strategy
 
 _DEVICE = re.compile(

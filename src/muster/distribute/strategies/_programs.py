@@ -4,7 +4,8 @@ from typing import Any
 
 import jax
 
-from muster.distribute.engine import ArrayStore, Executables, Reads, State, StateStore, Step, Traced
+from muster.distribute.engine._state_store import ArrayStore, StateStore
+from muster.distribute.engine._traced import Executables, Reads, State, Step, Traced
 from muster.distribute.strategies._strategy import Strategy
 from muster.program import Replicas
 from muster.program.trace import Program, functions_run_eagerly

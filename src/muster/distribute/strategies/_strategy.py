@@ -12,9 +12,10 @@ import jax
 from muster._keras import keras
 from muster.cluster import ClusterResolver
 from muster.data import INFINITE_CARDINALITY, Dataset
-from muster.distribute.engine import Engine, Placement
-from muster.distribute.functions import (
-    Function,
+from muster.distribute.engine._placement import Placement
+from muster.distribute.engine._traced import Engine
+from muster.distribute.functions._function import Function
+from muster.distribute.functions._traced_calls import (
     check_agreement,
     gather_traced,
     local_traced,
@@ -23,27 +24,19 @@ from muster.distribute.functions import (
     require_values,
     run_traced_code,
 )
-from muster.distribute.input import (
-    DistributedDataset,
-    GlobalBatches,
-    InputContext,
-    InputOptions,
-    ReplicaBatches,
-    datasets_from_function,
-)
-from muster.distribute.replicas import (
+from muster.distribute.input._batch_sources import GlobalBatches, ReplicaBatches, datasets_from_function
+from muster.distribute.input._distributed_dataset import DistributedDataset
+from muster.distribute.input._input_context import InputContext
+from muster.distribute.input._input_options import InputOptions
+from muster.distribute.replicas._replica_context import (
     CROSS_REPLICA,
-    PerReplica,
     ReduceOp,
     ReplicaContext,
-    ValueContext,
     current_context,
     entered,
-    is_leaf,
-    map_values,
-    stacked,
 )
-from muster.distribute.workers import SingleWorker, Workers
+from muster.distribute.replicas._values import PerReplica, ValueContext, is_leaf, map_values, stacked
+from muster.distribute.workers._workers import SingleWorker, Workers
 from muster.program.variables import ByIdentity, current_scope, variables_owned_by
 
 _SCOPE: ContextVar["Strategy | None"] = ContextVar("muster_strategy", default=None)

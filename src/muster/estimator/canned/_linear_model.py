@@ -13,7 +13,7 @@ from muster._keras import keras
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator.canned._optimizer_makers import OptimizerLike, optimizer_maker
-from muster.estimator.heads import Head
+from muster.estimator.heads._head import Head
 from muster.feature_column import DenseColumn, Features, dense_features, sorted_columns
 
 _LARGEST_RATE = 0.2

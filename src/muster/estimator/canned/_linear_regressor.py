@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from muster.estimator._estimator import Estimator
 from muster.estimator._run_config import RunConfig
-from muster.estimator.loop import WarmStartSettings
+from muster.estimator.loop._warm_start import WarmStartSettings
 
 if TYPE_CHECKING:
     from muster.estimator.canned._optimizer_makers import OptimizerLike
@@ -58,7 +58,7 @@ class LinearRegressor(Estimator):
     ) -> None:
         # Imported here, because all programs with Estimators import this module, and few use canned ones.
         from muster.estimator.canned._linear_model import linear_model_fn
-        from muster.estimator.heads import RegressionHead
+        from muster.estimator.heads._regression_head import RegressionHead
 
         head = RegressionHead(label_dimension, weight_column, loss_reduction)
         model_fn = linear_model_fn(feature_columns, head, optimizer, sparse_combiner)

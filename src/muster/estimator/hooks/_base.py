@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 
-from muster.estimator.session import Coordinator, Fetches, Session
+from muster.estimator.session._fetches import Fetches
+from muster.estimator.session._session import Coordinator, Session
 from muster.program import Output
 from muster.program.trace import output_of
 

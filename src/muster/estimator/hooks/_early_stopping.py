@@ -12,7 +12,7 @@ import numpy as np
 
 from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.hooks._timer import SecondOrStepTimer
-from muster.estimator.session import Coordinator, Session
+from muster.estimator.session._session import Coordinator, Session
 from muster.summary import read_events
 
 _log = logging.getLogger(__name__)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from muster.estimator.hooks._base import SessionRunHook
-from muster.estimator.session import Coordinator, Fetches, Session
+from muster.estimator.session._fetches import Fetches
+from muster.estimator.session._session import Coordinator, Session
 
 
 class FinalOpsHook(SessionRunHook):

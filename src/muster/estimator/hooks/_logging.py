@@ -16,7 +16,7 @@ from muster.estimator.hooks._base import (
     as_named_fetches,
 )
 from muster.estimator.hooks._timer import SecondOrStepTimer
-from muster.estimator.session import Coordinator, Session
+from muster.estimator.session._session import Coordinator, Session
 
 _log = logging.getLogger(__name__)
 

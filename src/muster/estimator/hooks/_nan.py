@@ -19,7 +19,7 @@ from muster.estimator.hooks._base import (
     as_fetch,
     fetch_name,
 )
-from muster.estimator.session import Coordinator, Session
+from muster.estimator.session._session import Coordinator, Session
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ import os
 from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.hooks._timer import SecondOrStepTimer
 from muster.estimator.hooks._writer import SummaryWriter, open_writer
-from muster.estimator.session import Coordinator, Session
+from muster.estimator.session._session import Coordinator, Session
 
 _log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
-from muster.estimator.session import Coordinator, Session
+from muster.estimator.session._session import Coordinator, Session
 
 _log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from muster.estimator.hooks._base import (
 )
 from muster.estimator.hooks._timer import SecondOrStepTimer
 from muster.estimator.hooks._writer import SummaryWriter, open_writer
-from muster.estimator.session import Coordinator, Session
+from muster.estimator.session._session import Coordinator, Session
 from muster.summary import SessionLog
 
 

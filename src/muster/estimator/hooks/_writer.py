@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Protocol
 
-from muster.estimator.session import Session
+from muster.estimator.session._session import Session
 from muster.summary import EventFileWriter, SessionLog
 
 

@@ -4,15 +4,12 @@ from collections.abc import Sequence
 
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._run_config import RunConfig
-from muster.estimator.hooks import (
-    CheckpointSaverHook,
-    CheckpointSaverListener,
-    LoggingTensorHook,
-    NanTensorHook,
-    SessionRunHook,
-    StepCounterHook,
-    SummarySaverHook,
-)
+from muster.estimator.hooks._base import SessionRunHook
+from muster.estimator.hooks._checkpoint_saver import CheckpointSaverHook, CheckpointSaverListener
+from muster.estimator.hooks._logging import LoggingTensorHook
+from muster.estimator.hooks._nan import NanTensorHook
+from muster.estimator.hooks._step_counter import StepCounterHook
+from muster.estimator.hooks._summary_saver import SummarySaverHook
 from muster.estimator.loop._tracing import LOSS, STEP_BEFORE
 from muster.program.trace import Program
 from muster.summary import EventFileWriter

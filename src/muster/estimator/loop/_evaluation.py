@@ -16,13 +16,14 @@ from muster.distribute.engine import Step
 from muster.distribute.input import synchronized
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn
-from muster.estimator.hooks import SessionRunHook, StopAfterNEvalsHook
+from muster.estimator.hooks._base import SessionRunHook
+from muster.estimator.hooks._stop import StopAfterNEvalsHook
 from muster.estimator.loop._batches import Batches
 from muster.estimator.loop._run_loop import run_loop
 from muster.estimator.loop._saving import require_same_checkpoint
 from muster.estimator.loop._setup import ModelSetup, log_restored
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS, METRICS
-from muster.estimator.session import Session
+from muster.estimator.session._session import Session
 from muster.summary import EventFileWriter
 
 _log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from muster.checkpoint import Checkpoint
 from muster.distribute import Strategy
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn
-from muster.estimator.hooks import SessionRunHook
+from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.loop._batches import Batches
 from muster.estimator.loop._run_loop import TrainingSession
 from muster.estimator.loop._setup import ModelSetup, log_restored

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from muster.cluster.roster import TaskState
 from muster.distribute.workers import ProgressReporter
-from muster.estimator.hooks import SessionRunContext, SessionRunHook, SessionRunValues
-from muster.estimator.session import Coordinator, Session
+from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
+from muster.estimator.session._session import Coordinator, Session
 
 
 class ProgressReport(SessionRunHook):

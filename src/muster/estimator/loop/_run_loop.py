@@ -12,13 +12,10 @@ import jax
 
 from muster.distribute.engine import BatchGroup, Step
 from muster.distribute.workers import SignalWatch, Terminated
-from muster.estimator.hooks import (
-    SessionRunArgs,
-    SessionRunContext,
-    SessionRunHook,
-    SessionRunValues,
-)
-from muster.estimator.session import Fetches, Session, clock
+from muster.estimator.hooks._base import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
+from muster.estimator.session import clock
+from muster.estimator.session._fetches import Fetches
+from muster.estimator.session._session import Session
 
 _NO_VALUES = SessionRunValues(None)
 

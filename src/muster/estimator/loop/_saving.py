@@ -15,7 +15,7 @@ from muster.cluster.roster import TaskState
 from muster.data import moved_position
 from muster.distribute import InputContext, Strategy
 from muster.estimator.loop._batches import Batches
-from muster.estimator.session import Session
+from muster.estimator.session._session import Session
 from muster.summary import EventFileWriter, SessionLog
 
 _log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from muster.estimator.loop._batches import Batches
 from muster.estimator.loop._restore import initial_state
 from muster.estimator.loop._tracing import GLOBAL_STEP, trace_model_fn
 from muster.estimator.loop._warm_start import WarmStartSettings
-from muster.estimator.session import Outputs, SaveState, Session
+from muster.estimator.session._session import Outputs, SaveState, Session
 from muster.program.trace import Program
 
 _log = logging.getLogger(__name__)

@@ -9,13 +9,9 @@ from pathlib import Path
 
 import jax
 
-from muster.estimator.hooks import (
-    SessionRunArgs,
-    SessionRunContext,
-    SessionRunHook,
-    SessionRunValues,
-)
-from muster.estimator.session import Session, clock
+from muster.estimator.hooks._base import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
+from muster.estimator.session import clock
+from muster.estimator.session._session import Session
 
 _log = logging.getLogger(__name__)
 

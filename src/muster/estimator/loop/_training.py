@@ -17,7 +17,9 @@ from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn
 from muster.estimator._run_config import RunConfig
-from muster.estimator.hooks import CheckpointSaverListener, SessionRunHook, StopAtStepHook
+from muster.estimator.hooks._base import SessionRunHook
+from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
+from muster.estimator.hooks._stop import StopAtStepHook
 from muster.estimator.loop._batches import Batches, open_training_batches
 from muster.estimator.loop._default_hooks import require_saver, training_hooks
 from muster.estimator.loop._progress_report import ProgressReport
@@ -26,7 +28,8 @@ from muster.estimator.loop._saving import TrainingSaver, mark_ended, require_sam
 from muster.estimator.loop._setup import ModelSetup, log_restored
 from muster.estimator.loop._step_profile import StepProfile
 from muster.estimator.loop._tracing import LOSS
-from muster.estimator.session import Session, clock
+from muster.estimator.session import clock
+from muster.estimator.session._session import Session
 from muster.program.trace import Program, functions_run_eagerly
 from muster.summary import EventFileWriter
 

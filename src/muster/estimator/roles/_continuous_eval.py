@@ -9,8 +9,11 @@ from muster._errors import CheckpointNotFoundError, DamagedCheckpointError
 from muster.estimator._model_fn import InputFn
 from muster.estimator._run_config import RunConfig
 from muster.estimator._specs import EvalSpec
-from muster.estimator.hooks import CheckpointSaverListener, SecondOrStepTimer, SessionRunHook
-from muster.estimator.session import Session, clock
+from muster.estimator.hooks._base import SessionRunHook
+from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
+from muster.estimator.hooks._timer import SecondOrStepTimer
+from muster.estimator.session import clock
+from muster.estimator.session._session import Session
 
 _log = logging.getLogger(__name__)
 

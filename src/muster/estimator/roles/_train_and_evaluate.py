@@ -10,7 +10,7 @@ from muster.distribute import MultiWorkerMirroredStrategy
 from muster.distribute.workers import SignalWatch
 from muster.estimator._run_config import RunConfig
 from muster.estimator._specs import EvalSpec, TrainSpec
-from muster.estimator.hooks import CheckpointSaverListener
+from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 from muster.estimator.roles._continuous_eval import (
     EVALUATED,
     ContinuousEvalListener,

@@ -20,7 +20,7 @@ from jax.extend import core as jex
 
 from muster._errors import GradientError
 from muster._keras import keras
-from muster.program.passes import (
+from muster.program.passes._jaxprs import (
     Atom,
     Equation,
     Values,
@@ -32,7 +32,7 @@ from muster.program.passes import (
     variables_of,
     without,
 )
-from muster.program.variables import active_scope
+from muster.program.variables._variable_scope import active_scope
 
 _gradient_p = jex.Primitive("muster_gradient")
 _gradient_p.multiple_results = True

@@ -7,7 +7,8 @@ from typing import Any, Literal
 from muster._errors import GradientError
 from muster._keras import keras
 from muster.program.gradients._gradients import gradients
-from muster.program.variables import VariableScope, active_scope, current_scope, wrap_in_scopes
+from muster.program.variables._patches import wrap_in_scopes
+from muster.program.variables._variable_scope import VariableScope, active_scope, current_scope
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from jax import lax
 
 from muster.program.partition._sharded_equation import ShardedEquation, axis_without
 from muster.program.partition._sharding import Value
-from muster.program.passes import type_of
+from muster.program.passes._jaxprs import type_of
 
 
 def dynamic_slice(equation: ShardedEquation) -> list[Value]:

@@ -26,15 +26,8 @@ from muster.program.partition._sharding import (
     WorkerGroup,
     all_reduce_p,
 )
-from muster.program.passes import (
-    Atom,
-    Equation,
-    Values,
-    levels_of,
-    needed_equations,
-    type_of,
-    with_wide_products,
-)
+from muster.program.passes._jaxprs import Atom, Equation, Values, levels_of, needed_equations, type_of
+from muster.program.passes._loops import with_wide_products
 
 # Primitives that call a function, whose equations can be computed in place.
 _BODIES: Mapping[jex.Primitive, str] = {

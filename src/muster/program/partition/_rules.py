@@ -13,7 +13,7 @@ from muster.program.partition._indexing_rules import dynamic_slice, dynamic_upda
 from muster.program.partition._product_rules import convolution, dot_general, windows
 from muster.program.partition._sharded_equation import Rule, ShardedEquation, axis_without
 from muster.program.partition._sharding import Partial, Replicated, Sharded, Value
-from muster.program.passes import type_of
+from muster.program.passes._jaxprs import type_of
 
 
 def apply_rule(equation: ShardedEquation) -> list[Value]:

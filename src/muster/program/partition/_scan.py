@@ -15,7 +15,7 @@ from muster.program.partition._sharding import (
     Value,
     WorkerGroup,
 )
-from muster.program.passes import Equation
+from muster.program.passes._jaxprs import Equation
 
 Arrays = Sequence[jax.Array]
 Run = Callable[[jex.Jaxpr, Arrays, Sequence[Value], WorkerGroup], list[Value]]

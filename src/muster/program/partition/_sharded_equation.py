@@ -15,7 +15,7 @@ from muster.program.partition._sharding import (
     Value,
     WorkerGroup,
 )
-from muster.program.passes import Equation, function_of, type_of
+from muster.program.passes._jaxprs import Equation, function_of, type_of
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,11 @@
 """Trace user code into a program: a pure step over state."""
 
 from muster.program.trace._eager import functions_run_eagerly as functions_run_eagerly
-from muster.program.trace._eager import run_functions_eagerly as run_functions_eagerly
 from muster.program.trace._eager_function import run_eagerly as run_eagerly
 from muster.program.trace._function_program import FunctionProgram as FunctionProgram
 from muster.program.trace._function_program import reduced_path as reduced_path
 from muster.program.trace._function_scope import FunctionScope as FunctionScope
 from muster.program.trace._function_scope import placeholder as placeholder
-from muster.program.trace._outputs import Output as Output
-from muster.program.trace._outputs import name_output as name_output
 from muster.program.trace._outputs import output_of as output_of
 from muster.program.trace._outputs import reserve_outputs as reserve_outputs
-from muster.program.trace._outputs import summary_scalar as summary_scalar
 from muster.program.trace._program import Program as Program
-from muster.program.trace._reduce import common_value as common_value
-from muster.program.trace._reduce import replica_weight as replica_weight
-from muster.program.trace._reduce import synchronize_metrics as synchronize_metrics

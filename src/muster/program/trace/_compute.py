@@ -7,8 +7,10 @@ import jax
 import jax.numpy as jnp
 
 from muster._arrays import AnyArray
-from muster.program.gradients import resolve
-from muster.program.passes import contains, with_row_updates, with_wide_products
+from muster.program.gradients._gradients import resolve
+from muster.program.passes._jaxprs import contains
+from muster.program.passes._loops import with_wide_products
+from muster.program.passes._row_updates import with_row_updates
 
 State = dict[str, jax.Array]
 

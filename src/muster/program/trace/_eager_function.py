@@ -9,7 +9,7 @@ import jax
 from muster.program._replicas import Replicas
 from muster.program.trace._eager import eager_gradients
 from muster.program.trace._function_scope import FunctionScope
-from muster.program.variables import set_values, value_of
+from muster.program.variables._keras_internals import set_values, value_of
 
 
 class EagerScope(FunctionScope):

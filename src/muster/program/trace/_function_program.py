@@ -10,7 +10,7 @@ from muster._errors import TraceError, VariableMismatchError
 from muster.program._replicas import Replicas
 from muster.program.trace._compute import compute_traced, shape_of
 from muster.program.trace._function_scope import FunctionScope
-from muster.program.variables import set_values
+from muster.program.variables._keras_internals import set_values
 
 State = dict[str, jax.Array]
 Static = TypeVar("Static")

@@ -11,18 +11,18 @@ from jax.extend import core as jex
 
 from muster._errors import TraceError, VariableMismatchError
 from muster.program._replicas import Replicas
-from muster.program.variables import (
+from muster.program.variables._initial_values import initial_value
+from muster.program.variables._keras_internals import value_of
+from muster.program.variables._origins import (
     VariableKind,
-    VariableScope,
-    VariableSpec,
-    initial_value,
     is_adding,
     is_per_replica,
     kind_of_new,
     origin_of,
     refuse_to_add,
-    value_of,
 )
+from muster.program.variables._variable_scope import VariableScope
+from muster.program.variables._variable_table import VariableSpec
 
 _unknown_p = jex.Primitive("muster_unknown")
 _unknown_p.def_abstract_eval(lambda *, shape, dtype: jax.core.ShapedArray(shape, dtype))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from muster.program.variables import active_scope
+from muster.program.variables._variable_scope import active_scope
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from muster import cpu
 from muster._arrays import AnyArray
 from muster._errors import TraceError, VariableMismatchError
 from muster.program._replicas import Replicas
-from muster.program.passes import Values, needed_equations
+from muster.program.passes._jaxprs import Values, needed_equations
 from muster.program.trace._compute import compute_traced, shape_of
 from muster.program.trace._eager import eager_gradients
 from muster.program.trace._program_scope import ProgramScope

@@ -9,16 +9,11 @@ import jax
 from muster._arrays import AnyArray
 from muster._errors import OutsideVariableError, TraceError, VariableMismatchError
 from muster.program._replicas import Replicas
-from muster.program.variables import (
-    VariableKind,
-    VariableScope,
-    VariableSpec,
-    donatable_copy,
-    fresh_names,
-    initial_value,
-    kind_of_new,
-    seeds_from,
-)
+from muster.program.variables._initial_values import donatable_copy, initial_value
+from muster.program.variables._keras_internals import fresh_names, seeds_from
+from muster.program.variables._origins import VariableKind, kind_of_new
+from muster.program.variables._variable_scope import VariableScope
+from muster.program.variables._variable_table import VariableSpec
 
 
 class ProgramScope(VariableScope):

@@ -2,7 +2,8 @@
 
 import jax
 
-from muster.program.variables import VariableKind, active_scope
+from muster.program.variables._origins import VariableKind
+from muster.program.variables._variable_scope import active_scope
 
 
 def common_value(value: jax.Array) -> jax.Array:
