@@ -1,7 +1,8 @@
 """The seam between strategies and the engine: variables can live elsewhere, in fit, loops and Estimators.
 
-The strategy here keeps variables in a store in memory, a stand-in for a parameter server: a step pulls their
-values, and pushes by how much it has changed them. The engine knows nothing of it.
+The strategy here keeps variables in a store in memory, a stand-in for a parameter server. A step pulls their
+values, and pushes by how much it has changed them. With one replica it gives the server its gradients, too,
+and goes on with the sum that it gets back. The engines know nothing of it.
 """
 
 import jax
@@ -13,21 +14,35 @@ from estimator_runs import trained
 
 from muster._keras import keras
 from muster.distribute import Strategy
+from muster.distribute.engine._exchange import ExchangeEngine
+from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._state_store import StateStore
 from muster.distribute.strategies._mirrored import local_devices, on_mesh
+from muster.distribute.workers._workers import SingleWorker
 
 pytestmark = pytest.mark.optimized
 
 
 class MemoryServer:
-    """Holds the values of variables by key, and adds what is pushed."""
+    """Holds the values of variables by key, adds what is pushed, and sums gradients."""
 
     def __init__(self):
-        self.values, self.pushes = {}, 0
+        self.values, self.pushes, self.sums = {}, 0, 0
 
     def push(self, key, change):
         self.pushes += 1
         self.values[key] = self.values[key] ^ change if change.dtype == bool else self.values[key] + change
+
+    def sum(self, arrays):
+        self.sums += 1
+        return [array.copy() for array in arrays]  # of the only worker
+
+
+class ServedWorker(SingleWorker):
+    """A worker that has a server sum gradients, and what else replicas reduce."""
+
+    def __init__(self, server):
+        self.all_reduce = server.sum
 
 
 class ServedStore(StateStore):
@@ -69,9 +84,13 @@ class ServedStrategy(Strategy):
     """Replicas on devices, whose variables are on a server."""
 
     def __init__(self, count):
-        mesh = jax.sharding.Mesh(np.array(local_devices([f"/cpu:{i}" for i in range(count)])), ("replica",))
-        super().__init__(**on_mesh(mesh), local_replicas=count)
         self.server = MemoryServer()
+        mesh = jax.sharding.Mesh(np.array(local_devices([f"/cpu:{i}" for i in range(count)])), ("replica",))
+        if count > 1:
+            super().__init__(**on_mesh(mesh), local_replicas=count)
+        else:
+            worker, device = ServedWorker(self.server), jax.sharding.SingleDeviceSharding(mesh.devices[0])
+            super().__init__(Placement(device, workers=worker), ExchangeEngine(mesh, worker), worker)
         self.placement.store = lambda store: ServedStore(store, self.server)
 
 
@@ -85,6 +104,7 @@ def test_training_is_that_of_one_device(count, case):
         found = looped(strategy, case)
         check_same(found, by_hand(case, count, found["seeds"]))
     assert strategy.server.pushes > 50
+    assert (strategy.server.sums > 50) == (count == 1)
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -101,4 +121,5 @@ def test_an_estimator_trains_as_on_one_device(tmp_path, count):
     assert metrics["accuracy"] == pytest.approx(same[2]["accuracy"], abs=1e-6)
     np.testing.assert_allclose(predictions, same[3], atol=1e-5)
     assert strategy.server.pushes > 50
+    assert (strategy.server.sums > 50) == (count == 1)
     assert set(weights) <= set(strategy.server.values)

@@ -68,7 +68,7 @@ class FunctionScope(VariableScope):
             self.state_mapping[id(variable)] = (state or {})[spec.path]
 
     def replicas_of(self, strategy: Any, count: int, *, active: int) -> Replicas | None:
-        """Return the replicas that run parts of the code; None if there is only one.
+        """Return the replicas that run parts of the code; None for a single one that reduces nothing.
 
         Args:
             strategy: The strategy that they belong to.
@@ -79,7 +79,7 @@ class FunctionScope(VariableScope):
             RuntimeError: Another part of the code runs on the replicas of another strategy.
         """
         self._use(strategy)
-        return None if count == 1 else self._replicas(count, active)
+        return None if count == 1 and self._peers is None else self._replicas(count, active)
 
     def _use(self, strategy: Any) -> None:
         if self.strategy not in (None, strategy):
