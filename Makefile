@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test soak check bench bench-peers docs clean
+.PHONY: help demo test test-fast soak check bench bench-peers docs clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -24,9 +24,15 @@ $(VENV)/dev.stamp: pyproject.toml $(VENV)/run.stamp
 demo: $(VENV)/run.stamp  ## train on real data and print the accuracy reached
 	$(BIN)/muster run --workers 2 --evaluator examples/digits.py
 
-test: $(VENV)/dev.stamp  ## run all tests, several at a time
-	$(BIN)/pytest -m 'not soak and not alone' --numprocesses=logical --maxprocesses=4 --dist=worksteal
-	$(BIN)/pytest -m 'not soak and alone'
+# Several at a time, but for those that are marked "alone".
+SEVERAL := --numprocesses=logical --maxprocesses=4 --dist=worksteal
+
+test: test-fast  ## run all tests
+	$(BIN)/pytest -m 'processes and not soak and not alone' $(SEVERAL)
+	$(BIN)/pytest -m 'alone and not soak'
+
+test-fast: $(VENV)/dev.stamp  ## run the tests that start no processes
+	$(BIN)/pytest -m 'not processes and not soak and not alone' $(SEVERAL)
 
 soak: $(VENV)/dev.stamp  ## run the long tests: many random kills
 	$(BIN)/pytest -m soak

@@ -53,6 +53,9 @@ _EXPECTED_VARIABLES = {
     "TF_FORCE_GPU_ALLOW_GROWTH",
     "TPU_SKIP_MDS_QUERY",
 }
+# What a module imports to start processes: of those from jobs.py, and others.
+_STARTS_JOBS = ("Job", "Process")
+_STARTS_PROCESSES = (*_STARTS_JOBS, "subprocess")
 # How long what a test has ended may take to be gone, in seconds.
 _GRACE_SECS = 3.0
 
@@ -70,6 +73,13 @@ def pytest_configure() -> None:
         return options(*args, env_options_overrides={**quickly, **(env_options_overrides or {})}, **kwargs)
 
     compiler.get_compile_options = as_wanted
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of modules that start processes."""
+    for item in items:
+        if isinstance(item, pytest.Function) and any(hasattr(item.module, name) for name in _STARTS_PROCESSES):
+            item.add_marker(pytest.mark.processes)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -105,7 +115,7 @@ def _processes_are_preloaded(
 ) -> Iterator[None]:
     """For tests that start jobs; before any of them, which are to leave nothing behind."""
     modules = {item.module for item in request.session.items}
-    wanted = any(hasattr(module, name) for module in modules for name in ("Job", "Process"))
+    wanted = any(hasattr(module, name) for module in modules for name in _STARTS_JOBS)
     with jobs.preloaded(tmp_path_factory.mktemp("compiled")) if wanted else contextlib.nullcontext():
         yield
 
