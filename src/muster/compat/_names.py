@@ -1,6 +1,7 @@
 """Look names up in the modules of `muster.compat.tensorflow`, and say what to use instead of missing ones."""
 
-from collections.abc import Callable
+import functools
+import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any, NoReturn
 
@@ -84,13 +85,23 @@ def missing(module: str, name: str) -> AttributeError:
     return AttributeError(f"muster has no {wanted}. {advice}", name=name)
 
 
-def missing_from(module: str) -> Callable[[str], NoReturn]:
-    """Make a module's ``__getattr__``, which raises the error of `missing`."""
+def report_missing(package: str) -> None:
+    """Let the modules of a package raise the error of `missing` for names that they lack.
 
-    def look_up(name: str) -> NoReturn:
-        raise missing(module, name)
+    Each module that is loaded gets a ``__getattr__``, unless it has one. Type checkers do not see it, and so
+    report missing names, too.
 
-    return look_up
+    Args:
+        package: The package that programs import as ``tf``.
+    """
+    for path, module in list(sys.modules.items()):
+        if f"{path}.".startswith(f"{package}."):
+            name = f"tf{path.removeprefix(package)}"
+            vars(module).setdefault("__getattr__", functools.partial(_raise_missing, name))
+
+
+def _raise_missing(module: str, name: str) -> NoReturn:
+    raise missing(module, name)
 
 
 class Names(SimpleNamespace):

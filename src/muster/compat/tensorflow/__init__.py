@@ -4,11 +4,9 @@ The names of TensorFlow 2; those of TensorFlow 1 are in ``tf.compat.v1``. Operat
 which stay NumPy values (in input functions), and on the values of a step.
 """
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-
 from muster._version import __version__ as __version__
 from muster.compat._names import Names as _Names
-from muster.compat._names import missing_from as _missing_from
+from muster.compat._names import report_missing as _report_missing
 from muster.compat.ops._arrays import Tensor as Tensor
 from muster.compat.ops._elementwise import abs as abs
 from muster.compat.ops._elementwise import add as add
@@ -140,6 +138,4 @@ newaxis = None
 print = _print
 experimental = _Names("tf.experimental", Optional=_Optional)
 
-
-if not _TYPE_CHECKING:  # so that type checkers also report missing names
-    __getattr__ = _missing_from("tf")
+_report_missing(__name__)

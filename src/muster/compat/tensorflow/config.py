@@ -1,9 +1,6 @@
 """``tf.config``: JAX's devices by TensorFlow's names."""
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-
 from muster.compat._names import Names as _Names
-from muster.compat._names import missing_from as _missing_from
 from muster.compat.v2 import config as _config
 from muster.compat.v2.config import LogicalDevice as LogicalDevice
 from muster.compat.v2.config import LogicalDeviceConfiguration as LogicalDeviceConfiguration
@@ -29,6 +26,3 @@ experimental = _Names(
     set_visible_devices=set_visible_devices,
 )
 optimizer = _Names("tf.config.optimizer", set_jit=_config.set_jit)
-
-if not _TYPE_CHECKING:  # so that type checkers also report missing names
-    __getattr__ = _missing_from("tf.config")

@@ -1,11 +1,9 @@
 """``tf.data``."""
 
 from operator import methodcaller as _methodcaller
-from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from muster import data as _data
 from muster.compat._names import Names as _Names
-from muster.compat._names import missing_from as _missing_from
 from muster.data import AUTOTUNE as AUTOTUNE
 from muster.data import INFINITE_CARDINALITY as INFINITE_CARDINALITY
 from muster.data import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
@@ -26,6 +24,3 @@ experimental = _Names(
     cardinality=_methodcaller("cardinality"),
     make_csv_dataset=_data.make_csv_dataset,
 )
-
-if not _TYPE_CHECKING:  # so that type checkers also report missing names
-    __getattr__ = _missing_from("tf.data")

@@ -1,11 +1,8 @@
 """``tf.dtypes``."""
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-
 import numpy as _np
 from ml_dtypes import bfloat16 as _bfloat16
 
-from muster.compat._names import missing_from as _missing_from
 from muster.compat.ops._elementwise import cast as cast
 
 DType = _np.dtype
@@ -21,6 +18,3 @@ bfloat16 = _np.dtype(_bfloat16)
 float32 = _np.dtype("float32")
 float64 = _np.dtype("float64")
 string = _np.dtype(str)
-
-if not _TYPE_CHECKING:  # so that type checkers also report missing names
-    __getattr__ = _missing_from("tf.dtypes")

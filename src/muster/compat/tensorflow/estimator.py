@@ -1,11 +1,8 @@
 """``tf.estimator``."""
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-
 from muster import estimator as _estimator
 from muster._errors import NanLossDuringTrainingError as NanLossDuringTrainingError
 from muster.compat._names import Names as _Names
-from muster.compat._names import missing_from as _missing_from
 from muster.estimator import CheckpointSaverHook as CheckpointSaverHook
 from muster.estimator import CheckpointSaverListener as CheckpointSaverListener
 from muster.estimator import Estimator as Estimator
@@ -45,6 +42,3 @@ experimental = _Names(
     stop_if_no_decrease_hook=_estimator.stop_if_no_decrease_hook,
     stop_if_no_increase_hook=_estimator.stop_if_no_increase_hook,
 )
-
-if not _TYPE_CHECKING:  # so that type checkers also report missing names
-    __getattr__ = _missing_from("tf.estimator")

@@ -1,9 +1,6 @@
 """``tf.io``."""
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-
 from muster.compat._names import Names as _Names
-from muster.compat._names import missing_from as _missing_from
 from muster.compat.v2 import gfile as _gfile
 from muster.data import FixedLenFeature as FixedLenFeature
 from muster.data import FixedLenSequenceFeature as FixedLenSequenceFeature
@@ -30,6 +27,3 @@ gfile = _Names(
     stat=_gfile.stat,
     walk=_gfile.walk,
 )
-
-if not _TYPE_CHECKING:  # so that type checkers also report missing names
-    __getattr__ = _missing_from("tf.io")

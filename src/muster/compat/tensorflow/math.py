@@ -1,8 +1,5 @@
 """``tf.math``."""
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-
-from muster.compat._names import missing_from as _missing_from
 from muster.compat.ops._elementwise import abs as abs
 from muster.compat.ops._elementwise import add as add
 from muster.compat.ops._elementwise import add_n as add_n
@@ -63,6 +60,3 @@ from muster.compat.ops._reduce import reduce_prod as reduce_prod
 from muster.compat.ops._reduce import reduce_std as reduce_std
 from muster.compat.ops._reduce import reduce_sum as reduce_sum
 from muster.compat.ops._reduce import reduce_variance as reduce_variance
-
-if not _TYPE_CHECKING:  # so that type checkers also report missing names
-    __getattr__ = _missing_from("tf.math")

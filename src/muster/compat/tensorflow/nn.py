@@ -1,8 +1,5 @@
 """``tf.nn``."""
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-
-from muster.compat._names import missing_from as _missing_from
 from muster.compat.ops._elementwise import sigmoid as sigmoid
 from muster.compat.ops._elementwise import tanh as tanh
 from muster.compat.ops._nn import elu as elu
@@ -26,6 +23,3 @@ from muster.compat.ops._nn import (
 from muster.compat.ops._nn import top_k as top_k
 from muster.compat.v2._average_loss import compute_average_loss as compute_average_loss
 from muster.compat.v2._average_loss import scale_regularization_loss as scale_regularization_loss
-
-if not _TYPE_CHECKING:  # so that type checkers also report missing names
-    __getattr__ = _missing_from("tf.nn")

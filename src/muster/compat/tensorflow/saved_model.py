@@ -1,9 +1,6 @@
 """``tf.saved_model``: save Keras models in directories, and load them as functions."""
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-
 from muster.compat._names import Names as _Names
-from muster.compat._names import missing_from as _missing_from
 from muster.compat.v2.saved_model import (
     DEFAULT_SERVING_SIGNATURE_DEF_KEY as DEFAULT_SERVING_SIGNATURE_DEF_KEY,
 )
@@ -15,6 +12,3 @@ from muster.compat.v2.saved_model import save as save
 signature_constants = _Names(
     "tf.saved_model.signature_constants", DEFAULT_SERVING_SIGNATURE_DEF_KEY=DEFAULT_SERVING_SIGNATURE_DEF_KEY
 )
-
-if not _TYPE_CHECKING:  # so that type checkers also report missing names
-    __getattr__ = _missing_from("tf.saved_model")

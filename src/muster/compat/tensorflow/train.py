@@ -1,11 +1,8 @@
 """``tf.train`` and ``tf.compat.v1.train``, one module for both."""
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-
 from muster.checkpoint import latest_checkpoint as latest_checkpoint
 from muster.checkpoint import list_variables as list_variables
 from muster.cluster import ClusterSpec as ClusterSpec
-from muster.compat._names import missing_from as _missing_from
 from muster.compat.tensorflow.estimator import CheckpointSaverHook as CheckpointSaverHook
 from muster.compat.tensorflow.estimator import CheckpointSaverListener as CheckpointSaverListener
 from muster.compat.tensorflow.estimator import FinalOpsHook as FinalOpsHook
@@ -45,6 +42,3 @@ from muster.data import Features as Features
 from muster.data import FloatList as FloatList
 from muster.data import Int64List as Int64List
 from muster.program import get_or_create_global_step as get_or_create_global_step
-
-if not _TYPE_CHECKING:  # so that type checkers also report missing names
-    __getattr__ = _missing_from("tf.train")

@@ -1,10 +1,7 @@
 """``tf.distribute``: strategies, and resolvers that find the tasks of a job."""
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-
 from muster import distribute as _distribute
 from muster.compat._names import Names as _Names
-from muster.compat._names import missing_from as _missing_from
 from muster.compat.tensorflow.distribute import cluster_resolver as cluster_resolver
 from muster.compat.v2._multi_worker import ExperimentalMultiWorkerMirroredStrategy as _ExperimentalStrategy
 from muster.compat.v2._multi_worker import collective_hints as _collective_hints
@@ -42,6 +39,3 @@ experimental = _Names(
     TPUStrategy=TPUStrategy,
     ValueContext=_distribute.ValueContext,
 )
-
-if not _TYPE_CHECKING:  # so that type checkers also report missing names
-    __getattr__ = _missing_from("tf.distribute")

@@ -1,8 +1,5 @@
 """``tf.compat.v1.losses``."""
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-
-from muster.compat._names import missing_from as _missing_from
 from muster.compat.v1.losses import Reduction as Reduction
 from muster.compat.v1.losses import absolute_difference as absolute_difference
 from muster.compat.v1.losses import compute_weighted_loss as compute_weighted_loss
@@ -12,6 +9,3 @@ from muster.compat.v1.losses import mean_squared_error as mean_squared_error
 from muster.compat.v1.losses import sigmoid_cross_entropy as sigmoid_cross_entropy
 from muster.compat.v1.losses import softmax_cross_entropy as softmax_cross_entropy
 from muster.compat.v1.losses import sparse_softmax_cross_entropy as sparse_softmax_cross_entropy
-
-if not _TYPE_CHECKING:  # so that type checkers also report missing names
-    __getattr__ = _missing_from("tf.compat.v1.losses")

@@ -1,8 +1,5 @@
 """``tf.compat.v1.metrics``."""
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-
-from muster.compat._names import missing_from as _missing_from
 from muster.compat.v1.metrics import accuracy as accuracy
 from muster.compat.v1.metrics import auc as auc
 from muster.compat.v1.metrics import false_negatives as false_negatives
@@ -15,6 +12,3 @@ from muster.compat.v1.metrics import recall as recall
 from muster.compat.v1.metrics import root_mean_squared_error as root_mean_squared_error
 from muster.compat.v1.metrics import true_negatives as true_negatives
 from muster.compat.v1.metrics import true_positives as true_positives
-
-if not _TYPE_CHECKING:  # so that type checkers also report missing names
-    __getattr__ = _missing_from("tf.compat.v1.metrics")
