@@ -28,7 +28,7 @@ def constant(
 ) -> Array:
     """Convert a value to an array; Python numbers become int32 and float32."""
     array = as_array(value, dtype)
-    return array if shape is None else apply("broadcast_to", array, shape=tuple(shape)).copy()
+    return array if shape is None else broadcast_to(array, shape).copy()
 
 
 def convert_to_tensor(value: ArrayLike, dtype: DTypeLike = None, name: str | None = None) -> Array:
@@ -147,7 +147,7 @@ def stack(values: Sequence[ArrayLike], axis: int = 0, name: str = "stack") -> Ar
 
 def unstack(value: ArrayLike, num: int | None = None, axis: int = 0, name: str = "unstack") -> list[Array]:
     """Split an array into its parts along an axis, and remove that axis."""
-    array = array_module(value).moveaxis(as_array(value), axis, 0)
+    array = apply("moveaxis", as_array(value), source=axis, destination=0)
     if num is not None and num != len(array):
         raise ValueError(
             f"num is {num}, but axis {axis} of an array of shape {array.shape} has {len(array)}."
@@ -159,15 +159,14 @@ def split(
     value: ArrayLike, num_or_size_splits: int | Sequence[int], axis: int = 0, name: str = "split"
 ) -> list[Array]:
     """Split an array along an axis: into so many equal parts, or into parts of these sizes."""
-    parts = num_or_size_splits
-    if not isinstance(parts, int):
-        parts = np.cumsum(parts)[:-1].tolist()
-    return list(array_module(value).split(as_array(value), parts, axis=axis))
+    sizes = num_or_size_splits
+    parts = sizes if isinstance(sizes, int) else np.cumsum(sizes)[:-1].tolist()
+    return list(apply("split", as_array(value), indices_or_sections=parts, axis=axis))
 
 
 def tile(input: ArrayLike, multiples: Iterable[int], name: str | None = None) -> Array:
     """Repeat an array along each axis."""
-    return array_module(input).tile(as_array(input), tuple(multiples))
+    return apply("tile", as_array(input), reps=tuple(multiples))
 
 
 def pad(
@@ -176,17 +175,17 @@ def pad(
     """Put values before and after those of an array, on each axis; ``mode`` as TensorFlow names it."""
     value, how = as_array(tensor), mode.lower()
     constants = {"constant_values": constant_values} if how == "constant" else {}
-    return array_module(value).pad(value, np.asarray(paddings).tolist(), mode=how, **constants)
+    return apply("pad", value, pad_width=np.asarray(paddings).tolist(), mode=how, **constants)
 
 
 def broadcast_to(input: ArrayLike, shape: Iterable[int], name: str | None = None) -> Array:
     """Broadcast an array to a larger shape."""
-    return array_module(input).broadcast_to(as_array(input), tuple(shape))
+    return apply("broadcast_to", as_array(input), shape=tuple(shape))
 
 
 def gather(params: ArrayLike, indices: ArrayLike, axis: int = 0, name: str | None = None) -> Array:
     """Take the parts of an array at indices along an axis."""
-    return array_module(params, indices).take(as_array(params), as_array(indices), axis=axis)
+    return apply("take", as_array(params), as_array(indices), axis=axis)
 
 
 def matmul(
@@ -217,4 +216,4 @@ def one_hot(
     on = as_array(1, dtype or np.float32) if on_value is None else as_array(on_value, dtype)
     off = as_array(0 if off_value is None else off_value, on.dtype)
     values = apply("where", hot, on, off)
-    return values if axis == -1 else array_module(values).moveaxis(values, -1, axis)
+    return values if axis == -1 else apply("moveaxis", values, source=-1, destination=axis)

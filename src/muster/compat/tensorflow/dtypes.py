@@ -3,7 +3,7 @@
 import numpy as _np
 from ml_dtypes import bfloat16 as _bfloat16
 
-from muster.compat.ops._elementwise import cast as cast
+from muster.compat.ops._math import cast as cast
 
 DType = _np.dtype
 as_dtype = _np.dtype

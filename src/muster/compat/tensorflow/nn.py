@@ -1,7 +1,7 @@
 """``tf.nn``."""
 
-from muster.compat.ops._elementwise import sigmoid as sigmoid
-from muster.compat.ops._elementwise import tanh as tanh
+from muster.compat.ops._math import sigmoid as sigmoid
+from muster.compat.ops._math import tanh as tanh
 from muster.compat.ops._nn import elu as elu
 from muster.compat.ops._nn import embedding_lookup as embedding_lookup
 from muster.compat.ops._nn import gelu as gelu

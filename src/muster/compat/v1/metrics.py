@@ -13,8 +13,8 @@ import jax.numpy as jnp
 
 from muster._keras import keras
 from muster.compat.ops._arrays import Array, ArrayLike, as_array
-from muster.compat.ops._elementwise import abs as absolute
-from muster.compat.ops._elementwise import equal
+from muster.compat.ops._math import abs as absolute
+from muster.compat.ops._math import equal
 from muster.compat.v1._naming import named_after
 
 Pair: TypeAlias = tuple[keras.Metric, jax.Array]

@@ -8,16 +8,16 @@ from typing import Any
 
 from muster._keras import keras as _keras
 from muster.compat._names import missing as _missing
-from muster.compat.ops._elementwise import ceil as ceil
-from muster.compat.ops._elementwise import floordiv as floordiv
-from muster.compat.ops._elementwise import is_finite as is_finite
-from muster.compat.ops._elementwise import is_inf as is_inf
-from muster.compat.ops._elementwise import is_nan as is_nan
-from muster.compat.ops._elementwise import log as log
-from muster.compat.ops._elementwise import log1p as log1p
-from muster.compat.ops._elementwise import reciprocal as reciprocal
-from muster.compat.ops._elementwise import rsqrt as rsqrt
-from muster.compat.ops._elementwise import squared_difference as squared_difference
+from muster.compat.ops._math import ceil as ceil
+from muster.compat.ops._math import floordiv as floordiv
+from muster.compat.ops._math import is_finite as is_finite
+from muster.compat.ops._math import is_inf as is_inf
+from muster.compat.ops._math import is_nan as is_nan
+from muster.compat.ops._math import log as log
+from muster.compat.ops._math import log1p as log1p
+from muster.compat.ops._math import reciprocal as reciprocal
+from muster.compat.ops._math import rsqrt as rsqrt
+from muster.compat.ops._math import squared_difference as squared_difference
 from muster.compat.ops._random import set_seed as _set_seed
 from muster.compat.tensorflow import estimator as estimator
 from muster.compat.tensorflow import summary as summary

@@ -1,6 +1,7 @@
-"""TensorFlow's operations on single values."""
+"""TensorFlow's arithmetic: on single values, along axes, and on lists of gradients."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -50,9 +51,32 @@ def _binary(function: str) -> Callable[..., Array]:
     return _named(operation, function)
 
 
-def _named(operation: Callable[..., Array], function: str) -> Callable[..., Array]:
-    operation.__name__ = function
-    operation.__doc__ = f"Do as ``numpy.{function}``, on NumPy and JAX arrays."
+def _reduction(function: str, keep_dtype: bool = False) -> Callable[..., Array]:
+    def operation(
+        input_tensor: ArrayLike, axis: Axis = None, keepdims: bool = False, name: str | None = None
+    ) -> Array:
+        value = as_array(input_tensor)
+        reduced = apply(function, value, axis=as_axis(axis), keepdims=keepdims)
+        return cast(reduced, value.dtype) if keep_dtype else reduced
+
+    note = ", but in the dtype of the input, integers too" if keep_dtype else ""
+    return _named(operation, function, note, prefix="reduce_")
+
+
+def _index_of(function: str) -> Callable[..., Array]:
+    def operation(
+        input: ArrayLike, axis: int | None = None, output_type: DTypeLike = np.int64, name: str | None = None
+    ) -> Array:
+        return cast(apply(function, as_array(input), axis=0 if axis is None else axis), output_type)
+
+    return _named(operation, function, "; the default axis is 0")
+
+
+def _named(
+    operation: Callable[..., Array], function: str, note: str = "", prefix: str = ""
+) -> Callable[..., Array]:
+    operation.__name__ = operation.__qualname__ = prefix + function
+    operation.__doc__ = f"Do as ``numpy.{function}``, on NumPy and JAX arrays{note}."
     return operation
 
 
@@ -97,6 +121,19 @@ not_equal = _binary("not_equal")
 pow = _binary("power")
 subtract = _binary("subtract")
 
+reduce_all = _reduction("all")
+reduce_any = _reduction("any")
+reduce_max = _reduction("max")
+reduce_min = _reduction("min")
+reduce_std = _reduction("std")
+reduce_variance = _reduction("var")
+reduce_mean = _reduction("mean", keep_dtype=True)
+reduce_prod = _reduction("prod", keep_dtype=True)
+reduce_sum = _reduction("sum", keep_dtype=True)
+
+argmax = _index_of("argmax")
+argmin = _index_of("argmin")
+
 
 def add_n(inputs: Iterable[ArrayLike], name: str | None = None) -> Array:
     """Add arrays of one shape."""
@@ -135,6 +172,39 @@ def where(
             "step needs. Multiply by the mask instead, or use numpy.where in the input function."
         )
     return apply("where", as_array(condition), *as_arrays(x, y))
+
+
+def reduce_logsumexp(
+    input_tensor: ArrayLike, axis: Axis = None, keepdims: bool = False, name: str | None = None
+) -> jax.Array:
+    """Return ``log(sum(exp(x)))`` without overflow."""
+    return jax.nn.logsumexp(as_array(input_tensor), axis=as_axis(axis), keepdims=keepdims)
+
+
+def cumsum(x: ArrayLike, axis: int = 0, name: str | None = None) -> Array:
+    """Return the running sums along an axis."""
+    return apply("cumsum", as_array(x), axis=axis)
+
+
+def norm(
+    tensor: ArrayLike,
+    ord: float | Literal["euclidean"] = "euclidean",
+    axis: Axis = None,
+    name: str | None = None,
+) -> Array:
+    """Return a norm along an axis, or of all values.
+
+    Args:
+        tensor: Values of any shape.
+        ord: ``"euclidean"``, 1, 2 or infinity.
+        axis: The axis; None for all values.
+        name: Unused.
+    """
+    value = as_array(tensor)
+    order = 2 if ord == "euclidean" else ord
+    flat, along = (value.reshape(-1), 0) if axis is None else (value, as_axis(axis))
+    found: Array = array_module(value).linalg.norm(flat, ord=order, axis=along)
+    return found
 
 
 def clip_by_value(

@@ -1,4 +1,4 @@
-"""TensorFlow's operations on single values."""
+"""TensorFlow's arithmetic."""
 
 from typing import Any
 
