@@ -5,7 +5,6 @@ including this batch. Both are exact over batches of any sizes, because a metric
 Arguments follow tensorflow/python/ops/metrics_impl.py.
 """
 
-from collections.abc import Callable
 from typing import TypeAlias
 
 import jax
@@ -15,27 +14,13 @@ from muster._keras import keras
 from muster.compat.ops._arrays import Array, ArrayLike, as_array
 from muster.compat.ops._math import abs as absolute
 from muster.compat.ops._math import equal
-from muster.compat.v1._naming import named_after
 
 Pair: TypeAlias = tuple[keras.Metric, jax.Array]
 
 
-def _averaged(values_of: Callable[[Array, Array], Array]) -> Callable[..., Pair]:
-    """Make a metric of a function of labels and predictions: the mean of its values."""
-
-    def average(
-        labels: ArrayLike,
-        predictions: ArrayLike,
-        weights: ArrayLike | None = None,
-        name: str = values_of.__name__,
-    ) -> Pair:
-        return _mean(values_of(*_same_shape(labels, predictions)), weights, name)
-
-    return named_after(values_of, average)
-
-
-@_averaged
-def accuracy(labels: Array, predictions: Array) -> Array:
+def accuracy(
+    labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None = None, name: str = "accuracy"
+) -> Pair:
     """Return how often predictions equal labels.
 
     Args:
@@ -44,24 +29,38 @@ def accuracy(labels: Array, predictions: Array) -> Array:
         weights: Weights that broadcast to the labels; 0 leaves a value out.
         name: The prefix of the metric's variables.
     """
-    return equal(predictions, labels.astype(predictions.dtype))
+    labels, predictions = _same_shape(labels, predictions)
+    return mean(equal(predictions, labels.astype(predictions.dtype)), weights, name)
 
 
-@_averaged
-def mean_absolute_error(labels: Array, predictions: Array) -> Array:
+def mean_absolute_error(
+    labels: ArrayLike,
+    predictions: ArrayLike,
+    weights: ArrayLike | None = None,
+    name: str = "mean_absolute_error",
+) -> Pair:
     """Return the mean of ``|predictions - labels|``; arguments as for `accuracy`."""
-    return absolute(predictions - labels)
+    labels, predictions = _same_shape(labels, predictions)
+    return mean(absolute(predictions - labels), weights, name)
 
 
-@_averaged
-def mean_squared_error(labels: Array, predictions: Array) -> Array:
+def mean_squared_error(
+    labels: ArrayLike,
+    predictions: ArrayLike,
+    weights: ArrayLike | None = None,
+    name: str = "mean_squared_error",
+) -> Pair:
     """Return the mean of ``(predictions - labels) ** 2``; arguments as for `accuracy`."""
-    return jnp.square(predictions - labels)
+    labels, predictions = _same_shape(labels, predictions)
+    return mean(jnp.square(predictions - labels), weights, name)
 
 
 def mean(values: ArrayLike, weights: ArrayLike | None = None, name: str = "mean") -> Pair:
     """Return the weighted mean of values of any shape."""
-    return _mean(as_array(values), weights, name)
+    metric = keras.metrics.Mean(name=name)
+    values = jnp.asarray(as_array(values), "float32")
+    metric.update_state(values.ravel(), _flat_weights(weights, values.shape))
+    return metric, metric.result()
 
 
 def root_mean_squared_error(
@@ -109,57 +108,53 @@ def auc(
     return _compared(metric, labels, predictions, weights)
 
 
-def _counted(function: str, metric: Callable[..., keras.Metric], doc: str) -> Callable[..., Pair]:
-    """Make a metric that asks of labels and predictions only whether they are 0."""
-
-    def count(
-        labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None = None, name: str = function
-    ) -> Pair:
-        labels, predictions = as_array(labels).astype(bool), as_array(predictions).astype(bool)
-        return _compared(metric(name=name), labels, predictions, weights)
-
-    count.__name__ = count.__qualname__ = function
-    count.__doc__ = doc
-    return count
+def precision(
+    labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None = None, name: str = "precision"
+) -> Pair:
+    """Return the fraction of the predictions other than 0 whose label is not 0."""
+    return _counted(keras.metrics.Precision(name=name), labels, predictions, weights)
 
 
-precision = _counted(
-    "precision",
-    keras.metrics.Precision,
-    "Return the fraction of the predictions other than 0 whose label is not 0.",
-)
-recall = _counted(
-    "recall",
-    keras.metrics.Recall,
-    "Return the fraction of the labels other than 0 whose prediction is not 0.",
-)
-true_positives = _counted(
-    "true_positives",
-    keras.metrics.TruePositives,
-    "Sum the weights of predictions other than 0 whose label is not 0.",
-)
-true_negatives = _counted(
-    "true_negatives",
-    keras.metrics.TrueNegatives,
-    "Sum the weights of predictions of 0 whose label is 0.",
-)
-false_positives = _counted(
-    "false_positives",
-    keras.metrics.FalsePositives,
-    "Sum the weights of predictions other than 0 whose label is 0.",
-)
-false_negatives = _counted(
-    "false_negatives",
-    keras.metrics.FalseNegatives,
-    "Sum the weights of predictions of 0 whose label is not 0.",
-)
+def recall(
+    labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None = None, name: str = "recall"
+) -> Pair:
+    """Return the fraction of the labels other than 0 whose prediction is not 0."""
+    return _counted(keras.metrics.Recall(name=name), labels, predictions, weights)
 
 
-def _mean(values: Array, weights: ArrayLike | None, name: str) -> Pair:
-    metric = keras.metrics.Mean(name=name)
-    values = jnp.asarray(values, "float32")
-    metric.update_state(values.ravel(), _flat_weights(weights, values.shape))
-    return metric, metric.result()
+def true_positives(
+    labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None = None, name: str = "true_positives"
+) -> Pair:
+    """Sum the weights of predictions other than 0 whose label is not 0."""
+    return _counted(keras.metrics.TruePositives(name=name), labels, predictions, weights)
+
+
+def true_negatives(
+    labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None = None, name: str = "true_negatives"
+) -> Pair:
+    """Sum the weights of predictions of 0 whose label is 0."""
+    return _counted(keras.metrics.TrueNegatives(name=name), labels, predictions, weights)
+
+
+def false_positives(
+    labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None = None, name: str = "false_positives"
+) -> Pair:
+    """Sum the weights of predictions other than 0 whose label is 0."""
+    return _counted(keras.metrics.FalsePositives(name=name), labels, predictions, weights)
+
+
+def false_negatives(
+    labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None = None, name: str = "false_negatives"
+) -> Pair:
+    """Sum the weights of predictions of 0 whose label is not 0."""
+    return _counted(keras.metrics.FalseNegatives(name=name), labels, predictions, weights)
+
+
+def _counted(
+    metric: keras.Metric, labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None
+) -> Pair:
+    """Update a Keras metric that asks of labels and predictions only whether they are 0."""
+    return _compared(metric, as_array(labels).astype(bool), as_array(predictions).astype(bool), weights)
 
 
 def _compared(
