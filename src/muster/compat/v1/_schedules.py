@@ -4,67 +4,62 @@ Each returns the rate at the global step, for an optimizer of ``tf.compat.v1.tra
 Source: tensorflow/python/keras/optimizer_v2/legacy_learning_rate_decay.py.
 """
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 import jax
 
 from muster._keras import keras
 from muster.compat.ops._arrays import ArrayLike, as_array
-from muster.compat.v1._naming import named_after
 
-Schedule: TypeAlias = keras.optimizers.schedules.LearningRateSchedule
-
-
-def _rate_at(schedule: Schedule, global_step: ArrayLike) -> jax.Array:
-    rate: jax.Array = schedule(as_array(global_step))
-    return rate
+schedules = keras.optimizers.schedules
 
 
-def _decay(make_schedule: Callable[[float, int, float, bool], Schedule]) -> Callable[..., jax.Array]:
-    """Make a function that returns the rate of such a schedule at the global step."""
-
-    def rate(
-        learning_rate: float,
-        global_step: ArrayLike,
-        decay_steps: int,
-        decay_rate: float,
-        staircase: bool = False,
-        name: str | None = None,
-    ) -> jax.Array:
-        return _rate_at(make_schedule(learning_rate, decay_steps, decay_rate, staircase), global_step)
-
-    return named_after(make_schedule, rate)
-
-
-@_decay
-def exponential_decay(learning_rate: float, decay_steps: int, decay_rate: float, staircase: bool) -> Schedule:
+def exponential_decay(
+    learning_rate: float,
+    global_step: ArrayLike,
+    decay_steps: int,
+    decay_rate: float,
+    staircase: bool = False,
+    name: str | None = None,
+) -> jax.Array:
     """Return ``learning_rate * decay_rate ** (global_step / decay_steps)``.
 
     With ``staircase`` the quotient is rounded down.
     """
-    return keras.optimizers.schedules.ExponentialDecay(learning_rate, decay_steps, decay_rate, staircase)
+    schedule = schedules.ExponentialDecay(learning_rate, decay_steps, decay_rate, staircase)
+    return _rate_at(schedule, global_step)
 
 
-@_decay
 def inverse_time_decay(
-    learning_rate: float, decay_steps: int, decay_rate: float, staircase: bool
-) -> Schedule:
+    learning_rate: float,
+    global_step: ArrayLike,
+    decay_steps: int,
+    decay_rate: float,
+    staircase: bool = False,
+    name: str | None = None,
+) -> jax.Array:
     """Return ``learning_rate / (1 + decay_rate * global_step / decay_steps)``.
 
     With ``staircase`` the quotient of the steps is rounded down.
     """
-    return keras.optimizers.schedules.InverseTimeDecay(learning_rate, decay_steps, decay_rate, staircase)
+    schedule = schedules.InverseTimeDecay(learning_rate, decay_steps, decay_rate, staircase)
+    return _rate_at(schedule, global_step)
 
 
-@_decay
-def natural_exp_decay(learning_rate: float, decay_steps: int, decay_rate: float, staircase: bool) -> Schedule:
+def natural_exp_decay(
+    learning_rate: float,
+    global_step: ArrayLike,
+    decay_steps: int,
+    decay_rate: float,
+    staircase: bool = False,
+    name: str | None = None,
+) -> jax.Array:
     """Return ``learning_rate * exp(-decay_rate * global_step / decay_steps)``.
 
     With ``staircase`` the quotient of the steps is rounded down.
     """
     natural = float(keras.ops.exp(-decay_rate))
-    return keras.optimizers.schedules.ExponentialDecay(learning_rate, decay_steps, natural, staircase)
+    return exponential_decay(learning_rate, global_step, decay_steps, natural, staircase)
 
 
 def polynomial_decay(
@@ -77,9 +72,7 @@ def polynomial_decay(
     name: str | None = None,
 ) -> jax.Array:
     """Go from ``learning_rate`` to ``end_learning_rate`` in ``decay_steps``; again and again if ``cycle``."""
-    schedule = keras.optimizers.schedules.PolynomialDecay(
-        learning_rate, decay_steps, end_learning_rate, power, cycle
-    )
+    schedule = schedules.PolynomialDecay(learning_rate, decay_steps, end_learning_rate, power, cycle)
     return _rate_at(schedule, global_step)
 
 
@@ -91,12 +84,17 @@ def cosine_decay(
     name: str | None = None,
 ) -> jax.Array:
     """Go from ``learning_rate`` to ``alpha * learning_rate`` along half a cosine."""
-    return _rate_at(keras.optimizers.schedules.CosineDecay(learning_rate, decay_steps, alpha), global_step)
+    return _rate_at(schedules.CosineDecay(learning_rate, decay_steps, alpha), global_step)
 
 
 def piecewise_constant(
     x: ArrayLike, boundaries: Sequence[int], values: Sequence[float], name: str | None = None
 ) -> jax.Array:
     """Return ``values[0]`` up to and including step ``boundaries[0]``, then ``values[1]``, and so on."""
-    schedule = keras.optimizers.schedules.PiecewiseConstantDecay(list(boundaries), list(values))
+    schedule = schedules.PiecewiseConstantDecay(list(boundaries), list(values))
     return _rate_at(schedule, x)
+
+
+def _rate_at(schedule: keras.optimizers.schedules.LearningRateSchedule, global_step: ArrayLike) -> jax.Array:
+    rate: jax.Array = schedule(as_array(global_step))
+    return rate

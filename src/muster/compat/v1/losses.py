@@ -5,6 +5,7 @@ collected. Penalties of variables and of layers' outputs are; a model_fn adds th
 Arguments follow tensorflow/python/ops/losses/losses_impl.py and util.py.
 """
 
+import functools
 import inspect
 import re
 from collections.abc import Callable
@@ -18,7 +19,6 @@ from muster.compat.ops._nn import (
     softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits,
 )
-from muster.compat.v1._naming import named_after
 from muster.program import trainable_variables
 from muster.program.gradients import penalties
 
@@ -99,6 +99,7 @@ def _loss(values_of: Callable[..., Array]) -> Callable[..., jax.Array]:
     _, weights, *others = inspect.signature(compute_weighted_loss).parameters.values()
     signature = inspect.Signature([first, second, weights, *rest, *others])
 
+    @functools.wraps(values_of)
     def loss(*args: ArrayLike, **kwargs: ArrayLike) -> jax.Array:
         arguments = signature.bind(*args, **kwargs).arguments
         names = [each.name for each in (first, second, *rest) if each.name in arguments]
@@ -106,7 +107,7 @@ def _loss(values_of: Callable[..., Array]) -> Callable[..., jax.Array]:
         return compute_weighted_loss(values, **arguments)
 
     loss.__signature__ = signature  # type: ignore[attr-defined]  # what help() shows
-    return named_after(values_of, loss)
+    return loss
 
 
 @_loss

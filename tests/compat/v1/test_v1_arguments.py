@@ -1,4 +1,4 @@
-"""Functions that share an implementation take arguments by TensorFlow 1's names, in its order."""
+"""Losses, schedules and metrics take arguments by TensorFlow 1's names, in its order."""
 
 import inspect
 from collections.abc import Callable
