@@ -3,6 +3,7 @@
 The directory holds a Keras archive, which TensorFlow and its servers cannot read.
 """
 
+import functools
 import os
 from typing import Any, NamedTuple
 
@@ -107,7 +108,7 @@ class LoadedModel:
 
     def __init__(self, model: keras.Model) -> None:
         self._model = model
-        self.signatures = {DEFAULT_SERVING_SIGNATURE_DEF_KEY: Signature(model)}
+        self.signatures = {DEFAULT_SERVING_SIGNATURE_DEF_KEY: functools.partial(_predict, model)}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the model."""
@@ -126,36 +127,23 @@ class LoadedModel:
         return variables
 
 
-class Signature:
-    """A function that predicts with a model.
+def _predict(model: keras.Model, /, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    """Return the outputs of a model by name.
 
     Args:
-        model: The Keras model.
+        model: The model.
+        *args: The arguments of its ``call``.
+        **kwargs: Its inputs by name, if there are no ``args``.
+
+    Returns:
+        Arrays by the names of the output layers; for a subclassed model ``output_1`` and so on.
     """
-
-    def __init__(self, model: keras.Model) -> None:
-        self._model = model
-
-    def __call__(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return the outputs by name.
-
-        Args:
-            *args: The arguments of the model's ``call``.
-            **kwargs: Its inputs by name, if there are no ``args``.
-
-        Returns:
-            Arrays by the names of the output layers; for a subclassed model ``output_1`` and so on.
-        """
-        outputs = self._model(*args, training=False) if args else self._model(kwargs, training=False)
-        if isinstance(outputs, dict):
-            return outputs
-        arrays = outputs if isinstance(outputs, list | tuple) else [outputs]
-        names = _output_names(self._model) or [f"output_{i + 1}" for i in range(len(arrays))]
-        return dict(zip(names, arrays, strict=True))
-
-
-def _output_names(model: keras.Model) -> list[str] | None:
+    outputs = model(*args, training=False) if args else model(kwargs, training=False)
+    if isinstance(outputs, dict):
+        return outputs
+    arrays = outputs if isinstance(outputs, list | tuple) else [outputs]
     if isinstance(model, keras.Sequential):
-        return [model.layers[-1].name]
-    names: list[str] | None = getattr(model, "output_names", None)
-    return names
+        names = [model.layers[-1].name]
+    else:
+        names = getattr(model, "output_names", None) or [f"output_{i + 1}" for i in range(len(arrays))]
+    return dict(zip(names, arrays, strict=True))
