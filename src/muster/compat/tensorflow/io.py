@@ -1,5 +1,8 @@
 """``tf.io``."""
 
+import os as _os
+import shutil as _shutil
+
 from muster.compat._names import Names as _Names
 from muster.compat.v2 import gfile as _gfile
 from muster.data import FixedLenFeature as FixedLenFeature
@@ -14,16 +17,16 @@ gfile = _Names(
     "tf.io.gfile",
     GFile=_gfile.GFile,
     copy=_gfile.copy,
-    exists=_gfile.exists,
+    exists=_os.path.exists,
     glob=_gfile.glob,
-    isdir=_gfile.isdir,
-    join=_gfile.join,
-    listdir=_gfile.listdir,
+    isdir=_os.path.isdir,
+    join=_os.path.join,
+    listdir=_os.listdir,
     makedirs=_gfile.makedirs,
-    mkdir=_gfile.mkdir,
-    remove=_gfile.remove,
+    mkdir=_os.mkdir,
+    remove=_os.remove,
     rename=_gfile.rename,
-    rmtree=_gfile.rmtree,
-    stat=_gfile.stat,
-    walk=_gfile.walk,
+    rmtree=_shutil.rmtree,
+    stat=_os.stat,
+    walk=_os.walk,
 )

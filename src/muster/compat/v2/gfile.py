@@ -1,4 +1,4 @@
-"""``tf.io.gfile``: files and directories of this machine."""
+"""``tf.io.gfile``: the functions on this machine's files that are not Python's own."""
 
 import glob as _glob
 import os
@@ -14,25 +14,10 @@ def makedirs(path: Path) -> None:
     os.makedirs(path, exist_ok=True)
 
 
-exists = os.path.exists
-isdir = os.path.isdir
-listdir = os.listdir
-mkdir = os.mkdir
-remove = os.remove
-rmtree = shutil.rmtree
-stat = os.stat
-walk = os.walk
-
-
 def glob(pattern: Path | Iterable[Path]) -> list[str]:
     """Return the paths that match a pattern, sorted for each pattern."""
     patterns = [pattern] if isinstance(pattern, str | os.PathLike) else list(pattern)
     return [path for each in patterns for path in sorted(_glob.glob(os.fspath(each)))]
-
-
-def join(path: Path, *paths: Path) -> str:
-    """Join the parts of a path."""
-    return os.path.join(os.fspath(path), *(os.fspath(each) for each in paths))
 
 
 def copy(src: Path, dst: Path, overwrite: bool = False) -> None:
