@@ -1,6 +1,5 @@
 """``tf.print``, also in compiled steps."""
 
-import functools
 import sys
 from typing import TextIO
 
@@ -34,9 +33,15 @@ def tf_print(
 
     Source: tensorflow/python/ops/logging_ops.py, ``print_v2``.
     """
-    values = [_value(leaf) for leaf in jax.tree.leaves(list(inputs), is_leaf=_is_leaf)]
+    leaves, structure = jax.tree.flatten(list(inputs), is_leaf=_is_leaf)
+    values = [_value(leaf) for leaf in leaves]
+
+    def write(arrays: dict[int, jax.Array]) -> None:
+        texts = [_Text(_text(arrays.get(i, value), summarize)) for i, value in enumerate(values)]
+        stream = sys.stderr if output_stream is None else output_stream
+        print(*jax.tree.unflatten(structure, texts), sep=sep, end=end, file=stream)
+
     arrays = {i: value for i, value in enumerate(values) if isinstance(value, jax.Array)}
-    write = functools.partial(_write, inputs, values, output_stream, summarize, sep, end)
     if is_traced(*arrays.values()):
         jax.debug.callback(write, arrays)
     else:
@@ -51,25 +56,9 @@ def _value(leaf: object) -> object:
     """Return what to print for a leaf: an array, or an object that has a text."""
     if isinstance(leaf, keras.Variable):
         return leaf.value
-    if isinstance(leaf, PerReplica):
-        return leaf.data if is_traced(leaf.data) else leaf
+    if isinstance(leaf, PerReplica) and is_traced(leaf.data):
+        return leaf.data
     return leaf
-
-
-def _write(
-    inputs: tuple[object, ...],
-    values: list[object],
-    stream: TextIO | None,
-    summarize: int,
-    sep: str,
-    end: str,
-    arrays: dict[int, jax.Array],
-) -> None:
-    texts = [_Text(_text(arrays.get(i, value), summarize)) for i, value in enumerate(values)]
-    structure = jax.tree.structure(list(inputs), is_leaf=_is_leaf)
-    print(
-        *jax.tree.unflatten(structure, texts), sep=sep, end=end, file=sys.stderr if stream is None else stream
-    )
 
 
 class _Text(str):

@@ -56,6 +56,9 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
     return [device for device in devices if device_type in (None, device.device_type)]
 
 
+get_visible_devices = list_physical_devices
+
+
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
     """Return the devices that JAX computes on, of one kind or all; this makes JAX look for them."""
     found = jax.local_devices(backend="cpu")
@@ -89,11 +92,6 @@ def set_visible_devices(
             "hidden. Set CUDA_VISIBLE_DEVICES, or JAX_PLATFORMS=cpu, before the program starts, or give the "
             "strategy the devices that it is to use."
         )
-
-
-def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """Return all devices that JAX sees on this machine."""
-    return list_physical_devices(device_type)
 
 
 def set_logical_device_configuration(
