@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 import jax
 
 from muster._keras import keras
-from muster.compat.v1._step import trainable_variables
-from muster.program import TrainOp, apply_gradients, gradients, minimize
+from muster.program import TrainOp, apply_gradients, gradients, minimize, trainable_variables
 
 LearningRate: TypeAlias = (
     float | jax.Array | Callable[[], Any] | keras.optimizers.schedules.LearningRateSchedule

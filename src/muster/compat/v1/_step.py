@@ -5,16 +5,14 @@ from typing import Any
 
 import jax
 
+from muster import program
 from muster._errors import TraceError
 from muster._keras import keras
 from muster.compat.ops._arrays import ArrayLike, as_array
 from muster.compat.v1.losses import get_regularization_losses
-from muster.program import Output, TrainOp, get_or_create_global_step
-from muster.program import summary_scalar as write_scalar
-from muster.program import trainable_variables as variables_of_step
 
 
-def get_global_step(graph: None = None) -> keras.Variable | Output:
+def get_global_step(graph: None = None) -> keras.Variable | program.Output:
     """Return the variable that counts training steps; outside of a model_fn, a handle for hooks.
 
     Args:
@@ -27,9 +25,9 @@ def get_global_step(graph: None = None) -> keras.Variable | Output:
     Source: tensorflow/python/training/training_util.py, ``get_global_step``.
     """
     try:
-        return get_or_create_global_step()
+        return program.get_or_create_global_step()
     except TraceError:
-        return Output("global_step")
+        return program.Output("global_step")
 
 
 def trainable_variables(scope: None = None) -> list[keras.Variable]:
@@ -38,7 +36,7 @@ def trainable_variables(scope: None = None) -> list[keras.Variable]:
     Raises:
         TraceError: No model_fn is being traced.
     """
-    return variables_of_step()
+    return program.trainable_variables()
 
 
 def assign(ref: keras.Variable, value: ArrayLike, **unused: object) -> jax.Array:
@@ -72,17 +70,17 @@ def name_scope(
     return scope
 
 
-def group(*inputs: object, name: str = "group") -> TrainOp:
+def group(*inputs: object, name: str = "group") -> program.TrainOp:
     """Return one operation for several; the step already holds all updates, so it does nothing.
 
     Source: tensorflow/python/ops/control_flow_ops.py, ``group``.
     """
-    return TrainOp(name)
+    return program.TrainOp(name)
 
 
-def no_op(name: str = "no_op") -> TrainOp:
+def no_op(name: str = "no_op") -> program.TrainOp:
     """Return an operation that does nothing."""
-    return TrainOp(name)
+    return program.TrainOp(name)
 
 
 def control_dependencies(control_inputs: object) -> contextlib.AbstractContextManager[None]:
@@ -132,7 +130,7 @@ def summary_scalar(
     *,
     tensor: ArrayLike | None = None,
     **unused: object,
-) -> Output:
+) -> program.Output:
     """Write a number of the step as a summary, as ``muster.program.summary_scalar`` does.
 
     Args:
@@ -151,7 +149,7 @@ def summary_scalar(
         raise TypeError(f"The summary {name!r} needs one value: give either data or tensor.")
     if step is not None:
         raise ValueError("A model_fn writes its summaries at the global step: leave step out.")
-    return write_scalar(name, tensor if data is None else data)
+    return program.summary_scalar(name, tensor if data is None else data)
 
 
 def disable_eager_execution() -> None:
