@@ -36,7 +36,7 @@ def array_module(*values: ArrayLike) -> ArrayModule:
     return cast(ArrayModule, np if on_host else jnp)
 
 
-def apply(function: str, *values: Array | float, **options: Any) -> Array:
+def apply(function: str, *values: Array | float, **options: object) -> Array:
     """Call the function of this name that belongs to the values' module."""
     result: Array = getattr(array_module(*values), function)(*values, **options)
     return result
@@ -78,9 +78,9 @@ def as_arrays(*values: ArrayLike) -> list[Array | float]:
     ]
 
 
-def as_axis(axis: Axis | np.ndarray[Any, Any]) -> Any:
+def as_axis(axis: Axis | np.ndarray[Any, Any]) -> int | tuple[int, ...] | None:
     """Convert one or more axes to the form that NumPy takes."""
-    return tuple(int(each) for each in axis) if isinstance(axis, list | tuple | np.ndarray) else axis
+    return tuple(int(each) for each in axis) if isinstance(axis, Sequence | np.ndarray) else axis
 
 
 def _narrowed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

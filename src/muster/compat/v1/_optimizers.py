@@ -4,7 +4,7 @@ Source of the arguments and updates: tensorflow/python/training/, a file for eac
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import jax
 
@@ -12,10 +12,9 @@ from muster._keras import keras
 from muster.program import TrainOp, apply_gradients, gradients, minimize, trainable_variables
 
 LearningRate: TypeAlias = (
-    float | jax.Array | Callable[[], Any] | keras.optimizers.schedules.LearningRateSchedule
+    float | jax.Array | Callable[[], float | jax.Array] | keras.optimizers.schedules.LearningRateSchedule
 )
 """A number, a value that the step computes, a function that returns one, or a schedule of Keras'."""
-GradientsAndVariables: TypeAlias = Iterable[tuple[jax.Array | None, keras.Variable]]
 
 
 class Optimizer:
@@ -70,7 +69,7 @@ class Optimizer:
 
     def apply_gradients(
         self,
-        grads_and_vars: GradientsAndVariables,
+        grads_and_vars: Iterable[tuple[jax.Array | None, keras.Variable]],
         global_step: keras.Variable | None = None,
         name: str | None = None,
     ) -> TrainOp:
@@ -213,13 +212,13 @@ class FtrlOptimizer(Optimizer):
         )
 
 
-def _rate(learning_rate: LearningRate) -> Callable[..., Any]:
+def _rate(learning_rate: LearningRate) -> Callable[..., object]:
     """Wrap a number in a function, because Keras would make it a variable, which checkpoints restore."""
     return learning_rate if callable(learning_rate) else lambda: learning_rate
 
 
 class _Momentum(keras.optimizers.Optimizer):  # type: ignore[misc]  # keras is untyped
-    def __init__(self, learning_rate: Callable[..., Any], momentum: float, nesterov: bool, name: str) -> None:
+    def __init__(self, learning_rate: LearningRate, momentum: float, nesterov: bool, name: str) -> None:
         super().__init__(learning_rate=learning_rate, name=name)
         self.momentum = momentum
         self.nesterov = nesterov

@@ -1,7 +1,6 @@
 """Variables, updates, collections and summaries of a step, by TensorFlow 1's names."""
 
 import contextlib
-from typing import Any
 
 import jax
 
@@ -56,7 +55,7 @@ def assign_add(ref: keras.Variable, value: ArrayLike, **unused: object) -> jax.A
 
 def name_scope(
     name: str | None, default_name: str | None = None, values: object = None
-) -> contextlib.AbstractContextManager[Any]:
+) -> contextlib.AbstractContextManager[object]:
     """Prefix the names of variables; operations have none.
 
     Args:
@@ -66,7 +65,7 @@ def name_scope(
 
     Source: tensorflow/python/framework/ops.py, ``name_scope``.
     """
-    scope: contextlib.AbstractContextManager[Any] = keras.name_scope(name or default_name)
+    scope: contextlib.AbstractContextManager[object] = keras.name_scope(name or default_name)
     return scope
 
 
@@ -99,7 +98,7 @@ class GraphKeys:
     REGULARIZATION_LOSSES = "regularization_losses"
 
 
-def get_collection(key: str, scope: str | None = None) -> list[Any]:
+def get_collection(key: str, scope: str | None = None) -> list[keras.Variable] | list[jax.Array]:
     """Return a collection of what the model_fn has built so far.
 
     Args:

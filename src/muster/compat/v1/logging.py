@@ -2,12 +2,6 @@
 
 import logging
 
-DEBUG = logging.DEBUG
-INFO = logging.INFO
-WARN = logging.WARNING
-ERROR = logging.ERROR
-FATAL = logging.FATAL
-
 _log = logging.getLogger("muster")
 
 
@@ -32,10 +26,3 @@ def set_verbosity(v: int | str) -> None:
 def get_verbosity() -> int:
     """Return the lowest level that is logged."""
     return _log.getEffectiveLevel()
-
-
-debug = _log.debug
-info = _log.info
-warning = _log.warning
-error = _log.error
-fatal = _log.critical

@@ -52,7 +52,7 @@ class Checkpoint:
             names = ", ".join(self.__dict__.get("_objects", {}))
             raise AttributeError(f"This checkpoint has no {name!r}: it has {names}.", name=name) from None
 
-    def save(self, file_prefix: str | os.PathLike[str], options: Any = None) -> str:
+    def save(self, file_prefix: str | os.PathLike[str], options: CheckpointOptions | None = None) -> str:
         """Save all variables.
 
         Args:
@@ -85,7 +85,9 @@ class Checkpoint:
         metadata = {"save_counter": self.save_counter, "builds": builds}
         return writer.save(self.save_counter, copied_values(self._variables()), metadata, wait=True)
 
-    def restore(self, save_path: str | os.PathLike[str] | None, options: Any = None) -> "Restored":
+    def restore(
+        self, save_path: str | os.PathLike[str] | None, options: CheckpointOptions | None = None
+    ) -> "Restored":
         """Set all variables to their saved values. Without a path (None), nothing changes.
 
         Raises:
@@ -102,7 +104,7 @@ class Checkpoint:
         self.save_counter = int(found.metadata.get("save_counter", found.step))
         return Restored()
 
-    def _build_layers(self, builds: Mapping[str, Any]) -> None:
+    def _build_layers(self, builds: Mapping[str, object]) -> None:
         """Build the layers that were built when they were saved, for inputs of the same shapes."""
         for name, each in self._objects.items():
             if isinstance(each, keras.Layer) and not each.built and name in builds:
