@@ -1,4 +1,4 @@
-"""Look names up in the modules of `muster.compat.tensorflow`, and say what to use instead of missing ones."""
+"""Look up names in the modules of `muster.compat.tensorflow`; errors say what to use for missing ones."""
 
 import functools
 import sys
@@ -70,7 +70,7 @@ INSTEAD = {
 
 
 def missing(module: str, name: str) -> AttributeError:
-    """Return the error for a name of TensorFlow's that muster lacks.
+    """Make the error for a TensorFlow name that muster does not have.
 
     Args:
         module: The module's name in programs, such as ``tf.compat.v1``.
@@ -105,7 +105,7 @@ def _raise_missing(module: str, name: str) -> NoReturn:
 
 
 class Names(SimpleNamespace):
-    """A small module of TensorFlow's that has no file; the error for an unknown name says what to do.
+    """A small TensorFlow module that needs no file of its own; unknown names raise the error of `missing`.
 
     Args:
         module: The module's name in programs, such as ``tf.data.experimental``.
@@ -121,7 +121,7 @@ class Names(SimpleNamespace):
 
 
 def passed_on(module: ModuleType, name: str, *extra: str) -> Any:
-    """Look a name up in the module that another one extends.
+    """Look up a name in a module that another one extends, for the ``__getattr__`` of that other one.
 
     Args:
         module: The module that is extended.

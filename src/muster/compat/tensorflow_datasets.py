@@ -11,7 +11,7 @@ _SPLITS = ("train", "test")
 
 @dataclass(frozen=True)
 class SplitInfo:
-    """A part of a data set.
+    """A split of a data set, such as the training examples.
 
     Attributes:
         name: ``"train"`` or ``"test"``.
@@ -23,11 +23,11 @@ class SplitInfo:
 
 
 class SplitDict(dict[str, SplitInfo]):
-    """The parts of a data set by name."""
+    """The splits of a data set by name."""
 
     @property
     def total_num_examples(self) -> int:
-        """The number of examples in all parts."""
+        """The number of examples in all splits."""
         return sum(split.num_examples for split in self.values())
 
 
@@ -37,9 +37,9 @@ class DatasetInfo:
 
     Attributes:
         name: Its name, such as ``"mnist"``.
-        features: The specs of an example's parts, by name.
-        splits: Its parts, by name.
-        supervised_keys: The features in a pair of ``as_supervised``.
+        features: The shape and dtype of each feature of an example, by name.
+        splits: Its splits, by name.
+        supervised_keys: The names of the features that ``as_supervised`` pairs: the input and the label.
     """
 
     name: str

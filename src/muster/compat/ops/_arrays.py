@@ -1,7 +1,8 @@
-"""Convert the arguments of operations to arrays: NumPy's stay NumPy's, all else becomes JAX's.
+"""Convert the arguments of operations to arrays, and choose between NumPy and JAX.
 
 Input functions work on NumPy arrays, whose dtypes must be kept (JAX has no 64-bit types by default); a step
-works on arrays that are being traced. So an operation follows its arguments.
+works on arrays that are being traced. So an operation is NumPy's if all its arguments are NumPy arrays or
+Python values, and JAX's if one is a JAX array or a variable.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +38,7 @@ def array_module(*values: ArrayLike) -> ArrayModule:
 
 
 def apply(function: str, *values: Array | float, **options: object) -> Array:
-    """Call the function of this name that belongs to the values' module."""
+    """Call NumPy's or JAX's function of this name, as `array_module` chooses."""
     result: Array = getattr(array_module(*values), function)(*values, **options)
     return result
 
@@ -66,7 +67,11 @@ def as_array(value: ArrayLike, dtype: DTypeLike = None) -> Array:
 
 
 def as_arrays(*values: ArrayLike) -> list[Array | float]:
-    """Convert the operands of an operation: those written in Python take the dtype of the first array."""
+    """Convert the operands of an operation to arrays.
+
+    If there is an array among them, lists take its dtype, and Python numbers stay as they are: NumPy and JAX
+    give them the array's dtype.
+    """
     dtypes = [value.dtype for value in values if hasattr(value, "dtype")]
     if not dtypes:
         return [as_array(value) for value in values]

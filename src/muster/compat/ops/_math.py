@@ -21,7 +21,7 @@ from muster.compat.ops._arrays import (
 
 
 def cast(x: ArrayLike, dtype: DTypeLike, name: str | None = None) -> Array:
-    """Return a copy of the values in another dtype, so that ``x /= 255`` afterwards changes nothing else.
+    """Convert values to another dtype, into a copy: ``x /= 255`` afterwards leaves the argument as it was.
 
     Args:
         x: Values of any shape.
@@ -76,7 +76,7 @@ def _named(
     operation: Callable[..., Array], function: str, note: str = "", prefix: str = ""
 ) -> Callable[..., Array]:
     operation.__name__ = operation.__qualname__ = prefix + function
-    operation.__doc__ = f"Do as ``numpy.{function}``, on NumPy and JAX arrays{note}."
+    operation.__doc__ = f"Compute ``numpy.{function}``, of NumPy or JAX arrays{note}."
     return operation
 
 
@@ -136,7 +136,7 @@ argmin = _index_of("argmin")
 
 
 def add_n(inputs: Iterable[ArrayLike], name: str | None = None) -> Array:
-    """Add arrays of one shape."""
+    """Add a list of arrays of the same shape."""
     total, *others = map(as_array, inputs)
     for other in others:
         total = add(total, other)
@@ -182,7 +182,7 @@ def reduce_logsumexp(
 
 
 def cumsum(x: ArrayLike, axis: int = 0, name: str | None = None) -> Array:
-    """Return the running sums along an axis."""
+    """Return the cumulative sum along an axis."""
     return apply("cumsum", as_array(x), axis=axis)
 
 
@@ -210,7 +210,7 @@ def norm(
 def clip_by_value(
     t: ArrayLike, clip_value_min: ArrayLike, clip_value_max: ArrayLike, name: str | None = None
 ) -> Array:
-    """Limit the values to a range."""
+    """Clip values to the range from ``clip_value_min`` to ``clip_value_max``."""
     return minimum(maximum(t, clip_value_min), clip_value_max)
 
 

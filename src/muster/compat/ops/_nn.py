@@ -27,7 +27,7 @@ def leaky_relu(features: ArrayLike, alpha: float = 0.2, name: str | None = None)
 
 
 def gelu(features: ArrayLike, approximate: bool = False, name: str | None = None) -> jax.Array:
-    """Return ``x`` times the probability that a standard normal value is below it."""
+    """Return ``x`` times the standard normal CDF at ``x``; if ``approximate``, by the formula with tanh."""
     return jax.nn.gelu(as_array(features), approximate)
 
 
@@ -54,7 +54,7 @@ def l2_loss(t: ArrayLike, name: str | None = None) -> jax.Array:
 def l2_normalize(
     x: ArrayLike, axis: Axis = None, epsilon: float = 1e-12, name: str | None = None
 ) -> jax.Array:
-    """Divide the values by their Euclidean norm along the axes."""
+    """Scale values to Euclidean norm 1 along the axes, all by default."""
     value = jnp.asarray(as_array(x))
     total = jnp.sum(jnp.square(value), axis=as_axis(axis), keepdims=True)
     return value * jax.lax.rsqrt(jnp.maximum(total, epsilon))
@@ -69,7 +69,7 @@ def moments(
 
 
 def embedding_lookup(params: ArrayLike, ids: ArrayLike, name: str | None = None) -> jax.Array:
-    """Take rows of a table: (rows, width) at ids of shape S gives (\\*S, width)."""
+    """Take rows of a table: shape (rows, width), and ids of shape S, give shape (\\*S, width)."""
     return jnp.take(as_array(params), as_array(ids), axis=0)
 
 
@@ -98,7 +98,7 @@ def top_k(
 def softmax_cross_entropy_with_logits(
     labels: ArrayLike, logits: ArrayLike, axis: int = -1, name: str | None = None
 ) -> jax.Array:
-    """Return the cross entropy of class probabilities and logits.
+    """Return the softmax cross entropy of class probabilities and logits.
 
     Args:
         labels: Probabilities, in the shape of the logits.
@@ -118,10 +118,10 @@ def softmax_cross_entropy_with_logits(
 def sparse_softmax_cross_entropy_with_logits(
     labels: ArrayLike, logits: ArrayLike, name: str | None = None
 ) -> jax.Array:
-    """Return the cross entropy of class numbers and logits.
+    """Return the softmax cross entropy of integer labels and logits.
 
     Args:
-        labels: Integers below the number of classes, shape (…); others give NaN.
+        labels: Class indices, shape (…); indices that are out of range give NaN.
         logits: Float, shape (…, classes).
         name: Unused.
 
@@ -139,7 +139,7 @@ def sparse_softmax_cross_entropy_with_logits(
 def sigmoid_cross_entropy_with_logits(
     labels: ArrayLike, logits: ArrayLike, name: str | None = None
 ) -> jax.Array:
-    """Return the cross entropy of each probability and its logit, in the shape of the logits.
+    """Return the binary cross entropy of each label in [0, 1] and its logit, in the shape of the logits.
 
     Source: tensorflow/python/ops/nn_impl.py, ``sigmoid_cross_entropy_with_logits``.
     """

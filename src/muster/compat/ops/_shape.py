@@ -47,7 +47,7 @@ def ones(shape: Shape, dtype: DTypeLike = np.float32, name: str | None = None) -
 
 
 def fill(dims: Iterable[int], value: ArrayLike, name: str | None = None) -> Array:
-    """Return an array of one value."""
+    """Return an array of shape ``dims`` that is filled with one value."""
     return array_module(value).full(tuple(dims), as_array(value))
 
 
@@ -96,22 +96,22 @@ def identity(input: ArrayLike, name: str | None = None) -> Array:
 
 
 def stop_gradient(input: ArrayLike, name: str | None = None) -> Array:
-    """Return the value, as a constant for gradients."""
+    """Return the value, which gradients treat as a constant."""
     return jax.lax.stop_gradient(as_array(input))
 
 
 def shape(input: ArrayLike, out_type: DTypeLike = np.int32, name: str | None = None) -> Array:
-    """Return the sizes of all axes as a NumPy array, since shapes are known while a step is traced."""
+    """Return the shape as a NumPy array of shape (rank,), since shapes are known while a step is traced."""
     return np.array(as_array(input).shape, out_type)
 
 
 def size(input: ArrayLike, out_type: DTypeLike = np.int32, name: str | None = None) -> np.generic:
-    """Return how many values there are, as a NumPy number."""
+    """Return the number of elements, as a NumPy number."""
     return np.dtype(out_type).type(as_array(input).size)
 
 
 def rank(input: ArrayLike, name: str | None = None) -> np.int32:
-    """Return how many axes there are, as a NumPy number."""
+    """Return the number of axes, as a NumPy number."""
     return np.int32(as_array(input).ndim)
 
 
@@ -131,7 +131,7 @@ def expand_dims(input: ArrayLike, axis: int | Sequence[int], name: str | None = 
 
 
 def transpose(a: ArrayLike, perm: Sequence[int] | None = None, name: str = "transpose") -> Array:
-    """Put the axes into the order ``perm``, or reverse them."""
+    """Permute the axes into the order ``perm``; without one, reverse them."""
     return as_array(a).transpose(as_axis(perm))
 
 
@@ -158,7 +158,7 @@ def unstack(value: ArrayLike, num: int | None = None, axis: int = 0, name: str =
 def split(
     value: ArrayLike, num_or_size_splits: int | Sequence[int], axis: int = 0, name: str = "split"
 ) -> list[Array]:
-    """Split an array along an axis: into so many equal parts, or into parts of these sizes."""
+    """Split an array along an axis, into a number of equal parts or into parts of given sizes."""
     sizes = num_or_size_splits
     parts = sizes if isinstance(sizes, int) else np.cumsum(sizes)[:-1].tolist()
     return list(apply("split", as_array(value), indices_or_sections=parts, axis=axis))
@@ -172,7 +172,14 @@ def tile(input: ArrayLike, multiples: Iterable[int], name: str | None = None) ->
 def pad(
     tensor: ArrayLike, paddings: ArrayLike, mode: str = "CONSTANT", constant_values: ArrayLike = 0
 ) -> Array:
-    """Put values before and after those of an array, on each axis; ``mode`` as TensorFlow names it."""
+    """Pad an array on each axis.
+
+    Args:
+        tensor: Values of any shape.
+        paddings: How many values to put before and after those of each axis, shape (rank, 2).
+        mode: ``"CONSTANT"``, ``"REFLECT"`` or ``"SYMMETRIC"``.
+        constant_values: The value to pad with in the mode ``"CONSTANT"``.
+    """
     value, how = as_array(tensor), mode.lower()
     constants = {"constant_values": constant_values} if how == "constant" else {}
     return apply("pad", value, pad_width=np.asarray(paddings).tolist(), mode=how, **constants)
@@ -184,7 +191,7 @@ def broadcast_to(input: ArrayLike, shape: Iterable[int], name: str | None = None
 
 
 def gather(params: ArrayLike, indices: ArrayLike, axis: int = 0, name: str | None = None) -> Array:
-    """Take the parts of an array at indices along an axis."""
+    """Take the slices of an array at ``indices`` along an axis."""
     return apply("take", as_array(params), as_array(indices), axis=axis)
 
 
@@ -207,7 +214,7 @@ def one_hot(
     dtype: DTypeLike = None,
     name: str | None = None,
 ) -> Array:
-    """Return a new axis with ``on_value`` (1) at the index and ``off_value`` (0) elsewhere.
+    """One-hot encode indices: ``on_value`` (1) at the index along a new axis, ``off_value`` (0) elsewhere.
 
     An index outside of 0 … depth - 1 gives ``off_value`` everywhere.
     """

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class TensorShape(tuple[int | None, ...]):
-    """The sizes of an array's axes, None where one varies. It is a tuple, as all shapes are here.
+    """The sizes of an array's axes, None where one is unknown. It is a tuple, as all shapes are here.
 
     Args:
         dims: The sizes.
@@ -50,7 +50,7 @@ class TensorShape(tuple[int | None, ...]):
         return math.prod(size or 0 for size in self) if self.is_fully_defined() else None
 
     def is_compatible_with(self, other: Iterable[int | None] | None) -> bool:
-        """Return whether an array may have both shapes; None is compatible with any."""
+        """Return whether one array could have both shapes; None stands for a shape of unknown rank."""
         if other is None:
             return True
         sizes = tuple(other)

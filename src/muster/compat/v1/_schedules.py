@@ -24,7 +24,7 @@ def exponential_decay(
 ) -> jax.Array:
     """Return ``learning_rate * decay_rate ** (global_step / decay_steps)``.
 
-    With ``staircase`` the quotient is rounded down.
+    With ``staircase`` the quotient of the steps is rounded down.
     """
     schedule = schedules.ExponentialDecay(learning_rate, decay_steps, decay_rate, staircase)
     return _rate_at(schedule, global_step)
@@ -71,7 +71,10 @@ def polynomial_decay(
     cycle: bool = False,
     name: str | None = None,
 ) -> jax.Array:
-    """Go from ``learning_rate`` to ``end_learning_rate`` in ``decay_steps``; again and again if ``cycle``."""
+    """Decay from ``learning_rate`` to ``end_learning_rate`` in ``decay_steps``, by a polynomial.
+
+    With ``cycle``, later steps take the smallest multiple of ``decay_steps`` that they have not passed.
+    """
     schedule = schedules.PolynomialDecay(learning_rate, decay_steps, end_learning_rate, power, cycle)
     return _rate_at(schedule, global_step)
 
@@ -83,7 +86,7 @@ def cosine_decay(
     alpha: float = 0.0,
     name: str | None = None,
 ) -> jax.Array:
-    """Go from ``learning_rate`` to ``alpha * learning_rate`` along half a cosine."""
+    """Decay from ``learning_rate`` to ``alpha * learning_rate`` in ``decay_steps``, along half a cosine."""
     return _rate_at(schedules.CosineDecay(learning_rate, decay_steps, alpha), global_step)
 
 

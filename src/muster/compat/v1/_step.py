@@ -56,7 +56,7 @@ def assign_add(ref: keras.Variable, value: ArrayLike, **unused: object) -> jax.A
 def name_scope(
     name: str | None, default_name: str | None = None, values: object = None
 ) -> contextlib.AbstractContextManager[object]:
-    """Prefix the names of variables; operations have none.
+    """Prefix the names of variables that are created in a ``with`` block; operations have no names.
 
     Args:
         name: The prefix; None takes ``default_name``.
@@ -70,7 +70,7 @@ def name_scope(
 
 
 def group(*inputs: object, name: str = "group") -> program.TrainOp:
-    """Return one operation for several; the step already holds all updates, so it does nothing.
+    """Return an operation that does nothing: the step already holds the updates of the inputs.
 
     Source: tensorflow/python/ops/control_flow_ops.py, ``group``.
     """

@@ -26,7 +26,7 @@ def dense(
     activity_regularizer: Regularizer = None,
     **kwargs: Any,
 ) -> jax.Array:
-    """Apply a densely connected layer."""
+    """Apply a dense layer to (batch, …, features), which gives (batch, …, units)."""
     layer = keras.layers.Dense(units, activation, use_bias, **_for_keras(kwargs))
     return _regularized(layer, inputs, activity_regularizer)
 
@@ -44,7 +44,7 @@ def conv2d(
     activity_regularizer: Regularizer = None,
     **kwargs: Any,
 ) -> jax.Array:
-    """Convolve over two axes."""
+    """Apply a 2D convolution to (batch, height, width, channels), which gives ``filters`` channels."""
     layer = keras.layers.Conv2D(
         filters,
         kernel_size,
@@ -61,19 +61,19 @@ def conv2d(
 def max_pooling2d(
     inputs: ArrayLike, pool_size: Size, strides: Size, padding: str = "valid", name: str | None = None
 ) -> jax.Array:
-    """Take the maximum of each window."""
+    """Take the maximum of each window of (batch, height, width, channels)."""
     return _applied(keras.layers.MaxPooling2D(pool_size, strides, padding, name=name), inputs)
 
 
 def average_pooling2d(
     inputs: ArrayLike, pool_size: Size, strides: Size, padding: str = "valid", name: str | None = None
 ) -> jax.Array:
-    """Take the mean of each window."""
+    """Take the mean of each window of (batch, height, width, channels)."""
     return _applied(keras.layers.AveragePooling2D(pool_size, strides, padding, name=name), inputs)
 
 
 def flatten(inputs: ArrayLike, name: str | None = None) -> jax.Array:
-    """Merge all axes but the first."""
+    """Reshape (batch, …) to (batch, size)."""
     return _applied(keras.layers.Flatten(name=name), inputs)
 
 
@@ -84,7 +84,7 @@ def dropout(
     training: bool = False,
     name: str | None = None,
 ) -> jax.Array:
-    """While training, set a fraction of the values to zero and scale the others up."""
+    """If ``training``, set a fraction ``rate`` of the values to 0, and divide the others by ``1 - rate``."""
     return _applied(keras.layers.Dropout(rate, seed=seed, name=name), inputs, training=training)
 
 
@@ -98,7 +98,7 @@ def batch_normalization(
     training: bool = False,
     **kwargs: Any,
 ) -> jax.Array:
-    """Normalize values over the batch. The step updates the averages, without UPDATE_OPS."""
+    """Normalize each channel. The step updates the moving averages itself, without ``UPDATE_OPS``."""
     layer = keras.layers.BatchNormalization(
         axis, momentum, epsilon, center=center, scale=scale, **_for_keras(kwargs)
     )

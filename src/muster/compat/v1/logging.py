@@ -6,7 +6,7 @@ _log = logging.getLogger("muster")
 
 
 def get_logger() -> logging.Logger:
-    """Return the logger above all of muster's loggers."""
+    """Return the parent of all of muster's loggers, ``logging.getLogger("muster")``."""
     return _log
 
 

@@ -1,7 +1,7 @@
-"""``tf.compat.v1.losses``: losses as one number for a batch.
+"""``tf.compat.v1.losses``: losses reduced to one number per batch.
 
-The default reduction divides the weighted sum by the number of weights other than 0. Losses are not
-collected. Penalties of variables and of layers' outputs are; a model_fn adds them to its loss itself.
+The default reduction divides the weighted sum by the number of weights other than 0. No collection holds the
+losses. A model_fn adds regularization losses itself, which `get_regularization_losses` returns.
 Arguments follow tensorflow/python/ops/losses/losses_impl.py and util.py.
 """
 
@@ -24,7 +24,7 @@ from muster.program.gradients import penalties
 
 
 class Reduction:
-    """Ways to reduce losses to one number."""
+    """Ways to reduce the losses of a batch; NONE returns them weighted, in their shape."""
 
     NONE = "none"
     SUM = "weighted_sum"
@@ -41,7 +41,7 @@ def compute_weighted_loss(
     loss_collection: str | None = None,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
 ) -> jax.Array:
-    """Weight losses and reduce them.
+    """Multiply losses by weights, and reduce them.
 
     Args:
         losses: Losses of any shape.
@@ -78,7 +78,16 @@ def sparse_softmax_cross_entropy(
     loss_collection: str | None = None,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
 ) -> jax.Array:
-    """Reduce the cross entropy of class numbers, (batch,) or (batch, 1), and logits, (batch, classes)."""
+    """Reduce the softmax cross entropy of integer labels and logits.
+
+    Args:
+        labels: Class indices, shape (batch,) or (batch, 1).
+        logits: Float, shape (batch, classes).
+        weights: A number, or an array of shape (batch,) or (batch, 1).
+        scope: Unused.
+        loss_collection: Unused.
+        reduction: One of those in `Reduction`.
+    """
     labels, logits = as_array(labels), as_array(logits)
     if labels.ndim == logits.ndim and labels.shape[-1] == 1:
         labels = labels.squeeze(-1)
@@ -114,7 +123,7 @@ def _loss(values_of: Callable[..., Array]) -> Callable[..., jax.Array]:
 def softmax_cross_entropy(
     onehot_labels: ArrayLike, logits: ArrayLike, label_smoothing: float = 0.0
 ) -> jax.Array:
-    """Reduce the cross entropy of class probabilities and logits, both of shape (batch, classes)."""
+    """Reduce the softmax cross entropy of class probabilities and logits, both of shape (batch, classes)."""
     logits = as_array(logits)
     labels = as_array(onehot_labels, logits.dtype)
     smooth = labels * (1 - label_smoothing) + label_smoothing / labels.shape[-1]
@@ -125,7 +134,7 @@ def softmax_cross_entropy(
 def sigmoid_cross_entropy(
     multi_class_labels: ArrayLike, logits: ArrayLike, label_smoothing: float = 0.0
 ) -> jax.Array:
-    """Reduce the cross entropy of each probability and its logit."""
+    """Reduce the binary cross entropy of each label in [0, 1] and its logit, both of one shape."""
     logits = as_array(logits)
     smooth = as_array(multi_class_labels, logits.dtype) * (1 - label_smoothing) + label_smoothing / 2
     return sigmoid_cross_entropy_with_logits(smooth, logits)
@@ -133,20 +142,20 @@ def sigmoid_cross_entropy(
 
 @_loss
 def mean_squared_error(labels: ArrayLike, predictions: ArrayLike) -> jax.Array:
-    """Reduce ``(predictions - labels) ** 2``, by default to its mean."""
+    """Reduce ``(predictions - labels) ** 2``, by default to the mean squared error."""
     labels, predictions = _same_shape(labels, predictions)
     return jnp.square(predictions - labels)
 
 
 @_loss
 def absolute_difference(labels: ArrayLike, predictions: ArrayLike) -> jax.Array:
-    """Reduce ``|predictions - labels|``, by default to its mean."""
+    """Reduce ``|predictions - labels|``, by default to the mean absolute error."""
     labels, predictions = _same_shape(labels, predictions)
     return jnp.abs(predictions - labels)
 
 
 def get_regularization_losses(scope: str | None = None) -> list[jax.Array]:
-    """Return the penalties of everything that the model_fn has built so far.
+    """Return the regularization losses of the variables and layers that the model_fn has created so far.
 
     Args:
         scope: A regular expression that the start of a variable's or layer's path must match; None takes all.
@@ -167,7 +176,7 @@ def get_regularization_loss(scope: str | None = None, name: str = "total_regular
     """Return the sum of `get_regularization_losses`, shape (); 0.0 if there are none.
 
     Args:
-        scope: The same as there.
+        scope: As in `get_regularization_losses`.
         name: Unused.
     """
     return sum(get_regularization_losses(scope), start=jnp.float32(0))

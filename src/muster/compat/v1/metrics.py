@@ -1,7 +1,7 @@
 """``tf.compat.v1.metrics``: pairs ``(value, update_op)`` over Keras metrics.
 
-The first of a pair is the Keras metric, which an ``EstimatorSpec`` takes, too; the second is its value
-including this batch. Both are exact over batches of any sizes, because a metric adds up before it divides.
+``value`` is the Keras metric, which an ``EstimatorSpec`` takes; ``update_op`` is the metric's result, shape
+(), including this batch. Results are exact for batches of different sizes: sums are kept, not means.
 Arguments follow tensorflow/python/ops/metrics_impl.py.
 """
 
@@ -69,7 +69,7 @@ def root_mean_squared_error(
     weights: ArrayLike | None = None,
     name: str = "root_mean_squared_error",
 ) -> Pair:
-    """Return the root of the mean of ``(predictions - labels) ** 2``."""
+    """Return the root of the mean of ``(predictions - labels) ** 2``; arguments as for `accuracy`."""
     return _compared(keras.metrics.RootMeanSquaredError(name=name), labels, predictions, weights)
 
 
@@ -111,49 +111,49 @@ def auc(
 def precision(
     labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None = None, name: str = "precision"
 ) -> Pair:
-    """Return the fraction of the predictions other than 0 whose label is not 0."""
+    """Return the fraction of nonzero predictions whose label is nonzero; arguments as for `accuracy`."""
     return _counted(keras.metrics.Precision(name=name), labels, predictions, weights)
 
 
 def recall(
     labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None = None, name: str = "recall"
 ) -> Pair:
-    """Return the fraction of the labels other than 0 whose prediction is not 0."""
+    """Return the fraction of nonzero labels whose prediction is nonzero; arguments as for `accuracy`."""
     return _counted(keras.metrics.Recall(name=name), labels, predictions, weights)
 
 
 def true_positives(
     labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None = None, name: str = "true_positives"
 ) -> Pair:
-    """Sum the weights of predictions other than 0 whose label is not 0."""
+    """Sum the weights of nonzero predictions whose label is nonzero; arguments as for `accuracy`."""
     return _counted(keras.metrics.TruePositives(name=name), labels, predictions, weights)
 
 
 def true_negatives(
     labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None = None, name: str = "true_negatives"
 ) -> Pair:
-    """Sum the weights of predictions of 0 whose label is 0."""
+    """Sum the weights of zero predictions whose label is zero; arguments as for `accuracy`."""
     return _counted(keras.metrics.TrueNegatives(name=name), labels, predictions, weights)
 
 
 def false_positives(
     labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None = None, name: str = "false_positives"
 ) -> Pair:
-    """Sum the weights of predictions other than 0 whose label is 0."""
+    """Sum the weights of nonzero predictions whose label is zero; arguments as for `accuracy`."""
     return _counted(keras.metrics.FalsePositives(name=name), labels, predictions, weights)
 
 
 def false_negatives(
     labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None = None, name: str = "false_negatives"
 ) -> Pair:
-    """Sum the weights of predictions of 0 whose label is not 0."""
+    """Sum the weights of zero predictions whose label is nonzero; arguments as for `accuracy`."""
     return _counted(keras.metrics.FalseNegatives(name=name), labels, predictions, weights)
 
 
 def _counted(
     metric: keras.Metric, labels: ArrayLike, predictions: ArrayLike, weights: ArrayLike | None
 ) -> Pair:
-    """Update a Keras metric that asks of labels and predictions only whether they are 0."""
+    """Update a Keras metric with booleans: whether labels and predictions are nonzero."""
     return _compared(metric, as_array(labels).astype(bool), as_array(predictions).astype(bool), weights)
 
 

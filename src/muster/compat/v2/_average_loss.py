@@ -1,4 +1,4 @@
-"""Losses of a global batch, of which each replica has a part."""
+"""Losses averaged over the global batch: each replica computes its share of the mean."""
 
 import operator
 

@@ -23,16 +23,17 @@ class CheckpointOptions(NamedTuple):
 
 
 class Checkpoint:
-    """Saves the variables of models, optimizers, metrics, and single ones, and restores them.
+    """Saves and restores variables: single ones, and those of models, optimizers and metrics.
 
-    Variables are saved by the argument's name and their order. The objects are attributes, too.
+    Variables are saved by the argument's name and their path, and matched by their order. The objects are
+    attributes, too.
 
     Args:
         objects: Variables, and objects that have variables.
 
     Source: tensorflow/python/checkpoint/checkpoint.py, ``Checkpoint``. TensorFlow restores variables that do
-    not exist yet once they do. Here models and layers that are not built yet are built at once, as those were
-    that were saved, and the only optimizer beside the only model for the model's trainable variables.
+    not exist yet as soon as they do. Here `restore` builds what is not built yet: layers and models for the
+    shapes of inputs that they were saved with, and a single optimizer for the variables of a single model.
     """
 
     def __init__(self, **objects: Any) -> None:
@@ -88,7 +89,11 @@ class Checkpoint:
     def restore(
         self, save_path: str | os.PathLike[str] | None, options: CheckpointOptions | None = None
     ) -> "Restored":
-        """Set all variables to their saved values. Without a path (None), nothing changes.
+        """Set all variables to their saved values.
+
+        Args:
+            save_path: The path of the checkpoint; None changes nothing.
+            options: Accepted for TensorFlow's programs.
 
         Raises:
             CheckpointNotFoundError: There is no checkpoint at this path.
@@ -112,7 +117,7 @@ class Checkpoint:
                     each.build_from_config(keras.saving.deserialize_keras_object(builds[name]))
 
     def _build_optimizer(self, saved: int) -> None:
-        """Build the only optimizer for the only model, if the checkpoint has more variables than they do."""
+        """Build a single optimizer for a single model, if the checkpoint has more variables."""
         models = [each for each in self._objects.values() if isinstance(each, keras.Model)]
         optimizers = [each for each in self._objects.values() if isinstance(each, keras.Optimizer)]
         if len(models) != 1 or len(optimizers) != 1 or optimizers[0].built:
@@ -130,7 +135,7 @@ class Checkpoint:
 
 
 class Restored:
-    """The result of ``restore``, which has restored everything: its checks all pass."""
+    """The result of ``restore``, which has matched all variables or raised an error: every check passes."""
 
     def assert_consumed(self) -> "Restored":
         """Pass: all of the checkpoint was used."""

@@ -23,21 +23,21 @@ _MODES = ("int", "one_hot", "multi_hot", "count")
 
 
 class IndexLookup(ABC):
-    """Turns the tokens of a vocabulary into numbers, or numbers into tokens.
+    """Maps tokens to their indices in a vocabulary, or indices to tokens.
 
-    Numbers count from 0: first the mask, if there is one and ``output_mode`` is "int", then the token for all
-    that are out of the vocabulary (OOV), then the vocabulary in its order.
+    Index 0 is the mask token, if there is one and ``output_mode`` is "int". Then follow the OOV token, which
+    stands for all tokens out of the vocabulary, and the vocabulary in its order.
 
     Args:
-        max_tokens: The largest number of tokens, including special ones; None for any number.
+        max_tokens: The largest size of the vocabulary, including the mask and the OOV token; None for any.
         num_oov_indices: 1, or 0 to refuse tokens out of the vocabulary.
         mask_token: The token that marks padding, or None.
         oov_token: The token that replaces those out of the vocabulary.
         vocabulary: The tokens in order, with or without the special ones, or the path of a file with one per
             line; None if `adapt` or `set_vocabulary` is called later.
-        invert: Whether to turn numbers into tokens.
-        output_mode: "int" for numbers, "one_hot" for a row of zeros and a one for each token, "multi_hot" and
-            "count" for one row for all tokens along the last axis.
+        invert: Whether to map indices to tokens.
+        output_mode: "int" for indices, "one_hot" for a one-hot row for each token, "multi_hot" and "count"
+            for one row for all tokens along the last axis: which there are, or how often.
         unused: TensorFlow's other arguments by name, which may only be None or False.
 
     Raises:
@@ -136,7 +136,7 @@ class IndexLookup(ABC):
         self._tokens = self.tokens_of([*self._special, *tokens, self._oov])
 
     def get_vocabulary(self, include_special_tokens: bool = True) -> list[Token]:
-        """Return the tokens in the order of their numbers."""
+        """Return the tokens in the order of their indices."""
         return [*self._special * include_special_tokens, *(self._numbers or {})]
 
     def vocabulary_size(self) -> int:
@@ -144,15 +144,15 @@ class IndexLookup(ABC):
         return len(self.get_vocabulary())
 
     def __call__(self, inputs: object) -> Tokens:
-        """Turn tokens into numbers, or with ``invert`` numbers into tokens.
+        """Map tokens to indices, or with ``invert`` indices to tokens.
 
         Args:
-            inputs: Tokens or numbers of any shape.
+            inputs: Tokens or indices of any shape.
 
         Returns:
-            An int64 array, or one of tokens, of the shape of the inputs. In the other output modes a float32
-            array whose last axis has the vocabulary's size; it replaces the last axis of the inputs, but with
-            "one_hot" follows it unless that has size 1.
+            An array of the shape of the inputs: int64 indices, or tokens. In the other output modes a float32
+            array whose last axis has the vocabulary's size. It replaces the last axis of the inputs; with
+            "one_hot" it is a new axis, unless the last one has size 1.
 
         Raises:
             ValueError: There is no vocabulary, or a token is not in it and ``num_oov_indices`` is 0.
@@ -197,7 +197,7 @@ class IndexLookup(ABC):
 
 
 class StringLookup(IndexLookup):
-    """Turn words into numbers, or numbers into words; see `IndexLookup` for the arguments.
+    """Map words to indices, or indices to words; see `IndexLookup` for the arguments.
 
     Words are ``str``, or ``bytes`` in ``encoding``. ``name`` is unused.
 
@@ -237,7 +237,7 @@ class StringLookup(IndexLookup):
 
 
 class IntegerLookup(IndexLookup):
-    """Turn integers of a vocabulary into numbers from 0 on, or these into integers of the vocabulary.
+    """Map the integers of a vocabulary to indices, or indices to integers.
 
     See `IndexLookup` for the arguments; ``vocabulary_dtype`` can only be int64, and ``name`` is unused.
 

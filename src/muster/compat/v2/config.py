@@ -12,7 +12,7 @@ _log = logging.getLogger(__name__)
 
 
 class PhysicalDevice(NamedTuple):
-    """A processor of this machine, all of it one CPU, or an accelerator.
+    """An accelerator of this machine, or all its CPU cores as one device.
 
     Source: tensorflow/python/eager/context.py, ``PhysicalDevice``.
     """
@@ -74,7 +74,7 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
 def set_visible_devices(
     devices: PhysicalDevice | Sequence[PhysicalDevice], device_type: str | None = None
 ) -> None:
-    """Accept all devices of a kind, which are visible anyway.
+    """Check that no device is left out: here all devices are visible.
 
     Args:
         devices: Devices of `list_physical_devices`.
@@ -126,7 +126,7 @@ def set_logical_device_configuration(
 
 
 def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
-    """Accept the call, and log which environment variable has this effect on JAX.
+    """Do nothing, but log the environment variable that lets JAX take memory as it is needed.
 
     Args:
         device: Any device.
@@ -141,7 +141,7 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
 
 
 def set_soft_device_placement(enabled: bool) -> None:
-    """Accept the call, and log that it has no effect.
+    """Do nothing, but log that it has no effect.
 
     Args:
         enabled: Whether to replace a device that does not exist by another.
@@ -151,7 +151,7 @@ def set_soft_device_placement(enabled: bool) -> None:
 
 
 def set_log_device_placement(enabled: bool) -> None:
-    """Accept the call, and log what to use instead.
+    """Do nothing, but log what to use instead.
 
     Args:
         enabled: Whether to log where each operation runs; most are parts of a compiled function.

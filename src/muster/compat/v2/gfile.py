@@ -1,4 +1,4 @@
-"""``tf.io.gfile``: the functions on this machine's files that are not Python's own."""
+"""``tf.io.gfile``: its functions on files that differ from those of ``os`` and ``shutil``."""
 
 import glob as _glob
 import os

@@ -116,7 +116,7 @@ class LoadedModel:
 
     @property
     def variables(self) -> list[keras.Variable]:
-        """All variables of the model."""
+        """All variables of the model, also those that training leaves as they are."""
         variables: list[keras.Variable] = self._model.variables
         return variables
 
