@@ -8,7 +8,8 @@ import numpy as np
 
 from muster._errors import DatasetError, PositionError
 from muster.data._optional import GetNext
-from muster.data.pipeline._node import Handles, Node, Run, unstacked
+from muster.data.pipeline._handles import Handles, unstacked
+from muster.data.pipeline._node import Node, Run
 from muster.data.pipeline._prefetch import Prefetcher
 
 _FORMAT = 1

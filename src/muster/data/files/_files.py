@@ -12,7 +12,8 @@ from typing import Any, BinaryIO, NamedTuple, Self
 import numpy as np
 
 from muster._errors import DatasetError
-from muster.data.pipeline._node import UNKNOWN, Epoch, Handles, Node, Run, Stream, join, without_cached
+from muster.data.pipeline._handles import Handles, join
+from muster.data.pipeline._node import UNKNOWN, Epoch, Node, Run, Stream, without_cached
 from muster.data.pipeline._structure import flatten
 
 _SHOWN = 5

@@ -9,7 +9,8 @@ import numpy as np
 
 from muster._errors import DatasetError
 from muster.data.files._files import Paths, paths_of
-from muster.data.pipeline._node import Handles, Loaded, Run, Stacked, Table
+from muster.data.pipeline._handles import Handles, Loaded, Stacked
+from muster.data.pipeline._node import Run, Table
 from muster.data.pipeline._spec import TensorSpec
 
 

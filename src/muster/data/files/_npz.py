@@ -11,7 +11,8 @@ import numpy as np
 from muster._errors import DatasetError
 from muster.data.files._files import FileSource, missing_file
 from muster.data.pipeline._combine import merge
-from muster.data.pipeline._node import Handles, Loaded, Run, Stacked, Table
+from muster.data.pipeline._handles import Handles, Loaded, Stacked
+from muster.data.pipeline._node import Run, Table
 from muster.data.pipeline._spec import TensorSpec
 
 Columns = dict[str, np.ndarray[Any, Any]]

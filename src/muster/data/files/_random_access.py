@@ -11,7 +11,8 @@ import numpy as np
 from muster._errors import DatasetError
 from muster.data.files._extras import extra_module
 from muster.data.files._files import FileSource, missing_file
-from muster.data.pipeline._node import Epoch, Handles, Loaded, Node, Rows, Run, Stream
+from muster.data.pipeline._handles import Handles, Loaded
+from muster.data.pipeline._node import Epoch, Node, Rows, Run, Stream
 from muster.data.pipeline._spec import TensorSpec, as_element, spec_of
 from muster.data.pipeline._structure import map_leaves
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from muster._errors import DatasetError
 from muster.data.files._files import SequentialFiles, open_binary
-from muster.data.pipeline._node import Handles, Loaded, Run, Stream
+from muster.data.pipeline._handles import Handles, Loaded
+from muster.data.pipeline._node import Run, Stream
 from muster.data.pipeline._spec import TensorSpec
 
 

@@ -8,7 +8,8 @@ from typing import Any, Self
 from muster._errors import DatasetError
 from muster._records import RecordError, frame, read_record, skip_record
 from muster.data.files._files import SequentialFiles, check_compression, open_binary, open_to_write
-from muster.data.pipeline._node import Handles, Loaded, Run, Stream
+from muster.data.pipeline._handles import Handles, Loaded
+from muster.data.pipeline._node import Run, Stream
 from muster.data.pipeline._spec import TensorSpec
 
 

@@ -11,19 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from muster.data.pipeline._node import (
-    Epoch,
-    Handles,
-    Loaded,
-    Node,
-    Ordering,
-    Rows,
-    Run,
-    Stacked,
-    Stream,
-    stacked,
-    unstacked,
-)
+from muster.data.pipeline._handles import Handles, Loaded, Stacked, stacked, unstacked
+from muster.data.pipeline._node import Epoch, Node, Ordering, Rows, Run, Stream
 from muster.data.pipeline._structure import flatten, map_leaves, rebuild
 
 _BLOCK_BYTES = 8 * 2**20
@@ -37,13 +26,16 @@ class Cache(Ordering):
     read. Others are kept in a list, in the order of the first read.
     """
 
+    label = "cache()"
+    block = 1
+
     def __init__(self, source: Node):
         super().__init__(source)
         self._lock = threading.Lock()
         self._store: tuple[Any, _Columns | _Elements] | None = None
 
     @cached_property
-    def _columnar(self) -> bool:
+    def uniform(self) -> bool:
         # A spec has no width of text, which an array needs. Opaque handles hold their elements anyway.
         return (
             self.source.uniform
@@ -53,24 +45,8 @@ class Cache(Ordering):
         )
 
     @cached_property
-    def uniform(self) -> bool:
-        return self._columnar
-
-    @cached_property
     def width(self) -> int:
-        return 1 if self._columnar else 0
-
-    @cached_property
-    def block(self) -> int:
-        return 1
-
-    @property
-    def label(self) -> str:
-        return "cache()"
-
-    @property
-    def cardinality(self) -> int:
-        return self.source.cardinality
+        return 1 if self.uniform else 0
 
     def open(self, run: Run, epoch: Epoch) -> Stream:
         store = self._store_of(run)
@@ -89,7 +65,7 @@ class Cache(Ordering):
             key = tuple(run.orders[order][0] for order in self.source.random_orders)
             with self._lock:
                 if self._store is None or self._store[0] != key:
-                    kind = _Columns if self._columnar else _Elements
+                    kind = _Columns if self.uniform else _Elements
                     self._store = (key, kind(self.source, run.first))
                 store = run.stores[self] = self._store[1]
         return store

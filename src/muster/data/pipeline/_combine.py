@@ -7,20 +7,8 @@ from typing import Any
 import numpy as np
 
 from muster._errors import DatasetError
-from muster.data.pipeline._node import (
-    INFINITE,
-    UNKNOWN,
-    Epoch,
-    Handles,
-    Loaded,
-    Node,
-    Run,
-    Stacked,
-    Stream,
-    join,
-    stacked,
-    unstacked,
-)
+from muster.data.pipeline._handles import Handles, Loaded, Stacked, join, stacked, unstacked
+from muster.data.pipeline._node import INFINITE, UNKNOWN, Epoch, Node, Run, Stream
 from muster.data.pipeline._spec import common_spec, short
 from muster.data.pipeline._structure import flatten, flatten_as, form, rebuild
 
@@ -30,9 +18,6 @@ class Concatenate(Node):
 
     The first column of a handle is the number of its dataset.
     """
-
-    def __init__(self, first: Node, second: Node):
-        super().__init__(first, second)
 
     @cached_property
     def width(self) -> int:

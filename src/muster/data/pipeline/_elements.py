@@ -9,21 +9,9 @@ from typing import Any
 import numpy as np
 
 from muster._errors import DatasetError
+from muster.data.pipeline._handles import Handles, Loaded, Stacked, join, stacked, unstacked
 from muster.data.pipeline._map import MapFunction
-from muster.data.pipeline._node import (
-    UNKNOWN,
-    Epoch,
-    Handles,
-    Loaded,
-    Node,
-    Ordering,
-    Run,
-    Stacked,
-    Stream,
-    join,
-    stacked,
-    unstacked,
-)
+from muster.data.pipeline._node import UNKNOWN, Epoch, Node, Ordering, Run, Stream
 from muster.data.pipeline._padding import Padding
 from muster.data.pipeline._spec import TensorSpec, spec_of
 from muster.data.pipeline._structure import flatten, map_leaves, rebuild
@@ -35,25 +23,13 @@ _BLOCK_BYTES = 2 * 2**20
 class Map(Ordering):
     """The results of a function of the elements. It is not called for skipped elements."""
 
+    label = "map()"
+    block = 1
+    computes = True
+
     def __init__(self, source: Node, function: Callable[..., Any]):
         super().__init__(source)
         self._function = MapFunction(function, "map")
-
-    @property
-    def label(self) -> str:
-        return "map()"
-
-    @property
-    def cardinality(self) -> int:
-        return self.source.cardinality
-
-    @cached_property
-    def computes(self) -> bool:
-        return True
-
-    @cached_property
-    def block(self) -> int:
-        return 1
 
     @cached_property
     def _traced_spec(self) -> Any | None:
@@ -74,22 +50,13 @@ class Map(Ordering):
         """
         if self._traced_spec is not None:
             return self._traced_spec
-        run = Run.peek(self)
-        stream = self.open(run, ())
-        try:
-            handles = stream.pull(1)
-            if not len(handles):
-                raise DatasetError(
-                    f"the element_spec of {self.description} is unknown: its function runs in Python and "
-                    "the dataset is empty."
-                )
-            (element,) = unstacked(self.load(run, handles))
-        finally:
-            stream.close()
-        return map_leaves(lambda leaf: TensorSpec(None, spec_of(leaf).dtype), element)
-
-    def open(self, run: Run, epoch: Epoch) -> Stream:
-        return self.source.open(run, epoch)
+        elements = self.peek(1)
+        if not elements:
+            raise DatasetError(
+                f"the element_spec of {self.description} is unknown: its function runs in Python and "
+                "the dataset is empty."
+            )
+        return map_leaves(lambda leaf: TensorSpec(None, spec_of(leaf).dtype), elements[0])
 
     def load(self, run: Run, handles: Handles) -> Loaded:
         return self._function.apply(self.source.load(run, handles))
@@ -98,13 +65,11 @@ class Map(Ordering):
 class Filter(Node):
     """The elements for which a predicate is true. Handles are the elements."""
 
+    label = "filter()"
+
     def __init__(self, source: Node, predicate: Callable[..., Any]):
         super().__init__(source)
         self._predicate = MapFunction(predicate, "filter")
-
-    @property
-    def label(self) -> str:
-        return "filter()"
 
     @property
     def cardinality(self) -> int:
@@ -116,9 +81,6 @@ class Filter(Node):
 
     def open(self, run: Run, epoch: Epoch) -> Stream:
         return _FilterStream(self.inputs[0], self._predicate, run, epoch)
-
-    def load(self, run: Run, handles: Handles) -> Loaded:
-        return list(handles)
 
 
 class _FilterStream(Stream):
@@ -154,15 +116,12 @@ class Batch(Node):
     """Consecutive elements, stacked or padded. A handle is the handles of the elements of a batch."""
 
     def __init__(self, source: Node, batch_size: int, drop_remainder: bool, padding: Padding | None = None):
-        super().__init__(source)
+        name = "batch" if padding is None else "padded_batch"
+        dropped = ", drop_remainder=True" if drop_remainder else ""
+        super().__init__(source, label=f"{name}({batch_size}{dropped})")
         self._batch_size = batch_size
         self._drop_remainder = drop_remainder
         self._padding = padding
-
-    @property
-    def label(self) -> str:
-        name = "batch" if self._padding is None else "padded_batch"
-        return f"{name}({self._batch_size}{', drop_remainder=True' if self._drop_remainder else ''})"
 
     @property
     def cardinality(self) -> int:
@@ -250,12 +209,7 @@ def _split(columns: Any, sizes: list[int]) -> list[Any]:
 class Unbatch(Node):
     """The rows of the elements. Handles are the rows."""
 
-    def __init__(self, source: Node):
-        super().__init__(source)
-
-    @property
-    def label(self) -> str:
-        return "unbatch()"
+    label = "unbatch()"
 
     @property
     def cardinality(self) -> int:
@@ -272,9 +226,6 @@ class Unbatch(Node):
 
     def open(self, run: Run, epoch: Epoch) -> Stream:
         return _UnbatchStream(self.inputs[0], run, epoch)
-
-    def load(self, run: Run, handles: Handles) -> Loaded:
-        return list(handles)
 
 
 class _UnbatchStream(Stream):

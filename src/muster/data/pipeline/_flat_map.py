@@ -11,19 +11,9 @@ import numpy as np
 
 from muster._errors import DatasetError
 from muster.data.pipeline._combine import merge
+from muster.data.pipeline._handles import Handles, Loaded, Stacked, unstacked
 from muster.data.pipeline._map import spread
-from muster.data.pipeline._node import (
-    UNKNOWN,
-    Epoch,
-    Handles,
-    Loaded,
-    Node,
-    RandomOrder,
-    Run,
-    Stacked,
-    Stream,
-    unstacked,
-)
+from muster.data.pipeline._node import UNKNOWN, Epoch, Node, RandomOrder, Run, Stream
 from muster.data.pipeline._spec import TensorSpec
 from muster.data.pipeline._structure import flatten, form
 
@@ -52,16 +42,13 @@ class Interleave(Node):
     """
 
     def __init__(self, source: Node, function: Callable[..., Node], cycle_length: int, block_length: int):
-        super().__init__(source)
+        label = "flat_map()" if cycle_length == 1 else f"interleave({cycle_length}, {block_length})"
+        super().__init__(source, label=label)
         self.function = function
         self._cycle = cycle_length
         self._block = block_length
         self._order = RandomOrder(None, reshuffle=True)
         """Seeds the shuffles without a seed in the datasets of elements."""
-
-    @property
-    def label(self) -> str:
-        return "flat_map()" if self._cycle == 1 else f"interleave({self._cycle}, {self._block})"
 
     @property
     def cardinality(self) -> int:
@@ -85,17 +72,8 @@ class Interleave(Node):
 
     def first(self) -> Node | None:
         """Return the dataset of the first element, or None without elements."""
-        run = Run.peek(self)
-        stream = self.inputs[0].open(run, ())
-        try:
-            handles = stream.pull(1)
-            if not len(handles):
-                return None
-            (element,) = unstacked(self.inputs[0].load(run, handles))
-        finally:
-            stream.close()
-        node: Node = spread(self.function, element)
-        return node
+        elements = self.inputs[0].peek(1)
+        return spread(self.function, elements[0]) if elements else None
 
     def open(self, run: Run, epoch: Epoch) -> Stream:
         return _InterleaveStream(self, run, epoch, self._cycle, self._block)

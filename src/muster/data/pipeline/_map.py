@@ -26,7 +26,7 @@ import numpy as np
 
 from muster._errors import DatasetError
 from muster._integers import first_out_of_range
-from muster.data.pipeline._node import Loaded, Stacked, unstacked
+from muster.data.pipeline._handles import Loaded, Stacked, unstacked
 from muster.data.pipeline._spec import TensorSpec, as_element, common_spec, stack
 from muster.data.pipeline._structure import flatten, flatten_as, form, map_leaves, rebuild
 

@@ -13,12 +13,11 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from muster.data.pipeline._spec import stack
-from muster.data.pipeline._structure import flatten, rebuild
+from muster.data.pipeline._handles import Handles, Loaded, unstacked
 
 INFINITE = -1
 UNKNOWN = -2
@@ -26,48 +25,7 @@ UNKNOWN = -2
 Epoch = tuple[int, ...]
 """The pass that each `repeat` after a node is in, the outermost `repeat` first."""
 
-Handles = np.ndarray[Any, Any] | list[Any]
-"""Row numbers, int64 of shape (n,) or (n, width), or a list of opaque handles."""
-
 _SKIP_BLOCK = 4096
-
-
-class Stacked(NamedTuple):
-    """Elements as one structure of arrays of shape (size, ...)."""
-
-    columns: Any
-    size: int
-
-
-Loaded = Stacked | list[Any]
-"""Elements stacked, or in a list, as the node computes them."""
-
-
-def unstacked(loaded: Loaded) -> list[Any]:
-    """Return elements as a list."""
-    if isinstance(loaded, list):
-        return loaded
-    arrays = flatten(loaded.columns)
-    return [rebuild(loaded.columns, [array[i] for array in arrays]) for i in range(loaded.size)]
-
-
-def stacked(loaded: Loaded) -> Any:
-    """Return elements as one structure of arrays.
-
-    Raises:
-        DatasetError: They differ in structure, shape or type.
-    """
-    return loaded.columns if isinstance(loaded, Stacked) else stack(loaded)
-
-
-def join(parts: Sequence[Handles]) -> Handles:
-    """Concatenate handles of one node."""
-    filled = [part for part in parts if len(part)]
-    if len(filled) <= 1:
-        return filled[0] if filled else []
-    if isinstance(filled[0], np.ndarray):
-        return np.concatenate(filled)
-    return [handle for part in filled for handle in part]
 
 
 class Stream(ABC):
@@ -176,11 +134,6 @@ class Run:
         """Begin an iteration of `node`."""
         return cls({order: (order.seed, order.begin()) for order in node.random_orders})
 
-    @classmethod
-    def peek(cls, node: "Node") -> "Run":
-        """Read from `node` without counting an iteration or drawing a seed."""
-        return cls({order: (order.peek(), 0) for order in node.random_orders})
-
     @cached_property
     def first(self) -> "Run":
         """The first iteration with the same seeds, whose order a `cache` keeps."""
@@ -193,8 +146,14 @@ NodeType = TypeVar("NodeType", bound="Node")
 class Node(ABC):
     """A source or an operation of a pipeline. Immutable but for caches and counters."""
 
-    def __init__(self, *inputs: "Node"):
+    def __init__(self, *inputs: "Node", label: str = ""):
         self.inputs = inputs
+        self._label = label
+
+    @property
+    def label(self) -> str:
+        """The operation and those of its arguments that change its elements."""
+        return self._label
 
     @cached_property
     def width(self) -> int:
@@ -206,10 +165,10 @@ class Node(ABC):
         """Whether `load` always returns `Stacked`: all elements have one structure, shape and type."""
         return False
 
-    @property
-    @abstractmethod
-    def label(self) -> str:
-        """The operation and those of its arguments that change its elements."""
+    @cached_property
+    def block(self) -> int:
+        """The number of elements to load at a time."""
+        return 1
 
     @property
     @abstractmethod
@@ -225,9 +184,19 @@ class Node(ABC):
     def open(self, run: Run, epoch: Epoch) -> Stream:
         """Return a stream of the handles of one pass."""
 
-    @abstractmethod
     def load(self, run: Run, handles: Handles) -> Loaded:
-        """Compute the elements of handles, in the same order."""
+        """Compute the elements of handles, in the same order; by default the handles are the elements."""
+        return list(handles)
+
+    def peek(self, count: int) -> list[Any]:
+        """Return up to `count` first elements, without counting an iteration or drawing a seed."""
+        run = Run({order: (order.peek(), 0) for order in self.random_orders})
+        stream = self.open(run, ())
+        try:
+            handles = stream.pull(count)
+            return unstacked(self.load(run, handles)) if len(handles) else []
+        finally:
+            stream.close()
 
     @cached_property
     def description(self) -> str:
@@ -252,11 +221,6 @@ class Node(ABC):
     def computes(self) -> bool:
         """Whether `load` calls a function of the user, rather than only gathering rows."""
         return any(node.computes for node in self.inputs)
-
-    @cached_property
-    def block(self) -> int:
-        """The number of elements to load at a time."""
-        return 1
 
     def with_inputs(self, inputs: Sequence["Node"]) -> "Node":
         """Return the same operation on other inputs, whose elements have the same spec."""
@@ -283,10 +247,7 @@ def without_cached(node: NodeType) -> NodeType:
 
 
 class Ordering(Node):
-    """An operation that selects or orders elements and does not change them."""
-
-    def __init__(self, source: Node):
-        super().__init__(source)
+    """An operation on one source that, unless overridden, passes its elements on unchanged."""
 
     @property
     def source(self) -> Node:
@@ -306,8 +267,15 @@ class Ordering(Node):
         return self.source.block
 
     @property
+    def cardinality(self) -> int:
+        return self.source.cardinality
+
+    @property
     def element_spec(self) -> Any:
         return self.source.element_spec
+
+    def open(self, run: Run, epoch: Epoch) -> Stream:
+        return self.source.open(run, epoch)
 
     def load(self, run: Run, handles: Handles) -> Loaded:
         return self.source.load(run, handles)
@@ -316,13 +284,8 @@ class Ordering(Node):
 class Table(Node):
     """A source whose rows can be read by number: as many as its cardinality."""
 
-    @cached_property
-    def width(self) -> int:
-        return 1
-
-    @cached_property
-    def uniform(self) -> bool:
-        return True
+    width = 1
+    uniform = True
 
     def open(self, run: Run, epoch: Epoch) -> Stream:
         return Rows(self.cardinality)

@@ -2,19 +2,16 @@
 
 import sys
 
-from muster.data.pipeline._node import INFINITE, UNKNOWN, Epoch, Handles, Node, Ordering, Run, Stream, join
+from muster.data.pipeline._handles import Handles, join
+from muster.data.pipeline._node import INFINITE, UNKNOWN, Epoch, Node, Ordering, Run, Stream
 
 
 class Take(Ordering):
     """The first `count` elements."""
 
     def __init__(self, source: Node, count: int):
-        super().__init__(source)
+        super().__init__(source, label=f"take({count})")
         self._count = count
-
-    @property
-    def label(self) -> str:
-        return f"take({self._count})"
 
     @property
     def cardinality(self) -> int:
@@ -48,12 +45,8 @@ class Skip(Ordering):
     """All but the first `count` elements."""
 
     def __init__(self, source: Node, count: int):
-        super().__init__(source)
+        super().__init__(source, label=f"skip({count})")
         self._count = count
-
-    @property
-    def label(self) -> str:
-        return f"skip({self._count})"
 
     @property
     def cardinality(self) -> int:
@@ -68,13 +61,9 @@ class Shard(Ordering):
     """The elements i where ``i % num_shards == index``."""
 
     def __init__(self, source: Node, num_shards: int, index: int):
-        super().__init__(source)
+        super().__init__(source, label=f"shard({num_shards}, {index})")
         self.num_shards = num_shards
         self._index = index
-
-    @property
-    def label(self) -> str:
-        return f"shard({self.num_shards}, {self._index})"
 
     @property
     def cardinality(self) -> int:
@@ -122,12 +111,8 @@ class Repeat(Ordering):
     """The source `count` times, or without end if that is None."""
 
     def __init__(self, source: Node, count: int | None):
-        super().__init__(source)
+        super().__init__(source, label=f"repeat({'' if count is None else count})")
         self._count = count
-
-    @property
-    def label(self) -> str:
-        return f"repeat({'' if self._count is None else self._count})"
 
     @property
     def cardinality(self) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from functools import cached_property
 from typing import Any
 
-from muster.data.pipeline._node import Epoch, Node, Ordering, Run, Stream
+from muster.data.pipeline._node import Node, Ordering
 
 AUTOTUNE = -1
 _AUTOTUNE_ELEMENTS = 4
@@ -23,27 +23,16 @@ class Prefetch(Ordering):
 
     def __init__(self, source: Node, buffer_size: int):
         super().__init__(source)
-        self._buffer_size = buffer_size
-
-    @property
-    def label(self) -> str:
-        return f"prefetch({self._buffer_size})"
+        self._buffer_size = _AUTOTUNE_ELEMENTS if buffer_size == AUTOTUNE else buffer_size
 
     @cached_property
     def description(self) -> str:
         # A position is valid with another buffer size, too.
         return self.source.description
 
-    @property
-    def cardinality(self) -> int:
-        return self.source.cardinality
-
     @cached_property
     def ahead(self) -> int:
-        return _AUTOTUNE_ELEMENTS if self._buffer_size == AUTOTUNE else self._buffer_size
-
-    def open(self, run: Run, epoch: Epoch) -> Stream:
-        return self.source.open(run, epoch)
+        return self._buffer_size
 
 
 class _Buffer:

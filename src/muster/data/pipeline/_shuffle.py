@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from muster.data.pipeline._node import Epoch, Handles, Node, Ordering, RandomOrder, Run, Stream, join
+from muster.data.pipeline._handles import Handles, join
+from muster.data.pipeline._node import Epoch, Node, Ordering, RandomOrder, Run, Stream
 
 _BLOCK = 4096
 
@@ -19,20 +20,11 @@ class Shuffle(Ordering):
     """The source in random order."""
 
     def __init__(self, source: Node, buffer_size: int, seed: int | None, reshuffle: bool):
-        super().__init__(source)
+        given = "" if seed is None else f", seed={seed}"
+        fixed = "" if reshuffle else ", reshuffle_each_iteration=False"
+        super().__init__(source, label=f"shuffle({buffer_size}{given}{fixed})")
         self._buffer_size = buffer_size
-        self._seed = seed
         self._order = RandomOrder(seed, reshuffle)
-
-    @property
-    def label(self) -> str:
-        seed = "" if self._seed is None else f", seed={self._seed}"
-        fixed = "" if self._order.reshuffle else ", reshuffle_each_iteration=False"
-        return f"shuffle({self._buffer_size}{seed}{fixed})"
-
-    @property
-    def cardinality(self) -> int:
-        return self.source.cardinality
 
     @cached_property
     def random_orders(self) -> list[RandomOrder]:

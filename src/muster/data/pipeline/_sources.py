@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from muster._errors import DatasetError
-from muster.data.pipeline._node import UNKNOWN, Epoch, Handles, Loaded, Node, Run, Stacked, Stream, Table
+from muster.data.pipeline._handles import Handles, Loaded, Stacked
+from muster.data.pipeline._node import UNKNOWN, Epoch, Node, Run, Stream, Table
 from muster.data.pipeline._spec import TensorSpec, as_array, as_leaf, fits, object_array, short, spec_of
 from muster.data.pipeline._structure import flatten, flatten_as, map_leaves, rebuild
 
@@ -16,23 +17,11 @@ _ALIGNMENT = 64
 """In bytes. XLA reads an array on the host in place if it is aligned to this."""
 
 
-class _Counted(Table):
-    """Rows of a known number."""
-
-    def __init__(self, count: int):
-        super().__init__()
-        self._count = count
-
-    @property
-    def cardinality(self) -> int:
-        return self._count
-
-
-class ArraySource(_Counted):
+class ArraySource(Table):
     """The rows of arrays of equal length, gathered in place."""
 
     def __init__(self, template: Any, arrays: list[np.ndarray[Any, Any]], name: str):
-        super().__init__(len(arrays[0]))
+        super().__init__()
         self._template = template
         self._arrays = arrays
         self._name = name
@@ -81,7 +70,11 @@ class ArraySource(_Counted):
 
     @property
     def label(self) -> str:
-        return f"{self._name}({self._count} of {short(self.element_spec)})"
+        return f"{self._name}({self.cardinality} of {short(self.element_spec)})"
+
+    @property
+    def cardinality(self) -> int:
+        return len(self._arrays[0])
 
     @property
     def element_spec(self) -> Any:
@@ -104,17 +97,17 @@ def _gather(array: np.ndarray[Any, Any], rows: Handles) -> np.ndarray[Any, Any]:
     return array.take(rows, axis=0, out=aligned, mode="clip")
 
 
-class RangeSource(_Counted):
+class RangeSource(Table):
     """Evenly spaced numbers, computed when they are loaded."""
 
     def __init__(self, numbers: range, dtype: np.dtype[Any]):
-        super().__init__(len(numbers))
+        super().__init__(label=f"{numbers} of {dtype}")
         self._numbers = numbers
         self._dtype = dtype
 
     @property
-    def label(self) -> str:
-        return f"{self._numbers} of {self._dtype}"
+    def cardinality(self) -> int:
+        return len(self._numbers)
 
     @property
     def element_spec(self) -> Any:
@@ -127,6 +120,8 @@ class RangeSource(_Counted):
 
 class GeneratorSource(Node):
     """The elements of a Python generator, which is called again for each pass."""
+
+    cardinality = UNKNOWN
 
     def __init__(self, function: Callable[..., Iterable[Any]], args: tuple[Any, ...], spec: Any):
         """Check the arguments.
@@ -141,7 +136,6 @@ class GeneratorSource(Node):
             TypeError: `function` is not callable, or a leaf of `spec` is not a `TensorSpec`.
             ValueError: `spec` has no leaf.
         """
-        super().__init__()
         if not callable(function):
             raise TypeError(f"from_generator needs a function that returns an iterable, got {function!r}.")
         leaves = flatten(spec)
@@ -150,18 +144,11 @@ class GeneratorSource(Node):
         for leaf in leaves:
             if not isinstance(leaf, TensorSpec):
                 raise TypeError(f"output_signature is a structure of TensorSpec, got {leaf!r} in it.")
+        super().__init__(label=f"from_generator({short(spec)})")
         self._function = function
         self._args = tuple(map_leaves(as_leaf, arg) for arg in args)
         self._spec = spec
         self._specs: list[TensorSpec] = leaves
-
-    @property
-    def label(self) -> str:
-        return f"from_generator({short(self._spec)})"
-
-    @property
-    def cardinality(self) -> int:
-        return UNKNOWN
 
     @property
     def element_spec(self) -> Any:
@@ -177,9 +164,6 @@ class GeneratorSource(Node):
                 f"{elements!r}."
             ) from exc
         return _Generated(iterator, self._convert)
-
-    def load(self, run: Run, handles: Handles) -> Loaded:
-        return list(handles)
 
     def _convert(self, value: Any) -> Any:
         leaves = flatten_as(self._spec, value)

@@ -13,7 +13,7 @@ from muster.data._dataset import Dataset
 from muster.data.files._files import FileSource
 from muster.data.pipeline._cache import Cache
 from muster.data.pipeline._flat_map import Interleave
-from muster.data.pipeline._node import Node, Run, unstacked
+from muster.data.pipeline._node import Node
 from muster.data.pipeline._order import Repeat, Shard
 from muster.data.pipeline._prefetch import Prefetch
 from muster.data.pipeline._shuffle import Shuffle
@@ -121,16 +121,7 @@ def _divided_names(node: Node, num_shards: int, index: int, found: list[_Divided
         return node.with_inputs([_divided_names(node.inputs[0], num_shards, index, found)])
     shard = Shard(node, num_shards, index)
     total = None if node.cardinality < 0 else node.cardinality
-    found.append(_Divided(_first_names(shard), node.description, total))
+    first = shard.peek(_SHOWN)
+    names = [os.path.basename(os.fsdecode(e)) if isinstance(e, str | bytes) else str(e) for e in first]
+    found.append(_Divided(names, node.description, total))
     return shard
-
-
-def _first_names(node: Node) -> list[str]:
-    run = Run.peek(node)
-    stream = node.open(run, ())
-    try:
-        handles = stream.pull(_SHOWN)
-        elements = unstacked(node.load(run, handles)) if len(handles) else []
-    finally:
-        stream.close()
-    return [os.path.basename(os.fsdecode(e)) if isinstance(e, str | bytes) else str(e) for e in elements]
