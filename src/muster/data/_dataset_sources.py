@@ -127,7 +127,7 @@ class DatasetSources(ABC, Generic[DatasetType]):
         return cls._of(Shuffle(names, names.cardinality, seed, reshuffle=True))
 
     @classmethod
-    def from_source(cls, source: RandomAccess[Any], name: str | None = None) -> DatasetType:
+    def from_source(cls, source: RandomAccess, name: str | None = None) -> DatasetType:
         """Make a dataset of an object with elements by number, such as a data source of Grain or PyTorch.
 
         Elements are read on demand: `shuffle` and resuming at a position read none.
@@ -145,4 +145,4 @@ class DatasetSources(ABC, Generic[DatasetType]):
                 f"from_source needs an object with len() and numbers in [], got {source!r}. For an "
                 "iterable use from_generator."
             )
-        return cls._of(RandomAccessSource(source, type(source).__name__))
+        return cls._of(RandomAccessSource(source))

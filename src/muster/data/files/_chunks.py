@@ -48,20 +48,17 @@ class ChunkedFiles(SequentialFiles):
     """Files whose rows have one spec, so that batches are gathered from columns.
 
     Args:
-        kind: The name of the dataset.
         files: Paths.
         template: A structure like an element, with anything at its leaves.
         specs: The specs of the leaves.
     """
 
-    def __init__(self, kind: str, files: tuple[str, ...], template: Any, specs: list[TensorSpec]):
-        super().__init__(kind, files)
+    uniform = True
+
+    def __init__(self, files: tuple[str, ...], template: Any, specs: list[TensorSpec]):
+        super().__init__(files)
         self.template = template
         self.specs = specs
-
-    @cached_property
-    def uniform(self) -> bool:
-        return True
 
     @property
     def element_spec(self) -> Any:

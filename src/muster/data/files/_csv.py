@@ -152,7 +152,8 @@ class CsvSource(ChunkedFiles):
     def __init__(
         self, kind: str, files: tuple[str, ...], form: CsvFormat, columns: list[CsvColumn], template: Any
     ):
-        super().__init__(kind, files, template, [TensorSpec((), column.dtype) for column in columns])
+        super().__init__(files, template, [TensorSpec((), column.dtype) for column in columns])
+        self.kind = kind
         self._form = form
         self._columns = columns
 

@@ -28,13 +28,16 @@ class FileSource(Node):
     """The elements of files, one file after the other.
 
     Args:
-        kind: The name of the dataset, for messages.
         files: Paths.
+
+    Attributes:
+        kind: The name of the dataset, for messages.
     """
 
-    def __init__(self, kind: str, files: Sequence[str]):
+    kind: str
+
+    def __init__(self, files: Sequence[str]):
         super().__init__()
-        self.kind = kind
         self.files = tuple(files)
 
     @property
@@ -111,9 +114,10 @@ def open_binary(path: str, compression: str) -> BinaryIO:
         OSError: The file cannot be opened.
     """
     file = open(path, "rb", buffering=_BUFFER)
-    if compression == "GZIP":
-        return _Inflated.over(file, 16 + zlib.MAX_WBITS)
-    return _Inflated.over(file, zlib.MAX_WBITS) if compression == "ZLIB" else file
+    if not compression:
+        return file
+    wbits = zlib.MAX_WBITS + (16 if compression == "GZIP" else 0)
+    return io.BufferedReader(_Inflated(file, wbits), _BUFFER)
 
 
 def open_to_write(path: str, compression: str) -> BinaryIO:
@@ -136,11 +140,6 @@ class _Inflated(io.RawIOBase):
         self._wbits = wbits
         self._inflate = zlib.decompressobj(wbits)
         self._read_bytes = 0
-
-    @classmethod
-    def over(cls, file: BinaryIO, wbits: int) -> BinaryIO:
-        """Return a buffered reader of the content."""
-        return io.BufferedReader(cls(file, wbits), _BUFFER)
 
     def readable(self) -> bool:
         return True
@@ -250,7 +249,18 @@ class PartsStream(Stream):
 
 
 class SequentialFiles(FileSource):
-    """Files that are read from front to back. Handles are those of the files' streams."""
+    """Files that are read from front to back. Handles are those of the files' streams.
+
+    Args:
+        files: Paths.
+        compression: ``GZIP``, ``ZLIB`` or empty.
+    """
+
+    cardinality = UNKNOWN
+
+    def __init__(self, files: Sequence[str], compression: str = ""):
+        super().__init__(files)
+        self.compression = compression
 
     @abstractmethod
     def open_file(self, path: str) -> Stream:
@@ -259,10 +269,6 @@ class SequentialFiles(FileSource):
         Raises:
             OSError: The file cannot be opened.
         """
-
-    @property
-    def cardinality(self) -> int:
-        return UNKNOWN
 
     def open(self, run: Run, epoch: Epoch) -> Stream:
         return PartsStream(Part(None, partial(self._opened, path)) for path in self.files)

@@ -3,7 +3,6 @@
 import glob
 import os
 import zlib
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,8 @@ class FileNames(Table):
     Args:
         names: Paths.
     """
+
+    element_spec = TensorSpec((), str)
 
     def __init__(self, names: list[str]):
         super().__init__()
@@ -53,10 +54,6 @@ class FileNames(Table):
     @property
     def cardinality(self) -> int:
         return len(self.names)
-
-    @property
-    def element_spec(self) -> Any:
-        return TensorSpec((), str)
 
     def load(self, run: Run, handles: Handles) -> Loaded:
         return Stacked(self.names.take(handles, axis=0), len(handles))

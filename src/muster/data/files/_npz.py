@@ -28,8 +28,10 @@ class NpzSource(Table, FileSource):
         keys: The arrays to read, or None for all in the first file.
     """
 
+    kind = "NpzDataset"
+
     def __init__(self, files: tuple[str, ...], keys: list[str] | None):
-        super().__init__("NpzDataset", files)
+        super().__init__(files)
         self._keys = keys
 
     @property

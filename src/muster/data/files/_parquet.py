@@ -28,9 +28,11 @@ class ParquetSource(ChunkedFiles):
         DatasetError: The first file cannot be read, lacks a column, or has a column of an unsupported type.
     """
 
+    kind = "ParquetDataset"
+
     def __init__(self, files: tuple[str, ...], columns: Sequence[str] | None):
         _pyarrow("pyarrow.parquet")
-        super().__init__("ParquetDataset", files, {}, [])
+        super().__init__(files, {}, [])
         with self._file(files[0]) as file:
             names = list(file.schema_arrow.names)
             wanted = names if columns is None else list(columns)

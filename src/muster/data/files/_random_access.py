@@ -1,10 +1,7 @@
 """Sources that are read by number: objects of the user, and ArrayRecord files."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
-from types import ModuleType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,41 +9,35 @@ from muster._errors import DatasetError
 from muster.data.files._extras import extra_module
 from muster.data.files._files import FileSource, missing_file
 from muster.data.pipeline._handles import Handles, Loaded
-from muster.data.pipeline._node import Epoch, Node, Rows, Run, Stream
+from muster.data.pipeline._node import Run, Table
 from muster.data.pipeline._spec import TensorSpec, as_element, spec_of
 from muster.data.pipeline._structure import map_leaves
 
-T_co = TypeVar("T_co", covariant=True)
 
-
-class RandomAccess(Protocol[T_co]):
+class RandomAccess(Protocol):
     """An object with elements by number: a list, a data source of Grain, a map-style dataset of PyTorch."""
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, index: int, /) -> T_co: ...
+    def __getitem__(self, index: int, /) -> Any: ...
 
 
-class RandomAccessSource(Node):
+class RandomAccessSource(Table):
     """The elements of an object, in order.
 
     Args:
         elements: Returns the same element for a number each time.
-        kind: The name of its class, for messages.
     """
 
-    def __init__(self, elements: RandomAccess[Any], kind: str):
+    uniform = False
+
+    def __init__(self, elements: RandomAccess):
         super().__init__()
         self._elements = elements
-        self._kind = kind
-
-    @cached_property
-    def width(self) -> int:
-        return 1
 
     @property
     def label(self) -> str:
-        return f"from_source({self._kind} of {self.cardinality})"
+        return f"from_source({type(self._elements).__name__} of {self.cardinality})"
 
     @cached_property
     def cardinality(self) -> int:
@@ -64,14 +55,11 @@ class RandomAccessSource(Node):
         first = as_element(self._elements[0])
         return map_leaves(lambda leaf: TensorSpec(None, spec_of(leaf).dtype), first)
 
-    def open(self, run: Run, epoch: Epoch) -> Stream:
-        return Rows(self.cardinality)
-
     def load(self, run: Run, handles: Handles) -> Loaded:
         return read_rows(self._elements, handles)
 
 
-def read_rows(elements: RandomAccess[Any], handles: Handles) -> list[Any]:
+def read_rows(elements: RandomAccess, handles: Handles) -> list[Any]:
     """Return the elements with these numbers, in one call if the object has ``__getitems__``."""
     rows = np.asarray(handles).tolist()
     getitems = getattr(elements, "__getitems__", None)
@@ -79,7 +67,7 @@ def read_rows(elements: RandomAccess[Any], handles: Handles) -> list[Any]:
     return [as_element(element) for element in found]
 
 
-class ArrayRecordSource(FileSource):
+class ArrayRecordSource(Table, FileSource):
     """The records of ArrayRecord files, as bytes, read by number with Grain.
 
     Args:
@@ -89,39 +77,27 @@ class ArrayRecordSource(FileSource):
         ImportError: Grain is not installed.
     """
 
+    kind = "ArrayRecordDataset"
+    uniform = False
+    element_spec = TensorSpec((), object)
+
     def __init__(self, files: tuple[str, ...]):
-        super().__init__("ArrayRecordDataset", files)
-        _ = self._sources
-
-    @cached_property
-    def _sources(self) -> ModuleType:
-        return extra_module("grain.sources", "grain", "ArrayRecordDataset")
-
-    @cached_property
-    def width(self) -> int:
-        return 1
+        super().__init__(files)
+        self._sources = extra_module("grain.sources", "grain", self.kind)
 
     @cached_property
     def cardinality(self) -> int:
-        with self._opened() as records:
+        with self._records() as records:
             return len(records)
-
-    @property
-    def element_spec(self) -> Any:
-        return TensorSpec((), object)
-
-    def open(self, run: Run, epoch: Epoch) -> Stream:
-        return Rows(self.cardinality)
 
     def load(self, run: Run, handles: Handles) -> Loaded:
         records = run.stores.get(self)
         if records is None:
-            with self._opened(keep=True) as records:
-                run.stores[self] = records  # until the iteration ends
+            records = run.stores[self] = self._records()  # until the iteration ends
         return read_rows(records, handles)
 
-    @contextmanager
-    def _opened(self, keep: bool = False) -> Iterator[Any]:
+    def _records(self) -> Any:
+        """Open the files as a sequence of their records, which can be used in a ``with`` statement."""
         for path in self.files:
             try:
                 open(path, "rb").close()  # for an error that lists the files beside it
@@ -132,8 +108,4 @@ class ArrayRecordSource(FileSource):
             len(records)
         except (ValueError, RuntimeError) as exc:
             raise DatasetError(f"{', '.join(self.files)}: these are no ArrayRecord files: {exc}") from exc
-        if keep:
-            yield records
-            return
-        with records:
-            yield records
+        return records

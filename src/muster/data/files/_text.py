@@ -3,36 +3,22 @@
 import zlib
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 
 from muster._errors import DatasetError
 from muster.data.files._files import SequentialFiles, open_binary
-from muster.data.pipeline._handles import Handles, Loaded
-from muster.data.pipeline._node import Run, Stream
+from muster.data.pipeline._handles import Handles
+from muster.data.pipeline._node import Stream
 from muster.data.pipeline._spec import TensorSpec
 
 
 class TextSource(SequentialFiles):
-    """The lines of UTF-8 files, without line ends.
+    """The lines of UTF-8 files, without line ends."""
 
-    Args:
-        files: Paths.
-        compression: ``GZIP``, ``ZLIB`` or empty.
-    """
-
-    def __init__(self, files: tuple[str, ...], compression: str):
-        super().__init__("TextLineDataset", files)
-        self._compression = compression
-
-    @property
-    def element_spec(self) -> Any:
-        return TensorSpec((), str)
+    kind = "TextLineDataset"
+    element_spec = TensorSpec((), str)
 
     def open_file(self, path: str) -> Stream:
-        return _Lines(path, self._compression)
-
-    def load(self, run: Run, handles: Handles) -> Loaded:
-        return list(handles)
+        return _Lines(path, self.compression)
 
 
 class _Lines(Stream):

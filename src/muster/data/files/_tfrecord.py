@@ -3,37 +3,24 @@
 import os
 import zlib
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from muster._errors import DatasetError
 from muster._records import RecordError, frame, read_record, skip_record
 from muster.data.files._files import SequentialFiles, check_compression, open_binary, open_to_write
-from muster.data.pipeline._handles import Handles, Loaded
-from muster.data.pipeline._node import Run, Stream
+from muster.data.pipeline._handles import Handles
+from muster.data.pipeline._node import Stream
 from muster.data.pipeline._spec import TensorSpec
 
 
 class TFRecordSource(SequentialFiles):
-    """The records of TFRecord files, as bytes.
+    """The records of TFRecord files, as bytes."""
 
-    Args:
-        files: Paths.
-        compression: ``GZIP``, ``ZLIB`` or empty.
-    """
-
-    def __init__(self, files: tuple[str, ...], compression: str):
-        super().__init__("TFRecordDataset", files)
-        self._compression = compression
-
-    @property
-    def element_spec(self) -> Any:
-        return TensorSpec((), object)
+    kind = "TFRecordDataset"
+    element_spec = TensorSpec((), object)
 
     def open_file(self, path: str) -> Stream:
-        return _Records(path, self._compression)
-
-    def load(self, run: Run, handles: Handles) -> Loaded:
-        return list(handles)
+        return _Records(path, self.compression)
 
 
 class _Records(Stream):
