@@ -1,7 +1,6 @@
 """Iteration over a dataset, with a position that can be saved."""
 
 from collections.abc import Generator, Iterable, Mapping
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -88,9 +87,7 @@ class DatasetIterator(GetNext):
     def __enter__(self) -> "DatasetIterator":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _open(self) -> "Generator[Any, None, None] | Prefetcher":

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from muster.data.files._files import SequentialFiles
-from muster.data.pipeline._handles import Handles, Loaded, Stacked
-from muster.data.pipeline._node import Run, Stream
+from muster.data.pipeline._handles import Handles, Loaded, Stacked, Stream
+from muster.data.pipeline._node import Run
 from muster.data.pipeline._spec import TensorSpec, object_array
 from muster.data.pipeline._structure import rebuild
 

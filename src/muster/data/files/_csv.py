@@ -14,7 +14,7 @@ import numpy as np
 from muster._errors import DatasetError
 from muster.data.files._chunks import Chunk, ChunkedFiles, ChunkStream, Column
 from muster.data.files._files import open_binary
-from muster.data.pipeline._node import Stream
+from muster.data.pipeline._handles import Stream
 from muster.data.pipeline._spec import TensorSpec, as_array
 
 _CHUNK = 1024  # rows

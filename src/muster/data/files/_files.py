@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, NamedTuple, Self
 import numpy as np
 
 from muster._errors import DatasetError
-from muster.data.pipeline._handles import Handles, join
-from muster.data.pipeline._node import UNKNOWN, Epoch, Node, Run, Stream, without_cached
+from muster.data.pipeline._handles import Chain, Stream
+from muster.data.pipeline._node import UNKNOWN, Epoch, Node, Run, without_cached
 from muster.data.pipeline._structure import flatten
 
 _SHOWN = 5
@@ -199,53 +199,25 @@ class Part(NamedTuple):
     open: Callable[[], Stream]
 
 
-class PartsStream(Stream):
+class PartsStream(Chain):
     """A stream of parts, one after the other. One is open at a time; skipped parts are not opened."""
 
     def __init__(self, parts: Iterable[Part]):
         super().__init__()
         self._parts = iter(parts)
         self._next = next(self._parts, None)
-        self._open: Stream | None = None
 
-    def pull(self, count: int) -> Handles:
-        pieces: list[Handles] = []
-        while count and (stream := self._current()) is not None:
-            piece = stream.pull(count)
-            if len(piece) == count and not pieces:
-                return piece
-            pieces.append(piece)
-            count -= len(piece)
-            if count:
-                self._end()
-        return join(pieces)
-
-    def skip(self, count: int) -> int:
-        done = 0
-        while done < count and self._next is not None:
-            size = self._next.size
-            if self._open is None and size is not None and size <= count - done:
-                done += size
-                self._end()
-            elif (stream := self._current()) is not None:
-                done += stream.skip(count - done)
-                if done < count:
-                    self._end()
-        return done
-
-    def close(self) -> None:
-        if self._open is not None:
-            self._open.close()
-            self._open = None
-
-    def _end(self) -> None:
-        PartsStream.close(self)
+    def open_next(self) -> Stream | None:
+        stream = None if self._next is None else self._next.open()
         self._next = next(self._parts, None)
+        return stream
 
-    def _current(self) -> Stream | None:
-        if self._open is None and self._next is not None:
-            self._open = self._next.open()
-        return self._open
+    def skip_unopened(self, count: int) -> int:
+        done = 0
+        while self._next is not None and self._next.size is not None and self._next.size <= count - done:
+            done += self._next.size
+            self._next = next(self._parts, None)
+        return done
 
 
 class SequentialFiles(FileSource):

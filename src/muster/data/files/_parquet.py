@@ -10,7 +10,7 @@ from muster._errors import DatasetError
 from muster.data.files._chunks import Chunk, ChunkedFiles, ChunkStream, Column
 from muster.data.files._extras import extra_module
 from muster.data.files._files import Part, PartsStream, missing_file
-from muster.data.pipeline._node import Stream
+from muster.data.pipeline._handles import Stream
 from muster.data.pipeline._spec import TensorSpec, object_array
 
 _CHUNK = 1024  # rows

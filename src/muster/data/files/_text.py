@@ -6,8 +6,7 @@ from itertools import islice
 
 from muster._errors import DatasetError
 from muster.data.files._files import SequentialFiles, open_binary
-from muster.data.pipeline._handles import Handles
-from muster.data.pipeline._node import Stream
+from muster.data.pipeline._handles import Handles, Stream
 from muster.data.pipeline._spec import TensorSpec
 
 

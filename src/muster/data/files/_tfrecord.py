@@ -2,14 +2,12 @@
 
 import os
 import zlib
-from types import TracebackType
 from typing import Self
 
 from muster._errors import DatasetError
 from muster._records import RecordError, frame, read_record, skip_record
 from muster.data.files._files import SequentialFiles, check_compression, open_binary, open_to_write
-from muster.data.pipeline._handles import Handles
-from muster.data.pipeline._node import Stream
+from muster.data.pipeline._handles import Handles, Stream
 from muster.data.pipeline._spec import TensorSpec
 
 
@@ -116,7 +114,5 @@ class TFRecordWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from muster.data.pipeline._handles import Handles, Loaded, Stacked, stacked, unstacked
-from muster.data.pipeline._node import Epoch, Node, Ordering, Rows, Run, Stream
+from muster.data.pipeline._handles import Handles, Loaded, Rows, Stacked, Stream, stacked, unstacked
+from muster.data.pipeline._node import Epoch, Node, Ordering, Run
 from muster.data.pipeline._structure import flatten, map_leaves, rebuild
 
 _BLOCK_BYTES = 8 * 2**20
@@ -77,47 +77,31 @@ class _Columns:
     def __init__(self, node: Node, run: Run):
         self._node = node
         self._run = run
+        count = node.cardinality
+        stream = node.open(run, ())
+        self._handles = np.asarray(stream.pull(count))
+        stream.close()
         self._lock = threading.Lock()
-        self._handles: Handles | None = None
-        self._template: Any = None
+        self._template = node.element_spec
         self._arrays: list[np.ndarray[Any, Any]] = []
-        self._block = 1
-        self._filled = np.zeros(0, dtype=bool)
+        if node.computes:
+            self._arrays = [np.empty((count, *s.shape), s.dtype) for s in flatten(self._template)]
+        row_bytes = max(1, sum(array[:1].nbytes for array in self._arrays))
+        self._block = min(_BLOCK_ROWS, max(1, _BLOCK_BYTES // row_bytes))
+        self._filled = np.zeros(-(-count // self._block), dtype=bool)
         self._complete = False
 
     def take(self, places: np.ndarray[Any, Any]) -> Loaded:
         """Return the elements at `places`, int64 of shape (n,)."""
+        if not self._node.computes:
+            # The source only gathers: a copy of its rows would take memory twice.
+            return self._node.load(self._run, self._handles[places])
         if not self._complete:
             with self._lock:
-                if self._handles is None:
-                    self._prepare()
-                if self._node.computes and not self._complete:
-                    self._fill(places)
-        if self._node.computes:
-            return Stacked(
-                rebuild(self._template, [a.take(places, axis=0) for a in self._arrays]), len(places)
-            )
-        # The source only gathers: a copy of its rows would take memory twice.
-        return self._node.load(self._run, np.asarray(self._handles)[places])
-
-    def _prepare(self) -> None:
-        stream = self._node.open(self._run, ())
-        count = self._node.cardinality
-        self._handles = stream.pull(count)
-        stream.close()
-        if not self._node.computes:
-            self._complete = True
-            return
-        specs = flatten(self._node.element_spec)
-        self._arrays = [np.empty((count, *spec.shape), spec.dtype) for spec in specs]
-        row_bytes = max(1, sum(array[:1].nbytes for array in self._arrays))
-        self._block = min(_BLOCK_ROWS, max(1, _BLOCK_BYTES // row_bytes))
-        self._filled = np.zeros(-(-count // self._block), dtype=bool)
-        self._template = self._node.element_spec
+                self._fill(places)
+        return Stacked(rebuild(self._template, [a.take(places, axis=0) for a in self._arrays]), len(places))
 
     def _fill(self, places: np.ndarray[Any, Any]) -> None:
-        if self._handles is None:
-            raise RuntimeError("The cache is filled before its arrays exist.")
         blocks = np.unique(places // self._block)
         for block in blocks[~self._filled[blocks]]:
             rows = slice(block * self._block, (block + 1) * self._block)

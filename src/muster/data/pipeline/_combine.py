@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from muster._errors import DatasetError
-from muster.data.pipeline._handles import Handles, Loaded, Stacked, join, stacked, unstacked
-from muster.data.pipeline._node import INFINITE, UNKNOWN, Epoch, Node, Run, Stream
+from muster.data.pipeline._handles import Handles, Loaded, Stacked, Stream, join, stacked, unstacked
+from muster.data.pipeline._node import INFINITE, UNKNOWN, Epoch, Node, Run
 from muster.data.pipeline._spec import common_spec, short
 from muster.data.pipeline._structure import flatten, flatten_as, form, rebuild
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from muster._errors import DatasetError
-from muster.data.pipeline._handles import Handles, Loaded, Stacked, join, stacked, unstacked
+from muster.data.pipeline._handles import Handles, Loaded, Stacked, Stream, join, stacked, unstacked
 from muster.data.pipeline._map import MapFunction
-from muster.data.pipeline._node import UNKNOWN, Epoch, Node, Ordering, Run, Stream
+from muster.data.pipeline._node import UNKNOWN, Epoch, Node, Ordering, Run
 from muster.data.pipeline._padding import Padding
 from muster.data.pipeline._spec import TensorSpec, spec_of
 from muster.data.pipeline._structure import flatten, map_leaves, rebuild

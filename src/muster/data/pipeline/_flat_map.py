@@ -11,9 +11,9 @@ import numpy as np
 
 from muster._errors import DatasetError
 from muster.data.pipeline._combine import merge
-from muster.data.pipeline._handles import Handles, Loaded, Stacked, unstacked
+from muster.data.pipeline._handles import Handles, Loaded, Stacked, Stream, unstacked
 from muster.data.pipeline._map import spread
-from muster.data.pipeline._node import UNKNOWN, Epoch, Node, RandomOrder, Run, Stream
+from muster.data.pipeline._node import UNKNOWN, Epoch, Node, RandomOrder, Run
 from muster.data.pipeline._spec import TensorSpec
 from muster.data.pipeline._structure import flatten, form
 

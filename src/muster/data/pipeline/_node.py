@@ -1,4 +1,4 @@
-"""The base classes of a pipeline: nodes, the streams of handles that they open, and runs.
+"""The base classes of the nodes of a pipeline, and the runs that read them.
 
 A pipeline is read in two stages. A **stream** yields the next elements as cheap handles: row numbers for
 data in memory, the elements themselves for a generator. `Node.load` then computes the elements of the
@@ -17,61 +17,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from muster.data.pipeline._handles import Handles, Loaded, unstacked
+from muster.data.pipeline._handles import Handles, Loaded, Rows, Stream, unstacked
 
 INFINITE = -1
 UNKNOWN = -2
 
 Epoch = tuple[int, ...]
 """The pass that each `repeat` after a node is in, the outermost `repeat` first."""
-
-_SKIP_BLOCK = 4096
-
-
-class Stream(ABC):
-    """An iterator over handles, for one iteration and one thread."""
-
-    def __init__(self, *sources: "Stream"):
-        self.sources = sources
-
-    @abstractmethod
-    def pull(self, count: int) -> Handles:
-        """Return the next `count` handles, fewer only at the end. Reads no further."""
-
-    def skip(self, count: int) -> int:
-        """Skip up to `count` handles and return how many there were."""
-        done = 0
-        while done < count:
-            wanted = min(count - done, _SKIP_BLOCK)
-            got = len(self.pull(wanted))
-            done += got
-            if got < wanted:
-                break
-        return done
-
-    def close(self) -> None:
-        """Close the files and generators of this stream and of its sources."""
-        for source in self.sources:
-            source.close()
-
-
-class Rows(Stream):
-    """Row numbers from 0 to `count` - 1."""
-
-    def __init__(self, count: int):
-        super().__init__()
-        self._next = 0
-        self._count = count
-
-    def pull(self, count: int) -> Handles:
-        first = self._next
-        self._next = min(first + count, self._count)
-        return np.arange(first, self._next)
-
-    def skip(self, count: int) -> int:
-        first = self._next
-        self._next = min(first + count, self._count)
-        return self._next - first
 
 
 class RandomOrder:

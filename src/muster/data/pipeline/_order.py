@@ -2,8 +2,8 @@
 
 import sys
 
-from muster.data.pipeline._handles import Handles, join
-from muster.data.pipeline._node import INFINITE, UNKNOWN, Epoch, Node, Ordering, Run, Stream
+from muster.data.pipeline._handles import Chain, Handles, Stream
+from muster.data.pipeline._node import INFINITE, UNKNOWN, Epoch, Node, Ordering, Run
 
 
 class Take(Ordering):
@@ -127,7 +127,7 @@ class Repeat(Ordering):
         return _RepeatStream(self.source, self._count, run, epoch)
 
 
-class _RepeatStream(Stream):
+class _RepeatStream(Chain):
     def __init__(self, node: Node, count: int | None, run: Run, epoch: Epoch):
         super().__init__()
         self._node = node
@@ -135,60 +135,22 @@ class _RepeatStream(Stream):
         self._run = run
         self._outer = epoch
         self._pass = 0
-        self._source: Stream | None = None
-        self._any = False
 
-    def pull(self, count: int) -> Handles:
-        parts: list[Handles] = []
-        while count:
-            source = self._current()
-            if source is None:
-                break
-            part = source.pull(count)
-            self._any = self._any or len(part) > 0
-            if len(part) == count and not parts:
-                return part
-            parts.append(part)
-            count -= len(part)
-            if count:
-                self._end_pass()
-        return join(parts)
-
-    def skip(self, count: int) -> int:
-        done = 0
-        known = self._node.cardinality
-        if known > 0 and self._source is None:
-            # Complete passes need not be opened: the order of a pass depends on no other.
-            passes = count // known
-            if self._count is not None:
-                passes = min(passes, self._count - self._pass)
-            self._pass += passes
-            done = passes * known
-        while done < count:
-            source = self._current()
-            if source is None:
-                break
-            passed = source.skip(count - done)
-            self._any = self._any or passed > 0
-            done += passed
-            if done < count:
-                self._end_pass()
-        return done
-
-    def close(self) -> None:
-        if self._source is not None:
-            self._source.close()
-
-    def _current(self) -> Stream | None:
-        if self._source is None and (self._count is None or self._pass < self._count):
-            self._any = False
-            self._source = self._node.open(self._run, (*self._outer, self._pass))
-        return self._source
-
-    def _end_pass(self) -> None:
-        self.close()
-        self._source = None
+    def open_next(self) -> Stream | None:
+        # An endless repeat of passes without elements would never return.
+        if self._pass == self._count or self.empty:
+            return None
+        stream = self._node.open(self._run, (*self._outer, self._pass))
         self._pass += 1
-        if not self._any:
-            # An endless repeat of passes without elements would never return.
-            self._count = 0
+        return stream
+
+    def skip_unopened(self, count: int) -> int:
+        # Complete passes need not be opened: the order of a pass depends on no other.
+        known = self._node.cardinality
+        if known <= 0:
+            return 0
+        passes = count // known
+        if self._count is not None:
+            passes = min(passes, self._count - self._pass)
+        self._pass += passes
+        return passes * known

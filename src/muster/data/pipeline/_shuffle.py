@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from muster.data.pipeline._handles import Handles, join
-from muster.data.pipeline._node import Epoch, Node, Ordering, RandomOrder, Run, Stream
+from muster.data.pipeline._handles import Handles, Stream, join
+from muster.data.pipeline._node import Epoch, Node, Ordering, RandomOrder, Run
 
 _BLOCK = 4096
 

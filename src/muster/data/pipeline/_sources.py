@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from muster._errors import DatasetError
-from muster.data.pipeline._handles import Handles, Loaded, Stacked
-from muster.data.pipeline._node import UNKNOWN, Epoch, Node, Run, Stream, Table
+from muster.data.pipeline._handles import Handles, Loaded, Stacked, Stream
+from muster.data.pipeline._node import UNKNOWN, Epoch, Node, Run, Table
 from muster.data.pipeline._spec import TensorSpec, as_array, as_leaf, fits, object_array, short, spec_of
 from muster.data.pipeline._structure import flatten, flatten_as, map_leaves, rebuild
 
