@@ -1,12 +1,11 @@
-"""The base class of columns with numbers."""
+"""Dense columns: their base class, and the columns of a model as one array."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 Features: TypeAlias = Mapping[str, Any]
 """A batch of features by key: arrays of shape (batch, ...), or (batch,) for one number an example."""
@@ -50,38 +49,92 @@ class DenseColumn(ABC):
         """
 
 
-def feature(features: Features, key: str) -> jax.Array:
-    """Return one feature of a batch.
+def sorted_columns(feature_columns: Iterable[DenseColumn] | DenseColumn) -> tuple[DenseColumn, ...]:
+    """Return the columns of a model, sorted by name.
 
     Args:
-        features: The features of the batch.
-        key: The key of the feature.
-
-    Returns:
-        Numbers or booleans of shape (batch, ...); (batch, 1) for one number an example.
+        feature_columns: One column, or columns in any order.
 
     Raises:
-        ValueError: The feature is absent, has another dtype, or has no batch axis.
+        ValueError: There is none, two have one name, or something among them is not a column.
 
-    Source: ``FeatureTransformationCache`` (tensorflow/python/feature_column/feature_column_v2.py).
+    Source: ``_normalize_feature_columns`` (tensorflow/python/feature_column/feature_column_v2.py).
     """
-    if key not in features:
-        there = ", ".join(sorted(map(repr, features))) or "none"
-        raise ValueError(f"Feature {key} is not in features dictionary. There are: {there}.")
-    value = features[key]
-    array = value if isinstance(value, jax.Array) else np.asarray(value)
-    if not (jnp.issubdtype(array.dtype, jnp.bool_) or is_real(array.dtype)):
-        raise ValueError(
-            f"Feature {key} has dtype {array.dtype}, and a column needs numbers. Turn it into numbers in the "
-            "input pipeline."
-        )
-    if array.ndim == 0:
-        raise ValueError(
-            f"Feature (key: {key}) cannot have rank 0. Given: {value}. Call `batch` on the dataset."
-        )
-    return jnp.asarray(array[:, None] if array.ndim == 1 else array)
+    if isinstance(feature_columns, DenseColumn):
+        return (feature_columns,)
+    if isinstance(feature_columns, Mapping):
+        raise ValueError("Expected feature_columns to be iterable, found dict. Give a list of the columns.")
+    columns = tuple(feature_columns)
+    for column in columns:
+        if not isinstance(column, DenseColumn):
+            raise ValueError(
+                f"Items of feature_columns must be a {DenseColumn.__name__}. Given: {column!r}. There is "
+                "numeric_column; turn other features into numbers in the input pipeline."
+            )
+    if not columns:
+        raise ValueError("feature_columns must not be empty.")
+    by_name: dict[str, DenseColumn] = {}
+    for column in columns:
+        if column.name in by_name:
+            raise ValueError(
+                f"Duplicate feature column name found for columns: {by_name[column.name]} and {column}. "
+                "Leave one of them out, or give the feature a second key in the input pipeline."
+            )
+        by_name[column.name] = column
+    return tuple(by_name[name] for name in sorted(by_name))
 
 
-def is_real(dtype: Any) -> bool:
-    """Return whether a dtype is one of integers or floating-point numbers."""
-    return bool(jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.floating))
+def dense_features(features: Features, feature_columns: Iterable[DenseColumn] | DenseColumn) -> jax.Array:
+    """Return the numbers of columns for a batch: one row an example, in the order of the columns' names.
+
+    Args:
+        features: Features of shape (batch, ...) by key.
+        feature_columns: One column, or columns in any order.
+
+    Returns:
+        float32 of shape (batch, the sum of the columns' ``num_elements``).
+
+    Raises:
+        ValueError: `sorted_columns` refuses the columns, a column refuses its feature, or features differ
+            in length.
+
+    Source: ``DenseFeatures`` (tensorflow/python/keras/feature_column/dense_features_v2.py).
+    """
+    columns = sorted_columns(feature_columns)
+    values = [column.dense_values(features) for column in columns]
+    for column, each in zip(columns, values, strict=True):
+        if each.shape[0] != values[0].shape[0]:
+            raise ValueError(
+                "Batch size (first dimension) of each feature must be same. Batch size of columns "
+                f"({columns[0].name}, {column.name}): ({values[0].shape[0]}, {each.shape[0]})"
+            )
+    return jnp.concatenate(values, axis=1)
+
+
+def make_parse_example_spec(feature_columns: Iterable[DenseColumn]) -> dict[str, Any]:
+    """Return the features that `muster.data.parse_example` must read for columns.
+
+    Args:
+        feature_columns: The columns of a model, in any order.
+
+    Returns:
+        The features by key.
+
+    Raises:
+        ValueError: Two columns read one key differently, or something among them is not a column.
+
+    Source: ``make_parse_example_spec_v2`` (tensorflow/python/feature_column/feature_column_v2.py).
+    """
+    spec: dict[str, Any] = {}
+    for column in feature_columns:
+        if not isinstance(column, DenseColumn):
+            raise ValueError(
+                f"All feature_columns must be {DenseColumn.__name__} instances. Given: {column!r}"
+            )
+        for key, feature in column.parse_example_spec.items():
+            if spec.setdefault(key, feature) != feature:
+                raise ValueError(
+                    f"feature_columns contain different parse_spec for key {key}. Given {spec[key]} and "
+                    f"{feature}"
+                )
+    return spec

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster.data import FixedLenFeature
-from muster.feature_column._dense_column import DenseColumn, Features, feature, is_real
+from muster.feature_column._dense_column import DenseColumn, Features
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class NumericColumn(DenseColumn):
             ValueError: The feature is absent or holds no numbers, or ``normalizer_fn`` does not return one
                 row an example.
         """
-        inputs = feature(features, self.key)
+        inputs = _feature(features, self.key)
         if self.normalizer_fn is None:
             return inputs.astype("float32")
         values = jnp.asarray(self.normalizer_fn(inputs))
@@ -119,7 +119,7 @@ def numeric_column(
     if not isinstance(key, str):
         raise ValueError(f"key must be a string. Got: type {type(key)}. Given key: {key}.")
     sizes, resolved = _checked_shape(shape, key), np.dtype(dtype)
-    if not is_real(resolved):
+    if not _is_real(resolved):
         raise ValueError(f"dtype must be convertible to float. dtype: {resolved}, key: {key}")
     if normalizer_fn is not None and not callable(normalizer_fn):
         raise TypeError(f"normalizer_fn must be a callable. Given: {normalizer_fn}")
@@ -156,7 +156,7 @@ def _checked_default(default: Any, shape: tuple[int, ...], dtype: np.dtype[Any],
             f"default_value: {default}, shape: {shape}, key: {key}"
         )
     integral = jnp.issubdtype(array.dtype, jnp.integer)
-    if not (integral or (is_real(array.dtype) and jnp.issubdtype(dtype, jnp.floating))):
+    if not (integral or (_is_real(array.dtype) and jnp.issubdtype(dtype, jnp.floating))):
         raise TypeError(
             "default_value must be compatible with dtype. "
             f"default_value: {default}, dtype: {dtype}, key: {key}"
@@ -166,3 +166,40 @@ def _checked_default(default: Any, shape: tuple[int, ...], dtype: np.dtype[Any],
 
 def _as_tuples(value: Any) -> Any:
     return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
+
+
+def _feature(features: Features, key: str) -> jax.Array:
+    """Return one feature of a batch.
+
+    Args:
+        features: The features of the batch.
+        key: The key of the feature.
+
+    Returns:
+        Numbers or booleans of shape (batch, ...); (batch, 1) for one number an example.
+
+    Raises:
+        ValueError: The feature is absent, has another dtype, or has no batch axis.
+
+    Source: ``FeatureTransformationCache`` (tensorflow/python/feature_column/feature_column_v2.py).
+    """
+    if key not in features:
+        there = ", ".join(sorted(map(repr, features))) or "none"
+        raise ValueError(f"Feature {key} is not in features dictionary. There are: {there}.")
+    value = features[key]
+    array = value if isinstance(value, jax.Array) else np.asarray(value)
+    if not (jnp.issubdtype(array.dtype, jnp.bool_) or _is_real(array.dtype)):
+        raise ValueError(
+            f"Feature {key} has dtype {array.dtype}, and a column needs numbers. Turn it into numbers in the "
+            "input pipeline."
+        )
+    if array.ndim == 0:
+        raise ValueError(
+            f"Feature (key: {key}) cannot have rank 0. Given: {value}. Call `batch` on the dataset."
+        )
+    return jnp.asarray(array[:, None] if array.ndim == 1 else array)
+
+
+def _is_real(dtype: Any) -> bool:
+    """Return whether a dtype is one of integers or floating-point numbers."""
+    return bool(jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.floating))
