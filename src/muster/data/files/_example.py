@@ -3,6 +3,7 @@
 Source: tensorflow/core/example/example.proto and feature.proto.
 """
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,30 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from muster._errors import DatasetError
-from muster.data.files._example_message import example_message
+from muster._protobuf import message_class
+
+_DESCRIPTION = """
+name: "example.proto" package: "tensorflow" syntax: "proto3"
+message_type { name: "BytesList" field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_BYTES } }
+message_type { name: "FloatList" field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_FLOAT } }
+message_type { name: "Int64List" field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_INT64 } }
+message_type {
+  name: "Feature" oneof_decl { name: "kind" }
+  field { name: "bytes_list" number: 1 type: TYPE_MESSAGE type_name: "BytesList" oneof_index: 0 }
+  field { name: "float_list" number: 2 type: TYPE_MESSAGE type_name: "FloatList" oneof_index: 0 }
+  field { name: "int64_list" number: 3 type: TYPE_MESSAGE type_name: "Int64List" oneof_index: 0 }
+}
+message_type {
+  name: "Features"
+  field { name: "feature" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "FeatureEntry" }
+  nested_type {
+    name: "FeatureEntry" options { map_entry: true }
+    field { name: "key" number: 1 type: TYPE_STRING }
+    field { name: "value" number: 2 type: TYPE_MESSAGE type_name: "Feature" }
+  }
+}
+message_type { name: "Example" field { name: "features" number: 1 type: TYPE_MESSAGE type_name: "Features" } }
+"""
 
 # Up to so many numbers, a list is faster than an array.
 _FEW = 64
@@ -84,7 +108,7 @@ class Example:
         Raises:
             ValueError: A number does not fit into int64.
         """
-        message = example_message()()
+        message = _message_class()()
         for name, feature in self.features.feature.items():
             encoded = message.features.feature[name]
             if feature.bytes_list is not None:
@@ -121,6 +145,12 @@ class Example:
         return cls(Features(found))
 
 
+@functools.cache
+def _message_class() -> Any:
+    """Return the Protocol Buffers class of ``tensorflow.Example``."""
+    return message_class(_DESCRIPTION, "tensorflow.Example")
+
+
 def read_example(serialized: bytes) -> Mapping[str, Any]:
     """Decode an Example into its features, by name; `feature_values` returns the values of one.
 
@@ -128,7 +158,7 @@ def read_example(serialized: bytes) -> Mapping[str, Any]:
         DatasetError: `serialized` is not an Example.
     """
     try:
-        features: Mapping[str, Any] = example_message().FromString(serialized).features.feature
+        features: Mapping[str, Any] = _message_class().FromString(serialized).features.feature
     except (DecodeError, TypeError) as exc:
         shown = repr(serialized[:40] if isinstance(serialized, bytes) else serialized)
         raise DatasetError(f"{shown}{'…' if len(shown) > 40 else ''} is no tf.train.Example: {exc}") from exc

@@ -42,15 +42,19 @@ class FileSource(Node):
 
     @property
     def label(self) -> str:
-        # Without folders, so that a position is valid for a copy of the files elsewhere.
-        names = zlib.crc32("\n".join(map(os.path.basename, self.files)).encode())
-        return f"{self.kind}({len(self.files)} files, names {names:08x})"
+        return files_label(self.kind, self.files)
 
     def with_files(self, files: Sequence[str]) -> Self:
         """Return the same source with other files."""
         other = without_cached(self)
         other.files = tuple(files)
         return other
+
+
+def files_label(kind: str, files: Sequence[str]) -> str:
+    """Return the label of a source of files, without folders: a position is valid for a copy elsewhere."""
+    names = zlib.crc32("\n".join(map(os.path.basename, files)).encode())
+    return f"{kind}({len(files)} files, names {names:08x})"
 
 
 def paths_of(kind: str, filenames: Any) -> tuple[str, ...]:
@@ -218,6 +222,19 @@ class PartsStream(Chain):
             done += self._next.size
             self._next = next(self._parts, None)
         return done
+
+
+class OpenFile(Stream):
+    """A stream of what one file holds."""
+
+    def __init__(self, path: str, compression: str):
+        super().__init__()
+        self.path = path
+        self.compression = compression
+        self.file = open_binary(path, compression)
+
+    def close(self) -> None:
+        self.file.close()
 
 
 class SequentialFiles(FileSource):

@@ -2,12 +2,11 @@
 
 import glob
 import os
-import zlib
 
 import numpy as np
 
 from muster._errors import DatasetError
-from muster.data.files._files import Paths, paths_of
+from muster.data.files._files import Paths, files_label, paths_of
 from muster.data.pipeline._handles import Handles, Loaded, Stacked
 from muster.data.pipeline._node import Run, Table
 from muster.data.pipeline._spec import TensorSpec
@@ -48,8 +47,7 @@ class FileNames(Table):
 
     @property
     def label(self) -> str:
-        names = zlib.crc32("\n".join(map(os.path.basename, self.names.tolist())).encode())
-        return f"list_files({self.cardinality} files, names {names:08x})"
+        return files_label("list_files", self.names.tolist())
 
     @property
     def cardinality(self) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from muster._errors import DatasetError
-from muster.data.files._files import SequentialFiles, open_binary
+from muster.data.files._files import OpenFile, SequentialFiles
 from muster.data.pipeline._handles import Handles, Stream
 from muster.data.pipeline._spec import TensorSpec
 
@@ -20,13 +20,8 @@ class TextSource(SequentialFiles):
         return _Lines(path, self.compression)
 
 
-class _Lines(Stream):
-    def __init__(self, path: str, compression: str):
-        super().__init__()
-        self._path = path
-        self._compression = compression
-        self._file = open_binary(path, compression)
-        self._number = 0
+class _Lines(OpenFile):
+    number = 0
 
     def pull(self, count: int) -> Handles:
         return [self._decoded(line) for line in self._lines(count)]
@@ -34,21 +29,16 @@ class _Lines(Stream):
     def skip(self, count: int) -> int:
         return sum(1 for _ in self._lines(count))
 
-    def close(self) -> None:
-        self._file.close()
-
     def _lines(self, count: int) -> Iterator[bytes]:
         try:
-            for line in islice(self._file, count):
-                self._number += 1
+            for line in islice(self.file, count):
+                self.number += 1
                 yield line
         except (OSError, zlib.error) as exc:
-            raise DatasetError(
-                f"{self._path} cannot be read as {self._compression or 'text'}: {exc}."
-            ) from exc
+            raise DatasetError(f"{self.path} cannot be read as {self.compression or 'text'}: {exc}.") from exc
 
     def _decoded(self, line: bytes) -> str:
         try:
             return line.removesuffix(b"\n").removesuffix(b"\r").decode()
         except UnicodeDecodeError as exc:
-            raise DatasetError(f"{self._path}, line {self._number}: it is no UTF-8 text: {exc}.") from exc
+            raise DatasetError(f"{self.path}, line {self.number}: it is no UTF-8 text: {exc}.") from exc

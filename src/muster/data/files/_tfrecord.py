@@ -6,7 +6,7 @@ from typing import Self
 
 from muster._errors import DatasetError
 from muster._records import RecordError, frame, read_record, skip_record
-from muster.data.files._files import SequentialFiles, check_compression, open_binary, open_to_write
+from muster.data.files._files import OpenFile, SequentialFiles, check_compression, open_to_write
 from muster.data.pipeline._handles import Handles, Stream
 from muster.data.pipeline._spec import TensorSpec
 
@@ -21,41 +21,32 @@ class TFRecordSource(SequentialFiles):
         return _Records(path, self.compression)
 
 
-class _Records(Stream):
-    def __init__(self, path: str, compression: str):
-        super().__init__()
-        self._path = path
-        self._compression = compression
-        self._file = open_binary(path, compression)
-
+class _Records(OpenFile):
     def pull(self, count: int) -> Handles:
         records: list[bytes] = []
         try:
-            while len(records) < count and (record := read_record(self._file)) is not None:
+            while len(records) < count and (record := read_record(self.file)) is not None:
                 records.append(record)
         except (RecordError, OSError, zlib.error) as exc:
             raise self._damaged(exc) from exc
         return records
 
     def skip(self, count: int) -> int:
-        if self._compression:
+        if self.compression:
             return super().skip(count)
-        size, passed = os.fstat(self._file.fileno()).st_size, 0
+        size, passed = os.fstat(self.file.fileno()).st_size, 0
         try:
-            while passed < count and skip_record(self._file, size):
+            while passed < count and skip_record(self.file, size):
                 passed += 1
         except (RecordError, OSError) as exc:
             raise self._damaged(exc) from exc
         return passed
 
-    def close(self) -> None:
-        self._file.close()
-
     def _damaged(self, exc: Exception) -> DatasetError:
         if isinstance(exc, zlib.error):
-            return DatasetError(f"{self._path} cannot be uncompressed as {self._compression}: {exc}.")
-        hint = "" if self._compression else " Is it compressed? Then say so by compression_type."
-        return DatasetError(f"{self._path}: {exc}{hint}")
+            return DatasetError(f"{self.path} cannot be uncompressed as {self.compression}: {exc}.")
+        hint = "" if self.compression else " Is it compressed? Then say so by compression_type."
+        return DatasetError(f"{self.path}: {exc}{hint}")
 
 
 class TFRecordOptions:
