@@ -30,10 +30,11 @@ _CYCLE = 4
 
 
 class Dataset(DatasetSources["Dataset"]):
-    """An input pipeline: a source and operations on its elements. Immutable.
+    """An immutable input pipeline: a source of elements, and operations on them.
 
-    Elements are nested tuples, named tuples and dicts of NumPy arrays, NumPy scalars, text and Python
-    objects. An iteration can be resumed at any element, in this process or another: see `iterator`.
+    An element is a pytree of tuples, named tuples and dicts. Its leaves are NumPy arrays, NumPy scalars,
+    ``str``, ``bytes`` and other Python objects. An iteration can be resumed at any element, in this process
+    or another: see `iterator`.
 
     Data in memory is read by index: a batch is one gather per array, and a `map` that JAX can trace is one
     compiled call per batch. Everything else runs element by element in Python, with the same results in the
@@ -56,10 +57,10 @@ class Dataset(DatasetSources["Dataset"]):
 
     @staticmethod
     def zip(*datasets: Any, name: str | None = None) -> "Dataset":
-        """Combine elements of datasets side by side, as many as the shortest dataset has.
+        """Combine the i-th elements of datasets into one element; end with the shortest dataset.
 
         Args:
-            datasets: Datasets, or one nested structure of datasets: the structure of the elements.
+            datasets: Datasets, or one nested structure of datasets, which the elements then have.
             name: Ignored.
 
         Raises:
@@ -72,11 +73,11 @@ class Dataset(DatasetSources["Dataset"]):
         return Dataset(Zip(template, [leaf._node for leaf in leaves]), leaves[0]._options)
 
     def flat_map(self, map_func: Callable[..., "Dataset"], name: str | None = None) -> "Dataset":
-        """Map elements to datasets, and read these one after the other.
+        """Map each element to a dataset, and concatenate these datasets.
 
         Args:
-            map_func: Takes an element, returns a dataset. It runs in Python, in each pass, also for elements
-                before a position.
+            map_func: Takes an element, returns a dataset. It runs in Python in every pass; an iteration that
+                is resumed calls it again for the elements before its position.
             name: Ignored.
 
         Raises:
@@ -93,7 +94,7 @@ class Dataset(DatasetSources["Dataset"]):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> "Dataset":
-        """Map elements to datasets, and read several of these in turn.
+        """Map each element to a dataset, and interleave the elements of several of these datasets.
 
         Args:
             map_func: As for `flat_map`.
@@ -156,7 +157,7 @@ class Dataset(DatasetSources["Dataset"]):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> "Dataset":
-        """Stack consecutive elements.
+        """Stack consecutive elements along a new first axis: leaves get the shape (batch_size, ...).
 
         Args:
             batch_size: The number of elements in a batch.
@@ -179,14 +180,14 @@ class Dataset(DatasetSources["Dataset"]):
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> "Dataset":
-        """Pad consecutive elements at their ends to the same shape, and stack them.
+        """Pad consecutive elements to one shape, at the end of each axis, and stack them as `batch` does.
 
         Args:
             batch_size: The number of elements in a batch.
-            padded_shapes: Structure of shapes like the elements. A size of None or -1 is the longest in the
-                batch, as are all sizes by default.
-            padding_values: Structure of values like the elements, or one value for all; by default 0, False
-                or empty text.
+            padded_shapes: A shape per leaf, in the structure of the elements. A size of None or -1, as all
+                are by default, is the largest in the batch.
+            padding_values: A value per leaf, in the structure of the elements, or one value for all; by
+                default 0, False or empty text.
             drop_remainder: Whether to drop a last batch with fewer elements.
             name: Ignored.
 
@@ -200,15 +201,15 @@ class Dataset(DatasetSources["Dataset"]):
         )
 
     def unbatch(self, name: str | None = None) -> "Dataset":
-        """Split elements into rows.
+        """Split each element along the first axis of its leaves, which undoes `batch`.
 
         Raises:
-            DatasetError: While iterating: a component has no first axis, or their lengths differ.
+            DatasetError: While iterating: a leaf has no axis, or the leaves differ in length.
         """
         return self._then(Unbatch(self._node))
 
     def enumerate(self, start: int = 0, name: str | None = None) -> "Dataset":
-        """Number the elements: ``(start + i, element)``, with numbers of int64."""
+        """Pair each element i with its number: ``(start + i, element)``, where the number is an int64."""
         start = integer("start", start)
         numbers = RangeSource(builtins.range(start, start + sys.maxsize), np.dtype(np.int64))
         return self._then(Zip((numbers, self._node), [numbers, self._node]))
@@ -224,13 +225,13 @@ class Dataset(DatasetSources["Dataset"]):
     ) -> "Dataset":
         """Shuffle the elements.
 
-        Elements are drawn uniformly from a buffer, which is refilled with the next input; a buffer as large
-        as the dataset gives a uniform permutation. The order follows from the seed and the numbers of the
-        iteration and of the passes of later `repeat` operations: equal seeds give equal orders.
+        Elements are drawn uniformly from a buffer, which is refilled from the input; a buffer as large as
+        the dataset gives a uniform permutation. The order depends only on the seed, the number of the
+        iteration, and the pass that each later `repeat` is in.
 
         Args:
             buffer_size: The number of elements in the buffer.
-            seed: Any integer. None draws one at the first iteration, which is part of the position.
+            seed: Any integer. None draws a seed at the first iteration; the position of an iteration has it.
             reshuffle_each_iteration: Whether iterations over this dataset, and passes of a later `repeat`,
                 differ in order. None is True.
             name: Ignored.
@@ -383,8 +384,8 @@ class Dataset(DatasetSources["Dataset"]):
 
         Args:
             position: `DatasetIterator.position` of an iteration over an equal pipeline, in this process or
-                another, to continue with its next element. Arrays in memory are not read again to get
-                there; a generator, `filter` and `unbatch` are.
+                another, to continue with its next element. Arrays are read only from there on; generators,
+                `filter` and `unbatch` run again from the start.
             seed: Seeds the shuffles without a seed; None seeds them at random. A position contains the seeds.
 
         Raises:

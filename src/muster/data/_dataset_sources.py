@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from muster.data._arguments import integer
 from muster.data.files._files import Paths
@@ -45,10 +46,10 @@ class DatasetSources(ABC, Generic[DatasetType]):
 
     @classmethod
     def from_tensors(cls, tensors: Any, name: str | None = None) -> DatasetType:
-        """Make a dataset of one element.
+        """Make a dataset of one element, which is `tensors`: a structure of arrays or other values.
 
         Raises:
-            ValueError: `tensors` holds nothing.
+            ValueError: `tensors` has no leaf.
         """
         return cls._of(ArraySource.single(tensors))
 
@@ -64,8 +65,8 @@ class DatasetSources(ABC, Generic[DatasetType]):
     ) -> DatasetType:
         """Make a dataset of the elements of a Python generator.
 
-        The generator is called for each pass over the data. To resume at a position, elements before it are
-        generated again and dropped: it must yield the same ones each time.
+        The generator is called for each pass over the data. Resuming at a position generates the elements
+        before it again and drops them, so the generator must yield the same elements in each pass.
 
         Args:
             generator: Returns an iterable.
@@ -92,7 +93,7 @@ class DatasetSources(ABC, Generic[DatasetType]):
         return cls._of(GeneratorSource(generator, tuple(args or ()), output_signature))
 
     @classmethod
-    def range(cls, *args: int, output_type: Any = np.int64, name: str | None = None) -> DatasetType:
+    def range(cls, *args: int, output_type: DTypeLike = np.int64, name: str | None = None) -> DatasetType:
         """Make a dataset of the numbers of ``range(stop)``, ``(start, stop)`` or ``(start, stop, step)``.
 
         Raises:
@@ -112,8 +113,10 @@ class DatasetSources(ABC, Generic[DatasetType]):
         """Make a dataset of the paths of files.
 
         Args:
-            file_pattern: A pattern such as ``data/*.csv``, or several, which are expanded at once.
-            shuffle: Whether to shuffle in each iteration, as by default, instead of sorting by name.
+            file_pattern: A glob pattern such as ``data/*.csv``, or a list of them. Files that appear after
+                this call are not found.
+            shuffle: Whether to shuffle the paths anew in each iteration, as by default; otherwise they are
+                sorted.
             seed: Seed of the shuffle.
             name: Ignored.
 
@@ -128,7 +131,7 @@ class DatasetSources(ABC, Generic[DatasetType]):
 
     @classmethod
     def from_source(cls, source: RandomAccess, name: str | None = None) -> DatasetType:
-        """Make a dataset of an object with elements by number, such as a data source of Grain or PyTorch.
+        """Make a dataset of a random-access object, such as a Grain data source or a PyTorch dataset.
 
         Elements are read on demand: `shuffle` and resuming at a position read none.
 

@@ -1,4 +1,4 @@
-"""TensorFlow's other ways to ask an iterator for its next element."""
+"""``get_next`` and ``get_next_as_optional``, TensorFlow's alternatives to ``next(iterator)``."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from muster._errors import OutOfRangeError
 
 @dataclass(frozen=True, eq=False)
 class Optional:
-    """A value, or no value.
+    """A value that may be absent, such as the next element of an iterator at its end.
 
     Args:
-        values: The value, or an empty tuple.
+        values: A tuple of the value; empty if there is none.
 
     Source: tensorflow/python/data/ops/optional_ops.py, ``Optional``.
     """

@@ -6,7 +6,14 @@ from typing import Any
 
 
 class AutoShardPolicy(enum.IntEnum):
-    """How a dataset is divided among workers.
+    """What a strategy divides among its workers: the files of a dataset, or the rows of its batches.
+
+    Attributes:
+        OFF: Nothing: each worker takes its batches from the whole dataset.
+        AUTO: As FILE if the dataset reads only files, at least one for each worker; else as DATA.
+        FILE: Each worker reads its share of the files.
+        DATA: Each worker reads the whole dataset, and takes its share of the rows of each batch.
+        HINT: Refused when the dataset is distributed: use `Dataset.shard` and OFF.
 
     Source: tensorflow/python/data/ops/options.py, ``AutoShardPolicy``.
     """

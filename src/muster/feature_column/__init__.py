@@ -1,4 +1,4 @@
-"""Feature columns: they turn the features of a canned Estimator into the numbers of its model."""
+"""Feature columns, which turn a batch of features into the float32 input of a canned Estimator's model."""
 
 from muster.feature_column._dense_column import DenseColumn as DenseColumn
 from muster.feature_column._dense_column import Features as Features

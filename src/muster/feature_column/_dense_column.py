@@ -7,12 +7,14 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
+from muster.data import FixedLenFeature
+
 Features: TypeAlias = Mapping[str, Any]
 """A batch of features by key: arrays of shape (batch, ...), or (batch,) for one number an example."""
 
 
 class DenseColumn(ABC):
-    """A column with the same count of numbers for every example.
+    """A feature column with a fixed number of values for each example.
 
     A column is an immutable value. It has no weights: those are the model's.
 
@@ -27,16 +29,16 @@ class DenseColumn(ABC):
     @property
     @abstractmethod
     def num_elements(self) -> int:
-        """The count of numbers for an example."""
+        """The number of values for each example."""
 
     @property
     @abstractmethod
-    def parse_example_spec(self) -> dict[str, Any]:
+    def parse_example_spec(self) -> dict[str, FixedLenFeature]:
         """The features that `muster.data.parse_example` must read, by key."""
 
     @abstractmethod
     def dense_values(self, features: Features) -> jax.Array:
-        """Return the numbers for a batch.
+        """Return the values of the column for a batch.
 
         Args:
             features: The features that the column reads, and others.
@@ -56,7 +58,8 @@ def sorted_columns(feature_columns: Iterable[DenseColumn] | DenseColumn) -> tupl
         feature_columns: One column, or columns in any order.
 
     Raises:
-        ValueError: There is none, two have one name, or something among them is not a column.
+        ValueError: `feature_columns` is empty, is a dict, or has two columns of one name or an item that is
+            not a column.
 
     Source: ``_normalize_feature_columns`` (tensorflow/python/feature_column/feature_column_v2.py).
     """
@@ -85,7 +88,7 @@ def sorted_columns(feature_columns: Iterable[DenseColumn] | DenseColumn) -> tupl
 
 
 def dense_features(features: Features, feature_columns: Iterable[DenseColumn] | DenseColumn) -> jax.Array:
-    """Return the numbers of columns for a batch: one row an example, in the order of the columns' names.
+    """Concatenate the values of columns for a batch, in the order of the columns' names.
 
     Args:
         features: Features of shape (batch, ...) by key.
@@ -102,30 +105,30 @@ def dense_features(features: Features, feature_columns: Iterable[DenseColumn] | 
     """
     columns = sorted_columns(feature_columns)
     values = [column.dense_values(features) for column in columns]
-    for column, each in zip(columns, values, strict=True):
-        if each.shape[0] != values[0].shape[0]:
+    for column, rows in zip(columns, values, strict=True):
+        if rows.shape[0] != values[0].shape[0]:
             raise ValueError(
                 "Batch size (first dimension) of each feature must be same. Batch size of columns "
-                f"({columns[0].name}, {column.name}): ({values[0].shape[0]}, {each.shape[0]})"
+                f"({columns[0].name}, {column.name}): ({values[0].shape[0]}, {rows.shape[0]})"
             )
     return jnp.concatenate(values, axis=1)
 
 
-def make_parse_example_spec(feature_columns: Iterable[DenseColumn]) -> dict[str, Any]:
+def make_parse_example_spec(feature_columns: Iterable[DenseColumn]) -> dict[str, FixedLenFeature]:
     """Return the features that `muster.data.parse_example` must read for columns.
 
     Args:
         feature_columns: The columns of a model, in any order.
 
     Returns:
-        The features by key.
+        A `FixedLenFeature` for each key of a feature.
 
     Raises:
         ValueError: Two columns read one key differently, or something among them is not a column.
 
     Source: ``make_parse_example_spec_v2`` (tensorflow/python/feature_column/feature_column_v2.py).
     """
-    spec: dict[str, Any] = {}
+    spec: dict[str, FixedLenFeature] = {}
     for column in feature_columns:
         if not isinstance(column, DenseColumn):
             raise ValueError(

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import DTypeLike
 
 from muster.data import FixedLenFeature
 from muster.feature_column._dense_column import DenseColumn, Features
@@ -45,7 +46,7 @@ class NumericColumn(DenseColumn):
         return math.prod(self.shape)
 
     @property
-    def parse_example_spec(self) -> dict[str, Any]:
+    def parse_example_spec(self) -> dict[str, FixedLenFeature]:
         """The feature, with the shape, dtype and default of the column."""
         return {self.key: FixedLenFeature(self.shape, self.dtype, self.default_value)}
 
@@ -93,7 +94,7 @@ def numeric_column(
     key: str,
     shape: Sequence[int] | int = (1,),
     default_value: Any = None,
-    dtype: Any = "float32",
+    dtype: DTypeLike = "float32",
     normalizer_fn: Callable[[jax.Array], jax.Array] | None = None,
 ) -> NumericColumn:
     """Return a column of numbers.

@@ -46,7 +46,11 @@ Values = list[Any] | np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class BytesList:
-    """Values of bytes."""
+    """A list of bytes.
+
+    Raises:
+        TypeError: A value is not bytes.
+    """
 
     value: list[bytes] = field(default_factory=list)
 
@@ -58,14 +62,18 @@ class BytesList:
 
 @dataclass(frozen=True)
 class FloatList:
-    """Values of float32."""
+    """A list of numbers, which are stored as float32."""
 
     value: Iterable[float] = ()
 
 
 @dataclass(frozen=True)
 class Int64List:
-    """Values of int64."""
+    """A list of integers, which are stored as int64.
+
+    Raises:
+        TypeError: A value is not an integer.
+    """
 
     value: Iterable[int] = ()
 
@@ -77,7 +85,11 @@ class Int64List:
 
 @dataclass(frozen=True, kw_only=True)
 class Feature:
-    """The values of a feature, of one kind, or no values."""
+    """The values of one feature: a list of one of three kinds, or none.
+
+    Raises:
+        ValueError: There are lists of several kinds.
+    """
 
     bytes_list: BytesList | None = None
     float_list: FloatList | None = None

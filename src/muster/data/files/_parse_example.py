@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from muster._errors import DatasetError
 from muster.data.files._example import feature_values, read_example
@@ -23,7 +24,7 @@ class _Shaped:
     """The type, shape and default of a feature."""
 
     shape: Any
-    dtype: Any
+    dtype: DTypeLike
     default_value: Any
 
     def check(self) -> None:
@@ -62,11 +63,11 @@ class FixedLenFeature(_Shaped):
         default_value: Value or values for an example without the feature, or None to refuse it.
 
     Raises:
-        ValueError: A size is negative, or an Example has no such values.
+        ValueError: A size is negative, an Example cannot hold `dtype`, or the default is of another type.
     """
 
     shape: Sequence[int] | int
-    dtype: Any
+    dtype: DTypeLike
     default_value: Any = None
 
     def __post_init__(self) -> None:
@@ -79,7 +80,7 @@ class FixedLenFeature(_Shaped):
 
 @dataclass(frozen=True)
 class FixedLenSequenceFeature(_Shaped):
-    """A feature with any number of items of one shape, padded in a batch.
+    """A feature with a varying number of items of one shape, which are padded to the most in a batch.
 
     Args:
         shape: Shape of one item.
@@ -88,11 +89,11 @@ class FixedLenSequenceFeature(_Shaped):
         default_value: Value to pad with; by default 0, or empty bytes.
 
     Raises:
-        ValueError: `allow_missing` is False, or an Example has no such values.
+        ValueError: `allow_missing` is False, an Example cannot hold `dtype`, or the default has another type.
     """
 
     shape: Sequence[int] | int
-    dtype: Any
+    dtype: DTypeLike
     allow_missing: bool = False
     default_value: Any = None
 
@@ -106,7 +107,7 @@ class FixedLenSequenceFeature(_Shaped):
             )
 
 
-def _kind(dtype: Any) -> str:
+def _kind(dtype: DTypeLike) -> str:
     resolved = np.dtype(dtype)
     name = "str" if resolved.kind in "US" else str(resolved)
     if name not in _KINDS:
@@ -121,7 +122,7 @@ Spec = FixedLenFeature | FixedLenSequenceFeature
 
 
 def parse_single_example(
-    serialized: bytes, features: Mapping[str, Any], example_names: Any = None, name: str | None = None
+    serialized: bytes, features: Mapping[str, Spec], example_names: str | None = None, name: str | None = None
 ) -> dict[str, Any]:
     """Parse a serialized Example.
 
@@ -132,7 +133,8 @@ def parse_single_example(
         name: Ignored.
 
     Returns:
-        Name -> array of the feature's shape; bytes as Python objects.
+        Name -> array of the feature's shape, or (items, *shape) for sequences. Bytes are in arrays of Python
+        objects.
 
     Raises:
         DatasetError: `serialized` is not an Example, or a feature is missing or has another type or length.
@@ -145,7 +147,7 @@ def parse_single_example(
 
 
 def parse_example(
-    serialized: Any, features: Mapping[str, Any], example_names: Any = None, name: str | None = None
+    serialized: Any, features: Mapping[str, Spec], example_names: Any = None, name: str | None = None
 ) -> dict[str, Any]:
     """Parse a batch of serialized Examples.
 
@@ -179,7 +181,7 @@ def parse_example(
     }
 
 
-def _check(features: Mapping[str, Any]) -> None:
+def _check(features: Mapping[str, Spec]) -> None:
     if not features:
         raise ValueError("Missing: features was {}. Name the features to read, each with its shape and type.")
     for key, spec in features.items():
@@ -271,7 +273,9 @@ def _padding(spec: FixedLenSequenceFeature) -> Any:
     return value.encode() if isinstance(value, str) else value
 
 
-def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, name: str | None = None) -> Any:
+def decode_raw(
+    input_bytes: Any, out_type: DTypeLike, little_endian: bool = True, name: str | None = None
+) -> Any:
     """Decode bytes as numbers.
 
     Args:
@@ -281,7 +285,7 @@ def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, name
         name: Ignored.
 
     Returns:
-        Array of shape (*shape of input_bytes, numbers).
+        Array of `out_type` and of shape (*input_bytes.shape, bytes // size of a number).
 
     Raises:
         DatasetError: Lengths differ, or are no multiple of the size of a number.

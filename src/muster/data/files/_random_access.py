@@ -1,4 +1,4 @@
-"""Sources that are read by number: objects of the user, and ArrayRecord files."""
+"""Sources with random access: objects of the user, and ArrayRecord files."""
 
 from functools import cached_property
 from typing import Any, Protocol

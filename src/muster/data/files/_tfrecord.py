@@ -63,7 +63,7 @@ class TFRecordOptions:
 
 
 class TFRecordWriter:
-    """A writer of a new TFRecord file. Use it in a ``with`` statement, or `close` it.
+    """Writes records to a new TFRecord file. Use it in a ``with`` statement, or `close` it.
 
     Args:
         path: The path of the file; an existing file is replaced.

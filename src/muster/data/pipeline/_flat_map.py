@@ -1,6 +1,6 @@
 """Operations that map elements to datasets and read those: flat_map and interleave.
 
-A handle is a dataset with a handle of that dataset, so that skipped elements are not loaded.
+A handle is a pair of such a dataset and a handle in it, so that skipped elements are not loaded.
 """
 
 from collections.abc import Callable

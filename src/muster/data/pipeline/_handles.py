@@ -81,7 +81,7 @@ class Stream(ABC):
 
 
 class Chain(Stream):
-    """Streams one after the other, of which one is open at a time.
+    """Concatenated streams, of which one is open at a time.
 
     Attributes:
         empty: Whether the last stream that was opened has had no handles yet.

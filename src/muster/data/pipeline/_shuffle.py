@@ -20,9 +20,9 @@ class Shuffle(Ordering):
     """The source in random order."""
 
     def __init__(self, source: Node, buffer_size: int, seed: int | None, reshuffle: bool):
-        given = "" if seed is None else f", seed={seed}"
+        seeded = "" if seed is None else f", seed={seed}"
         fixed = "" if reshuffle else ", reshuffle_each_iteration=False"
-        super().__init__(source, label=f"shuffle({buffer_size}{given}{fixed})")
+        super().__init__(source, label=f"shuffle({buffer_size}{seeded}{fixed})")
         self._buffer_size = buffer_size
         self._order = RandomOrder(seed, reshuffle)
 

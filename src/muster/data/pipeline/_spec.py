@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from muster._errors import DatasetError
 from muster.data.pipeline._structure import flatten, flatten_as, map_leaves, rebuild
@@ -23,7 +24,9 @@ class TensorSpec:
 
     __slots__ = ("_dtype", "_name", "_shape")
 
-    def __init__(self, shape: Iterable[int | None] | None, dtype: Any = np.float32, name: str | None = None):
+    def __init__(
+        self, shape: Iterable[int | None] | None, dtype: DTypeLike = np.float32, name: str | None = None
+    ):
         """Describe a component.
 
         Args:

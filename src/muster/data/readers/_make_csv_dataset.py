@@ -38,10 +38,13 @@ def make_csv_dataset(
     compression_type: str | None = None,
     ignore_errors: bool = False,
 ) -> Dataset:
-    """Read batches of CSV rows: a dict of columns, or a tuple of such a dict and the labels.
+    """Make a dataset of batches of CSV rows.
+
+    An element is a dict from the name of a column to an array of shape (batch,); with `label_name`, a tuple
+    of such a dict and the array of labels.
 
     Args:
-        file_pattern: A pattern of paths, or several.
+        file_pattern: A glob pattern such as ``data/*.csv``, or a list of them.
         batch_size: The number of rows in a batch.
         column_names: The names of all columns; by default those in the first line of the first file.
         column_defaults: As ``record_defaults`` of `CsvDataset`; by default the types are inferred, and the

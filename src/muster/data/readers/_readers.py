@@ -92,8 +92,8 @@ class CsvDataset(Dataset):
 
     Args:
         filenames: A path, a sequence of paths, or a dataset of paths.
-        record_defaults: For each column to read, a value for empty fields, alone or in a list, or a dtype to
-            refuse empty fields. Types are float32, float64, int32, int64 and text.
+        record_defaults: An entry for each column to read: the value of empty fields, alone or in a list, or
+            a dtype, with which an empty field is an error. Types are float32, float64, int32, int64 and text.
         compression_type: ``GZIP``, ``ZLIB``, or empty or None for none.
         buffer_size: Accepted and ignored.
         header: Whether to skip the first line of each file.
@@ -167,7 +167,7 @@ def _selection(
 
 
 class NpzDataset(Dataset):
-    """The rows of the arrays in npz files, as dicts by array.
+    """The rows of the arrays in npz files, as dicts from the name of an array to its row.
 
     Arrays from ``numpy.savez`` stay in the files, which are mapped into memory. Arrays from
     ``numpy.savez_compressed`` are read into memory at the first element.
@@ -186,7 +186,7 @@ class NpzDataset(Dataset):
 
 
 class ParquetDataset(Dataset):
-    """The rows of Parquet files, as dicts by column. Needs ``pip install "muster[parquet]"``.
+    """The rows of Parquet files, as dicts from column to value. Needs ``pip install "muster[parquet]"``.
 
     Columns hold numbers, text, bytes, or lists of numbers of one length. Missing floating-point numbers
     become NaN.
@@ -207,7 +207,7 @@ class ParquetDataset(Dataset):
 class ArrayRecordDataset(Dataset):
     """The records of ArrayRecord files, as bytes. Needs ``pip install "muster[grain]"``.
 
-    Records are read by number: `shuffle` reads none ahead.
+    Records are read by random access: `shuffle` reads none ahead of the reader.
 
     Args:
         filenames: A path or a sequence of paths.

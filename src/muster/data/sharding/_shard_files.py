@@ -27,7 +27,7 @@ class FileShare:
 
     Attributes:
         dataset: A dataset that reads only these files.
-        names: The names of the first of these files, for people.
+        names: The names of the first of these files, for messages.
         count: The number of these files, or None if unknown.
         total: The number of files of all workers, or None if unknown.
         fewest: The number of files of the source that has the fewest, or None if unknown.
@@ -54,10 +54,10 @@ class FileShare:
 
 
 def shard_files(dataset: Dataset, num_shards: int, index: int) -> FileShare:
-    """Make a dataset read those of its files i where ``i % num_shards == index``.
+    """Restrict a dataset to every `num_shards`-th of its files, from number `index` on.
 
-    Files are the arguments of file datasets, and the elements of an input of `interleave` or `flat_map` whose
-    function returns file datasets.
+    A file is a path that was given to a dataset such as `TFRecordDataset`, or an element that `interleave` or
+    `flat_map` maps to such a dataset.
 
     Args:
         dataset: A dataset that reads files.

@@ -1,4 +1,4 @@
-"""Descriptions of the elements that a pipeline reads of its sources."""
+"""Descriptions of the part of a dataset that a worker reads, for logs."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _SHOWN = 3
 
 
 def describe_share(dataset: Dataset) -> str:
-    """Describe which elements a pipeline reads, by their numbers before `Dataset.shard`.
+    """Describe the elements that the last `Dataset.shard` of a pipeline keeps, by their numbers before it.
 
     Returns:
         Text such as ``examples 1, 4, 7, … of 60000``; after `batch`, ``batches 0, 2 of 3``; after
@@ -26,7 +26,7 @@ def describe_share(dataset: Dataset) -> str:
 
 
 def user_shards(dataset: Dataset) -> list[int]:
-    """Return `num_shards` of the `Dataset.shard` operations in a pipeline."""
+    """Return `num_shards` of the last `Dataset.shard` in each branch of a pipeline."""
     return [shard.num_shards for shard, _ in _shards(dataset._node)]
 
 
