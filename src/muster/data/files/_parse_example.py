@@ -44,8 +44,15 @@ class _Shaped:
 
     @cached_property
     def kind(self) -> str:
-        """The kind of the values in an Example."""
-        return _kind(self.dtype)
+        """The kind of the values in an Example: ``bytes``, ``float`` or ``int64``."""
+        dtype = np.dtype(self.dtype)
+        name = "str" if dtype.kind in "US" else str(dtype)
+        if name not in _KINDS:
+            raise ValueError(
+                f"A feature of an Example has dtype float32, int64 or string, got {dtype}. Ask for one of "
+                "them and cast what comes."
+            )
+        return _KINDS[name]
 
     @cached_property
     def size(self) -> int:
@@ -105,17 +112,6 @@ class FixedLenSequenceFeature(_Shaped):
                 "A FixedLenSequenceFeature needs allow_missing=True: its number of items may be zero. "
                 "Use a FixedLenFeature for values that must be there."
             )
-
-
-def _kind(dtype: DTypeLike) -> str:
-    resolved = np.dtype(dtype)
-    name = "str" if resolved.kind in "US" else str(resolved)
-    if name not in _KINDS:
-        raise ValueError(
-            f"A feature of an Example has dtype float32, int64 or string, got {resolved}. Ask for one of "
-            "them and cast what comes."
-        )
-    return _KINDS[name]
 
 
 Spec = FixedLenFeature | FixedLenSequenceFeature
