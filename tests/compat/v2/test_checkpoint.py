@@ -60,7 +60,9 @@ def test_a_manager_keeps_the_newest(tmp_path):
 def test_other_objects_are_refused(tmp_path):
     model, optimizer = built()
     path = tf.train.Checkpoint(model=model, optimizer=optimizer).save(tmp_path / "ckpt")
-    with pytest.raises(CheckpointMismatchError, match=r"model/0 .* has shape \(3, 2\); here"):
+    with pytest.raises(
+        CheckpointMismatchError, match=r"model/.*kernel, saved as model/.*kernel, has shape \(3, 2\)"
+    ):
         tf.train.Checkpoint(model=built(5)[0]).restore(path)
     with pytest.raises(CheckpointMismatchError, match="variables that are not here"):
         tf.train.Checkpoint(model=model).restore(path)

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 
 from muster._keras import keras
+from muster.checkpoint.objects import unique_path
 from muster.program.variables._origins import VariableKind
 
 
@@ -62,12 +63,8 @@ class VariableTable:
             per_replica: Whether each replica keeps its own value.
         """
         dtype = keras.backend.standardize_dtype(variable.dtype) if dtype is None else dtype
-        path, count = variable.path, 0
-        while path in self._paths:
-            count += 1
-            path = f"{variable.path}_{count}"
         spec = VariableSpec(
-            path=path,
+            path=unique_path(variable.path, self._paths),
             shape=tuple(variable.shape),
             dtype=str(jax.dtypes.canonicalize_dtype(dtype)),
             trainable=bool(variable.trainable),
