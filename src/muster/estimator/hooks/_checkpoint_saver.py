@@ -1,7 +1,5 @@
 """A hook that saves checkpoints, and the listeners that it calls."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Sequence

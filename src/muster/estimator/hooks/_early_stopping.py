@@ -1,7 +1,5 @@
 """Hooks that stop training when the metrics of evaluations no longer improve, or pass a threshold."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Callable
@@ -155,8 +153,8 @@ def stop_if_higher_hook(
 
     Source: tensorflow_estimator/python/estimator/early_stopping.py, ``stop_if_higher_hook``.
     """
-    should_stop = _Threshold(_Metric.of(estimator, metric_name, eval_dir, min_steps), threshold, 1)
-    return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
+    metric = _metric(estimator, metric_name, eval_dir, min_steps, 1)
+    return make_early_stopping_hook(estimator, metric.passes(threshold), run_every_secs, run_every_steps)
 
 
 def stop_if_lower_hook(
@@ -174,8 +172,8 @@ def stop_if_lower_hook(
 
     Source: tensorflow_estimator/python/estimator/early_stopping.py, ``stop_if_lower_hook``.
     """
-    should_stop = _Threshold(_Metric.of(estimator, metric_name, eval_dir, min_steps), threshold, -1)
-    return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
+    metric = _metric(estimator, metric_name, eval_dir, min_steps, -1)
+    return make_early_stopping_hook(estimator, metric.passes(threshold), run_every_secs, run_every_steps)
 
 
 def stop_if_no_increase_hook(
@@ -197,8 +195,8 @@ def stop_if_no_increase_hook(
 
     Source: tensorflow_estimator/python/estimator/early_stopping.py, ``stop_if_no_increase_hook``.
     """
-    metric = _Metric.of(estimator, metric_name, eval_dir, min_steps)
-    should_stop = _Plateau(metric, max_steps_without_increase, 1)
+    metric = _metric(estimator, metric_name, eval_dir, min_steps, 1)
+    should_stop = metric.stalls(max_steps_without_increase)
     return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
 
 
@@ -218,23 +216,19 @@ def stop_if_no_decrease_hook(
 
     Source: tensorflow_estimator/python/estimator/early_stopping.py, ``stop_if_no_decrease_hook``.
     """
-    metric = _Metric.of(estimator, metric_name, eval_dir, min_steps)
-    should_stop = _Plateau(metric, max_steps_without_decrease, -1)
+    metric = _metric(estimator, metric_name, eval_dir, min_steps, -1)
+    should_stop = metric.stalls(max_steps_without_decrease)
     return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
 
 
 @dataclass(frozen=True)
 class _Metric:
-    """A metric in the event files of an evaluation."""
+    """A metric in the event files of an evaluation; better is higher with the sign 1, lower with -1."""
 
     name: str
     eval_dir: str
     min_steps: int
-
-    @classmethod
-    def of(cls, estimator: HasEvalDir, name: str, eval_dir: str | None, min_steps: int) -> _Metric:
-        """Return the metric in a folder; by default in that of an Estimator's unnamed evaluation."""
-        return cls(name, eval_dir or _eval_dir_of(estimator), min_steps)
+    sign: int
 
     def read(self) -> list[tuple[int, np.float32]]:
         """Return (step, value) of all evaluations from ``min_steps`` on that have it, sorted by step."""
@@ -251,60 +245,57 @@ class _Metric:
             if self.name in metrics and step >= self.min_steps
         ]
 
-
-class _Threshold:
-    """Called, returns whether a metric was ever above (sign 1) or below (sign -1) a threshold."""
-
-    def __init__(self, metric: _Metric, threshold: float, sign: int) -> None:
+    def passes(self, threshold: float) -> Callable[[], bool]:
+        """Return a function that returns whether the metric was ever better than a threshold."""
         if not isinstance(threshold, int | float | np.number):
             raise TypeError(f"`threshold` must be a number, got {threshold!r}.")
-        self._metric = metric
-        self._threshold = threshold
-        self._sign = sign
-
-    def __call__(self) -> bool:
         # Event files hold float32: against a threshold in double precision, a stored 0.9 is lower than 0.9.
-        limit = np.float32(self._threshold)
-        for step, value in self._metric.read():
-            if self._sign * value > self._sign * limit:
-                _log.info(
-                    'At step %d, metric "%s" has value %s which is %s the configured threshold (%s) '
-                    "for early stopping.",
-                    step,
-                    self._metric.name,
-                    value,
-                    "greater than" if self._sign > 0 else "less than",
-                    self._threshold,
-                )
-                return True
-        return False
+        limit = np.float32(threshold)
+
+        def has_passed() -> bool:
+            for step, value in self.read():
+                if self.sign * value > self.sign * limit:
+                    _log.info(
+                        'At step %d, metric "%s" has value %s which is %s the configured threshold (%s) '
+                        "for early stopping.",
+                        step,
+                        self.name,
+                        value,
+                        "greater than" if self.sign > 0 else "less than",
+                        threshold,
+                    )
+                    return True
+            return False
+
+        return has_passed
+
+    def stalls(self, max_steps: int) -> Callable[[], bool]:
+        """Return a function that returns whether the metric got no better for a number of steps."""
+
+        def has_stalled() -> bool:
+            best, best_step = None, 0
+            for step, value in self.read():
+                score = -np.inf if np.isnan(value) else self.sign * value
+                if best is None or score > best:
+                    best, best_step = score, step
+                if step - best_step >= max_steps:
+                    _log.info(
+                        'No %s in metric "%s" for %d steps, which is greater than or equal to max steps (%d) '
+                        "configured for early stopping.",
+                        "increase" if self.sign > 0 else "decrease",
+                        self.name,
+                        step - best_step,
+                        max_steps,
+                    )
+                    return True
+            return False
+
+        return has_stalled
 
 
-class _Plateau:
-    """Called, returns whether a metric got no higher (sign 1) or lower (sign -1) for a number of steps."""
-
-    def __init__(self, metric: _Metric, max_steps: int, sign: int) -> None:
-        self._metric = metric
-        self._max_steps = max_steps
-        self._sign = sign
-
-    def __call__(self) -> bool:
-        best, best_step = None, 0
-        for step, value in self._metric.read():
-            score = -np.inf if np.isnan(value) else self._sign * value
-            if best is None or score > best:
-                best, best_step = score, step
-            if step - best_step >= self._max_steps:
-                _log.info(
-                    'No %s in metric "%s" for %d steps, which is greater than or equal to max steps (%d) '
-                    "configured for early stopping.",
-                    "increase" if self._sign > 0 else "decrease",
-                    self._metric.name,
-                    step - best_step,
-                    self._max_steps,
-                )
-                return True
-        return False
+def _metric(estimator: HasEvalDir, name: str, eval_dir: str | None, min_steps: int, sign: int) -> _Metric:
+    """Return the metric in a folder; by default in that of an Estimator's unnamed evaluation."""
+    return _Metric(name, eval_dir or _eval_dir_of(estimator), min_steps, sign)
 
 
 def _eval_dir_of(estimator: object) -> str:

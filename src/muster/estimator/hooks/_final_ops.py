@@ -1,7 +1,5 @@
 """A hook that reads values at the end of a session."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from muster.estimator.hooks._base import SessionRunHook

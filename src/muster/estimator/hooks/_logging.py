@@ -1,21 +1,14 @@
 """A hook that logs values of the step."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from muster.estimator.hooks._base import (
-    SessionRunContext,
-    SessionRunHook,
-    SessionRunValues,
-    Tensors,
-    as_named_fetches,
-)
+from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.hooks._timer import SecondOrStepTimer
+from muster.estimator.session._fetches import Tensors, as_named_fetches
 from muster.estimator.session._session import Coordinator, Session
 
 _log = logging.getLogger(__name__)

@@ -1,7 +1,5 @@
 """A hook that stops training when the loss is not a number."""
 
-from __future__ import annotations
-
 import logging
 import math
 import time
@@ -11,14 +9,8 @@ from typing import Any
 import numpy as np
 
 from muster._errors import NanLossDuringTrainingError
-from muster.estimator.hooks._base import (
-    SessionRunContext,
-    SessionRunHook,
-    SessionRunValues,
-    TensorLike,
-    as_fetch,
-    fetch_name,
-)
+from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
+from muster.estimator.session._fetches import TensorLike, as_fetch, fetch_name
 from muster.estimator.session._session import Coordinator, Session
 
 _log = logging.getLogger(__name__)
@@ -49,7 +41,7 @@ class NanTensorHook(SessionRunHook):
             fail_on_nan_loss: Whether NaN is an error; if not, training stops with a warning, cleanly, and the
                 last checkpoint is one of the model that diverged.
         """
-        self._loss = as_fetch(loss_tensor, "loss")
+        self._loss = fetch_name(as_fetch(loss_tensor, "loss"))
         self._fail = fail_on_nan_loss
         self._reset()
 
@@ -92,7 +84,7 @@ class NanTensorHook(SessionRunHook):
         """Queue the loss of the last step, unless it is queued already."""
         if session.outputs is not self._seen:
             self._seen = session.outputs
-            self._unchecked.append((session.global_step, session.output(fetch_name(self._loss))))
+            self._unchecked.append((session.global_step, session.output(self._loss)))
 
     def _check_all(self, session: Session) -> None:
         """Check all losses that are queued."""

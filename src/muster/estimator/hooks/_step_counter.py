@@ -1,7 +1,5 @@
 """A hook that measures steps per second."""
 
-from __future__ import annotations
-
 import logging
 import os
 

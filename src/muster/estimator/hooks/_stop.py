@@ -1,7 +1,5 @@
 """Hooks that stop training after a number of steps, or evaluation after a number of batches."""
 
-from __future__ import annotations
-
 import logging
 
 from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues

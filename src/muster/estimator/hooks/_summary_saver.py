@@ -1,19 +1,13 @@
 """A hook that writes outputs of the step as summaries."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from muster.estimator.hooks._base import (
-    SessionRunContext,
-    SessionRunHook,
-    SessionRunValues,
-    as_named_fetches,
-)
+from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.hooks._timer import SecondOrStepTimer
 from muster.estimator.hooks._writer import SummaryWriter, open_writer
+from muster.estimator.session._fetches import as_named_fetches
 from muster.estimator.session._session import Coordinator, Session
 from muster.summary import SessionLog
 

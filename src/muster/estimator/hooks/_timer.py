@@ -1,7 +1,5 @@
 """A timer for what hooks do every N steps or seconds."""
 
-from __future__ import annotations
-
 from muster.estimator.session import clock
 
 

@@ -1,7 +1,5 @@
 """Summary writers: hooks are given one, or open their own."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import Protocol

@@ -1,7 +1,5 @@
 """The loop that takes a step with each batch, and calls the hooks around it."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """A profile of some steps: a trace, and a table of where their time goes."""
 
-from __future__ import annotations
-
 import dataclasses
 import logging
 from collections.abc import Callable

@@ -3,10 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import jax
+
 from muster.program import Output
+from muster.program.trace import output_of
 
 Fetches: TypeAlias = str | Output | Mapping[str, "Fetches"] | Sequence["Fetches"] | None
 """A name, an `Output`, or a dict, list or tuple of these, nested as deep as one likes."""
+TensorLike: TypeAlias = str | Output | jax.Array
+"""A value of the step: its name, its handle, or the value itself while the step is traced."""
+Tensors: TypeAlias = Mapping[str, TensorLike] | list[TensorLike] | tuple[TensorLike, ...]
 
 
 def map_fetches(read: Callable[[str], Any], fetches: Fetches) -> Any:
@@ -33,3 +39,37 @@ def map_fetches(read: Callable[[str], Any], fetches: Fetches) -> Any:
                 f"A fetch must be a name, an Output, or a dict, list or tuple of these, got {fetches!r}. "
                 "In model_fn, name a value with muster.program.name_output(name, value) and fetch that name."
             )
+
+
+def as_fetch(value: TensorLike, default_name: str) -> str | Output:
+    """Return a name or handle by which to read a value later.
+
+    Args:
+        value: A name, a handle, or a value of the step that is being traced, as in
+            ``LoggingTensorHook({"loss": loss}, ...)`` within a model_fn.
+        default_name: The name of a traced value that has none.
+
+    Raises:
+        TraceError: The value is neither a name nor a handle, and no step is being traced.
+    """
+    return value if isinstance(value, str | Output) else output_of(value, default_name)
+
+
+def fetch_name(fetch: str | Output) -> str:
+    """Return the name of a name or handle."""
+    return fetch if isinstance(fetch, str) else fetch.name
+
+
+def as_named_fetches(tensors: Tensors) -> dict[str, str | Output]:
+    """Return names or handles by tag; a list is tagged with its names, a mapping is sorted by tag.
+
+    Args:
+        tensors: Tag -> name, handle or traced value; or a list of those.
+
+    Returns:
+        Tag -> name or handle, in the order to show them in.
+    """
+    if isinstance(tensors, Mapping):
+        return {tag: as_fetch(tensors[tag], tag) for tag in sorted(tensors)}
+    fetches = [as_fetch(tensor, f"tensor_{index}") for index, tensor in enumerate(tensors)]
+    return {fetch_name(fetch): fetch for fetch in fetches}
