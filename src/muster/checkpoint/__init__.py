@@ -8,6 +8,7 @@ from muster.checkpoint._amend import amend_metadata as amend_metadata
 from muster.checkpoint._checkpointer import Checkpointer as Checkpointer
 from muster.checkpoint._layout import BASENAME as BASENAME
 from muster.checkpoint._layout import CheckpointInfo as CheckpointInfo
+from muster.checkpoint._layout import checkpoint_path as checkpoint_path
 from muster.checkpoint._layout import latest_checkpoint as latest_checkpoint
 from muster.checkpoint._layout import list_checkpoints as list_checkpoints
 from muster.checkpoint._read import Checkpoint as Checkpoint

@@ -12,11 +12,10 @@ def check_number(
     value: Any,
     message: str,
     *,
-    at_least: float | None = None,
-    above: float | None = None,
+    positive: bool,
     integer: bool = False,
 ) -> Any:
-    """Return a number after a check of its type and range.
+    """Return a number after a check that it is positive, or not negative.
 
     TensorFlow lets NaN and True pass, and fractions where a count is meant.
 
@@ -24,8 +23,7 @@ def check_number(
         name: The name of the argument, for the message.
         value: The argument.
         message: The message if it is out of range.
-        at_least: The least allowed.
-        above: What it must exceed.
+        positive: Whether 0 is out of range too.
         integer: Whether it must be an integer; then an int is returned, for 1e6 too.
 
     Raises:
@@ -35,8 +33,7 @@ def check_number(
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, given: {value!r}.")
     number = float(value)
-    inside = number >= at_least if at_least is not None else above is None or number > above
-    if not inside or number != number:
+    if not (number > 0 if positive else number >= 0):  # NaN is neither
         raise ValueError(message)
     if not integer:
         return value
@@ -55,7 +52,7 @@ def check_steps(name: str, value: object) -> int | None:
     if value is None:
         return None
     message = f"Must specify {name} > 0, given: {value}"
-    steps: int = check_number(name, value, message, above=0, integer=True)
+    steps: int = check_number(name, value, message, positive=True, integer=True)
     return steps
 
 

@@ -17,8 +17,7 @@ from muster.estimator._model_fn import InputFn, ModelFn, check_model_fn_args
 from muster.estimator._run_config import RunConfig, check_train_args, check_workers, resolve_config
 from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
-from muster.estimator.loop._evaluation import Evaluation, write_metrics
-from muster.estimator.loop._prediction import Prediction
+from muster.estimator.loop._evaluation import evaluate, predict, write_metrics
 from muster.estimator.loop._setup import ModelSetup, strategy_for
 from muster.estimator.loop._training import Training
 from muster.estimator.loop._warm_start import WarmStartSettings, warm_start_settings
@@ -199,15 +198,15 @@ class Estimator:
             reported_by = strategy_for(self.config.train_distribute)
             if strategy.input_context.num_input_pipelines > 1:
                 strategy = get_strategy()
-        metrics = Evaluation(
-            setup=self._setup,
+        metrics = evaluate(
+            self._setup,
             strategy=strategy,
             reported_by=reported_by,
             input_fn=input_fn,
             hooks=hooks,
             steps=steps,
             checkpoint=checkpoint,
-        ).run()
+        )
         if strategy.input_context.input_pipeline_id == 0:  # the first worker writes for all of them
             directory = self.eval_dir(name)
             if directory not in self._eval_writers:
@@ -242,15 +241,15 @@ class Estimator:
         """
         hooks = check_instances("All hooks must be SessionRunHook", SessionRunHook, hooks)
         checkpoint = self._setup.find_checkpoint(checkpoint_path, "predict")
-        yield from Prediction(
-            setup=self._setup,
+        yield from predict(
+            self._setup,
             strategy=strategy_for(None),
             input_fn=input_fn,
             hooks=hooks,
             checkpoint=checkpoint,
             keys=predict_keys,
             single_examples=yield_single_examples,
-        ).run()
+        )
 
     def _trained(self) -> str:
         path = self.latest_checkpoint()

@@ -129,11 +129,8 @@ class EstimatorSpec(_Fields):
         _check_train_op(train_op, mode)
         loss = _scalar_loss(loss, mode)
         predictions = _checked_predictions(predictions, mode)
-        outputs = (
-            _checked_export_outputs(export_outputs, predictions)
-            if mode == ModeKeys.PREDICT
-            else export_outputs
-        )
+        if mode == ModeKeys.PREDICT:
+            export_outputs = _checked_export_outputs(export_outputs, predictions)
         metrics = _checked_metrics(eval_metric_ops)
         hooks = [
             check_instances("All hooks must be SessionRunHook", SessionRunHook, given)
@@ -150,7 +147,7 @@ class EstimatorSpec(_Fields):
             loss,
             train_op,
             metrics,
-            outputs,
+            export_outputs,
             hooks[0],
             hooks[1],
             None,

@@ -215,22 +215,20 @@ class RunConfig:
         """Check all fields, and convert integers such as 1e6 to int."""
         if self.model_dir == "":
             raise ValueError("model_dir should be non-empty.")
-        at_least_zero: dict[str, Any] = {"at_least": 0}
-        above_zero: dict[str, Any] = {"above": 0}
-        for name, limit, integer in (
-            ("save_summary_steps", at_least_zero, True),
-            ("save_checkpoints_steps", at_least_zero, True),
-            ("save_checkpoints_secs", at_least_zero, False),
-            ("keep_checkpoint_max", at_least_zero, True),
-            ("keep_checkpoint_every_n_hours", above_zero, False),
-            ("log_step_count_steps", above_zero, True),
-            ("session_creation_timeout_secs", above_zero, False),
-            ("steps_per_execution", above_zero, True),
+        for name, positive, integer in (
+            ("save_summary_steps", False, True),
+            ("save_checkpoints_steps", False, True),
+            ("save_checkpoints_secs", False, False),
+            ("keep_checkpoint_max", False, True),
+            ("keep_checkpoint_every_n_hours", True, False),
+            ("log_step_count_steps", True, True),
+            ("session_creation_timeout_secs", True, False),
+            ("steps_per_execution", True, True),
         ):
             value = getattr(self, name)
             if value is not None:
-                message = f"{name} should be {'>' if limit is above_zero else '>='} 0"
-                self._set(**{name: check_number(name, value, message, integer=integer, **limit)})
+                message = f"{name} should be {'>' if positive else '>='} 0"
+                self._set(**{name: check_number(name, value, message, positive=positive, integer=integer)})
         if not _is_integer_or_none(self.tf_random_seed):
             raise ValueError(f"tf_random_seed must be integer. Given: {self.tf_random_seed!r}")
         if not _is_integer_or_none(self.experimental_max_worker_delay_secs):

@@ -131,7 +131,7 @@ def _check_input_fn(input_fn: object) -> None:
 
 
 def _seconds(name: str, value: object) -> float:
-    secs: float = check_number(name, value, f"Must specify {name} >= 0, given: {value}", at_least=0)
+    secs: float = check_number(name, value, f"Must specify {name} >= 0, given: {value}", positive=False)
     return secs
 
 

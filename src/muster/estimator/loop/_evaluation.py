@@ -1,9 +1,8 @@
-"""Evaluation: each example once, and the metrics that come of it."""
+"""Evaluation and prediction: each example once, with the variables of a checkpoint."""
 
-import dataclasses
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -12,26 +11,33 @@ import numpy as np
 from muster.checkpoint import Checkpoint
 from muster.cluster.roster import TaskState
 from muster.distribute import Strategy
-from muster.distribute.engine import Step
 from muster.distribute.input import synchronized
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn
 from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.hooks._stop import StopAfterNEvalsHook
 from muster.estimator.loop._batches import Batches
-from muster.estimator.loop._run_loop import run_loop
+from muster.estimator.loop._run_loop import TrainingSession, run_loop
 from muster.estimator.loop._saving import require_same_checkpoint
 from muster.estimator.loop._setup import ModelSetup, log_restored
-from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS, METRICS
+from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS, METRICS, PREDICTIONS
 from muster.estimator.session._session import Session
 from muster.summary import EventFileWriter
 
 _log = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Evaluation:
-    """One call of ``Estimator.evaluate``.
+def evaluate(
+    setup: ModelSetup,
+    *,
+    strategy: Strategy,
+    reported_by: Strategy,
+    input_fn: InputFn,
+    hooks: Sequence[SessionRunHook],
+    steps: int | None,
+    checkpoint: Checkpoint | None,
+) -> dict[str, Any]:
+    """Evaluate, and return the metrics by name, ``loss`` and ``global_step`` among them.
 
     Args:
         setup: The Estimator's model and config.
@@ -42,44 +48,25 @@ class Evaluation:
         steps: How many batches to take; None for all.
         checkpoint: What to evaluate; None for initial values.
     """
-
-    setup: ModelSetup
-    strategy: Strategy
-    reported_by: Strategy
-    input_fn: InputFn
-    hooks: Sequence[SessionRunHook]
-    steps: int | None
-    checkpoint: Checkpoint | None
-
-    def run(self) -> dict[str, Any]:
-        """Evaluate, and return the metrics by name, ``loss`` and ``global_step`` among them."""
-        setup, strategy, checkpoint = self.setup, self.strategy, self.checkpoint
-        returned = setup.call_input_fn(self.input_fn, ModeKeys.EVAL, strategy)
-        with (
-            strategy.workers.supervised(setup.config.session_creation_timeout_secs),
-            self.reported_by.workers.reporting(TaskState.EVALUATING),
-            Batches(returned, ModeKeys.EVAL, seed=setup.config.tf_random_seed) as batches,
-        ):
-            setup.log_share(batches, strategy)
-            require_same_checkpoint(strategy, setup.model_dir, checkpoint)
-            program = setup.trace(ModeKeys.EVAL, batches, checkpoint)
-            state = setup.initial_state(program, checkpoint)
-            session, step = setup.start(program, state, checkpoint, strategy)
-            self._take_steps(session, step, batches, program.static.evaluation_hooks)
-            return _metrics_of(session)
-
-    def _take_steps(
-        self, session: Session, step: Step, batches: Batches, hooks: Sequence[SessionRunHook]
-    ) -> None:
+    returned = setup.call_input_fn(input_fn, ModeKeys.EVAL, strategy)
+    with (
+        strategy.workers.supervised(setup.config.session_creation_timeout_secs),
+        reported_by.workers.reporting(TaskState.EVALUATING),
+        Batches(returned, ModeKeys.EVAL, seed=setup.config.tf_random_seed) as batches,
+    ):
+        setup.log_share(batches, strategy)
+        require_same_checkpoint(strategy, setup.model_dir, checkpoint)
+        program, state = setup.trace(ModeKeys.EVAL, batches, checkpoint)
+        session, step = setup.start(program, state, checkpoint, strategy)
         began = time.monotonic()
         _log.info("Starting evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
-        log_restored(self.checkpoint)
-        progress = StopAfterNEvalsHook(self.steps, log_progress=self.steps is not None)
-        workers, replicas = self.strategy.workers, self.strategy.local_replicas
-        with synchronized(workers, replicas, batches, batches.first) as shared:
-            run_loop(session, step, shared, [*self.hooks, *hooks, progress])
+        log_restored(checkpoint)
+        progress = StopAfterNEvalsHook(steps, log_progress=steps is not None)
+        with synchronized(strategy.workers, strategy.local_replicas, batches, batches.first) as shared:
+            run_loop(session, step, shared, [*hooks, *program.static.evaluation_hooks, progress])
         _log.info("Inference Time : %.5fs", time.monotonic() - began)
         _log.info("Finished evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
+        return _metrics_of(session)
 
 
 def _metrics_of(session: Session) -> dict[str, Any]:
@@ -114,3 +101,70 @@ def write_metrics(writer: EventFileWriter, metrics: Mapping[str, Any], checkpoin
         _log.info("Saving 'checkpoint_path' summary for global step %d: %s", step, checkpoint.path)
         writer.add_text("checkpoint_path", checkpoint.path, step)
     writer.flush()
+
+
+def predict(
+    setup: ModelSetup,
+    *,
+    strategy: Strategy,
+    input_fn: InputFn,
+    hooks: Sequence[SessionRunHook],
+    checkpoint: Checkpoint | None,
+    keys: str | Sequence[str] | None,
+    single_examples: bool,
+) -> Iterator[Any]:
+    """Yield predictions, NumPy arrays in the structure of the model_fn's, until the input ends.
+
+    Args:
+        setup: The Estimator's model and config.
+        strategy: Where to run.
+        input_fn: The user's function.
+        hooks: The user's hooks.
+        checkpoint: What to predict with; None for initial values.
+        keys: Which of the predictions to return; None for all.
+        single_examples: Whether to return one example at a time rather than a batch.
+    """
+    returned = setup.call_input_fn(input_fn, ModeKeys.PREDICT, strategy)
+    with Batches(returned, ModeKeys.PREDICT) as batches:
+        program, state = setup.trace(ModeKeys.PREDICT, batches, checkpoint)
+        spec = program.static
+        checked_keys = _checked_keys(spec.predictions, keys)
+        session, step = setup.start(program, state, checkpoint, strategy)
+        log_restored(checkpoint)
+        # Signals are not held back here: between two yields the caller's code runs, not a step.
+        all_hooks = [*hooks, *spec.prediction_hooks]
+        with TrainingSession(session, step, batches, all_hooks, hold_signals=False) as running:
+            while not running.should_stop():
+                running.run()
+                predictions = jax.tree.map(np.array, session.outputs[PREDICTIONS])
+                if checked_keys is not None:
+                    predictions = {key: predictions[key] for key in checked_keys}
+                if single_examples:
+                    yield from _single_examples(predictions)
+                else:
+                    yield predictions
+
+
+def _checked_keys(predictions: Any, keys: str | Sequence[str] | None) -> list[str] | None:
+    if keys is None:
+        return None
+    wanted = [keys] if isinstance(keys, str) else list(keys)
+    if not isinstance(predictions, Mapping):
+        raise ValueError("predict_keys argument is not valid in case of non-dict predictions.")
+    found = [key for key in wanted if key in predictions]
+    if not found:
+        raise ValueError(f"Expected to run at least one output from {predictions.keys()}, provided {wanted}.")
+    return found
+
+
+def _single_examples(predictions: Any) -> Iterator[Any]:
+    leaves, structure = jax.tree.flatten(predictions)
+    lengths = {leaf.shape[0] if leaf.ndim else None for leaf in leaves}
+    if len(lengths) != 1 or None in lengths:
+        shapes = [leaf.shape for leaf in leaves]
+        raise ValueError(
+            f"Batch length of predictions should be same; their shapes are {shapes}. Give a row for each "
+            "example, or call predict with yield_single_examples=False."
+        )
+    for row in zip(*leaves, strict=True):
+        yield jax.tree.unflatten(structure, row)

@@ -68,7 +68,9 @@ class TrainingSession:
         ]
         self._context = SessionRunContext(SessionRunArgs(None), session)
         self._steps_per_execution = steps_per_execution
-        self._called_in_runs = [hook for hook in self._hooks if _is_called_in_runs(hook)]
+        self._called_in_runs = [
+            hook for hook in self._hooks if _overrides(hook, "before_run") or _overrides(hook, "after_run")
+        ]
         self._hold_signals = hold_signals
         self._signals = SignalWatch() if signals is None else signals
         self._undo = ExitStack()
@@ -193,10 +195,6 @@ def run_loop(
     ) as training:
         while not training.should_stop():
             training.run()
-
-
-def _is_called_in_runs(hook: SessionRunHook) -> bool:
-    return _overrides(hook, "before_run") or _overrides(hook, "after_run")
 
 
 def _have_same_shapes(batches: list[Any]) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from muster._errors import CheckpointError
-from muster.checkpoint import Checkpoint, Checkpointer, amend_metadata, latest_checkpoint
+from muster.checkpoint import Checkpoint, Checkpointer, amend_metadata, checkpoint_path, latest_checkpoint
 from muster.cluster.roster import TaskState
 from muster.data import moved_position
 from muster.distribute import InputContext, Strategy
@@ -88,12 +88,14 @@ class TrainingSaver:
         """Wait for the last checkpoint, and note in it that training ended by itself at this step."""
         with self._strategy.workers.reporting(TaskState.SAVING):
             self._checkpointer.wait()
-            mark_ended(self._checkpointer.directory, step)
+            path = checkpoint_path(self._checkpointer.directory, step)
+            if path == latest_checkpoint(self._checkpointer.directory):
+                mark_ended(path)
 
 
 def saved_position(checkpoint: Checkpoint | None, context: InputContext) -> Any:
     """Return where this worker's input goes on after an interruption; None if it starts afresh."""
-    if checkpoint is None or not was_interrupted(checkpoint):
+    if checkpoint is None or checkpoint.metadata.get("ended", True):
         return None
     positions = checkpoint.metadata.get("input", [])
     if len(positions) != context.num_input_pipelines:
@@ -125,18 +127,6 @@ def require_same_checkpoint(strategy: Strategy, model_dir: str, checkpoint: Chec
         )
 
 
-def mark_ended(model_dir: str, step: int) -> None:
-    """Note in the last checkpoint that training ended by itself: the next one starts the input afresh.
-
-    Args:
-        model_dir: The directory of the checkpoints; none is being written.
-        step: The step at which training ended.
-    """
-    path = latest_checkpoint(model_dir)
-    if path is not None and path.endswith(f"-{step}"):
-        amend_metadata(path, {"ended": True})
-
-
-def was_interrupted(checkpoint: Checkpoint | None) -> bool:
-    """Return whether the training that wrote a checkpoint did not end by itself."""
-    return checkpoint is not None and not checkpoint.metadata.get("ended", True)
+def mark_ended(path: str) -> None:
+    """Note in a checkpoint that training ended by itself there: the next one starts the input afresh."""
+    amend_metadata(path, {"ended": True})

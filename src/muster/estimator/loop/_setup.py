@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster._arrays import AnyArray
+from muster._errors import CheckpointMismatchError
 from muster.checkpoint import Checkpoint, read_checkpoint, restore_latest
 from muster.cluster import Task
 from muster.distribute import Strategy, get_strategy
@@ -17,13 +18,14 @@ from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn, ModelFn, call_input_fn
 from muster.estimator._run_config import RunConfig
 from muster.estimator.loop._batches import Batches
-from muster.estimator.loop._restore import initial_state
 from muster.estimator.loop._tracing import GLOBAL_STEP, trace_model_fn
 from muster.estimator.loop._warm_start import WarmStartSettings
 from muster.estimator.session._session import Outputs, SaveState, Session
 from muster.program.trace import Program
 
 _log = logging.getLogger(__name__)
+
+_SHOWN = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -80,16 +82,31 @@ class ModelSetup:
 
     def trace(
         self, mode: ModeKeys, batches: Batches, checkpoint: Checkpoint | None
-    ) -> Program[EstimatorSpec]:
-        """Trace the model_fn on the shapes of a batch; the checkpoint has the values of its variables."""
-        known = checkpoint.variables if checkpoint is not None else {}
-        return trace_model_fn(self.model_fn, mode, batches, self.params, self.config, known)
+    ) -> tuple[Program[EstimatorSpec], dict[str, AnyArray]]:
+        """Trace the model_fn on the shapes of a batch, and find the values that its variables start from.
 
-    def initial_state(
-        self, program: Program[EstimatorSpec], checkpoint: Checkpoint | None
-    ) -> dict[str, AnyArray]:
-        """Return the values that the variables of a program start from, by path."""
-        return initial_state(program, checkpoint, self.warm_start)
+        Training restores metrics too; evaluation and prediction start theirs afresh.
+
+        Args:
+            mode: Whether to train, evaluate or predict.
+            batches: The input, whose first batch is the example.
+            checkpoint: The checkpoint to restore; None for initial values, or another model's.
+
+        Returns:
+            The program, and its state before the first step: variable path -> array of global shape.
+
+        Raises:
+            CheckpointMismatchError: The checkpoint lacks a variable of the model, or has another shape.
+            CheckpointError: The checkpoint to warm-start from cannot be read.
+        """
+        known = checkpoint.variables if checkpoint is not None else {}
+        program = trace_model_fn(self.model_fn, mode, batches, self.params, self.config, known)
+        state: dict[str, AnyArray] = dict(program.initial)
+        if checkpoint is not None:
+            _require_match(program, checkpoint)
+        elif self.warm_start is not None:
+            state.update(self.warm_start.values(program.variables))
+        return program, state
 
     def start(
         self,
@@ -103,7 +120,7 @@ class ModelSetup:
 
         Args:
             program: The traced model_fn.
-            state: Path -> array, as `initial_state` returns it.
+            state: Path -> array, as `trace` returns it.
             checkpoint: The checkpoint that the session starts from; None starts at step 0.
             strategy: Where to run.
             save: Writes checkpoints; None for none.
@@ -146,3 +163,31 @@ def _step_counter(program: Program[EstimatorSpec], global_step: int) -> Callable
     if program.static.mode != ModeKeys.TRAIN:
         return lambda outputs: global_step
     return None if program.adds_one(GLOBAL_STEP) else lambda outputs: int(outputs[GLOBAL_STEP])
+
+
+def _require_match(program: Program[EstimatorSpec], checkpoint: Checkpoint) -> None:
+    stored, mode = checkpoint.variables, program.static.mode
+    wanted = {v.path: v for v in program.variables if mode == ModeKeys.TRAIN or not v.local}
+    missing = [str(v) for path, v in wanted.items() if path not in stored and not v.local]
+    reshaped = [
+        f"{v} (the checkpoint has {list(stored[path].shape)})"
+        for path, v in wanted.items()
+        if path in stored and stored[path].shape != v.shape
+    ]
+    if not missing and not reshaped:
+        return
+    unused = [path for path in stored if path not in wanted] if mode == ModeKeys.TRAIN else []
+    raise CheckpointMismatchError(
+        f"The checkpoint {checkpoint.path} is of another model."
+        + _listed(" It lacks", missing)
+        + _listed(" It differs in shape in", reshaped)
+        + _listed(" The model does not have its", unused)
+        + " Give the model another model_dir, or build it as it was when it was saved."
+    )
+
+
+def _listed(what: str, names: list[str]) -> str:
+    if not names:
+        return ""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{what}: {', '.join(names[:_SHOWN])}{more}."

@@ -25,30 +25,28 @@ class StepTimes:
 
     Attributes:
         steps: How many steps were measured.
+        compute: Compiled programs and their dispatch; XLA's own collectives are part of it.
         input_wait: Waiting for batches, and agreeing on them with other workers.
         communication: All-reducing values over workers and waiting for them, outside of compiled programs.
-        compute: Compiled programs and their dispatch; XLA's own collectives are part of it.
         host: Everything else: hooks, and the loop.
     """
 
     steps: int = 0
+    compute: float = 0.0
     input_wait: float = 0.0
     communication: float = 0.0
-    compute: float = 0.0
     host: float = 0.0
 
     def __str__(self) -> str:
         """Return the seconds as a table."""
-        parts = {
-            "compute": self.compute,
-            "input wait": self.input_wait,
-            "communication": self.communication,
-            "host": self.host,
-        }
+        parts = dataclasses.asdict(self)
+        del parts["steps"]
         total = sum(parts.values())
         lines = [f"{self.steps} steps, {1e3 * total / self.steps:.3f} ms each:"]
         for name, secs in parts.items():
-            lines.append(f"{name:<13} {1e3 * secs / self.steps:9.3f} ms {secs / total:6.1%}")
+            lines.append(
+                f"{name.replace('_', ' '):<13} {1e3 * secs / self.steps:9.3f} ms {secs / total:6.1%}"
+            )
         return "\n  ".join(lines)
 
 

@@ -52,17 +52,6 @@ class _Start:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Prepared:
-    """A training that is ready to take steps."""
-
-    session: Session
-    step: Step
-    batches: Batches
-    saver: TrainingSaver | None
-    hooks: list[SessionRunHook]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Training:
     """One call of ``Estimator.train``.
 
@@ -95,12 +84,11 @@ class Training:
             start = self._find_start(resources)
             if start is None:
                 return
-            prepared = self._prepare(start, resources)
+            session, step, saver, hooks = self._prepare(start, resources)
             log_restored(start.checkpoint)
-            self._take_steps(prepared)
-            session = prepared.session
-            if prepared.saver is not None:
-                prepared.saver.end(session.global_step)
+            self._take_steps(session, step, start.batches, saver, hooks)
+            if saver is not None:
+                saver.end(session.global_step)
             self.strategy.workers.barrier("trained")  # from here on, all workers find the last checkpoint
             loss = np.asarray(session.outputs[LOSS])[()] if session.outputs else None
         _log.info("Loss for final step: %s.", loss)
@@ -124,16 +112,17 @@ class Training:
         if all(strategy.workers.all_gather_object(batches.first is None)) and position is not None:
             _log.info("Skipping training since the input was read to its end before the interruption.")
             if checkpointer is not None and checkpoint is not None:
-                mark_ended(model_dir, checkpoint.step)
+                mark_ended(checkpoint.path)
             return None
         return _Start(checkpointer=checkpointer, checkpoint=checkpoint, batches=batches)
 
-    def _prepare(self, start: _Start, resources: ExitStack) -> _Prepared:
-        """Trace and compile the model_fn, and make the session and its hooks."""
+    def _prepare(
+        self, start: _Start, resources: ExitStack
+    ) -> tuple[Session, Step, TrainingSaver | None, list[SessionRunHook]]:
+        """Trace and compile the model_fn, and make the session, what saves it, and the hooks."""
         config, strategy, batches = self.setup.config, self.strategy, start.batches
-        program = self.setup.trace(ModeKeys.TRAIN, batches, start.checkpoint)
+        program, state = self.setup.trace(ModeKeys.TRAIN, batches, start.checkpoint)
         require_saver(program, config, self.hooks, self.listeners)
-        state = self.setup.initial_state(program, start.checkpoint)
         positions = strategy.workers.all_gather_object(batches.position)
         writer = saver = None
         if config.is_chief:
@@ -141,8 +130,7 @@ class Training:
         if start.checkpointer is not None:
             saver = TrainingSaver(start.checkpointer, batches, positions, strategy, writer)
         session, step = self.setup.start(program, state, start.checkpoint, strategy, saver)
-        hooks = self._all_hooks(program, writer)
-        return _Prepared(session=session, step=step, batches=batches, saver=saver, hooks=hooks)
+        return session, step, saver, self._all_hooks(program, writer)
 
     def _all_hooks(
         self, program: Program[EstimatorSpec], writer: EventFileWriter | None
@@ -159,9 +147,15 @@ class Training:
             hooks.insert(0, StepProfile(folder, lambda: strategy.workers.communication_secs))
         return hooks
 
-    def _take_steps(self, prepared: _Prepared) -> None:
+    def _take_steps(
+        self,
+        session: Session,
+        step: Step,
+        batches: Batches,
+        saver: TrainingSaver | None,
+        hooks: Sequence[SessionRunHook],
+    ) -> None:
         """Run the step on batch after batch, until a hook stops it or all workers have read their input."""
-        session, batches, saver = prepared.session, prepared.batches, prepared.saver
         workers, replicas = self.strategy.workers, self.strategy.local_replicas
         signals = SignalWatch()
         with (
@@ -173,9 +167,9 @@ class Training:
             single = functions_run_eagerly() or workers.size > 1
             run_loop(
                 session,
-                prepared.step,
+                step,
                 counted,
-                prepared.hooks,
+                hooks,
                 signals=signals,
                 steps_per_execution=1 if single else self.setup.config.steps_per_execution,
             )
