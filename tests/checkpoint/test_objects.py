@@ -55,7 +55,7 @@ def test_the_name_of_an_object_has_no_slash() -> None:
     [
         (
             [(2,), (4,)],
-            r"variable net/b, saved as net/y, has shape \(3,\); here it has shape \(4,\). Look again.",
+            r"variable net/b is net/y there, of shape \(3,\); here it has shape \(4,\). Look again.",
         ),
         ([(2,), (3,), (1,)], r"variable net/c is not there; here"),
         ([(2,)], "has 1 variables that are not here, such as net/y. Look again."),

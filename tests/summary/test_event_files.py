@@ -191,10 +191,10 @@ def test_events_wait_in_memory_until_a_flush(tmp_path: Path) -> None:
 
 
 def test_events_are_written_when_it_is_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from muster.summary import _writer
+    from muster.summary import _event_files
 
     clock = [100.0]
-    monkeypatch.setattr(_writer.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(_event_files.time, "monotonic", lambda: clock[0])
     with EventFileWriter(tmp_path) as writer:
         for clock[0], expected in ((109.0, 0), (111.0, 2), (120.0, 2), (121.0, 4)):
             writer.add_scalar("loss", 1, 1)
@@ -284,12 +284,12 @@ def test_a_directory_that_cannot_be_written(tmp_path: Path, where: str) -> None:
 
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from muster.summary import _writer
+    from muster.summary import _event_files
 
     def full(path: str, mode: str, **options: Any) -> Any:
         return open("/dev/full", "wb", **options)
 
-    monkeypatch.setattr(_writer, "open", full, raising=False)
+    monkeypatch.setattr(_event_files, "open", full, raising=False)
     writer = EventFileWriter(tmp_path)
     writer.add_scalar("loss", 1, 1)
     for call in (writer.flush, writer.close):

@@ -4,7 +4,6 @@ A checkpoint is ``<directory>/ckpt-<step>/``: one or more data files in the safe
 ``manifest.json``, written last. Readers ignore a directory without a manifest.
 """
 
-from muster.checkpoint._amend import amend_metadata as amend_metadata
 from muster.checkpoint._checkpointer import Checkpointer as Checkpointer
 from muster.checkpoint._layout import BASENAME as BASENAME
 from muster.checkpoint._layout import CheckpointInfo as CheckpointInfo
@@ -18,4 +17,5 @@ from muster.checkpoint._read import read_checkpoint as read_checkpoint
 from muster.checkpoint._read import read_metadata as read_metadata
 from muster.checkpoint._read import restore_latest as restore_latest
 from muster.checkpoint._retention import retain as retain
+from muster.checkpoint._write import amend_metadata as amend_metadata
 from muster.checkpoint._write import write_checkpoint as write_checkpoint

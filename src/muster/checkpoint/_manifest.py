@@ -67,15 +67,12 @@ class Manifest:
 
 def encode(manifest: Manifest) -> bytes:
     """Return the bytes of the manifest's file."""
-    # Member by member: asdict would copy all of the metadata.
+    # Not asdict of all, which would copy the metadata.
     contents = {
         "format": FORMAT,
-        "step": manifest.step,
-        "time": manifest.time,
-        "started": manifest.started,
+        **vars(manifest),
         "variables": {name: asdict(record) for name, record in manifest.variables.items()},
         "files": {name: asdict(record) for name, record in manifest.files.items()},
-        "metadata": manifest.metadata,
     }
     body = json.dumps(contents, separators=(",", ":")).encode()[1:] + b"\n"
     return b'{"crc32": "%08x",\n' % zlib.crc32(body) + body
@@ -96,24 +93,19 @@ def decode(data: bytes, path: str) -> Manifest:
     if first != b'{"crc32": "%08x",' % zlib.crc32(body):
         raise DamagedCheckpointError(f"{path} does not match its checksum: its bytes have changed.")
     contents = json.loads(b"{" + body)
-    if contents["format"] != FORMAT:
+    if (version := contents.pop("format")) != FORMAT:
         raise CheckpointError(
-            f"{path} has format {contents['format']!r}, but this version of muster reads format {FORMAT}. "
+            f"{path} has format {version!r}, but this version of muster reads format {FORMAT}. "
             "Use the version that wrote it, or a newer one."
         )
-    return Manifest(
-        step=contents["step"],
-        time=contents["time"],
-        started=contents["started"],
-        variables={
-            name: VariableRecord(
-                tuple(entry["shape"]), entry["dtype"], tuple(Piece(**piece) for piece in entry["pieces"])
-            )
-            for name, entry in contents["variables"].items()
-        },
-        files={name: FileRecord(**entry) for name, entry in contents["files"].items()},
-        metadata=contents["metadata"],
-    )
+    contents["variables"] = {
+        name: VariableRecord(
+            tuple(entry["shape"]), entry["dtype"], tuple(Piece(**piece) for piece in entry["pieces"])
+        )
+        for name, entry in contents["variables"].items()
+    }
+    contents["files"] = {name: FileRecord(**entry) for name, entry in contents["files"].items()}
+    return Manifest(**contents)
 
 
 def read_bytes(checkpoint: str) -> bytes:

@@ -1,4 +1,7 @@
-"""Writing a checkpoint: data first, manifest last. A failed write leaves nothing behind."""
+"""Writing a checkpoint, data first, manifest last, and changing its metadata.
+
+A failed write leaves nothing behind.
+"""
 
 import json
 import os
@@ -7,7 +10,7 @@ import shutil
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -126,6 +129,28 @@ def write_snapshot(directory: str, snapshot: Snapshot, now: float) -> str:
         raise CheckpointError(_explain(path, snapshot, exc)) from exc
     _remove_files(*(os.path.join(path, name) for name in litter))
     return path
+
+
+def amend_metadata(path: str | os.PathLike[str], changes: Mapping[str, Any]) -> None:
+    """Set entries of a checkpoint's metadata. A reader sees all of the changes or none.
+
+    Args:
+        path: The checkpoint's directory.
+        changes: New values by key; other entries stay.
+
+    Raises:
+        CheckpointNotFoundError: There is no checkpoint at this path.
+        DamagedCheckpointError: The manifest's bytes have changed since they were written.
+        CheckpointError: The manifest cannot be written; it stays as it was.
+        TypeError: The changes are not JSON.
+    """
+    path = os.fspath(path)
+    manifest = read_manifest(path)
+    try:
+        write_manifest(path, replace(manifest, metadata={**manifest.metadata, **changes}))
+        sync_directory(path)
+    except OSError as exc:
+        raise CheckpointError(f"The manifest of {path} cannot be written: {exc.strerror}.") from exc
 
 
 def _check_name(name: str) -> None:

@@ -9,6 +9,7 @@ manifest keeps, and not by path. Estimators trace their model_fn anew each time,
 """
 
 import itertools
+from collections import defaultdict, deque
 from collections.abc import Container, Iterable, Mapping
 from typing import Any, Protocol
 
@@ -63,29 +64,28 @@ def assign_saved(checkpoint: Checkpoint, objects: Mapping[str, Iterable[Variable
         CheckpointMismatchError: The checkpoint has other variables, or other shapes. Nothing was set.
         ValueError: The name of an object contains "/".
     """
-    variables, saved = _named(objects), checkpoint.variables
-    saved_names = _by_object(saved)
-    matches: dict[str, str] = {}
-    for name, here in _by_object(variables).items():
-        matches.update(zip(here, saved_names.get(name, []), strict=False))
-    for name, variable in variables.items():
-        match, shape = matches.get(name), tuple(variable.shape)
+    saved = checkpoint.variables
+    unmatched: dict[str, deque[str]] = defaultdict(deque)
+    for name in saved:
+        unmatched[name.partition("/")[0]].append(name)
+    matches = []
+    for name, variable in _named(objects).items():
+        names, shape = unmatched[name.partition("/")[0]], tuple(variable.shape)
+        match = names.popleft() if names else None
         if match is None or saved[match].shape != shape:
-            found = (
-                " is not there" if match is None else f", saved as {match}, has shape {saved[match].shape}"
-            )
+            found = "is not there" if match is None else f"is {match} there, of shape {saved[match].shape}"
             raise CheckpointMismatchError(
-                f"{checkpoint.path} is of another model: variable {name}{found}; here it has shape {shape}. "
+                f"{checkpoint.path} is of another model: variable {name} {found}; here it has shape {shape}. "
                 f"{advice}"
             )
-    matched = set(matches.values())
-    if left := [name for name in saved if name not in matched]:
+        matches.append((variable, saved[match]))
+    if left := [name for names in unmatched.values() for name in names]:
         raise CheckpointMismatchError(
             f"{checkpoint.path} is of another model: it has {len(left)} variables that are not here, such as "
             f"{left[0]}. {advice}"
         )
-    for name, variable in variables.items():
-        variable.assign(saved[matches[name]])
+    for variable, value in matches:
+        variable.assign(value)
 
 
 def _named(objects: Mapping[str, Iterable[Variable]]) -> dict[str, Variable]:
@@ -99,11 +99,3 @@ def _named(objects: Mapping[str, Iterable[Variable]]) -> dict[str, Variable]:
         for variable in variables:
             named[unique_path(f"{name}/{variable.path}", named)] = variable
     return named
-
-
-def _by_object(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return the names of each object's variables, in their order."""
-    grouped: dict[str, list[str]] = {}
-    for name in names:
-        grouped.setdefault(name.partition("/")[0], []).append(name)
-    return grouped

@@ -8,12 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from muster._keras import keras
-from muster.estimator._estimator_spec import (
-    DEFAULT_SIGNATURE,
-    ExportOutput,
-    PredictOutput,
-    RegressionOutput,
-)
+from muster.estimator._estimator_spec import DEFAULT_SIGNATURE, ExportOutput, PredictOutput, RegressionOutput
 from muster.estimator.heads._head import Head, labels_like_logits
 from muster.feature_column import Features, NumericColumn
 

@@ -1,18 +1,51 @@
-"""The hooks that every training has beside the user's."""
+"""The hooks that trainings have beside the user's."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from muster.cluster.roster import TaskState
+from muster.distribute.workers import ProgressReporter
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._run_config import RunConfig
-from muster.estimator.hooks._base import SessionRunHook
+from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverHook, CheckpointSaverListener
 from muster.estimator.hooks._logging import LoggingTensorHook
 from muster.estimator.hooks._nan import NanTensorHook
 from muster.estimator.hooks._step_counter import StepCounterHook
 from muster.estimator.hooks._summary_saver import SummarySaverHook
 from muster.estimator.loop._tracing import LOSS, STEP_BEFORE
+from muster.estimator.session._session import Coordinator, Session
 from muster.program.trace import Program
 from muster.summary import EventFileWriter
+
+
+class ProgressReport(SessionRunHook):
+    """Reports step, speed, loss and the share of time that is spent on input, once a second.
+
+    Args:
+        report: Takes the fields of ``muster.cluster.Progress`` by name.
+    """
+
+    def __init__(self, report: Callable[..., None]) -> None:
+        self._report = report
+        self._progress = ProgressReporter(report)
+
+    def after_create_session(self, session: Session, coord: Coordinator) -> None:
+        """Report the step that training begins at."""
+        self._report(step=session.global_step)
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        """Report if it is due; after the first step, which compiles, that this task trains."""
+        session = run_context.session
+        self._progress.after_steps(
+            TaskState.TRAINING,
+            session.global_step,
+            session.input_wait_secs,
+            lambda: float(session.run(LOSS)),
+        )
+
+    def steps_until_due(self, session: Session) -> int | None:
+        """Return None: the period is in seconds."""
+        return None
 
 
 def training_hooks(

@@ -21,7 +21,6 @@ from muster.estimator.loop._run_loop import TrainingSession, run_loop
 from muster.estimator.loop._saving import require_same_checkpoint
 from muster.estimator.loop._setup import ModelSetup, log_restored
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS, METRICS, PREDICTIONS
-from muster.estimator.session._session import Session
 from muster.summary import EventFileWriter
 
 _log = logging.getLogger(__name__)
@@ -66,13 +65,9 @@ def evaluate(
             run_loop(session, step, shared, [*hooks, *program.static.evaluation_hooks, progress])
         _log.info("Inference Time : %.5fs", time.monotonic() - began)
         _log.info("Finished evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
-        return _metrics_of(session)
-
-
-def _metrics_of(session: Session) -> dict[str, Any]:
-    outputs = {**session.outputs[METRICS], LOSS: session.outputs[LOSS]}
-    read: dict[str, Any] = jax.tree.map(np.array, outputs)
-    return {**{name: value[()] for name, value in read.items()}, GLOBAL_STEP: np.int64(session.global_step)}
+        outputs = {**session.outputs[METRICS], LOSS: session.outputs[LOSS]}
+        metrics = {name: value[()] for name, value in jax.tree.map(np.array, outputs).items()}
+        return {**metrics, GLOBAL_STEP: np.int64(session.global_step)}
 
 
 def write_metrics(writer: EventFileWriter, metrics: Mapping[str, Any], checkpoint: Checkpoint | None) -> None:

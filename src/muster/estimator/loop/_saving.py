@@ -1,9 +1,9 @@
 """Checkpoints of a training: its state, and the position of its input."""
 
-import collections
 import logging
 import os
 import socket
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -31,7 +31,7 @@ class TrainingSaver:
             once the input of one has ended, the position that is saved for it lies beyond its end.
         strategy: Knows which worker this is, and how many replicas take a batch in each step; reports to the
             other workers, which wait, that this one saves.
-        writer: Records checkpoints among the summaries; None for no record.
+        writer: Records checkpoints among the summaries.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class TrainingSaver:
         batches: Batches,
         positions: Sequence[Mapping[str, Any]],
         strategy: Strategy,
-        writer: EventFileWriter | None,
+        writer: EventFileWriter,
     ) -> None:
         self._checkpointer = checkpointer
         self._batches = batches
@@ -48,8 +48,7 @@ class TrainingSaver:
         self._began = batches.taken
         self._strategy = strategy
         self._session: Session | None = None
-        self._yielded = 0
-        self._taken: collections.deque[tuple[int, int]] = collections.deque()
+        self._taken: deque[tuple[int, int]] = deque()
         self._writer = writer
 
     def count(self, batches: Iterator[Any], session: Session) -> Iterator[Any]:
@@ -60,11 +59,10 @@ class TrainingSaver:
             session: Knows how many of those steps have been taken.
         """
         self._session = session
-        for batch in batches:
-            self._yielded += 1
+        for number, batch in enumerate(batches, 1):
             while self._taken and self._taken[0][0] < session.steps_taken:
                 self._taken.popleft()
-            self._taken.append((self._yielded, self._batches.taken - self._began))
+            self._taken.append((number, self._batches.taken - self._began))
             yield batch
 
     def __call__(self, state: Mapping[str, Any], step: int, wait: bool) -> None:
@@ -80,9 +78,8 @@ class TrainingSaver:
         metadata = {"input": positions, "ended": False}
         with self._strategy.workers.reporting(TaskState.SAVING):
             self._checkpointer.save(step, arrays, metadata, wait=wait)
-        if self._writer is not None:
-            self._writer.add_session_log(SessionLog.CHECKPOINT, step, self._checkpointer.directory)
-            self._writer.flush()
+        self._writer.add_session_log(SessionLog.CHECKPOINT, step, self._checkpointer.directory)
+        self._writer.flush()
 
     def end(self, step: int) -> None:
         """Wait for the last checkpoint, and note in it that training ended by itself at this step."""

@@ -74,11 +74,8 @@ def trace_model_fn(
                 mean = keras.metrics.Mean(name="mean_loss_of_batches", dtype="float32")
                 mean.update_state(spec.loss, sample_weight=replica_weight())
                 synchronize_metrics()
-                outputs = {
-                    LOSS: mean.result(),
-                    GLOBAL_STEP: before,
-                    METRICS: _metric_values(spec.eval_metric_ops),
-                }
+                metrics = {name: _metric_value(each) for name, each in spec.eval_metric_ops.items()}
+                outputs = {LOSS: mean.result(), GLOBAL_STEP: before, METRICS: metrics}
             case ModeKeys.PREDICT:
                 outputs = {PREDICTIONS: spec.predictions, GLOBAL_STEP: before}
         return outputs, spec
@@ -107,19 +104,12 @@ def trace_model_fn(
     return program
 
 
-def _metric_values(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the value of each metric with this batch counted.
+def _metric_value(metric: Any) -> Any:
+    """Return the value of a Keras metric, or of a pair (value, update), with this batch counted.
 
-    Of a pair (value, update) it is the update: ``value`` may have been computed before it.
+    Of a pair it is the update: ``value`` may have been computed before it.
     """
-    return {
-        name: metric.result() if isinstance(metric, keras.metrics.Metric) else _updated(metric)
-        for name, metric in metrics.items()
-    }
-
-
-def _updated(pair: tuple[Any, Any]) -> Any:
-    value, update = pair
+    value, update = metric if isinstance(metric, tuple) else (metric, None)
     if isinstance(value, keras.metrics.Metric):
         return value.result()
     return update if isinstance(update, jax.Array) else value

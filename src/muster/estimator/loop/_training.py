@@ -21,8 +21,7 @@ from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 from muster.estimator.hooks._stop import StopAtStepHook
 from muster.estimator.loop._batches import Batches, open_training_batches
-from muster.estimator.loop._default_hooks import require_saver, training_hooks
-from muster.estimator.loop._progress_report import ProgressReport
+from muster.estimator.loop._default_hooks import ProgressReport, require_saver, training_hooks
 from muster.estimator.loop._run_loop import run_loop
 from muster.estimator.loop._saving import TrainingSaver, mark_ended, require_same_checkpoint, saved_position
 from muster.estimator.loop._setup import ModelSetup, log_restored
@@ -34,21 +33,6 @@ from muster.program.trace import Program, functions_run_eagerly
 from muster.summary import EventFileWriter
 
 _log = logging.getLogger(__name__)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Start:
-    """The state from which a training starts.
-
-    Attributes:
-        checkpointer: Writes checkpoints; None if another worker does.
-        checkpoint: The newest one; None for initial values.
-        batches: The input, from where the checkpoint was written.
-    """
-
-    checkpointer: Checkpointer | None
-    checkpoint: Checkpoint | None
-    batches: Batches
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -77,31 +61,30 @@ class Training:
 
     def run(self) -> None:
         """Train, unless there is nothing left to do."""
+        config, model_dir = self.setup.config, self.setup.model_dir
         with ExitStack() as resources:
-            resources.enter_context(
-                self.strategy.workers.supervised(self.setup.config.session_creation_timeout_secs)
-            )
-            start = self._find_start(resources)
-            if start is None:
+            resources.enter_context(self.strategy.workers.supervised(config.session_creation_timeout_secs))
+            checkpointer = resources.enter_context(_checkpointer(config)) if config.is_chief else None
+            checkpoint = restore_latest(model_dir, set_aside=config.is_chief)
+            require_same_checkpoint(self.strategy, model_dir, checkpoint)
+            if self.max_steps is not None and checkpoint is not None and checkpoint.step >= self.max_steps:
+                _log.info("Skipping training since max_steps has already saved.")
                 return
-            session, step, saver, hooks = self._prepare(start, resources)
-            log_restored(start.checkpoint)
-            self._take_steps(session, step, start.batches, saver, hooks)
+            batches = self._open_input(checkpoint, resources)
+            if batches is None:
+                return
+            session, step, saver, hooks = self._prepare(checkpointer, checkpoint, batches, resources)
+            log_restored(checkpoint)
+            self._take_steps(session, step, batches, saver, hooks)
             if saver is not None:
                 saver.end(session.global_step)
             self.strategy.workers.barrier("trained")  # from here on, all workers find the last checkpoint
             loss = np.asarray(session.outputs[LOSS])[()] if session.outputs else None
         _log.info("Loss for final step: %s.", loss)
 
-    def _find_start(self, resources: ExitStack) -> _Start | None:
-        """Open the newest checkpoint and the input at its position; None if training has ended there."""
-        config, strategy, model_dir = self.setup.config, self.strategy, self.setup.model_dir
-        checkpointer = resources.enter_context(_checkpointer(config)) if config.is_chief else None
-        checkpoint = restore_latest(model_dir, set_aside=config.is_chief)
-        require_same_checkpoint(strategy, model_dir, checkpoint)
-        if self.max_steps is not None and checkpoint is not None and checkpoint.step >= self.max_steps:
-            _log.info("Skipping training since max_steps has already saved.")
-            return None
+    def _open_input(self, checkpoint: Checkpoint | None, resources: ExitStack) -> Batches | None:
+        """Open the input where a checkpoint was written; None if training had read all of it by then."""
+        config, strategy = self.setup.config, self.strategy
         context = strategy.input_context
         position = saved_position(checkpoint, context)
         returned = self.setup.call_input_fn(self.input_fn, ModeKeys.TRAIN, strategy)
@@ -111,25 +94,28 @@ class Training:
         self.setup.log_share(batches, strategy)
         if all(strategy.workers.all_gather_object(batches.first is None)) and position is not None:
             _log.info("Skipping training since the input was read to its end before the interruption.")
-            if checkpointer is not None and checkpoint is not None:
+            if config.is_chief and checkpoint is not None:
                 mark_ended(checkpoint.path)
             return None
-        return _Start(checkpointer=checkpointer, checkpoint=checkpoint, batches=batches)
+        return batches
 
     def _prepare(
-        self, start: _Start, resources: ExitStack
+        self,
+        checkpointer: Checkpointer | None,
+        checkpoint: Checkpoint | None,
+        batches: Batches,
+        resources: ExitStack,
     ) -> tuple[Session, Step, TrainingSaver | None, list[SessionRunHook]]:
         """Trace and compile the model_fn, and make the session, what saves it, and the hooks."""
-        config, strategy, batches = self.setup.config, self.strategy, start.batches
-        program, state = self.setup.trace(ModeKeys.TRAIN, batches, start.checkpoint)
+        config, strategy = self.setup.config, self.strategy
+        program, state = self.setup.trace(ModeKeys.TRAIN, batches, checkpoint)
         require_saver(program, config, self.hooks, self.listeners)
         positions = strategy.workers.all_gather_object(batches.position)
         writer = saver = None
-        if config.is_chief:
+        if checkpointer is not None:
             writer = resources.enter_context(EventFileWriter(self.setup.model_dir))
-        if start.checkpointer is not None:
-            saver = TrainingSaver(start.checkpointer, batches, positions, strategy, writer)
-        session, step = self.setup.start(program, state, start.checkpoint, strategy, saver)
+            saver = TrainingSaver(checkpointer, batches, positions, strategy, writer)
+        session, step = self.setup.start(program, state, checkpoint, strategy, saver)
         return session, step, saver, self._all_hooks(program, writer)
 
     def _all_hooks(

@@ -133,7 +133,7 @@ class Evaluator:
         while True:
             newest = self._estimator.latest_checkpoint()
             try:
-                return self._evaluate_newest()
+                return self._evaluate(newest)
             except DamagedCheckpointError as exc:
                 _log.warning("Skipping the evaluation of a damaged checkpoint: %s", exc)
                 self._previous = newest
@@ -143,8 +143,7 @@ class Evaluator:
                     raise  # another one was not found
                 _log.info("The checkpoint was deleted, since there are newer ones: evaluating the newest.")
 
-    def _evaluate_newest(self) -> tuple[EvalResult, list[Any]]:
-        checkpoint = self._estimator.latest_checkpoint()
+    def _evaluate(self, checkpoint: str | None) -> tuple[EvalResult, list[Any]]:
         if checkpoint is None:
             self._warn("Estimator is not trained yet. Will start an evaluation when a checkpoint is ready.")
             return EvalResult(MISSING_CHECKPOINT), []
@@ -188,6 +187,11 @@ class Evaluator:
 class EvaluationListener(CheckpointSaverListener):
     """Evaluates after checkpoints, while training waits.
 
+    Attributes:
+        eval_result: The result of the last evaluation; None before the first.
+        export_results: The results of the exporters after it.
+        heard_of_saves: Whether training has saved a checkpoint.
+
     Source: ``_NewCheckpointListenerForEvaluate`` (tensorflow_estimator/python/estimator/training.py).
     """
 
@@ -199,20 +203,15 @@ class EvaluationListener(CheckpointSaverListener):
         self.export_results: list[Any] | None = None
         self.begin()
 
-    @property
-    def heard_of_saves(self) -> bool:
-        """Whether training has saved a checkpoint."""
-        return not self._is_first_save
-
     def begin(self) -> None:
         self._timer = SecondOrStepTimer(every_secs=self._throttle_secs)
         self._evaluated_step: int | None = None
-        self._is_first_save = True
+        self.heard_of_saves = False
 
     def after_save(self, session: Session | None, global_step_value: int) -> bool | None:
         """Evaluate if it is due. Returns True to stop training, if the listener asks for it."""
-        if self._is_first_save:  # The model is not trained yet.
-            self._is_first_save = False
+        if not self.heard_of_saves:  # The model is not trained yet.
+            self.heard_of_saves = True
             return None
         if not self._listener.before_eval():
             _log.info(

@@ -1,16 +1,19 @@
-"""Writing event files."""
+"""Writing and reading event files."""
 
+import logging
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 
 from muster._errors import SummaryError
-from muster._records import frame
+from muster._records import RecordError, frame, read_record
 from muster.summary import _messages as messages
-from muster.summary._messages import SessionLog
+from muster.summary._messages import Event, SessionLog
+
+_log = logging.getLogger(__name__)
 
 _MAX_PENDING = 1 << 16  # bytes
 
@@ -146,6 +149,27 @@ class EventFileWriter:
             raise SummaryError(f"{self._path} cannot be written: {exc.strerror}.") from exc
 
 
+def read_events(logdir: str | os.PathLike[str]) -> Iterator[Event]:
+    """Yield the scalars, texts and session logs of a directory's event files, in order.
+
+    A file is read up to its end or to its first damage (with a warning). A last record that its writer
+    did not finish is ignored. A directory that does not exist has no events.
+
+    Raises:
+        SummaryError: A file cannot be read.
+    """
+    logdir = os.fspath(logdir)
+    names = os.listdir(logdir) if os.path.isdir(logdir) else []
+    for name in sorted(name for name in names if "tfevents" in name):
+        path = os.path.join(logdir, name)
+        try:
+            with open(path, "rb") as file:
+                while (record := _next(file)) is not None:
+                    yield from messages.parse_event(record)
+        except OSError as exc:
+            raise SummaryError(f"{path} cannot be read: {exc.strerror}.") from exc
+
+
 def _create(path: str, suffix: str) -> str:
     """Make a new file, and return its path: the argument, the first free number and the suffix."""
     number = 0
@@ -157,3 +181,12 @@ def _create(path: str, suffix: str) -> str:
             number += 1
         else:
             return name
+
+
+def _next(file: BinaryIO) -> bytes | None:
+    try:
+        return read_record(file)
+    except RecordError as exc:
+        if not exc.cut_off:
+            _log.warning("%s: %s The rest of the file is left out.", file.name, exc)
+        return None
