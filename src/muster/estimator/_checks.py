@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 def check_number(
     name: str,
-    value: Any,
+    value: object,
     message: str,
     *,
     positive: bool,
@@ -56,18 +56,18 @@ def check_steps(name: str, value: object) -> int | None:
     return steps
 
 
-def check_instances(message: str, kind: type[T], given: Iterable[T] | None) -> tuple[T, ...]:
+def check_instances(message: str, kind: type[T], values: Iterable[T] | None) -> tuple[T, ...]:
     """Return hooks or listeners as a tuple, after a check of their class.
 
     Args:
         message: The error message up to "instances".
         kind: The class that all must be instances of.
-        given: Hooks or listeners; None for none.
+        values: Hooks or listeners; None for none.
 
     Raises:
         TypeError: It cannot be iterated over, or holds something else.
     """
-    instances = () if given is None else tuple(given)
+    instances = () if values is None else tuple(values)
     for instance in instances:
         if not isinstance(instance, kind):
             raise TypeError(f"{message} instances, given: {instance}")

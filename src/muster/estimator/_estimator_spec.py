@@ -72,7 +72,7 @@ class _Fields(NamedTuple):
     loss: Any
     train_op: Any
     eval_metric_ops: Mapping[str, Any]
-    export_outputs: Any
+    export_outputs: Mapping[str, ExportOutput] | None
     training_chief_hooks: tuple[SessionRunHook, ...]
     training_hooks: tuple[SessionRunHook, ...]
     scaffold: None
@@ -133,8 +133,8 @@ class EstimatorSpec(_Fields):
             export_outputs = _checked_export_outputs(export_outputs, predictions)
         metrics = _checked_metrics(eval_metric_ops)
         hooks = [
-            check_instances("All hooks must be SessionRunHook", SessionRunHook, given)
-            for given in (training_chief_hooks, training_hooks, evaluation_hooks, prediction_hooks)
+            check_instances("All hooks must be SessionRunHook", SessionRunHook, values)
+            for values in (training_chief_hooks, training_hooks, evaluation_hooks, prediction_hooks)
         ]
         if scaffold:
             raise TypeError(
@@ -203,7 +203,7 @@ def _checked_predictions(predictions: Any, mode: ModeKeys) -> Any:
     return predictions
 
 
-def _checked_metrics(metrics: Any) -> Mapping[str, Any]:
+def _checked_metrics(metrics: object) -> Mapping[str, Any]:
     if metrics is None:
         return {}
     if not isinstance(metrics, Mapping):
@@ -218,7 +218,7 @@ def _checked_metrics(metrics: Any) -> Mapping[str, Any]:
     return metrics
 
 
-def _checked_export_outputs(outputs: Any, predictions: Any) -> dict[str, ExportOutput]:
+def _checked_export_outputs(outputs: object, predictions: Any) -> dict[str, ExportOutput]:
     """Return the signatures, one of which is the default."""
     if outputs is None:
         return {DEFAULT_SIGNATURE: PredictOutput(predictions)}

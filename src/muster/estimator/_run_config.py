@@ -35,9 +35,9 @@ class DistributeConfig:
         remote_cluster: A cluster to drive from outside, which muster does not do.
     """
 
-    train_distribute: Any = None
-    eval_distribute: Any = None
-    remote_cluster: Any = None
+    train_distribute: Strategy | None = None
+    eval_distribute: Strategy | None = None
+    remote_cluster: object = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -93,10 +93,10 @@ class RunConfig:
     keep_checkpoint_max: int | None = 5
     keep_checkpoint_every_n_hours: float | None = 10000
     log_step_count_steps: int | None = 100
-    train_distribute: Any = None
+    train_distribute: Strategy | None = None
     device_fn: Callable[[Any], Any] | None = None
     protocol: str | None = None
-    eval_distribute: Any = None
+    eval_distribute: Strategy | None = None
     experimental_distribute: DistributeConfig | None = None
     experimental_max_worker_delay_secs: int | None = None
     session_creation_timeout_secs: float = 7200
@@ -273,7 +273,7 @@ class RunConfig:
             _log.info("Initializing RunConfig with distribution strategies.")
 
 
-def _as_resolved(tf_config: TFConfig, strategy: Any) -> TFConfig:
+def _as_resolved(tf_config: TFConfig, strategy: Strategy | None) -> TFConfig:
     """Return ``TF_CONFIG`` with the cluster and task that a strategy was built with."""
     resolver = strategy.cluster_resolver if isinstance(strategy, Strategy) else None
     if resolver is None:
@@ -360,11 +360,11 @@ def _check_one_period(steps: object, secs: object) -> None:
         raise ValueError("`save_checkpoints_steps` and `save_checkpoints_secs` cannot be both set.")
 
 
-def _model_dir(given: Any, in_tf_config: str | None) -> str | None:
+def _model_dir(argument: str | os.PathLike[str] | None, in_tf_config: str | None) -> str | None:
     """Return the directory that the argument and ``TF_CONFIG`` agree on."""
     if in_tf_config == "":
         raise ValueError("model_dir in TF_CONFIG should be non-empty.")
-    model_dir = None if given is None else os.fsdecode(given)
+    model_dir = None if argument is None else os.fsdecode(argument)
     if model_dir == "":
         raise ValueError("model_dir should be non-empty.")
     if in_tf_config is None:

@@ -135,16 +135,16 @@ def _seconds(name: str, value: object) -> float:
     return secs
 
 
-def _checked_exporters(given: Any) -> tuple[Exporter, ...]:
+def _checked_exporters(argument: Exporter | Iterable[Exporter] | None) -> tuple[Exporter, ...]:
     """Return the exporters as a tuple, after a check that their names are unique."""
-    if not given:
+    if not argument:
         return ()
-    exporters = (
-        (given,) if isinstance(given, Exporter) else tuple(given) if isinstance(given, Iterable) else None
-    )
+    if isinstance(argument, Exporter):
+        argument = (argument,)
+    exporters = tuple(argument) if isinstance(argument, Iterable) else None
     if exporters is None or not all(isinstance(each, Exporter) for each in exporters):
         raise TypeError(
-            f"`exporters` must be an Exporter, an iterable of Exporter, or `None`, found {given}."
+            f"`exporters` must be an Exporter, an iterable of Exporter, or `None`, found {argument}."
         )
     names = [each.name for each in exporters]
     for name in names:

@@ -3,7 +3,7 @@
 import copy
 import re
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from muster._keras import keras
 
@@ -14,8 +14,8 @@ OptimizerLike: TypeAlias = str | keras.optimizers.Optimizer | Callable[[], keras
 _KINDS = {"Adagrad": "Adagrad", "Adam": "Adam", "Ftrl": "Ftrl", "RMSProp": "RMSprop", "SGD": "SGD"}
 
 
-def optimizer_maker(optimizer: OptimizerLike, learning_rate: float) -> Callable[[], Any]:
-    """Return a function that makes a new optimizer for each trace, inside of which it must be built.
+def optimizer_maker(optimizer: OptimizerLike, learning_rate: float) -> Callable[[], keras.Optimizer]:
+    """Return a function that makes a new optimizer: each trace of a model_fn must build its own.
 
     Args:
         optimizer: The argument of a canned Estimator.
@@ -38,7 +38,7 @@ def optimizer_maker(optimizer: OptimizerLike, learning_rate: float) -> Callable[
     if not callable(optimizer):
         raise _wrong(optimizer)
 
-    def made() -> Any:
+    def made() -> keras.Optimizer:
         returned = optimizer()
         if not isinstance(returned, keras.optimizers.Optimizer):
             raise _wrong(returned)
@@ -47,7 +47,7 @@ def optimizer_maker(optimizer: OptimizerLike, learning_rate: float) -> Callable[
     return made
 
 
-def _copies(optimizer: Any) -> Callable[[], Any]:
+def _copies(optimizer: keras.Optimizer) -> Callable[[], keras.Optimizer]:
     """Return a function that makes copies of an optimizer that was built outside of the step."""
     kind = type(optimizer)
     try:
@@ -66,8 +66,8 @@ def _copies(optimizer: Any) -> Callable[[], Any]:
     return lambda: kind.from_config(copy.deepcopy(config))
 
 
-def _wrong(given: object) -> ValueError:
+def _wrong(argument: object) -> ValueError:
     return ValueError(
-        f"The given object is not a tf.keras.optimizers.Optimizer instance. Given: {given!r}. Give a name of "
-        f"{tuple(sorted(_KINDS))}, a keras.optimizers.Optimizer, or a function that returns a new one."
+        f"The given object is not a tf.keras.optimizers.Optimizer instance. Given: {argument!r}. Give a name "
+        f"of {tuple(sorted(_KINDS))}, a keras.optimizers.Optimizer, or a function that returns a new one."
     )

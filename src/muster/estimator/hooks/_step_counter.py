@@ -47,14 +47,14 @@ class StepCounterHook(SessionRunHook):
             )
         self._timer = SecondOrStepTimer(every_secs=every_n_secs, every_steps=every_n_steps)
         self._output_dir = output_dir
-        self._given_writer = summary_writer
+        self._summary_writer = summary_writer
         self._writer: SummaryWriter | None = None
         self._waited_secs = 0.0
 
     def after_create_session(self, session: Session, coord: Coordinator) -> None:
         """Measure from the first run of this session."""
         self._timer.reset()
-        self._writer = open_writer(session, self._given_writer, self._output_dir)
+        self._writer = open_writer(session, self._summary_writer, self._output_dir)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         """Report if it is due."""

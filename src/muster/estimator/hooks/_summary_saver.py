@@ -21,8 +21,8 @@ class HasSummaryOp(Protocol):
 class SummarySaverHook(SessionRunHook):
     """Writes scalars of the step as summaries, at the first run and then every N steps or seconds.
 
-    TensorFlow takes a run for one step when it decides; here a run of many steps writes as soon as N have
-    passed.
+    A run may make several steps: it writes once at least N have passed since the last time. TensorFlow counts
+    each run as one step.
 
     Source: tensorflow/python/training/basic_session_run_hooks.py, ``SummarySaverHook``.
     """
@@ -54,7 +54,7 @@ class SummarySaverHook(SessionRunHook):
             raise ValueError("Exactly one of scaffold or summary_op must be provided.")
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
         self._output_dir = output_dir
-        self._given_writer = summary_writer
+        self._summary_writer = summary_writer
         self._writer: SummaryWriter | None = None
         tensors = summary_op if scaffold is None else scaffold.summary_op
         self._fetches = as_named_fetches(
@@ -65,7 +65,7 @@ class SummarySaverHook(SessionRunHook):
         """Write at the first run of this session."""
         session.require(self._fetches)
         self._timer.reset()
-        self._writer = open_writer(session, self._given_writer, self._output_dir)
+        self._writer = open_writer(session, self._summary_writer, self._output_dir)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         """Write the scalars if they are due."""

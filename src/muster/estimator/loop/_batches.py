@@ -1,7 +1,7 @@
 """The batches of an input_fn, with a position that can be saved."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -55,7 +55,7 @@ class Batches:
         self,
         returned: Any,
         mode: ModeKeys,
-        position: Any = None,
+        position: Mapping[str, Any] | None = None,
         *,
         seed: int | None = None,
         past_end: bool = False,
@@ -107,7 +107,7 @@ class Batches:
         return batch
 
     @property
-    def position(self) -> Any:
+    def position(self) -> Mapping[str, Any]:
         """The position of the next batch, as JSON."""
         return self._start if self._first_pending else self._iterator.position
 
@@ -127,7 +127,9 @@ class Batches:
         return batch
 
 
-def open_training_batches(returned: Any, position: Any, seed: int | None, past_end: bool) -> Batches:
+def open_training_batches(
+    returned: Any, position: Mapping[str, Any] | None, seed: int | None, past_end: bool
+) -> Batches:
     """Open the input at a position; at its start, with a warning, if the position is another pipeline's."""
     try:
         return Batches(returned, ModeKeys.TRAIN, position, seed=seed, past_end=past_end)

@@ -90,11 +90,11 @@ class TrainingSaver:
                 mark_ended(path)
 
 
-def saved_position(checkpoint: Checkpoint | None, context: InputContext) -> Any:
+def saved_position(checkpoint: Checkpoint | None, context: InputContext) -> dict[str, Any] | None:
     """Return where this worker's input goes on after an interruption; None if it starts afresh."""
     if checkpoint is None or checkpoint.metadata.get("ended", True):
         return None
-    positions = checkpoint.metadata.get("input", [])
+    positions: list[dict[str, Any]] = checkpoint.metadata.get("input", [])
     if len(positions) != context.num_input_pipelines:
         _log.warning(
             "The input starts again at its first example: %s was written by %d workers, and there are %d.",

@@ -79,10 +79,10 @@ class WarmStartSettings:
         return values
 
 
-def warm_start_settings(given: object) -> WarmStartSettings | None:
+def warm_start_settings(argument: object) -> WarmStartSettings | None:
     """Return the settings of an Estimator's argument ``warm_start_from``."""
-    if given is None or isinstance(given, WarmStartSettings):
-        return given
-    if isinstance(given, str | os.PathLike):
-        return WarmStartSettings(os.fspath(given))
-    raise ValueError(f"warm_start_from must be a string or a WarmStartSettings, instead got {given!r}")
+    if argument is None or isinstance(argument, WarmStartSettings):
+        return argument
+    if isinstance(argument, str | os.PathLike):
+        return WarmStartSettings(os.fspath(argument))
+    raise ValueError(f"warm_start_from must be a string or a WarmStartSettings, instead got {argument!r}")
