@@ -23,9 +23,9 @@ _log = logging.getLogger(__name__)
 class Checkpointer:
     """Saves checkpoints into a directory, in the background. A directory has one writer.
 
-    A save returns at once and is written on a thread; at most one is under way, so that no more than
-    one set of arrays is held. An error of a save in the background is raised by the next call of
-    ``save``, ``wait`` or ``close``. A process that ends normally finishes the save under way.
+    ``save`` returns at once, and a thread writes. At most one save is under way, so that memory holds no more
+    than one copy of the arrays. An error in the background is raised by the next call of ``save``, ``wait``
+    or ``close``. A process that ends normally finishes the save under way.
 
     Source: tensorflow/python/training/saver.py, ``Saver``.
     """

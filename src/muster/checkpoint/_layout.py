@@ -101,16 +101,16 @@ def latest_checkpoint(directory: str | os.PathLike[str]) -> str | None:
 
 
 def is_settled(directory: str, paths: list[str], seen: Collection[str] = ()) -> bool:
-    """Return whether a reader that found no complete checkpoint has missed none that was being written.
+    """Return whether a reader has seen every complete checkpoint; if not, it must look again.
 
-    The newest checkpoint may have been completed after the reader looked at it, and the one before it may be
-    half deleted. Complete ones are looked for before the directory is listed again: one that was completed
-    and deleted in between had to make room for one that was not listed before.
+    Between the listing and the look at its last entry, a writer may have completed that checkpoint and half
+    deleted the one before it. Complete checkpoints are looked for before the directory is listed again: one
+    that was completed and deleted in between had to make room for one that was not listed before.
 
     Args:
         directory: The directory of the checkpoints.
-        paths: The result of `scan` before the reader looked for complete ones among them.
-        seen: The complete ones that the reader has seen.
+        paths: The directories that the reader looked at, as `scan` listed them.
+        seen: Those of them that it found complete.
     """
     return not any(is_complete(path) for path in paths if path not in seen) and scan(directory) == paths
 

@@ -23,9 +23,9 @@ def retain(
 ) -> list[CheckpointInfo]:
     """Choose the checkpoints to delete.
 
-    The newest ``max_to_keep`` stay. Time is cut into periods of ``keep_every_n_hours`` from when the
-    directory's first checkpoint was written; of the older ones the first of each period stays too,
-    but none of the first period.
+    The newest ``max_to_keep`` stay. Of the older ones, one stays for every ``keep_every_n_hours``: periods of
+    that length begin when the directory's first checkpoint is written, and the first checkpoint of each
+    period stays, except in the first period.
 
     Source: tensorflow/python/training/saver.py, ``Saver._MaybeDeleteOldCheckpoints``. Departs in
     that it looks at everything on the disk and not at what this process wrote: a lowered

@@ -31,7 +31,7 @@ from muster.checkpoint._manifest import (
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The checked contents of a checkpoint. Only the disk can make writing them fail."""
+    """The contents of a checkpoint after all checks: only the disk can still make the write fail."""
 
     step: int
     variables: Mapping[str, np.ndarray[Any, Any]]

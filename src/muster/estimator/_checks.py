@@ -1,4 +1,4 @@
-"""Checks of arguments: numbers, steps, and lists of hooks or listeners."""
+"""Check arguments: numbers, steps, and lists of hooks or listeners."""
 
 import numbers
 from collections.abc import Iterable

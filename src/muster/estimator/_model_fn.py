@@ -115,7 +115,7 @@ def call_input_fn(
     Source: ``Estimator._call_input_fn`` (tensorflow_estimator/python/estimator/estimator.py).
 
     Args:
-        input_fn: A user's function, which may name none of the others.
+        input_fn: A user's function; it may take any of the following arguments.
         mode: Whether to train, evaluate or predict.
         params: The Estimator's.
         config: The Estimator's.

@@ -117,11 +117,11 @@ class RunConfig:
         tf_config = TFConfig.from_environ(os.environ)
         if tf_config.raw:
             _log.info("TF_CONFIG environment variable: %s", tf_config.raw)
+        self._check_fields()
         self._set(
             model_dir=_model_dir(self.model_dir, tf_config.model_dir),
             profile_dir=self.profile_dir or os.environ.get("MUSTER_PROFILE"),
         )
-        self._check_fields()
         self._take_strategies(tf_config)
         described = _as_resolved(tf_config, self.train_distribute)
         self._set(_place=placement(described, chief_required=self.train_distribute is None))
@@ -365,8 +365,6 @@ def _model_dir(argument: str | os.PathLike[str] | None, in_tf_config: str | None
     if in_tf_config == "":
         raise ValueError("model_dir in TF_CONFIG should be non-empty.")
     model_dir = None if argument is None else os.fsdecode(argument)
-    if model_dir == "":
-        raise ValueError("model_dir should be non-empty.")
     if in_tf_config is None:
         return model_dir
     if model_dir not in (None, in_tf_config):

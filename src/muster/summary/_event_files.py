@@ -21,13 +21,14 @@ _MAX_PENDING = 1 << 16  # bytes
 class EventFileWriter:
     """Writes one event file into a directory, for TensorBoard.
 
-    A call costs some microseconds: events gather in memory, and complete records are written
-    when ``flush_secs`` have passed since the last time, and at ``flush`` and ``close``. So a process
-    that is killed leaves a file that is readable up to there. The file is open only while it is written:
-    a writer that is not closed leaks nothing. Threads may share a writer.
+    A call costs some microseconds, since events are buffered in memory. The buffer is written when an event
+    comes ``flush_secs`` or more after the last write, when it exceeds 64 KiB, and by ``flush`` and ``close``.
+    Only complete records are written, so that a process that is killed leaves a readable file, without the
+    events of its buffer. The file is open only while it is written: a writer that is not closed leaks
+    nothing. Threads may share a writer.
 
-    Source: tensorflow/python/summary/writer/writer.py, ``FileWriter``. Departs in that no thread
-    writes: a process that is killed loses at most what a flush at the last checkpoint did not cover.
+    Source: tensorflow/python/summary/writer/writer.py, ``FileWriter``. Departs in that there is no thread
+    that writes. Training flushes at every checkpoint.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class EventFileWriter:
         Args:
             logdir: The directory of the file.
             filename_suffix: The end of the file's name.
-            flush_secs: How long events may stay in memory while others come in, in seconds.
+            flush_secs: The longest time in seconds between two writes as long as events come.
 
         Raises:
             SummaryError: The file cannot be written.

@@ -1,1 +1,1 @@
-"""Canned Estimators, which bring their model."""
+"""Canned Estimators: models that need no model_fn."""

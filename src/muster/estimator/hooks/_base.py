@@ -75,9 +75,9 @@ class SessionRunHook:
     The order is ``begin``, ``after_create_session``, then for each run ``before_run`` and ``after_run``, and
     on a clean stop ``end``. Each is called on all hooks in their order.
 
-    A method that a subclass does not override costs nothing in a run. Reading a value of the step that has
-    just been dispatched waits for the device: ask only when you need it. ``context.session.run(fetches)``
-    in ``after_run`` reads values of the step, so that a hook that rarely reads needs no ``before_run``.
+    A method that a subclass does not override costs nothing in a run. Reading a value of the step waits for
+    the device, so read only what you need, when you need it: a hook that rarely reads calls
+    ``run_context.session.run(fetches)`` in ``after_run``, rather than fetching in each ``before_run``.
 
     Source: tensorflow/python/training/session_run_hook.py, ``SessionRunHook``; ``interrupted`` and
     ``steps_until_due`` are muster's.

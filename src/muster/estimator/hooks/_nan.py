@@ -24,11 +24,11 @@ _AHEAD_RUNS = 16
 class NanTensorHook(SessionRunHook):
     """Raises an error, or stops training, when the loss becomes NaN.
 
-    A loss that is still being computed is checked after the next run has been dispatched, so that the device
-    never waits for the check: NaN is noticed one run late; if runs are short, up to 16 runs or about 50 ms
-    late. The loss is checked at once where something waits for this step anyway: before a checkpoint is
-    saved, before a hook reads a value (to log it, say), and at the end. So no checkpoint with a NaN loss is
-    written unnoticed. A loss that is on the host already is checked in its run, as TensorFlow checks all.
+    The device never waits for the check: a loss that is still being computed is checked once the next run is
+    dispatched. So NaN is noticed one run late, or up to 16 runs or about 50 ms late if runs are short. Where
+    something waits for the step anyway, the loss is checked at once: before a checkpoint is saved, before a
+    hook reads a value (to log it, say), and at the end. So no checkpoint with a NaN loss is written
+    unnoticed. A loss that is on the host already is checked in its run, as TensorFlow checks every loss.
 
     Source: tensorflow/python/training/basic_session_run_hooks.py, ``NanTensorHook``.
     """

@@ -11,8 +11,8 @@ _log = logging.getLogger(__name__)
 class StopAtStepHook(SessionRunHook):
     """Stops once the global step reaches a number.
 
-    A session that starts at or past that step still runs once, as in TensorFlow: the hook looks at the step
-    after a run. Estimator skips training that has nothing left to do.
+    The hook checks the step after each run, as in TensorFlow, so that a session that starts at or past that
+    step still runs once. Estimator skips training that has reached ``max_steps``.
 
     Source: tensorflow/python/training/basic_session_run_hooks.py, ``StopAtStepHook``.
     """

@@ -4,9 +4,9 @@ from muster.estimator.session import clock
 
 
 class SecondOrStepTimer:
-    """Decides at which steps to do something every N steps or every N seconds.
+    """Tells at which steps something is due that is done every N steps or every N seconds.
 
-    It is due at the first step that is asked about, and never twice at one step.
+    It is due at the first step that the timer is asked about, and never twice at one step.
 
     Source: tensorflow/python/training/basic_session_run_hooks.py, ``SecondOrStepTimer``.
     """

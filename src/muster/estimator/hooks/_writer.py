@@ -1,4 +1,4 @@
-"""Summary writers: hooks are given one, or open their own."""
+"""The summary writer of a hook: the one that it was given, or a new one."""
 
 import os
 from collections.abc import Mapping

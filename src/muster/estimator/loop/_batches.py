@@ -30,7 +30,7 @@ class Batch(NamedTuple):
 
 
 class Batches:
-    """The batches of an input_fn, in order; the first one is checked before training begins.
+    """Iterates over the batches of an input_fn; the first one is checked before the first step.
 
     Args:
         returned: What the input_fn returned: a ``Dataset`` of ``(features, labels)`` or of features, or one
@@ -41,8 +41,9 @@ class Batches:
         past_end: Whether the position may lie beyond the end: other workers may have had more batches.
 
     Attributes:
-        first: The first batch, which the iteration yields too; None if there is none.
-        example: A batch of the shapes of this input: the first; if none is left, that of the very start.
+        first: The first batch from the position on, which the iteration yields too; None if there is none.
+        example: A batch to trace with: ``first``, or the very first of the input if none is left at the
+            position; None if the input is empty.
         taken: How many batches the iteration has yielded.
         share: A description of the examples that this worker reads.
 

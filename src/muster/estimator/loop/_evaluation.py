@@ -41,7 +41,8 @@ def evaluate(
     Args:
         setup: The Estimator's model and config.
         strategy: Where to run.
-        reported_by: The strategy whose other workers are told that this one evaluates.
+        reported_by: ``strategy``, or in a pause of training the one to train with: its other workers, which
+            wait, are told that this one evaluates.
         input_fn: The user's function.
         hooks: The user's hooks.
         steps: How many batches to take; None for all.

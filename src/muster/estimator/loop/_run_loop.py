@@ -50,7 +50,7 @@ class TrainingSession:
             step: Computes one step.
             batches: The batches of the steps.
             hooks: Called in this order.
-            signals: Notes Ctrl-C and SIGTERM; None for a new watch.
+            signals: The watch for Ctrl-C and SIGTERM; None for a new one.
             hold_signals: Whether Ctrl-C and SIGTERM let the current run finish.
             steps_per_execution: How many steps a run makes at most; then ``step`` takes ``BatchGroup``.
         """
@@ -183,7 +183,7 @@ def run_loop(
         step: Computes one step.
         batches: The batches of the steps.
         hooks: Called in this order.
-        signals: Notes Ctrl-C and SIGTERM; None for a new watch.
+        signals: The watch for Ctrl-C and SIGTERM; None for a new one.
         steps_per_execution: How many steps to dispatch together at most.
 
     Raises:

@@ -27,10 +27,11 @@ class TrainingSaver:
     Args:
         checkpointer: Writes the checkpoints.
         batches: The input of this worker.
-        positions: The current position of each worker's input. All take equally many batches in each step;
-            once the input of one has ended, the position that is saved for it lies beyond its end.
-        strategy: Knows which worker this is, and how many replicas take a batch in each step; reports to the
-            other workers, which wait, that this one saves.
+        positions: The position of each worker's input when training begins. Later ones are counted from
+            there: all workers take equally many batches in a step, so that the position that is saved for a
+            worker may lie beyond the end of its input.
+        strategy: Says which worker this is, and how many replicas take a batch in each step. Its other
+            workers, which wait, are told that this one saves.
         writer: Records checkpoints among the summaries.
     """
 

@@ -1,4 +1,4 @@
-"""The parts that `train`, `evaluate` and `predict` of one Estimator share."""
+"""Finding a checkpoint, tracing and compiling: what `train`, `evaluate` and `predict` share."""
 
 import dataclasses
 import logging
@@ -30,7 +30,7 @@ _SHOWN = 10
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelSetup:
-    """A model_fn, how to run it, and what was compiled of it.
+    """The model_fn, parameters and config of an Estimator, and the steps that were compiled so far.
 
     Args:
         model_fn: The user's function.

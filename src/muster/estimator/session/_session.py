@@ -73,7 +73,7 @@ class Session:
         """Start a session.
 
         Args:
-            store: Holds the state: variable path -> array, initial or restored.
+            store: The arrays of the variables by path, initial or restored.
             global_step: The value of the global step in the state.
             count_steps: Returns the global step after a run from its outputs, waiting for the device if need
                 be; None if every step adds exactly one.
