@@ -78,7 +78,8 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of modules that start processes."""
     for item in items:
-        if isinstance(item, pytest.Function) and any(hasattr(item.module, name) for name in _STARTS_PROCESSES):
+        module = getattr(item, "module", None)
+        if any(hasattr(module, name) for name in _STARTS_PROCESSES):
             item.add_marker(pytest.mark.processes)
 
 
