@@ -12,7 +12,7 @@ pytestmark = pytest.mark.alone
 PROGRAM = """
 import logging, sys, threading
 from muster.cluster import Task, TaskType
-from muster.cluster.roster import exit_because_lost
+from muster.cluster.roster._roster import exit_because_lost
 
 said = threading.Event()
 
