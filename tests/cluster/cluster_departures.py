@@ -12,9 +12,9 @@ from muster.cluster.resolvers._task_resolver import by_number
 
 # Families about functions that TensorFlow keeps to itself: what muster has in their place, if anything.
 NO_API_OF_OURS = {
-    "is_chief": "Placement.is_chief, see run_config.json: an evaluator is no chief.",
-    "id_in_cluster": "Placement.global_id_in_cluster, see run_config.json: parameter servers have one, too.",
-    "worker_count": "Placement.num_worker_replicas, see run_config.json.",
+    "is_chief": "TaskContext.is_chief, see run_config.json: an evaluator is no chief.",
+    "id_in_cluster": "TaskContext.global_id_in_cluster, see run_config.json: servers have one, too.",
+    "worker_count": "TaskContext.num_worker_replicas, see run_config.json.",
     "task_count": "ClusterSpec.num_tasks, an error for a job that does not exist.",
     "normalize_cluster_spec": "ClusterSpec takes another one, and has no protocol buffer to convert.",
     "collective_leader": "The name of a device of TensorFlow's runtime.",

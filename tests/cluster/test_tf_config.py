@@ -8,7 +8,7 @@ import pytest
 
 from muster import MusterError
 from muster.cluster import ClusterSpec, Task, TFConfig
-from muster.cluster._placement import placement
+from muster.cluster._task_context import task_context
 
 names = st.text(min_size=1, max_size=5)
 
@@ -71,13 +71,13 @@ def test_a_missing_task_is_an_error() -> None:
 
 def test_without_a_chief_worker_0_is_the_chief_if_that_is_allowed() -> None:
     cluster = ClusterSpec({"ps": ["p:1"], "evaluator": ["e:1"], "worker": ["a:1", "b:1"]})
-    places = [
-        placement(TFConfig(cluster=cluster, task_type=task, task_index=index), chief_required=False)
+    contexts = [
+        task_context(TFConfig(cluster=cluster, task_type=task, task_index=index), chief_required=False)
         for task, index in (("worker", 0), ("worker", 1), ("ps", 0))
     ]
-    assert [place.is_chief for place in places] == [True, False, False]
-    assert [place.global_id_in_cluster for place in places] == [0, 1, 3]
-    assert {place.num_worker_replicas for place in places} == {2}
+    assert [context.is_chief for context in contexts] == [True, False, False]
+    assert [context.global_id_in_cluster for context in contexts] == [0, 1, 3]
+    assert {context.num_worker_replicas for context in contexts} == {2}
 
 
 def test_the_same_cluster_has_the_same_hash() -> None:

@@ -18,7 +18,7 @@ _NAME = "TF_CONFIG"
 class TFConfig:
     """The contents of ``TF_CONFIG``, with checked types.
 
-    `muster.cluster.placement` checks that the task belongs to the cluster, and that the cluster can train.
+    `muster.cluster.task_context` checks that the task belongs to the cluster, and that the cluster can train.
     Unknown keys are allowed. ``null`` is the same as absent.
 
     Args:

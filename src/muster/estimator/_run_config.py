@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from muster._errors import ClusterError
-from muster.cluster import ClusterSpec, Placement, Task, TaskType, TFConfig, placement
+from muster.cluster import ClusterSpec, Task, TaskContext, TaskType, TFConfig, task_context
 from muster.distribute import Strategy
 from muster.estimator._checks import check_number, check_steps
 
@@ -103,7 +103,7 @@ class RunConfig:
     checkpoint_save_graph_def: bool = True
     steps_per_execution: int = 1
     profile_dir: str | os.PathLike[str] | None = None
-    _place: Placement = dataclasses.field(init=False, repr=False, compare=False)
+    _place: TaskContext = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         steps, secs = self.save_checkpoints_steps, self.save_checkpoints_secs
@@ -124,7 +124,7 @@ class RunConfig:
         )
         self._take_strategies(tf_config)
         described = _as_resolved(tf_config, self.train_distribute)
-        self._set(_place=placement(described, chief_required=self.train_distribute is None))
+        self._set(_place=task_context(described, chief_required=self.train_distribute is None))
 
     def replace(self, **changes: Any) -> "RunConfig":
         """Return a copy with other values; its task stays the same.

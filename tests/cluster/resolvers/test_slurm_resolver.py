@@ -7,7 +7,7 @@ import hypothesis.strategies as st
 import pytest
 
 from muster.cluster import ClusterEnvironmentError, ClusterSpec, SlurmClusterResolver, TFConfig
-from muster.cluster._placement import placement
+from muster.cluster._task_context import task_context
 from muster.cluster.resolvers._slurm_gpus import find_gpus
 from muster.cluster.resolvers._slurm_lists import expand_hostlist, expand_tasks_per_node
 
@@ -62,12 +62,12 @@ def test_hosts_keep_slurms_order(step: pytest.MonkeyPatch) -> None:
     assert resolver.get_task_info() == ("worker", 2)
 
 
-def test_what_a_resolver_knows_places_the_task_in_its_job(step: pytest.MonkeyPatch) -> None:
+def test_what_a_resolver_knows_is_the_context_of_the_task(step: pytest.MonkeyPatch) -> None:
     config = TFConfig.from_resolver(SlurmClusterResolver(jobs={"worker": 3, "chief": 1}))
-    place = placement(TFConfig.parse(config.to_json()))
-    assert (place.task_type, place.task_id, place.is_chief) == ("worker", 2, False)
-    assert (place.num_worker_replicas, place.global_id_in_cluster) == (4, 3)
-    assert place.master == "grpc://n10:8889"
+    context = task_context(TFConfig.parse(config.to_json()))
+    assert (context.task_type, context.task_id, context.is_chief) == ("worker", 2, False)
+    assert (context.num_worker_replicas, context.global_id_in_cluster) == (4, 3)
+    assert context.master == "grpc://n10:8889"
 
 
 def test_a_task_that_slurm_has_placed_otherwise_is_told_so(step: pytest.MonkeyPatch) -> None:

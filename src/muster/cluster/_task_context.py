@@ -1,4 +1,4 @@
-"""The place of one task in its job: its role, its number, and the number of tasks of each role."""
+"""The context of a task: its role in the job, and the size of the job."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -13,37 +13,40 @@ _HINT = "\n\nNote that these values may be coming from the TF_CONFIG environment
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Placement:
-    """The place of one task in its job.
+class TaskContext:
+    """The role of one task, and the number of tasks of each role.
+
+    What `RunConfig` and ``_WorkerContext`` (tensorflow/python/distribute/distribute_coordinator.py) know of a
+    task in TensorFlow; ``rank`` and ``world_size`` elsewhere.
 
     Args:
-        cluster_spec: All tasks; empty for a job of one process, and for an evaluator, which is outside.
         task_type: The job of this task.
         task_id: Its number in that job.
         is_chief: Whether it writes checkpoints and summaries.
+        cluster_spec: All tasks; empty for a job of one process, and for an evaluator, which is outside.
         num_worker_replicas: The number of tasks that train, including the chief.
         num_ps_replicas: The number of parameter servers.
-        global_id_in_cluster: Its number among all tasks: the chief 0, then the other jobs by name, parameter
+        global_id_in_cluster: Its rank among all tasks: the chief 0, then the other jobs by name, parameter
             servers last. None for an evaluator.
         master: This task's address with its protocol; empty in a job of one process.
         evaluation_master: The address to evaluate at; empty unless ``TF_CONFIG`` has one.
         service: Settings of a cluster manager, in its own format.
     """
 
-    cluster_spec: ClusterSpec
     task_type: str
     task_id: int
     is_chief: bool
-    num_worker_replicas: int
-    num_ps_replicas: int
-    global_id_in_cluster: int | None
-    master: str
-    evaluation_master: str
-    service: Mapping[str, Any] | None
+    cluster_spec: ClusterSpec = ClusterSpec({})
+    num_worker_replicas: int = 0
+    num_ps_replicas: int = 0
+    global_id_in_cluster: int | None = None
+    master: str = ""
+    evaluation_master: str = ""
+    service: Mapping[str, Any] | None = None
 
 
-def placement(config: TFConfig, *, chief_required: bool = True) -> Placement:
-    """Return the place of a task in its job, after checking the cluster and the task.
+def task_context(config: TFConfig, *, chief_required: bool = True) -> TaskContext:
+    """Check ``TF_CONFIG``, and return the context of its task.
 
     Follows ``RunConfig._init_distributed_setting_from_environment_var``
     (tensorflow_estimator/python/estimator/run_config.py), but for an empty ``session_master`` that is null,
@@ -56,21 +59,16 @@ def placement(config: TFConfig, *, chief_required: bool = True) -> Placement:
     Raises:
         ClusterError: The task is missing, or not one of the cluster, or there is not exactly one chief.
     """
-    if not config.cluster:
-        return _local(config)
     cluster = config.cluster
+    if not cluster:
+        return _local(config)
     chief = _check(config, cluster, chief_required)
     task_type, task_id = config.task.type, config.task.index
     if task_type == TaskType.EVALUATOR:
-        return Placement(
-            cluster_spec=ClusterSpec({}),
+        return TaskContext(
             task_type=task_type,
             task_id=task_id,
             is_chief=False,
-            num_worker_replicas=0,
-            num_ps_replicas=0,
-            global_id_in_cluster=None,
-            master="",
             evaluation_master=config.eval_session_master or "",
             service=config.service,
         )
@@ -78,22 +76,21 @@ def placement(config: TFConfig, *, chief_required: bool = True) -> Placement:
     master = config.session_master
     if master is None:
         master = "" if sum(jobs.values()) == 1 else f"grpc://{cluster.task_address(task_type, task_id)}"
-    return Placement(
-        cluster_spec=cluster,
+    return TaskContext(
         task_type=task_type,
         task_id=task_id,
         is_chief=(task_type, task_id) == (chief, 0),
+        cluster_spec=cluster,
         num_worker_replicas=jobs.get(TaskType.WORKER, 0) + (chief != TaskType.WORKER),
         num_ps_replicas=jobs.get(TaskType.PS, 0),
         global_id_in_cluster=_global_id(cluster, chief, task_type, task_id),
         master=master,
-        evaluation_master="",
         service=config.service,
     )
 
 
-def _local(config: TFConfig) -> Placement:
-    """Return the place of the only process of a job."""
+def _local(config: TFConfig) -> TaskContext:
+    """Return the context of the only process of a job."""
     if config.task_type not in (None, TaskType.WORKER):
         raise ClusterError(
             'If "cluster" is not set in TF_CONFIG, task type must be WORKER. '
@@ -104,13 +101,11 @@ def _local(config: TFConfig) -> Placement:
             'If "cluster" is not set in TF_CONFIG, task index must be 0. '
             f"Given: {config.task_index}. Set the cluster, or leave out the task."
         )
-    return Placement(
-        cluster_spec=ClusterSpec({}),
+    return TaskContext(
         task_type=TaskType.WORKER.value,
         task_id=0,
         is_chief=True,
         num_worker_replicas=1,
-        num_ps_replicas=0,
         global_id_in_cluster=0,
         master=config.session_master or "",
         evaluation_master=config.eval_session_master or "",
@@ -155,7 +150,7 @@ def _check(config: TFConfig, cluster: ClusterSpec, chief_required: bool) -> str:
 
 
 def _global_id(cluster: ClusterSpec, chief: str, task_type: str, task_id: int) -> int:
-    """Return a task's number among all: the chief, the other jobs by name, parameter servers last."""
+    """Return a task's rank among all: the chief, the other jobs by name, parameter servers last."""
     others = sorted(job for job in cluster.jobs if job not in (chief, TaskType.PS))
     ordered = [chief, *others, TaskType.PS]
     before = [job for job in ordered[: ordered.index(task_type)] if job in cluster.jobs]
