@@ -22,6 +22,7 @@ class ClusterResolver(abc.ABC):
     task_type: str | None = None
     task_id: int | None = None
     rpc_layer: str | None = None
+    _environment: str | None = ""
 
     @abc.abstractmethod
     def cluster_spec(self) -> ClusterSpec:
@@ -42,7 +43,7 @@ class ClusterResolver(abc.ABC):
     @property
     def environment(self) -> str | None:
         """The environment that the job runs in, as free text."""
-        return ""
+        return self._environment
 
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None

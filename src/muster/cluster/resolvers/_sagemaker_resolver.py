@@ -52,10 +52,6 @@ class SageMakerClusterResolver(TaskResolver):
             return ""
         return super().master(task_type, task_id, rpc_layer)
 
-    @property
-    def environment(self) -> str | None:
-        return self._environment
-
 
 def _hosts(text: str) -> list[str]:
     """Parse and check the hosts in ``SM_HOSTS``."""

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 
 from muster._errors import ClusterTypeError
-from muster.cluster._cluster_resolver import ClusterResolver
 from muster.cluster._cluster_spec import ClusterSpec
-from muster.cluster.resolvers._task_resolver import with_layer
+from muster.cluster.resolvers._task_resolver import TaskResolver, with_layer
 
 
-class SimpleClusterResolver(ClusterResolver):
+class SimpleClusterResolver(TaskResolver):
     """A cluster that the program defines. Nothing in it is checked against the environment.
 
     Follows ``tf.distribute.cluster_resolver.SimpleClusterResolver``
@@ -41,16 +40,10 @@ class SimpleClusterResolver(ClusterResolver):
             raise ClusterTypeError(f"cluster_spec must be a `tf.train.ClusterSpec`. Given: {cluster_spec!r}")
         if not isinstance(master, str):
             raise ClusterTypeError(f"master must be a string. Given: {master!r}")
-        self._cluster_spec = cluster_spec
+        super().__init__(cluster_spec, task_type, task_id, rpc_layer)
         self._master = master
         self._environment = environment
         self._num_accelerators = {} if num_accelerators is None else num_accelerators
-        self.task_type = task_type
-        self.task_id = task_id
-        self.rpc_layer = rpc_layer
-
-    def cluster_spec(self) -> ClusterSpec:
-        return self._cluster_spec
 
     def master(
         self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
@@ -58,12 +51,8 @@ class SimpleClusterResolver(ClusterResolver):
         """Return the address of a task if both its job and number are passed, else the configured one."""
         address = self._master
         if task_type is not None and task_id is not None:
-            address = self._cluster_spec.task_address(task_type, task_id)
+            address = self._cluster.task_address(task_type, task_id)
         return with_layer(address, rpc_layer or self.rpc_layer)
-
-    @property
-    def environment(self) -> str:
-        return self._environment
 
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None

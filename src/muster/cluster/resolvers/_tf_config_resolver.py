@@ -75,7 +75,3 @@ class TFConfigClusterResolver(ClusterResolver):
             task_type, task_id = config.task.type, config.task.index
         layer = self.rpc_layer if rpc_layer is None else rpc_layer
         return with_layer(config.cluster.task_address(task_type, task_id), layer)
-
-    @property
-    def environment(self) -> str | None:
-        return self._environment

@@ -80,7 +80,7 @@ def _from_environ(environ: Mapping[str, str]) -> tuple[list[str], int] | None:
 def _from_metadata(environ: Mapping[str, str]) -> tuple[list[str], int]:
     """Return the hosts and the number of this one from the metadata server."""
     # A machine elsewhere must not wait for a server that it does not have.
-    if not _has_tpu():
+    if not any(vendor.read_text().strip() == _GOOGLE for vendor in _PCI.glob("*/vendor")):
         raise ClusterEnvironmentError(
             "There is no TPU here: TPU_WORKER_HOSTNAMES is not set, and no device of Google's is on the PCI "
             "bus. Run the program on the hosts of a TPU."
@@ -93,10 +93,6 @@ def _from_metadata(environ: Mapping[str, str]) -> tuple[list[str], int]:
             f"The TPU's metadata have no addresses in `worker-network-endpoints`: {endpoints!r}."
         ) from None
     return hosts, check_index(_metadata(environ, "agent-worker-number"), "this host of the TPU")
-
-
-def _has_tpu() -> bool:
-    return any(vendor.read_text().strip() == _GOOGLE for vendor in _PCI.glob("*/vendor"))
 
 
 def _metadata(environ: Mapping[str, str], key: str) -> str:

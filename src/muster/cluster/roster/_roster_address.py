@@ -10,15 +10,7 @@ from typing import Any
 
 from muster._errors import AddressInUseError, ClusterError, RosterError, StrayPeerError
 from muster.cluster._task import Task
-from muster.cluster.roster._roster_messages import (
-    MAX_LINE,
-    Hello,
-    LineBuffer,
-    ProtocolError,
-    Status,
-    decode_news,
-    encode_hello,
-)
+from muster.cluster.roster import _roster_messages as messages
 
 _BACKLOG = 128
 # How long an occupied address may take to say who occupies it, in seconds.
@@ -95,22 +87,19 @@ def adopt_listener(descriptor: str) -> socket.socket:
     try:
         sock = socket.socket(fileno=int(descriptor))
         listens = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        if not listens:
+            sock.detach()
+            raise ValueError("It does not listen.")
     except (ValueError, OSError) as exc:
-        raise RosterError(_NOT_A_LISTENER.format(descriptor)) from exc
-    if not listens:
-        sock.detach()
-        raise RosterError(_NOT_A_LISTENER.format(descriptor))
+        raise RosterError(
+            f"MUSTER_LISTEN_FD is {descriptor!r}, which is not the number of a listening socket of this "
+            "process. It is meant for the direct child of a launcher: unset it for any other process."
+        ) from exc
     os.set_inheritable(sock.fileno(), False)  # or a child of this process would hold the port after its end
     return sock
 
 
-_NOT_A_LISTENER = (
-    "MUSTER_LISTEN_FD is {!r}, which is not the number of a listening socket of this process. "
-    "It is meant for the direct child of a launcher: unset it for any other process."
-)
-
-
-def query_status(address: str, timeout_secs: float) -> Status:
+def query_status(address: str, timeout_secs: float) -> messages.Status:
     """Query the status of the task at an address.
 
     Args:
@@ -123,21 +112,21 @@ def query_status(address: str, timeout_secs: float) -> Status:
         OSError: Nothing listens there, or the host is unknown.
     """
     deadline = time.monotonic() + timeout_secs
-    lines = LineBuffer(MAX_LINE)
+    lines = messages.LineBuffer(messages.MAX_LINE)
     with socket.create_connection(split_address(address), timeout=timeout_secs) as sock:
-        sock.sendall(encode_hello(Hello(watch=False)))
+        sock.sendall(messages.encode_hello(messages.Hello(watch=False)))
         try:
             while (left := deadline - time.monotonic()) > 0:
                 sock.settimeout(left)
                 data = sock.recv(1 << 16)
                 if not data:
-                    raise ProtocolError("it breaks off the connection")
+                    raise messages.ProtocolError("it breaks off the connection")
                 for line in lines.feed(data):
-                    status = decode_news(line)
-                    if isinstance(status, Status):
+                    status = messages.decode_news(line)
+                    if isinstance(status, messages.Status):
                         return status
-                    raise ProtocolError("it does not say who it is")
-        except ProtocolError as exc:
+                    raise messages.ProtocolError("it does not say who it is")
+        except messages.ProtocolError as exc:
             raise StrayPeerError(f"What answers at {address} is not a task of muster: {exc}.") from exc
     raise TimeoutError(f"What listens at {address} did not answer within {timeout_secs:g} s.")
 

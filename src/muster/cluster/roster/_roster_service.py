@@ -7,17 +7,8 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 
+from muster.cluster.roster import _roster_messages as messages
 from muster.cluster.roster._roster_events import Called
-from muster.cluster.roster._roster_messages import (
-    MAX_HELLO,
-    LineBuffer,
-    ProtocolError,
-    Status,
-    decode_hello,
-    encode_beat,
-    encode_refusal,
-    encode_status,
-)
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +24,7 @@ class _Caller:
         self.sock = sock
         self.origin = origin
         self.since = time.monotonic()
-        self.lines = LineBuffer(MAX_HELLO)
+        self.lines = messages.LineBuffer(messages.MAX_HELLO)
         self.greeted = False  # it has identified itself
         self.watches = False  # it is a subscriber
         self.out = bytearray()
@@ -56,7 +47,7 @@ class Service:
         selector: selectors.BaseSelector,
         listeners: Sequence[socket.socket],
         watchers: int,
-        own: Callable[[], Status],
+        own: Callable[[], messages.Status],
         called: Callable[[Called], None],
     ) -> None:
         self._selector = selector
@@ -93,11 +84,11 @@ class Service:
     def answer(self, key: int, keep: bool) -> None:
         """Send this task's status to a caller, and with ``keep`` make it a subscriber."""
         self._callers[key].watches = keep
-        self._send(key, encode_status(self._own()))
+        self._send(key, messages.encode_status(self._own()))
 
     def publish(self, beat: bool) -> None:
         """Send this task's status to all subscribers, or with ``beat`` only its progress."""
-        line = encode_beat(self._own().progress) if beat else encode_status(self._own())
+        line = messages.encode_beat(self._own().progress) if beat else messages.encode_status(self._own())
         for key, caller in list(self._callers.items()):
             if not caller.watches:
                 continue
@@ -146,10 +137,10 @@ class Service:
             return
         try:
             lines = caller.lines.feed(data)
-            hello = decode_hello(lines[0]) if lines else None
-        except ProtocolError as exc:
+            hello = messages.decode_hello(lines[0]) if lines else None
+        except messages.ProtocolError as exc:
             caller.greeted = True
-            self._send(key, encode_refusal(f"This is {self._own()}, and {exc}."))
+            self._send(key, messages.encode_refusal(f"This is {self._own()}, and {exc}."))
             return
         if hello is not None:
             caller.greeted = True
@@ -170,7 +161,7 @@ class Service:
             return
         if not caller.out and caller.stale:
             caller.stale = False
-            caller.out += encode_status(self._own())
+            caller.out += messages.encode_status(self._own())
         if not caller.out and not caller.watches:
             self._drop(key)
             return

@@ -13,32 +13,9 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 
 from muster.cluster._task import Task
+from muster.cluster.roster import _roster_events as events
+from muster.cluster.roster import _roster_messages as messages
 from muster.cluster.roster._roster_address import split_address
-from muster.cluster.roster._roster_events import (
-    Action,
-    Answer,
-    Close,
-    Dial,
-    Dialed,
-    DialFailed,
-    Event,
-    Garbled,
-    Heard,
-    HungUp,
-    Log,
-    Lose,
-    Publish,
-    Tick,
-)
-from muster.cluster.roster._roster_messages import (
-    MAX_LINE,
-    Hello,
-    LineBuffer,
-    Progress,
-    ProtocolError,
-    decode_news,
-    encode_hello,
-)
 from muster.cluster.roster._roster_service import Service
 from muster.cluster.roster._roster_watch import Watch
 
@@ -75,12 +52,12 @@ class RosterThread:
     ) -> None:
         self.watch = watch
         self.changed = threading.Condition()
-        self.progress = Progress()  # replaced by any thread, never changed in place
+        self.progress = messages.Progress()  # replaced by any thread, never changed in place
         self._addresses = addresses
-        self._hello = encode_hello(Hello(watch=True, caller=watch.own))
+        self._hello = messages.encode_hello(messages.Hello(watch=True, caller=watch.own))
         self._beat_secs = beat_secs
         self._on_lost = on_lost
-        self._peers: dict[Task, tuple[socket.socket, LineBuffer]] = {}
+        self._peers: dict[Task, tuple[socket.socket, messages.LineBuffer]] = {}
         self._inbox: collections.deque[Callable[[], None]] = collections.deque()
         self._inbox_lock = threading.Lock()
         self._closing = threading.Event()
@@ -104,7 +81,7 @@ class RosterThread:
         """Start the thread."""
         self._thread.start()
 
-    def post(self, event: Event) -> None:
+    def post(self, event: events.Event) -> None:
         """Pass an event to the thread."""
         self._later(functools.partial(self._handle, event))
 
@@ -132,7 +109,7 @@ class RosterThread:
                     self._read(0.0)
                     tick = time.monotonic() + self._beat_secs
                     self._service.tidy()
-                    self._handle(Tick(self.progress))
+                    self._handle(events.Tick(self.progress))
         finally:
             with self._inbox_lock:
                 self._closing.set()
@@ -182,26 +159,26 @@ class RosterThread:
             sock.close()
         self._selector.close()
 
-    def _handle(self, event: Event) -> None:
+    def _handle(self, event: events.Event) -> None:
         with self.changed:
             actions = self.watch.handle(event, time.monotonic())
             self.changed.notify_all()
         self._act(actions)
 
-    def _act(self, actions: Sequence[Action]) -> None:
+    def _act(self, actions: Sequence[events.Action]) -> None:
         for action in actions:
             match action:
-                case Dial(task, delay):
+                case events.Dial(task, delay):
                     threading.Thread(target=self._dial, args=(task, delay), daemon=True).start()
-                case Close(task):
+                case events.Close(task):
                     self._hang_up(task)
-                case Publish(beat):
+                case events.Publish(beat):
                     self._service.publish(beat)
-                case Answer(caller, keep):
+                case events.Answer(caller, keep):
                     self._service.answer(caller, keep)
-                case Log(level, text):
+                case events.Log(level, text):
                     _log.log(level, "%s", text)
-                case Lose(task, reason):
+                case events.Lose(task, reason):
                     self._on_lost(task, reason)
 
     def _dial(self, task: Task, delay: float) -> None:
@@ -211,7 +188,7 @@ class RosterThread:
         try:
             sock = socket.create_connection(split_address(self._addresses[task]), timeout=_DIAL_SECS)
         except OSError as exc:
-            self.post(DialFailed(task, _reason(exc)))
+            self.post(events.DialFailed(task, _reason(exc)))
             return
         try:
             if sock.getsockname() == sock.getpeername():
@@ -221,15 +198,15 @@ class RosterThread:
             sock.setblocking(False)
         except OSError as exc:
             sock.close()
-            self.post(DialFailed(task, _reason(exc)))
+            self.post(events.DialFailed(task, _reason(exc)))
             return
         if not self._later(_NewConnection(self._dialed, task, sock)):
             sock.close()
 
     def _dialed(self, task: Task, sock: socket.socket) -> None:
-        self._peers[task] = sock, LineBuffer(MAX_LINE)
+        self._peers[task] = sock, messages.LineBuffer(messages.MAX_LINE)
         self._selector.register(sock, selectors.EVENT_READ, functools.partial(self._hear, task, sock))
-        self._handle(Dialed(task))
+        self._handle(events.Dialed(task))
 
     def _hear(self, task: Task, sock: socket.socket, mask: int) -> None:
         if not self._connected(task, sock):
@@ -240,20 +217,20 @@ class RosterThread:
             return
         except OSError as exc:
             self._hang_up(task)
-            self._handle(HungUp(task, _reason(exc)))
+            self._handle(events.HungUp(task, _reason(exc)))
             return
         if not data:
             self._hang_up(task)
-            self._handle(HungUp(task, "end of the connection"))
+            self._handle(events.HungUp(task, "end of the connection"))
             return
         try:
             for line in self._peers[task][1].feed(data):
-                self._handle(Heard(task, decode_news(line)))
+                self._handle(events.Heard(task, messages.decode_news(line)))
                 if not self._connected(task, sock):
                     return
-        except ProtocolError as exc:
+        except messages.ProtocolError as exc:
             self._hang_up(task)
-            self._handle(Garbled(task, str(exc)))
+            self._handle(events.Garbled(task, str(exc)))
 
     def _connected(self, task: Task, sock: socket.socket) -> bool:
         return task in self._peers and self._peers[task][0] is sock

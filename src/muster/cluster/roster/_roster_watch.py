@@ -13,25 +13,7 @@ from collections.abc import Collection, Mapping
 
 from muster._errors import MismatchError, PeerLostError, RosterError, StrayPeerError
 from muster.cluster._task import Task
-from muster.cluster.roster._roster_events import (
-    Action,
-    Announced,
-    Answer,
-    Called,
-    Close,
-    Dial,
-    Dialed,
-    DialFailed,
-    Ended,
-    Event,
-    Garbled,
-    Heard,
-    HungUp,
-    Log,
-    Lose,
-    Publish,
-    Tick,
-)
+from muster.cluster.roster import _roster_events as events
 from muster.cluster.roster._roster_messages import Hello, Progress, Status, TaskState
 
 # The pause before another attempt to connect to a peer, in seconds.
@@ -89,7 +71,7 @@ class Watch:
 
     def __init__(self, own: Status, peers: Mapping[Task, str], heartbeat_secs: float) -> None:
         self.own = own
-        self.lost: Lose | None = None
+        self.lost: events.Lose | None = None
         self._peers = {task: _Peer(task, address) for task, address in peers.items()}
         self._heartbeat_secs = heartbeat_secs
         self._failing: tuple[float, str] | None = None
@@ -147,11 +129,11 @@ class Watch:
                 return PeerLostError(f"{peer} has ended already, and does not take part any more.")
         return None
 
-    def start(self) -> list[Action]:
+    def start(self) -> list[events.Action]:
         """Return the first actions."""
-        return [Dial(task, 0.0) for task in self._peers]
+        return [events.Dial(task, 0.0) for task in self._peers]
 
-    def handle(self, event: Event, now: float) -> list[Action]:
+    def handle(self, event: events.Event, now: float) -> list[events.Action]:
         """Take an event, and return the actions.
 
         Args:
@@ -159,34 +141,34 @@ class Watch:
             now: The time in seconds, from any start.
         """
         match event:
-            case Tick(progress):
+            case events.Tick(progress):
                 return self._tick(progress, now)
-            case Heard(task, news):
+            case events.Heard(task, news):
                 if isinstance(news, Status):
                     return self._heard(self._peers[task], news, now)
                 return self._beat(self._peers[task], news, now)
-            case Dialed(task):
+            case events.Dialed(task):
                 peer = self._peers[task]
                 peer.phase, peer.since = _Phase.CONNECTED, now
                 peer.trouble = "something accepts connections there, but does not answer"
                 return []
-            case DialFailed(task, why):
+            case events.DialFailed(task, why):
                 peer = self._peers[task]
                 peer.trouble, peer.stray = why, ""
-                return [Dial(task, REDIAL_SECS)]
-            case Garbled(task, why):
+                return [events.Dial(task, REDIAL_SECS)]
+            case events.Garbled(task, why):
                 peer = self._peers[task]
                 if peer.phase == _Phase.REACHED:
                     return self._lose(task, f"{peer} broke off: {why}.")
                 return self._stray(peer, f"it is something else: {why}", now)
-            case HungUp(task, why):
+            case events.HungUp(task, why):
                 return self._hung_up(self._peers[task], why)
-            case Called(caller, origin, hello):
+            case events.Called(caller, origin, hello):
                 return self._called(caller, origin, hello)
-            case Announced(key, value):
+            case events.Announced(key, value):
                 self.own = dataclasses.replace(self.own, announcements={**self.own.announcements, key: value})
-                return [Publish()]
-            case Ended(error):
+                return [events.Publish()]
+            case events.Ended(error):
                 if self.ended:
                     return []
                 if error is None or not self._peers:
@@ -195,8 +177,8 @@ class Watch:
                 self._failing = self._failing or (now + grace, error)
                 return []
 
-    def _tick(self, progress: Progress, now: float) -> list[Action]:
-        actions: list[Action] = []
+    def _tick(self, progress: Progress, now: float) -> list[events.Action]:
+        actions: list[events.Action] = []
         if not self.ended:
             self.own = dataclasses.replace(self.own, progress=progress)
         for task, peer in self._peers.items():
@@ -207,12 +189,12 @@ class Watch:
                     actions += self._lose(task, reason)
             elif peer.phase == _Phase.CONNECTED and now - peer.since > SILENT_SECS:
                 peer.phase = _Phase.DIALING
-                actions += [Close(task), Dial(task, 0.0)]
+                actions += [events.Close(task), events.Dial(task, 0.0)]
         if self._failing is not None and now >= self._failing[0] and not self.ended:
             return actions + self._end(self._failing[1])
-        return [*actions, Publish(beat=True)]
+        return [*actions, events.Publish(beat=True)]
 
-    def _heard(self, peer: _Peer, status: Status, now: float) -> list[Action]:
+    def _heard(self, peer: _Peer, status: Status, now: float) -> list[events.Action]:
         own, reached = self.own, peer.phase == _Phase.REACHED
         stray = _stranger(own, peer, status)
         if not reached and status.state == TaskState.FAILED and status.blamed is not None:
@@ -225,33 +207,33 @@ class Watch:
                 return self._mismatched(peer, mismatch, now)
         peer.phase, peer.heard, peer.status = _Phase.REACHED, now, status
         peer.stray = peer.mismatch = ""
-        actions: list[Action] = []
+        actions: list[events.Action] = []
         if not reached:
             self.own = dataclasses.replace(own, reached={**own.reached, peer.task: status.run})
             actions = [
-                Log(logging.INFO, f"Reached {peer} (process {status.pid} on {status.host})."),
-                Publish(),
+                events.Log(logging.INFO, f"Reached {peer} (process {status.pid} on {status.host})."),
+                events.Publish(),
             ]
         if status.state == TaskState.FAILED:
             actions += self._failed(peer, status)
         return actions
 
-    def _mismatched(self, peer: _Peer, why: str, now: float) -> list[Action]:
+    def _mismatched(self, peer: _Peer, why: str, now: float) -> list[events.Action]:
         peer.phase, peer.trouble = _Phase.DIALING, "it does not fit this task"
-        actions: list[Action] = [Close(peer.task), Dial(peer.task, REDIAL_SECS)]
+        actions: list[events.Action] = [events.Close(peer.task), events.Dial(peer.task, REDIAL_SECS)]
         if peer.mismatch != why:
             peer.mismatch, peer.mismatch_since = why, now
-            actions.insert(0, Log(logging.ERROR, why))
+            actions.insert(0, events.Log(logging.ERROR, why))
         return actions
 
-    def _beat(self, peer: _Peer, progress: Progress, now: float) -> list[Action]:
+    def _beat(self, peer: _Peer, progress: Progress, now: float) -> list[events.Action]:
         if peer.status is None:
             return self._stray(peer, "it does not say who it is", now)
         peer.heard = now
         peer.status = dataclasses.replace(peer.status, progress=progress)
         return []
 
-    def _failed(self, peer: _Peer, status: Status) -> list[Action]:
+    def _failed(self, peer: _Peer, status: Status) -> list[events.Action]:
         if self._failing is not None and status.blamed in (None, self.own.task):
             return []  # both fail, each for its own reason
         if status.blamed is None:
@@ -260,31 +242,31 @@ class Watch:
             return self._lose(peer.task, f"{peer} has ended, because it lost this task: {status.error}")
         return self._lose(status.blamed, status.error)
 
-    def _stray(self, peer: _Peer, why: str, now: float) -> list[Action]:
+    def _stray(self, peer: _Peer, why: str, now: float) -> list[events.Action]:
         """Note that something else answers at a peer's address."""
         if peer.phase == _Phase.REACHED:
-            return [Close(peer.task), *self._lose(peer.task, f"{peer} is another now: {why}.")]
-        actions: list[Action] = [Close(peer.task), Dial(peer.task, REDIAL_SECS)]
+            return [events.Close(peer.task), *self._lose(peer.task, f"{peer} is another now: {why}.")]
+        actions: list[events.Action] = [events.Close(peer.task), events.Dial(peer.task, REDIAL_SECS)]
         if not peer.stray:
             peer.stray_since = now
-            actions.insert(0, Log(logging.WARNING, f"What answers is not {peer}: {why}."))
+            actions.insert(0, events.Log(logging.WARNING, f"What answers is not {peer}: {why}."))
         peer.phase, peer.stray = _Phase.DIALING, why
         return actions
 
-    def _hung_up(self, peer: _Peer, why: str) -> list[Action]:
+    def _hung_up(self, peer: _Peer, why: str) -> list[events.Action]:
         if peer.phase != _Phase.REACHED:
             peer.phase = _Phase.DIALING
             peer.trouble = f"something accepts connections there, and breaks them off ({why})"
-            return [Dial(peer.task, REDIAL_SECS)]
+            return [events.Dial(peer.task, REDIAL_SECS)]
         peer.phase = _Phase.LEFT
         if peer.ended:
             return []
         return self._lose(peer.task, f"{peer} has ended without a word ({why}).")
 
-    def _called(self, caller: int, origin: str, hello: Hello) -> list[Action]:
+    def _called(self, caller: int, origin: str, hello: Hello) -> list[events.Action]:
         who = hello.caller
         if not hello.watch or who is None:
-            return [Answer(caller, keep=False)]
+            return [events.Answer(caller, keep=False)]
         problem = ""
         if who.job != self.own.job:
             problem = f"this is {self.own.task} of job {self.own.job}"
@@ -293,29 +275,31 @@ class Watch:
         elif self.own.reached.get(who.task, who.run) != who.run:
             problem = f"{self._peers[who.task]} answers as another process"
         if not problem:
-            return [Answer(caller, keep=True)]
-        actions: list[Action] = [Answer(caller, keep=False)]
+            return [events.Answer(caller, keep=True)]
+        actions: list[events.Action] = [events.Answer(caller, keep=False)]
         text = f"A stray process calls from {origin}: it says that it is {who}, but {problem}."
         if text not in self._strangers and len(self._strangers) < _MAX_STRANGERS:
             self._strangers.add(text)
-            actions.append(Log(logging.WARNING, text))
+            actions.append(events.Log(logging.WARNING, text))
         return actions
 
-    def _lose(self, task: Task, reason: str) -> list[Action]:
+    def _lose(self, task: Task, reason: str) -> list[events.Action]:
         if self.ended:
             return []
-        self.lost = Lose(task, reason)
-        actions: list[Action] = []
+        self.lost = events.Lose(task, reason)
+        actions: list[events.Action] = []
         if self._failing is not None:
-            actions.append(Log(logging.ERROR, f"{self.own.task} fails, likely for that: {self._failing[1]}"))
+            actions.append(
+                events.Log(logging.ERROR, f"{self.own.task} fails, likely for that: {self._failing[1]}")
+            )
         # The others may notice the end of this task before its cause, so the cause is published.
         return [*actions, *self._end(reason, blamed=task), self.lost]
 
-    def _end(self, error: str | None, blamed: Task | None = None) -> list[Action]:
+    def _end(self, error: str | None, blamed: Task | None = None) -> list[events.Action]:
         state = TaskState.DONE if error is None else TaskState.FAILED
         progress = dataclasses.replace(self.own.progress, state=state, waits_for="")
         self.own = dataclasses.replace(self.own, progress=progress, error=error or "", blamed=blamed)
-        return [Publish()]
+        return [events.Publish()]
 
 
 def _stranger(own: Status, peer: _Peer, status: Status) -> str:
