@@ -21,8 +21,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         exit code of the job for ``run``.
     """
     args = _parser().parse_args(arguments)
-    code: int = args.handler(args)
-    return code
+    try:
+        code: int = args.handler(args)
+        return code
+    finally:
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Nobody reads the output any more, as in `muster inspect … | head`. Python flushes once more at
+            # exit, which must not fail.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _inspect(args: argparse.Namespace) -> int:
@@ -37,9 +45,6 @@ def _inspect(args: argparse.Namespace) -> int:
         print(f"muster: {exc}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # The reader of the output has closed it, as in `muster inspect … | head`. Python flushes once more at
-        # exit, which must not fail.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from muster._errors import ClusterError
-from muster.launch._options import add_shape_options, integer, shape_of
+from muster.launch._options import add_job_options, shape_of
 
 _GRACE_SECS = 4.0
 
@@ -60,18 +60,12 @@ def add_run_command(commands: "argparse._SubParsersAction[Any]") -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    add_shape_options(
+    add_job_options(
         parser,
         "--devices-per-worker",
         "GPUs of each training task, or, where there are none, virtual devices of the CPU "
         "(default: all GPUs in equal parts; 1 device of the CPU)",
-    )
-    parser.add_argument(
-        "--restarts",
-        type=integer(0),
-        default=0,
-        metavar="N",
-        help="how often to start again after a failure (default: 0)",
+        restarts=0,
     )
     parser.add_argument(
         "--grace-secs",
@@ -124,7 +118,7 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
     # Imported late: the help of the command must not wait for the terminal's library.
     from muster.launch._machine import this_machine
     from muster.launch._run import RunOptions, run_job
-    from muster.launch._view import make_view, silence_broken_pipe
+    from muster.launch._view import make_view
 
     if sys.platform != "linux":
         parser.error(f"this needs Linux, and this is {sys.platform}; start the tasks by hand, with TF_CONFIG")
@@ -157,5 +151,3 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
     except OSError as exc:
         print(f"muster run: {exc}", file=sys.stderr)
         return 1
-    finally:
-        silence_broken_pipe(sys.stdout)

@@ -155,17 +155,14 @@ class Job:
         return actions + self._advance(now)
 
     def _note_end(self, ended: Ended, now: float) -> list[Action]:
+        # A task that the launcher's signals end has not failed.
+        if ended.code == 0 or any(ended.code in (-number, 128 + number) for number in self._sent):
+            return []
         if self._phase is _Phase.RUNNING:
-            if ended.code == 0:
-                return []
             if ended.task.type == TaskType.EVALUATOR and self._cause() is None:
                 return self._note_evaluator(ended, now)
-            self._failed.append(ended)
             self._start_at = None
-            return []
-        # A task that the launcher's signals end has not failed.
-        if not _well_ended(ended.code, self._sent):
-            self._failed.append(ended)
+        self._failed.append(ended)
         return []
 
     def _note_evaluator(self, ended: Ended, now: float) -> list[Action]:
@@ -326,11 +323,6 @@ def describe_end(code: int) -> str:
         name = f"signal {-code}"
     hint = ", by someone or because memory ran out" if -code == signal.SIGKILL else ""
     return f"killed by {name}{hint}"
-
-
-def _well_ended(code: int, sent: Iterable[int]) -> bool:
-    """Return whether a task that got these signals ended normally."""
-    return code == 0 or any(code in (-number, 128 + number) for number in sent)
 
 
 def _names(tasks: Sequence[Task]) -> str:

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from muster.cluster import Task, TaskType
+from muster.cluster import TaskType
 from muster.launch._manifest import Manifest
 
 _INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
@@ -122,9 +122,7 @@ def _labels(manifest: Manifest) -> dict[str, str]:
 
 def _tf_config(manifest: Manifest, role: str) -> str:
     """Return ``TF_CONFIG`` with a placeholder for the pod's index, which Kubernetes fills in."""
-    cluster: dict[str, list[str]] = {}
-    for task in manifest.shape.visible_to(Task(role, 0)):
-        host = f"{manifest.name}-{task.type}-{task.index}.{manifest.name}"
-        cluster.setdefault(task.type, []).append(f"{host}:{manifest.port}")
+    name, port = manifest.name, manifest.port
+    cluster = manifest.shape.cluster_for(role, lambda task: f"{name}-{task.type}-{task.index}.{name}:{port}")
     place = f'{{"type": {json.dumps(role)}, "index": $(MUSTER_TASK_INDEX)}}'
     return f'{{"cluster": {json.dumps(cluster)}, "task": {place}}}'

@@ -1,5 +1,6 @@
 """The description of a job that Kubernetes and Slurm manifests are made from."""
 
+import collections
 import dataclasses
 import re
 
@@ -49,7 +50,4 @@ class Manifest:
     @property
     def replicas(self) -> dict[str, int]:
         """The number of tasks of each type, training tasks first."""
-        counts: dict[str, int] = {}
-        for task in self.shape.tasks:
-            counts[task.type] = counts.get(task.type, 0) + 1
-        return counts
+        return dict(collections.Counter(task.type for task in self.shape.tasks))

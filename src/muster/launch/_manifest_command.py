@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from muster._errors import ClusterError
-from muster.launch._options import add_shape_options, integer, shape_of
+from muster.launch._options import add_job_options, integer, shape_of
 
 _DESCRIPTION = "Print a description of a job, like that of `muster run`, for a cluster manager."
 
@@ -36,15 +36,8 @@ def add_manifest_command(commands: "argparse._SubParsersAction[Any]") -> None:
 def _add_kind(kinds: "argparse._SubParsersAction[Any]", kind: str, description: str) -> None:
     parser = kinds.add_parser(kind, help=description, description=f"Print {description}.", allow_abbrev=False)
     parser.add_argument("--name", required=True, help="what the job is called")
-    add_shape_options(parser, "--gpus", "GPUs of each task that trains (default: none)")
+    add_job_options(parser, "--gpus", "GPUs of each task that trains (default: none)", restarts=3)
     parser.add_argument("--cpus", type=integer(1), metavar="N", help="cores that each task asks for")
-    parser.add_argument(
-        "--restarts",
-        type=integer(0),
-        default=3,
-        metavar="N",
-        help="how often to start again after a failure (default: 3)",
-    )
     parser.add_argument("--python", default="python", help="the interpreter there (default: python)")
     if kind == "slurm":
         parser.add_argument(

@@ -1,4 +1,4 @@
-"""Options that commands share."""
+"""The options that ``muster run`` and ``muster manifest`` share."""
 
 import argparse
 from collections.abc import Callable
@@ -6,13 +6,16 @@ from collections.abc import Callable
 from muster.launch._plan import JobShape
 
 
-def add_shape_options(parser: argparse.ArgumentParser, devices_option: str, devices_help: str) -> None:
-    """Add the options for the tasks of a job.
+def add_job_options(
+    parser: argparse.ArgumentParser, devices_option: str, devices_help: str, *, restarts: int
+) -> None:
+    """Add the options for the tasks of a job, and for its restarts.
 
     Args:
         parser: The parser of the command.
         devices_option: The name of the option for the devices of each training task.
         devices_help: The help of that option.
+        restarts: The default number of restarts.
     """
     parser.add_argument(
         "--workers",
@@ -29,6 +32,13 @@ def add_shape_options(parser: argparse.ArgumentParser, devices_option: str, devi
     )
     parser.add_argument(
         devices_option, dest="devices_per_worker", type=integer(1), metavar="N", help=devices_help
+    )
+    parser.add_argument(
+        "--restarts",
+        type=integer(0),
+        default=restarts,
+        metavar="N",
+        help="how often to start again after a failure (default: %(default)s)",
     )
 
 

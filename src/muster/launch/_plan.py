@@ -1,7 +1,7 @@
 """The plan of a local job: the place, environment, cores and GPUs of each task."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from muster._errors import ClusterError
 from muster.cluster import ClusterSpec, Task, TaskType, TFConfig
@@ -52,13 +52,20 @@ class JobShape:
         """All tasks, the evaluator last."""
         return self.training + ((Task(TaskType.EVALUATOR, 0),) if self.evaluator else ())
 
-    def visible_to(self, task: Task) -> tuple[Task, ...]:
-        """Return the tasks in the ``TF_CONFIG`` of a task.
+    def cluster_for(self, role: str, address_of: Callable[[Task], str]) -> dict[str, list[str]]:
+        """Return the cluster in the ``TF_CONFIG`` of a task: the addresses of each type.
 
         An evaluator is outside the cluster, but training tasks know of it, so that the chief does not
         evaluate, too.
+
+        Args:
+            role: The type of the task.
+            address_of: Returns the address of a task.
         """
-        return self.training if task.type == TaskType.EVALUATOR else self.tasks
+        cluster: dict[str, list[str]] = {}
+        for task in self.training if role == TaskType.EVALUATOR else self.tasks:
+            cluster.setdefault(task.type, []).append(address_of(task))
+        return cluster
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -110,10 +117,8 @@ def plan_job(
     plans = []
     for task in shape.tasks:
         mine = cores[shape.training.index(task)] if task in shape.training and len(cores) > 1 else None
-        cluster: dict[str, list[str]] = {}
-        for other in shape.visible_to(task):
-            cluster.setdefault(other.type, []).append(addresses[other])
-        config = TFConfig(cluster=ClusterSpec(cluster), task_type=task.type, task_index=task.index)
+        cluster = ClusterSpec(shape.cluster_for(task.type, addresses.__getitem__))
+        config = TFConfig(cluster=cluster, task_type=task.type, task_index=task.index)
         environment = {"TF_CONFIG": config.to_json(), "MUSTER_JOB_ID": job_id, "PYTHONUNBUFFERED": "1"}
         if mine is not None:
             environment |= {name: str(len(mine)) for name in _THREAD_VARIABLES if name not in environ}

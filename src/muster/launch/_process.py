@@ -9,20 +9,16 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
-from muster.cluster import Task
 from muster.launch import _child, _keeper
 from muster.launch._lines import LineReader, last_lines
 from muster.launch._plan import TaskPlan
 
-LOOPBACK = "127.0.0.1"
-
 
 def listen() -> socket.socket:
     """Return a socket that listens on a free port of the loopback, and so reserves it."""
-    listener = socket.create_server((LOOPBACK, 0))
+    listener = socket.create_server(("127.0.0.1", 0))
     listener.set_inheritable(True)
     return listener
 
@@ -45,7 +41,6 @@ class TaskProcess:
         command: The program and its arguments.
         environ: The launcher's environment, to which the plan's variables are added.
         log: The log file, which its output is appended to.
-        headline: The first line that is appended.
     """
 
     def __init__(
@@ -56,13 +51,13 @@ class TaskProcess:
         command: Sequence[str],
         environ: Mapping[str, str],
         log: Path,
-        headline: str,
     ) -> None:
         self.plan = plan
         self._log = log
         cores = "-" if plan.cores is None else ",".join(map(str, plan.cores))
         with listener, log.open("ab", buffering=0) as output:
-            output.write(f"=== {headline}\n".encode())
+            began, job_id = time.strftime("%Y-%m-%d %H:%M:%S"), plan.environment["MUSTER_JOB_ID"]
+            output.write(f"=== {began} {plan.task} of job {job_id}: {' '.join(command)}\n".encode())
             self._log_offset = output.tell()
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", _child.__file__, str(os.getpid()), cores, *command],
@@ -75,11 +70,6 @@ class TaskProcess:
             )
         self._descriptor = os.pidfd_open(self._process.pid)
         self._reader = LineReader(log, self._log_offset)
-
-    @property
-    def task(self) -> Task:
-        """The task."""
-        return self.plan.task
 
     def fileno(self) -> int:
         """Return a descriptor that is readable when the process has ended."""
@@ -165,9 +155,7 @@ class SignalInbox:
                 self._handlers[number] = signal.signal(number, lambda number, frame: None)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
         signal.set_wakeup_fd(self._wakeup)
@@ -183,8 +171,3 @@ class SignalInbox:
         with contextlib.suppress(BlockingIOError):
             return list(self._reader.recv(64))
         return []
-
-
-def headline(job_id: str, task: Task, command: Sequence[str]) -> str:
-    """Return the first line of a task's log."""
-    return f"{time.strftime('%Y-%m-%d %H:%M:%S')} {task} of job {job_id}: {' '.join(command)}"

@@ -12,23 +12,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from muster.cluster import Task
-from muster.launch._job import (
-    Action,
-    Blame,
-    CleanUp,
-    Ended,
-    Event,
-    Finish,
-    Job,
-    Received,
-    Say,
-    Send,
-    Start,
-    describe_end,
-)
+from muster.launch import _job as job
 from muster.launch._machine import Machine
 from muster.launch._plan import JobShape, plan_job
-from muster.launch._process import Keeper, SignalInbox, TaskProcess, address_of, headline, listen
+from muster.launch._process import Keeper, SignalInbox, TaskProcess, address_of, listen
 from muster.launch._status import StatusPoller
 from muster.launch._view import Row, View
 
@@ -101,11 +88,7 @@ class _Run:
         self._log_dir = log_dir
         self._command = [sys.executable, str(options.script), *options.arguments]
         self._name = uuid.uuid4().hex[:8]
-        self._job = Job(
-            options.shape.tasks,
-            restarts=options.restarts,
-            grace_secs=options.grace_secs,
-        )
+        self._job = job.Job(options.shape.tasks, restarts=options.restarts, grace_secs=options.grace_secs)
         self._selector = selectors.DefaultSelector()
         self._signals = SignalInbox()
         self._keeper: Keeper | None = None
@@ -128,7 +111,7 @@ class _Run:
             actions = self._job.start()
             while True:
                 for action in actions:
-                    if isinstance(action, Finish):
+                    if isinstance(action, job.Finish):
                         self._show()
                         if action.code != 0:
                             self._view.say(f"Logs: {self._log_dir}")
@@ -136,20 +119,22 @@ class _Run:
                     self._carry_out(action)
                 actions = self._job.handle(self._wait(), time.monotonic())
 
-    def _carry_out(self, action: Action) -> None:
+    def _carry_out(self, action: job.Action) -> None:
         match action:
-            case Start(tasks, attempt):
+            case job.Start(tasks, attempt):
                 self._start(tasks, attempt)
-            case Send(tasks, number):
+            case job.Send(tasks, number):
                 for task in tasks:
                     self._processes[task].send(number)
-            case Say(text):
+            case job.Say(text):
                 self._view.say(text)
-            case Blame(task, code):
+            case job.Blame(task, code):
                 lines = self._processes[task].last_lines(_BLAMED_LINES)
                 introduction = "Its last lines:" if lines else "It has written nothing."
-                self._view.say("\n".join([f"{task} failed: {describe_end(code)}. {introduction}", *lines]))
-            case CleanUp():
+                self._view.say(
+                    "\n".join([f"{task} failed: {job.describe_end(code)}. {introduction}", *lines])
+                )
+            case job.CleanUp():
                 self._clean_up()
 
     def _start(self, tasks: Iterable[Task], attempt: int) -> None:
@@ -174,41 +159,40 @@ class _Run:
                     command=self._command,
                     environ=self._environ,
                     log=self._log_dir / f"{task.type}-{task.index}.log",
-                    headline=headline(job_id, task, self._command),
                 )
                 self._running.add(task)
                 self._states[task] = "running"
                 self._selector.register(self._processes[task], selectors.EVENT_READ)
         if self._poller is not None:
-            self._poller.watch({task: self._processes[task].plan.address for task in self._running})
+            self._poller.addresses = {task: self._processes[task].plan.address for task in self._running}
 
-    def _wait(self) -> Sequence[Event]:
+    def _wait(self) -> Sequence[job.Event]:
         """Wait for a moment, show new lines of the tasks, and return the events."""
         now = time.monotonic()
         timeout = _LOOK_SECS if self._job.deadline is None else min(_LOOK_SECS, self._job.deadline - now)
         ready = [key.fileobj for key, _ in self._selector.select(max(timeout, 0))]
-        events: list[Event] = []
+        events: list[job.Event] = []
         for task in [task for task in self._processes if task in self._running]:
             process = self._processes[task]
             if process in ready:
                 self._selector.unregister(process)
                 self._running.discard(task)
                 code, lines = process.collect()
-                self._states[task] = "done" if code == 0 else describe_end(code)
-                events.append(Ended(task, code))
+                self._states[task] = "done" if code == 0 else job.describe_end(code)
+                events.append(job.Ended(task, code))
             else:
                 lines = process.new_lines()
             if lines:
                 self._view.lines(task, lines)
-        events += map(Received, self._signals.receive())
+        events += map(job.Received, self._signals.receive())
         if time.monotonic() - self._shown_at >= _SHOW_SECS:
             self._show()
         return events
 
     def _show(self) -> None:
-        if not self._view.wants_rows:
+        if self._poller is None:
             return
-        answers = self._poller.answers() if self._poller is not None else {}
+        answers = self._poller.answers
         rows = [
             Row(task=task, state=state, progress=answers.get(task) if task in self._running else None)
             for task, state in self._states.items()

@@ -1,11 +1,9 @@
-"""The views of a job: a live table on a terminal, lines with prefixes elsewhere."""
+"""The output of ``muster run``: a live table on a terminal, lines with prefixes elsewhere."""
 
 import contextlib
 import dataclasses
-import os
 import sys
 from collections.abc import Sequence
-from typing import Protocol, TextIO
 
 from rich.console import Console
 from rich.live import Live
@@ -34,65 +32,43 @@ class Row:
     progress: Progress | None = None
 
 
-class View(Protocol):
-    """Shows a job to the user."""
-
-    wants_rows: bool
-    """The view has a table, so that `show` has an effect."""
-
-    def lines(self, task: Task, lines: Sequence[str]) -> None:
-        """Show lines of a task's output."""
-
-    def say(self, text: str) -> None:
-        """Show a message of the launcher, in one or more lines."""
-
-    def show(self, rows: Sequence[Row]) -> None:
-        """Show the states of the tasks."""
-
-    def close(self) -> None:
-        """Restore the terminal; what was shown stays."""
-
-
-class PlainView:
-    """Lines with prefixes: those of tasks on standard output, the launcher's on standard error.
+class View:
+    """Shows a job as lines with prefixes: tasks' on standard output, the launcher's on standard error.
 
     If nobody reads any more, as in ``muster run … | head``, the job goes on silently.
 
     Args:
         tasks: All tasks.
-        output: The stream for the tasks' lines.
-        errors: The stream for the launcher's lines.
     """
 
-    wants_rows = False
+    wants_rows = False  # whether `show` has an effect
 
-    def __init__(self, tasks: Sequence[Task], output: TextIO, errors: TextIO) -> None:
-        self._width = _prefix_width(tasks)
-        self._output = output
-        self._errors = errors
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._width = max(len(name) for name in (*map(str, tasks), _LAUNCHER))
 
     def lines(self, task: Task, lines: Sequence[str]) -> None:
-        """Write a task's lines in one call."""
-        self._write(self._output, str(task), lines)
+        """Show lines of a task's output."""
+        self._print(str(task), lines)
 
     def say(self, text: str) -> None:
-        """Write the launcher's lines."""
-        self._write(self._errors, _LAUNCHER, text.split("\n"))
+        """Show a message of the launcher, in one or more lines."""
+        self._print(_LAUNCHER, text.split("\n"))
 
     def show(self, rows: Sequence[Row]) -> None:
-        """Do nothing."""
+        """Show the states of the tasks; there is no place for them here."""
 
     def close(self) -> None:
-        """Do nothing."""
+        """Restore the terminal; what was shown stays."""
 
-    def _write(self, stream: TextIO, name: str, lines: Sequence[str]) -> None:
+    def _print(self, name: str, lines: Sequence[str]) -> None:
+        stream = sys.stderr if name == _LAUNCHER else sys.stdout
         with contextlib.suppress(BrokenPipeError):
             stream.write("".join(f"{name:{self._width}} | {line}\n" for line in lines))
             stream.flush()
 
 
-class LiveView:
-    """A table at the foot of the terminal, one line a task, with the tasks' output running above it.
+class LiveView(View):
+    """Shows a table at the foot of the terminal, one row a task, with the output of tasks above it.
 
     Args:
         tasks: All tasks.
@@ -102,26 +78,18 @@ class LiveView:
     wants_rows = True
 
     def __init__(self, tasks: Sequence[Task], console: Console) -> None:
-        self._width = _prefix_width(tasks)
+        super().__init__(tasks)
         self._styles = {str(task): _COLOURS[i % len(_COLOURS)] for i, task in enumerate(tasks)}
         self._console = console
         self._live = Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
         self._live.start()
-
-    def lines(self, task: Task, lines: Sequence[str]) -> None:
-        """Print a task's lines above the table."""
-        self._print(str(task), lines)
-
-    def say(self, text: str) -> None:
-        """Print the launcher's lines above the table."""
-        self._print(_LAUNCHER, text.split("\n"))
 
     def show(self, rows: Sequence[Row]) -> None:
         """Draw the table."""
         self._live.update(self._table(rows), refresh=True)
 
     def close(self) -> None:
-        """Leave the table where it is."""
+        """Stop drawing; the table stays on the terminal."""
         self._live.stop()
 
     def _print(self, name: str, lines: Sequence[str]) -> None:
@@ -152,25 +120,11 @@ class LiveView:
 
 
 def make_view(tasks: Sequence[Task]) -> View:
-    """Return the view for standard output: live on a terminal, else plain."""
+    """Return the view for standard output: with a table on a terminal, else lines alone."""
     console = Console(highlight=False, markup=False, emoji=False)
     if console.is_terminal and not console.is_dumb_terminal:
         return LiveView(tasks, console)
-    return PlainView(tasks, sys.stdout, sys.stderr)
-
-
-def silence_broken_pipe(stream: TextIO) -> None:
-    """Redirect a stream that nobody reads to the null device, so that flushing at exit does not fail."""
-    try:
-        stream.flush()
-    except BrokenPipeError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
-
-
-def _prefix_width(tasks: Sequence[Task]) -> int:
-    return max(len(name) for name in (*map(str, tasks), _LAUNCHER))
+    return View(tasks)
 
 
 def _number(value: float | None, form: str) -> str:
