@@ -9,13 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from muster._errors import DamagedCheckpointError
-from muster.checkpoint import (
-    CheckpointInfo,
-    list_checkpoints,
-    list_variables,
-    read_checkpoint,
-    read_metadata,
-)
+from muster.checkpoint import CheckpointInfo, list_checkpoints, list_variables, read_checkpoint, read_metadata
 
 _WIDEST_VALUE = 100
 
@@ -53,7 +47,12 @@ def inspect_checkpoints(path: str, *, step: int | None, variables: bool) -> int:
         infos = [info for info in infos if info.step == step]
         if not infos:
             return _complain(f"There is no checkpoint of step {step} in {path}. There are: {there}.", 1)
-    damage = {info.step: problem for info in infos if (problem := _problem(info)) is not None}
+    damage = {}
+    for info in infos:
+        try:
+            read_checkpoint(info.path)
+        except DamagedCheckpointError as exc:
+            damage[info.step] = str(exc)
     rows = [
         (
             str(info.step),
@@ -70,15 +69,6 @@ def inspect_checkpoints(path: str, *, step: int | None, variables: bool) -> int:
     if chosen.step not in damage:
         _print_contents(chosen, variables)
     return 1 if damage else 0
-
-
-def _problem(info: CheckpointInfo) -> str | None:
-    """Return the damage of a checkpoint, or None."""
-    try:
-        read_checkpoint(info.path)
-    except DamagedCheckpointError as exc:
-        return str(exc)
-    return None
 
 
 def _print_contents(info: CheckpointInfo, variables: bool) -> None:

@@ -7,12 +7,11 @@ environment in the library: Keras offers no other way.
 
 import contextlib
 import gc
+import importlib
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -36,78 +35,41 @@ def _no_collections() -> Iterator[None]:
         gc.enable()
 
 
-class _OnUse(Loader):
-    """Loads a module at the first access to one of its names.
+class _Wrappers(ModuleType):
+    """Stands in for ``keras.wrappers``, and imports it when one of its names is first used.
 
-    ``importlib.util.LazyLoader`` is safe with threads since Python 3.12 only, and loads a module when code
-    such as ``inspect.stack`` looks at all modules.
+    Keras imports it at once, and with it scikit-learn and ``scipy.stats`` where they are installed: a third
+    of the time to import Keras, for wrappers that most programs do not use. ``importlib.util.LazyLoader`` is
+    safe with threads since Python 3.12 only, and imports a module when code such as ``inspect.stack`` looks
+    at all modules.
     """
 
-    def __init__(self, loader: Loader) -> None:
-        self._loader = loader
+    _lock = threading.RLock()
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
+    def __getattr__(self, name: str) -> Any:
+        if name != "__all__" and name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name)
+        return getattr(self._load(), name)
 
-    def exec_module(self, module: ModuleType) -> None:
-        values, lock, loading = vars(module), threading.RLock(), False
+    def __dir__(self) -> list[str]:
+        return dir(self._load())
 
-        def load() -> None:
-            nonlocal loading
-            with lock:
-                if not loading and "__getattr__" in values:
-                    loading = True  # for what it imports itself
-                    try:
-                        self._loader.exec_module(module)
-                        del values["__getattr__"], values["__dir__"]
-                    finally:
-                        loading = False
-
-        def get(name: str) -> Any:
-            if name == "__all__" or not name.startswith("__"):
-                load()
-            if name not in values:
-                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}", name=name)
-            return values[name]
-
-        def names() -> list[str]:
-            load()
-            return sorted(values)
-
-        values |= {"__getattr__": get, "__dir__": names}
-
-
-class _WrappersOnUse(MetaPathFinder):
-    """Finds ``keras.wrappers`` as a module that is loaded at its first use.
-
-    It imports scikit-learn where that is installed, and with it ``scipy.stats``: a third of the time to
-    import Keras, for wrappers that most programs do not use.
-    """
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if fullname != "keras.wrappers":
-            return None
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _OnUse(spec.loader)
-        return spec
-
-
-@contextlib.contextmanager
-def _wrappers_on_use() -> Iterator[None]:
-    finder = _WrappersOnUse()
-    sys.meta_path.insert(0, finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)
+    def _load(self) -> ModuleType:
+        with self._lock:
+            if sys.modules[self.__name__] is self:
+                del sys.modules[self.__name__]
+                try:
+                    vars(self).update(vars(importlib.import_module(self.__name__)))  # for `import *`
+                except BaseException:
+                    sys.modules[self.__name__] = self
+                    raise
+            return sys.modules[self.__name__]
 
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
 
-with _no_collections(), _wrappers_on_use():
+sys.modules.setdefault("keras.wrappers", _Wrappers("keras.wrappers"))
+with _no_collections():
     import keras
 
 if keras.backend.backend() != "jax":
