@@ -1,7 +1,6 @@
 """The addresses of all tasks of a job."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from muster._errors import ClusterError, ClusterTypeError
 from muster.cluster._task import check_index
@@ -94,7 +93,7 @@ class ClusterSpec:
         return f"ClusterSpec({dict(sorted(self.as_dict().items()))})"
 
 
-def _tasks(job: str, tasks: Any) -> dict[int, str]:
+def _tasks(job: str, tasks: object) -> dict[int, str]:
     """Return one job's addresses by ascending index, after checking them."""
     if isinstance(tasks, Mapping):
         numbered = [(check_index(key, f"a task of job {job!r}"), address) for key, address in tasks.items()]

@@ -6,7 +6,6 @@ import math
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 from muster._errors import ClusterError
 from muster.launch._options import add_job_options, shape_of
@@ -44,7 +43,7 @@ environment variables of a task:
 """
 
 
-def add_run_command(commands: "argparse._SubParsersAction[Any]") -> None:
+def add_run_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add ``run`` to the commands of a parser.
 
     The parsed arguments get a ``handler``: a function that takes them and returns the exit code.

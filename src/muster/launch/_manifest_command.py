@@ -3,7 +3,6 @@
 import argparse
 import functools
 import sys
-from typing import Any
 
 from muster._errors import ClusterError
 from muster.launch._options import add_job_options, integer, shape_of
@@ -17,7 +16,7 @@ _KINDS = {
 }
 
 
-def add_manifest_command(commands: "argparse._SubParsersAction[Any]") -> None:
+def add_manifest_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add ``manifest`` to the commands of a parser, with a ``handler`` as ``run`` has.
 
     Args:
@@ -30,11 +29,13 @@ def add_manifest_command(commands: "argparse._SubParsersAction[Any]") -> None:
     )
     kinds = parser.add_subparsers(title="kinds", metavar="KIND", required=True)
     for kind, description in _KINDS.items():
-        _add_kind(kinds, kind, description)
+        _add_options(
+            kinds.add_parser(kind, help=description, description=f"Print {description}.", allow_abbrev=False),
+            kind,
+        )
 
 
-def _add_kind(kinds: "argparse._SubParsersAction[Any]", kind: str, description: str) -> None:
-    parser = kinds.add_parser(kind, help=description, description=f"Print {description}.", allow_abbrev=False)
+def _add_options(parser: argparse.ArgumentParser, kind: str) -> None:
     parser.add_argument("--name", required=True, help="what the job is called")
     add_job_options(parser, "--gpus", "GPUs of each task that trains (default: none)", restarts=3)
     parser.add_argument("--cpus", type=integer(1), metavar="N", help="cores that each task asks for")

@@ -143,7 +143,7 @@ class SignalInbox:
     """
 
     def __init__(self) -> None:
-        self._handlers: dict[int, object] = {}
+        self._handlers: dict[int, signal._HANDLER] = {}
 
     def __enter__(self) -> Self:
         self._reader, self._writer = socket.socketpair()
@@ -157,7 +157,7 @@ class SignalInbox:
 
     def __exit__(self, *exc: object) -> None:
         for number, handler in self._handlers.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
+            signal.signal(number, handler)
         signal.set_wakeup_fd(self._wakeup)
         self._reader.close()
         self._writer.close()

@@ -62,17 +62,15 @@ def run_job(options: RunOptions, machine: Machine, environ: Mapping[str, str], v
         ClusterError: The machine has fewer GPUs than the tasks need. Nothing was started.
         OSError: The log folder cannot be written.
     """
-    if options.log_dir is not None:
-        options.log_dir.mkdir(parents=True, exist_ok=True)
-        return _Run(options, machine, environ, view, options.log_dir).until_end()
-    log_dir = Path(tempfile.mkdtemp(prefix="muster-"))
+    log_dir = options.log_dir or Path(tempfile.mkdtemp(prefix="muster-"))
+    log_dir.mkdir(parents=True, exist_ok=True)
     code = 1
     try:
         code = _Run(options, machine, environ, view, log_dir).until_end()
+        return code
     finally:
-        if code == 0 or not any(log_dir.iterdir()):
+        if options.log_dir is None and (code == 0 or not any(log_dir.iterdir())):
             shutil.rmtree(log_dir)
-    return code
 
 
 class _Run:

@@ -307,9 +307,7 @@ class Roster:
                             "is missing. MultiWorkerMirroredStrategy(session_creation_timeout_secs=...) says "
                             "how long to wait."
                         )
-                    self.report(
-                        state=TaskState.WAITING, waits_for=_some([str(t) for t in missing])[:_MAX_TEXT]
-                    )
+                    self.report(state=TaskState.WAITING, waits_for=_some([*map(str, missing)]))
                     if now - said < _SAY_SECS:
                         self._thread.changed.wait(min(said + _SAY_SECS, began + timeout_secs) - now)
                         continue

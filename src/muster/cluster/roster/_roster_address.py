@@ -6,7 +6,6 @@ import ipaddress
 import os
 import socket
 import time
-from typing import Any
 
 from muster._errors import AddressInUseError, ClusterError, RosterError, StrayPeerError
 from muster.cluster._task import Task
@@ -143,7 +142,7 @@ def _occupant(address: str) -> str:
     return f"there is {status} already, which is {status.state}"
 
 
-_Address = tuple[socket.AddressFamily, tuple[Any, ...]]
+_Address = tuple[socket.AddressFamily, tuple[str | int | bytes, ...]]
 
 
 def _interfaces(host: str, port: int) -> list[_Address]:
@@ -192,7 +191,7 @@ def _bind_every_interface(port: int) -> socket.socket:
         return _bind(socket.AF_INET, ("0.0.0.0", port))  # a host without IPv6
 
 
-def _bind(family: int, where: tuple[Any, ...], *, only_v6: bool = True) -> socket.socket:
+def _bind(family: int, where: tuple[str | int | bytes, ...], *, only_v6: bool = True) -> socket.socket:
     with contextlib.ExitStack() as opened:
         sock = opened.enter_context(socket.socket(family, socket.SOCK_STREAM))
         # The kernel keeps connections of a job that has just ended. Two listeners are refused all the same.

@@ -241,7 +241,7 @@ def _status(fields: Mapping[str, Any]) -> Status:
         reached={
             _task(item[:2]): str(item[2])
             for item in _get(fields, "reached", list, [])
-            if len(_list(item)) == 3
+            if isinstance(item, list) and len(item) == 3
         },
         progress=_progress(_get(fields, "progress", dict, {})),
         error=_get(fields, "error", str, "")[:MAX_ERROR],
@@ -280,15 +280,11 @@ def _task_fields(task: Task) -> list[Any]:
     return [task.type, task.index]
 
 
-def _task(value: Any) -> Task:
+def _task(value: object) -> Task:
     match value:
         case [str() as kind, int() as index]:
             return Task(kind, index)
     raise ProtocolError(f"it names the task {str(value)[:60]!r}, which is none")
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _get(fields: Mapping[str, Any], name: str, kind: type[_T], default: _T | None = None) -> _T:

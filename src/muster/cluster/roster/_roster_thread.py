@@ -58,7 +58,8 @@ class RosterThread:
         self._beat_secs = beat_secs
         self._on_lost = on_lost
         self._peers: dict[Task, tuple[socket.socket, messages.LineBuffer]] = {}
-        self._inbox: collections.deque[Callable[[], None]] = collections.deque()
+        # What the thread is to call, and the socket that it takes over then.
+        self._inbox: collections.deque[tuple[Callable[[], None], socket.socket | None]] = collections.deque()
         self._inbox_lock = threading.Lock()
         self._closing = threading.Event()
         self._flush_until = 0.0
@@ -103,7 +104,8 @@ class RosterThread:
             while not self._closing.is_set() or self._flushing():
                 self._read(max(0.0, min(tick, self.watch.wake_at) - time.monotonic()))
                 while self._inbox:
-                    self._inbox.popleft()()
+                    work, _ = self._inbox.popleft()
+                    work()
                 if time.monotonic() >= min(tick, self.watch.wake_at):
                     # If this task itself was stopped, much time has passed: read first, judge the peers then.
                     self._read(0.0)
@@ -113,9 +115,9 @@ class RosterThread:
         finally:
             with self._inbox_lock:
                 self._closing.set()
-            for item in self._inbox:
-                if isinstance(item, _NewConnection):  # it came about too late
-                    item.sock.close()
+            for _, sock in self._inbox:
+                if sock is not None:
+                    sock.close()
             self._close_files()
             with self.changed:
                 self.changed.notify_all()
@@ -125,15 +127,15 @@ class RosterThread:
         for key, mask in self._selector.select(timeout_secs):
             key.data(mask)
 
-    def _later(self, item: Callable[[], None]) -> bool:
-        """Have the thread call a function, unless it is about to end."""
+    def _later(self, work: Callable[[], None], sock: socket.socket | None = None) -> None:
+        """Have the thread call a function that takes over a socket; close that if the thread ends before."""
         with self._inbox_lock:
-            if self._closing.is_set():
-                return False
-            self._inbox.append(item)
-            with contextlib.suppress(BlockingIOError):  # then it is being woken
-                self._wake_out.send(b"!")
-        return True
+            if not self._closing.is_set():
+                self._inbox.append((work, sock))
+                with contextlib.suppress(BlockingIOError):  # then it is being woken
+                    self._wake_out.send(b"!")
+            elif sock is not None:
+                sock.close()
 
     def _woken(self, mask: int) -> None:
         self._wake_in.recv(_CHUNK)
@@ -200,8 +202,7 @@ class RosterThread:
             sock.close()
             self.post(events.DialFailed(task, _reason(exc)))
             return
-        if not self._later(_NewConnection(self._dialed, task, sock)):
-            sock.close()
+        self._later(functools.partial(self._dialed, task, sock), sock)
 
     def _dialed(self, task: Task, sock: socket.socket) -> None:
         self._peers[task] = sock, messages.LineBuffer(messages.MAX_LINE)
@@ -211,17 +212,16 @@ class RosterThread:
     def _hear(self, task: Task, sock: socket.socket, mask: int) -> None:
         if not self._connected(task, sock):
             return
+        why = "end of the connection"
         try:
             data = sock.recv(_CHUNK)
         except BlockingIOError:
             return
         except OSError as exc:
-            self._hang_up(task)
-            self._handle(events.HungUp(task, _reason(exc)))
-            return
+            data, why = b"", _reason(exc)
         if not data:
             self._hang_up(task)
-            self._handle(events.HungUp(task, "end of the connection"))
+            self._handle(events.HungUp(task, why))
             return
         try:
             for line in self._peers[task][1].feed(data):
@@ -240,18 +240,6 @@ class RosterThread:
             sock, _ = self._peers.pop(task)
             self._selector.unregister(sock)
             sock.close()
-
-
-class _NewConnection:
-    """A function for the thread that takes a new socket; closes it if it comes too late."""
-
-    def __init__(self, work: Callable[[Task, socket.socket], None], task: Task, sock: socket.socket) -> None:
-        self._work = work
-        self._task = task
-        self.sock = sock
-
-    def __call__(self) -> None:
-        self._work(self._task, self.sock)
 
 
 def _reason(exc: OSError) -> str:
