@@ -1,4 +1,4 @@
-"""The tasks of a job: cluster specs, ``TF_CONFIG``, resolvers, and the roster. Standard library only."""
+"""Describe the cluster of a job, find this task in it, and watch the others. Standard library only."""
 
 from muster._errors import ClusterEnvironmentError as ClusterEnvironmentError
 from muster._errors import DuplicateTaskError as DuplicateTaskError

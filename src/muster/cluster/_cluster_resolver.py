@@ -1,4 +1,4 @@
-"""The interface of cluster resolvers."""
+"""The interface of cluster resolvers, which read the environment that started the tasks."""
 
 import abc
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ class ClusterResolver(abc.ABC):
     what the resolver was configured with: JAX finds the devices, in the process that uses them.
 
     Attributes:
-        task_type: The job of this process, None if unknown.
-        task_id: Its number in that job, None if unknown.
-        rpc_layer: The protocol in the address of a master, None for none.
+        task_type: The type of this task, such as ``"worker"``; None if unknown.
+        task_id: Its index among the tasks of that type, from 0; None if unknown.
+        rpc_layer: The protocol that `master` puts before addresses, such as ``"grpc"``; None for none.
     """
 
     task_type: str | None = None
@@ -35,8 +35,8 @@ class ClusterResolver(abc.ABC):
         """Return the address of a task, with its protocol.
 
         Args:
-            task_type: The task's job; the default depends on the resolver.
-            task_id: Its number in that job.
+            task_type: The task's type; the default depends on the resolver.
+            task_id: Its index among the tasks of that type.
             rpc_layer: The protocol; by default that of the resolver.
         """
 
@@ -48,5 +48,5 @@ class ClusterResolver(abc.ABC):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None
     ) -> Mapping[str, int] | int:
-        """Return the number of accelerators of each kind of a task, as configured."""
+        """Return how many accelerators a task has, by kind such as ``"GPU"``: those configured, not found."""
         return {}

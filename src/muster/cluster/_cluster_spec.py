@@ -1,4 +1,4 @@
-"""The addresses of all tasks of a job."""
+"""The description of a cluster: the addresses of its tasks."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +9,7 @@ Addresses = Sequence[str] | Mapping[int, str] | Mapping[str, str]
 
 
 class ClusterSpec:
-    """The addresses of all tasks of a job, by the name of their job.
+    """The tasks of a cluster: their addresses by job name, such as ``"worker"``, and index.
 
     Immutable. Follows ``tf.train.ClusterSpec`` (tensorflow/python/training/server_lib.py), but for
     protocol buffers, ``bytes``, and indices that are negative, fractional or duplicate: those are errors.
@@ -44,7 +44,7 @@ class ClusterSpec:
         return list(self._jobs)
 
     def as_dict(self) -> dict[str, list[str] | dict[int, str]]:
-        """Return job -> list of addresses, or a dict from index to address if it is empty or has holes."""
+        """Return each job's addresses: a list, or a dict by index if the job is empty or sparse."""
         dense: dict[str, list[str] | dict[int, str]] = {}
         for job, tasks in self._jobs.items():
             complete = tasks and list(tasks) == list(range(len(tasks)))
@@ -67,7 +67,7 @@ class ClusterSpec:
         return tasks[task_index]
 
     def job_tasks(self, job_name: str) -> list[str | None]:
-        """Return the addresses of a job's tasks by index, None for missing ones.
+        """Return a list of the addresses of a job's tasks, with None where a sparse job has no task.
 
         Raises:
             ClusterError: There is no such job.

@@ -21,8 +21,8 @@ class Task:
     """One process of a job.
 
     Args:
-        type: The name of its job, such as ``"worker"``.
-        index: Its number in that job, from 0.
+        type: Its type, such as ``"worker"``: the job name in TensorFlow's ClusterSpec.
+        index: Its index among the tasks of that type, from 0.
     """
 
     type: str
@@ -32,12 +32,12 @@ class Task:
         return f"{self.type} {self.index}"
 
 
-def check_index(value: object, of: str) -> int:
-    """Parse a task's number.
+def check_index(value: object, owner: str) -> int:
+    """Parse the index of a task.
 
     Args:
         value: An integer, an integral float or digits.
-        of: The owner of the number, for the message.
+        owner: The task that it is the index of, in words for the message.
 
     Raises:
         ClusterTypeError: It is not an integer. TensorFlow truncates 1.9 to 1 and takes True for 1.
@@ -48,4 +48,4 @@ def check_index(value: object, of: str) -> int:
         return int(value)
     if isinstance(value, str) and value.strip().removeprefix("-").isdecimal():
         return int(value)
-    raise ClusterTypeError(f"The index of {of} must be a whole number, given: {value!r}. Count from 0.")
+    raise ClusterTypeError(f"The index of {owner} must be a whole number, given: {value!r}. Count from 0.")

@@ -16,12 +16,12 @@ _HINT = "\n\nNote that these values may be coming from the TF_CONFIG environment
 class TaskContext:
     """The role of one task, and the number of tasks of each role.
 
-    What `RunConfig` and ``_WorkerContext`` (tensorflow/python/distribute/distribute_coordinator.py) know of a
-    task in TensorFlow; ``rank`` and ``world_size`` elsewhere.
+    Has the fields of TensorFlow's ``RunConfig`` and ``_WorkerContext``
+    (tensorflow/python/distribute/distribute_coordinator.py); elsewhere these are rank and world size.
 
     Args:
-        task_type: The job of this task.
-        task_id: Its number in that job.
+        task_type: The type of this task.
+        task_id: Its index among the tasks of that type.
         is_chief: Whether it writes checkpoints and summaries.
         cluster_spec: All tasks; empty for a job of one process, and for an evaluator, which is outside.
         num_worker_replicas: The number of tasks that train, including the chief.

@@ -1,4 +1,4 @@
-"""``TF_CONFIG``: the text that tells a process the tasks of its job, and which one it is."""
+"""``TF_CONFIG``: the environment variable that describes the cluster, and which of its tasks this is."""
 
 import collections
 import dataclasses
@@ -23,8 +23,8 @@ class TFConfig:
 
     Args:
         cluster: All tasks; empty for a job of one process.
-        task_type: The job of this process, None if absent.
-        task_index: Its number in that job, None if absent.
+        task_type: The type of this task, None if absent.
+        task_index: Its index among the tasks of that type, None if absent.
         environment: Free text, such as ``"cloud"``.
         rpc_layer: The protocol in the address of a master, such as ``"grpc"``.
         session_master: The address to use in place of this task's own.
@@ -94,7 +94,7 @@ class TFConfig:
 
     @classmethod
     def from_resolver(cls, resolver: ClusterResolver) -> "TFConfig":
-        """Return the equivalent of a resolver, for programs that read ``TF_CONFIG``.
+        """Return the cluster and the task that a resolver has found.
 
         Args:
             resolver: The resolver. Its cluster is read before its task, which some learn only then.
@@ -108,7 +108,7 @@ class TFConfig:
 
     @property
     def task(self) -> Task:
-        """This process.
+        """This task.
 
         Raises:
             ClusterError: Its type or index is absent.

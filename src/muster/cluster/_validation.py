@@ -1,4 +1,4 @@
-"""Validation of clusters for strategies."""
+"""Check that strategies can train with a cluster."""
 
 from muster._errors import ClusterError
 from muster.cluster._cluster_spec import Addresses, ClusterSpec
@@ -12,18 +12,18 @@ def validate_cluster_spec(
     task_type: str | None = None,
     task_id: int | None = None,
 ) -> None:
-    """Check that a strategy can train with a cluster, and that the cluster has a task.
+    """Check that a strategy can train with a cluster, and that the cluster has the given task.
 
     Its jobs are ``chief``, ``worker``, ``ps`` and ``evaluator``, with at most one chief and one evaluator. An
-    evaluator may be outside of the cluster. Unlike TensorFlow, a negative number is refused, and so is one
-    that a job with holes does not have.
+    evaluator may be outside of the cluster. Unlike TensorFlow, this refuses a negative index, and an
+    index that a sparse job does not have.
 
     Source: tensorflow/python/distribute/multi_worker_util.py, ``_validate_cluster_spec``.
 
     Args:
         cluster_spec: All tasks.
-        task_type: The task's job; None checks only the cluster.
-        task_id: Its number in that job.
+        task_type: The task's type; None checks only the cluster.
+        task_id: Its index among the tasks of that type.
 
     Raises:
         ClusterTypeError: ``cluster_spec`` describes no cluster.

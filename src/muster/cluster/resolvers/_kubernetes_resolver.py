@@ -11,13 +11,13 @@ from muster.cluster.resolvers._task_resolver import TaskResolver, by_number
 
 
 class KubernetesClusterResolver(TaskResolver):
-    """The pods that carry certain labels. All of them must be running.
+    """Finds the pods that have certain labels: one task each. All of them must be running.
 
     Follows ``tf.distribute.cluster_resolver.KubernetesClusterResolver``
-    (tensorflow/python/distribute/cluster_resolver/kubernetes_cluster_resolver.py), but takes the
-    address of a pod and not of its node, which pods may share; puts pod-2 before pod-10; and knows which task
-    this process is, if it runs in one of the pods: from the first call of `cluster_spec` on, unless
-    `task_type` or `task_id` has been set.
+    (tensorflow/python/distribute/cluster_resolver/kubernetes_cluster_resolver.py), but takes the address of
+    a pod and not of its node, which pods may share, and puts pod-2 before pod-10. If this process runs in one
+    of the pods, the first call of `cluster_spec` sets `task_type` and `task_id`, unless one of them is set
+    already.
 
     Args:
         job_to_label_mapping: The label selectors of each job; the pods of a selector in the order of their
@@ -63,7 +63,7 @@ class KubernetesClusterResolver(TaskResolver):
         return ClusterSpec({job: list(names.values()) for job, names in pods.items()})
 
     def _pods(self, selectors: Sequence[str]) -> dict[str, str]:
-        """Return the addresses of the pods of a job by their names, in the order of tasks."""
+        """Return the addresses of a job's pods by pod name, in the order of task indices."""
         found = {}
         for selector in selectors:
             if self._namespace is None:

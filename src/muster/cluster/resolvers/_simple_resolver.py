@@ -16,8 +16,8 @@ class SimpleClusterResolver(TaskResolver):
     Args:
         cluster_spec: All tasks.
         master: The address that `master` returns when it is called without a task.
-        task_type: The job of this process.
-        task_id: Its number in that job.
+        task_type: The type of this task.
+        task_id: Its index among the tasks of that type.
         environment: The environment that the job runs in, as free text.
         num_accelerators: The number of accelerators of each kind, for every task.
         rpc_layer: The protocol in the address of a master.
@@ -48,7 +48,7 @@ class SimpleClusterResolver(TaskResolver):
     def master(
         self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
     ) -> str:
-        """Return the address of a task if both its job and number are passed, else the configured one."""
+        """Return the address of a task if both its type and index are passed, else the configured one."""
         address = self._master
         if task_type is not None and task_id is not None:
             address = self._cluster.task_address(task_type, task_id)

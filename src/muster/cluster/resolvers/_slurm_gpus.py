@@ -36,7 +36,7 @@ class Gpus:
 
 
 def find_gpus(environ: Mapping[str, str], tasks: int, per_node: int | None, per_task: int | None) -> Gpus:
-    """Find the GPUs of this host, and the number for each task.
+    """Find the GPUs of this host that its tasks divide, and how many each task gets.
 
     Slurm has divided them already if this task sees fewer than its step has on the host, or fewer than there
     are tasks.

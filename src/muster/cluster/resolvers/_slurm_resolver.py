@@ -14,8 +14,8 @@ from muster.cluster.resolvers._task_resolver import TaskResolver
 class SlurmClusterResolver(TaskResolver):
     """The tasks of a Slurm step, which ``srun`` started together, each with its host and its port.
 
-    Ranks are given to jobs in the order of their names, and to hosts in blocks, in the order in which Slurm
-    lists them: start the step with ``--distribution=block``.
+    Jobs get consecutive ranks in the order of their names, and so do hosts in the order in which Slurm lists
+    them: start the step with ``--distribution=block``.
 
     Follows ``tf.distribute.cluster_resolver.SlurmClusterResolver``
     (tensorflow/python/distribute/cluster_resolver/slurm_cluster_resolver.py), but reads the environment once,
@@ -81,7 +81,7 @@ class SlurmClusterResolver(TaskResolver):
         return self._cluster
 
     def get_task_info(self) -> tuple[str | None, int | None]:
-        """Return the job of this process and its number in that job."""
+        """Return the type and the index of this task."""
         return self.task_type, self.task_id
 
     def num_accelerators(

@@ -1,4 +1,4 @@
-"""The base class of resolvers that know the task of this process, and their helpers."""
+"""The base class of resolvers that know the cluster once they are built, and helpers of resolvers."""
 
 import re
 
@@ -7,12 +7,12 @@ from muster.cluster._cluster_spec import ClusterSpec
 
 
 class TaskResolver(ClusterResolver):
-    """A resolver that knows which task this process is; that task is the default of its methods.
+    """A resolver of a known cluster. Its methods take this task by default.
 
     Args:
         cluster_spec: All tasks.
-        task_type: The job of this process, None if unknown.
-        task_id: Its number in that job.
+        task_type: The type of this task, None if unknown.
+        task_id: Its index among the tasks of that type.
         rpc_layer: The protocol in the address of a master.
     """
 

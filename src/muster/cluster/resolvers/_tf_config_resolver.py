@@ -10,7 +10,7 @@ from muster.cluster.resolvers._task_resolver import with_layer
 
 
 class TFConfigClusterResolver(ClusterResolver):
-    """The cluster and the task of this process in the environment variable ``TF_CONFIG``.
+    """Reads the cluster and this task from the environment variable ``TF_CONFIG``.
 
     Follows ``tf.distribute.cluster_resolver.TFConfigClusterResolver``
     (tensorflow/python/distribute/cluster_resolver/tfconfig_cluster_resolver.py), but reads the variable once,
@@ -42,7 +42,7 @@ class TFConfigClusterResolver(ClusterResolver):
 
     @property
     def task_id(self) -> int | None:
-        """The number of this process in its job; setting None restores the value in ``TF_CONFIG``."""
+        """The index of this task; setting None restores the value in ``TF_CONFIG``."""
         return self._config.task_index if self._task_id is None else self._task_id
 
     @task_id.setter

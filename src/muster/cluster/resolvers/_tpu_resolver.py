@@ -24,11 +24,11 @@ class TPUClusterResolver(TaskResolver):
 
     Takes the place of ``tf.distribute.cluster_resolver.TPUClusterResolver``
     (tensorflow/python/distribute/cluster_resolver/tpu/tpu_cluster_resolver.py), whose other arguments are for
-    TPUs elsewhere.
+    TPUs that are reached over the network.
 
     Args:
         tpu: The name of the TPU. Empty, ``"local"`` or None: the one that this host belongs to.
-        job_name: The job of the tasks.
+        job_name: The type of the tasks.
         port: The port at which tasks listen.
 
     Raises:

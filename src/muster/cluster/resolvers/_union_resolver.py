@@ -9,10 +9,10 @@ from muster.cluster.resolvers._task_resolver import with_layer
 
 
 class UnionResolver(ClusterResolver):
-    """The tasks of other resolvers, in their order. The first resolver defines the task of this process.
+    """Joins the clusters of several resolvers. The first resolver says which task this is.
 
-    The lists of a job that more than one resolver has are concatenated. If one has holes, all tasks of
-    that job keep their indices.
+    If several resolvers have the same job, their lists of addresses are concatenated, unless one of them is
+    sparse: then all tasks of the job keep their indices.
 
     Follows ``tf.distribute.cluster_resolver.UnionResolver``
     (tensorflow/python/distribute/cluster_resolver/cluster_resolver.py), but an address
@@ -21,8 +21,8 @@ class UnionResolver(ClusterResolver):
 
     Args:
         resolvers: At least one.
-        task_type: The job of this process; overrides the first resolver.
-        task_id: Its number in that job; overrides the first resolver.
+        task_type: The type of this task; overrides the first resolver.
+        task_id: Its index among the tasks of that type; overrides the first resolver.
         rpc_layer: The protocol in the address of a master; overrides the first resolver.
 
     Raises:
@@ -51,7 +51,7 @@ class UnionResolver(ClusterResolver):
 
     @property
     def task_type(self) -> str | None:
-        """The job of this process; setting None restores the first resolver's."""
+        """The type of this task; setting None restores the first resolver's."""
         return self._resolvers[0].task_type if self._task_type is None else self._task_type
 
     @task_type.setter
@@ -60,7 +60,7 @@ class UnionResolver(ClusterResolver):
 
     @property
     def task_id(self) -> int | None:
-        """The number of this process in its job; setting None restores the first resolver's."""
+        """The index of this task; setting None restores the first resolver's."""
         return self._resolvers[0].task_id if self._task_id is None else self._task_id
 
     @task_id.setter
@@ -80,7 +80,7 @@ class UnionResolver(ClusterResolver):
         """Return the addresses of all tasks.
 
         Raises:
-            DuplicateTaskError: Two resolvers give one task of a job with holes different addresses.
+            DuplicateTaskError: Two resolvers give one task of a sparse job different addresses.
         """
         parts = [resolver.cluster_spec() for resolver in self._resolvers]
         names = dict.fromkeys(job for part in parts for job in part.jobs)  # in order, without duplicates
@@ -89,7 +89,7 @@ class UnionResolver(ClusterResolver):
     def master(
         self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
     ) -> str:
-        """Return the address of a task if its job and number are passed, else the first resolver's master.
+        """Return the address of a task if its type and index are passed, else the first resolver's master.
 
         Raises:
             ClusterError: There is no such task.
@@ -110,7 +110,7 @@ class UnionResolver(ClusterResolver):
 
 
 def _merged(job: str, parts: list[ClusterSpec]) -> list[str] | dict[int, str]:
-    """Return the tasks of a job that is in all parts."""
+    """Return the addresses of a job that all parts have."""
     lists = [part.job_tasks(job) for part in parts]
     if not any(None in tasks for tasks in lists):
         return list(dict.fromkeys(address for tasks in lists for address in tasks if address is not None))
