@@ -1,4 +1,4 @@
-"""The type of arrays that are NumPy's, on the host, or JAX's, on devices."""
+"""A type for NumPy arrays, on the host, and JAX arrays, on devices, alike."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol

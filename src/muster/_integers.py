@@ -1,4 +1,4 @@
-"""Integers that JAX would truncate: without 64-bit types it silently keeps the low 32 bits."""
+"""Find integers that JAX would truncate: without 64-bit types it silently keeps their low 32 bits."""
 
 from typing import Any
 

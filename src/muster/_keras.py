@@ -18,9 +18,9 @@ from typing import Any
 
 @contextlib.contextmanager
 def _no_collections() -> Iterator[None]:
-    """Pause Python's garbage collector while modules are imported, and age their objects afterwards.
+    """Pause Python's garbage collector during imports, then move all objects to its oldest generation.
 
-    Modules stay in memory. Scanning them for garbage would take a sixth of the import's time.
+    Modules stay in memory: scanning them for garbage would take a sixth of the import's time.
     """
     if not gc.isenabled():
         yield

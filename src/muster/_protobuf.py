@@ -1,4 +1,4 @@
-"""Message classes of Protocol Buffers, made from descriptions in text.
+"""Create Protocol Buffers message classes from descriptions in text, without generated code.
 
 Generated code works with some versions of protobuf only, and registers its names for the process, where
 TensorFlow and TensorBoard register the same ones: each class here has a pool of its own.
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def message_class(description: str, name: str) -> Any:
-    """Return a message class.
+    """Return the class of a message.
 
     Args:
         description: A ``FileDescriptorProto`` in text format.

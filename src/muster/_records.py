@@ -15,7 +15,7 @@ _ONES = 0xFFFFFFFF
 
 
 class RecordError(Exception):
-    """A damaged record. Readers raise it again as an error that names the file.
+    """A record is damaged. Readers raise it again as an error that names the file.
 
     Args:
         offset: Where the record begins, in bytes from the start of the file.

@@ -79,7 +79,7 @@ class Blame:
 
 @dataclasses.dataclass(frozen=True)
 class CleanUp:
-    """End what the tasks of an attempt have left behind; all of them have ended."""
+    """Kill the processes that the tasks of an attempt, which have all ended, have left behind."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +101,7 @@ class _Phase(enum.Enum):
 
 
 class Job:
-    """The state of one job.
+    """Decides what to do as the tasks of a job end and signals arrive.
 
     Args:
         tasks: All tasks.
@@ -138,7 +138,7 @@ class Job:
         return min(times, default=None)
 
     def handle(self, events: Iterable[Event], now: float) -> list[Action]:
-        """Take the events of one moment, and return the actions.
+        """Take the events that have come at once, and return the actions.
 
         Args:
             events: The events, in any order.

@@ -1,4 +1,4 @@
-"""The script of the keeper: a process that ends what is left of a job, even if the launcher was killed.
+"""The script of the keeper: a process that kills what is left of a job, even if the launcher was killed.
 
 It reads a pipe whose other end only the launcher has. A byte means that the job has ended: remaining
 processes are killed at once. The end of the file without a byte means that the launcher is dead: the kernel

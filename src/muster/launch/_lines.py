@@ -1,4 +1,4 @@
-"""Reading the lines of a task's log, as a terminal would show them."""
+"""Read the lines of a task's log as a terminal would show them."""
 
 import os
 import re

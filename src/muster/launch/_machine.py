@@ -1,4 +1,4 @@
-"""The cores and GPUs of this machine, found without JAX, which would claim them."""
+"""Find the cores and GPUs of this machine, without JAX, which would claim them."""
 
 import dataclasses
 import importlib.util

@@ -1,4 +1,4 @@
-"""The plan of a local job: the place, environment, cores and GPUs of each task."""
+"""The plan of a local job: the address, environment, cores and GPUs of each task."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -70,7 +70,7 @@ class JobShape:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskPlan:
-    """The plan of one task.
+    """The address, environment and cores that one task is started with.
 
     Args:
         task: The task.

@@ -1,4 +1,4 @@
-"""Running a job on this machine: passes events to `Job`, and carries out its actions."""
+"""Run a job on this machine: pass events to `Job`, and carry out its actions."""
 
 import dataclasses
 import selectors
@@ -74,7 +74,7 @@ def run_job(options: RunOptions, machine: Machine, environ: Mapping[str, str], v
 
 
 class _Run:
-    """The processes of one job and their last known states."""
+    """Runs the processes of one job, and keeps their last known states."""
 
     def __init__(
         self, options: RunOptions, machine: Machine, environ: Mapping[str, str], view: View, log_dir: Path

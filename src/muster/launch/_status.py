@@ -1,4 +1,4 @@
-"""Polling the status of tasks on a separate thread, because a stalled task does not answer."""
+"""Poll the status of tasks, on a separate thread, because a stalled task does not answer."""
 
 import threading
 from collections.abc import Mapping

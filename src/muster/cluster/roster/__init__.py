@@ -1,4 +1,4 @@
-"""The roster: which tasks of the job are up, and how they are."""
+"""The roster: membership, heartbeats and failure detection among the tasks of a job."""
 
 from muster.cluster.roster._roster import EXIT_PEER_LOST as EXIT_PEER_LOST
 from muster.cluster.roster._roster import Roster as Roster

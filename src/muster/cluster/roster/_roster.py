@@ -1,4 +1,4 @@
-"""The roster: the tasks of a job find each other, and notice when one is lost."""
+"""The roster of a job: its tasks find each other, exchange small values, and notice when one is lost."""
 
 import dataclasses
 import json
@@ -177,10 +177,10 @@ class Roster:
         self._wait(self._watch.missing_peers, timeout_secs)
 
     def announce(self, key: str, value: Any) -> None:
-        """Send a value to all other tasks, once.
+        """Publish a value under a key to all other tasks, once for each key.
 
         Args:
-            key: The name of the value.
+            key: The key, by which `lookup` finds the value.
             value: Any value that can be stored as JSON.
 
         Raises:
@@ -200,7 +200,12 @@ class Roster:
         self._thread.post(Announced(key, value))
 
     def lookup(self, task: Task, key: str, timeout_secs: float) -> Any:
-        """Return the value that a training task has announced, after waiting for it.
+        """Wait for a value that a training task announces, and return it.
+
+        Args:
+            task: A training task, or this one.
+            key: The key of the value.
+            timeout_secs: How long to wait, in seconds.
 
         Raises:
             ValueError: There is no such task.
@@ -223,9 +228,10 @@ class Roster:
         input_wait: float | None = None,
         waits_for: str | None = None,
     ) -> None:
-        """Set fields of this task's `Progress`; None changes nothing. It is sent within a second.
+        """Set fields of this task's `Progress`; None leaves a field as it is.
 
-        This is cheap: no socket is touched. Numbers are converted, so that a loss must be on the host.
+        The next heartbeat sends it, within a second; the call itself touches no socket. Numbers are converted
+        to Python's: a loss that is still being computed on a device would be waited for.
 
         Raises:
             ValueError: The state does not exist, or is one that `done` and `fail` set.
@@ -254,10 +260,10 @@ class Roster:
             return self._watch.statuses()
 
     def fail(self, exc: BaseException) -> None:
-        """Report to the others that this task fails, and why, so that they end too.
+        """Report to the others that this task fails, and why, so that they end, too.
 
-        It waits for a moment: an exception is often the consequence of a lost task. Then that task is named,
-        and ``on_lost`` is called.
+        It first waits for a moment, because an exception is often the consequence of a lost task. If one is
+        lost, that task is reported as the cause, and ``on_lost`` is called.
         """
         text = "".join(traceback.format_exception_only(exc)).strip()
         self._thread.post(Ended(text[:MAX_ERROR]))

@@ -1,4 +1,4 @@
-"""The events that a roster's state machine takes, and the actions that it returns."""
+"""The events that the roster's state machine takes, and the actions that it returns."""
 
 import dataclasses
 from typing import Any

@@ -1,4 +1,4 @@
-"""The identity of a job: its training tasks, its id and the versions of its software."""
+"""Identify a job by its training tasks, an id, and the versions of its software."""
 
 import hashlib
 import importlib.metadata

@@ -43,9 +43,9 @@ class Progress:
     Args:
         state: Its activity.
         step: Its global step.
-        steps_per_sec: Its speed.
+        steps_per_sec: Its speed, in training steps per second.
         loss: Its last known loss.
-        input_wait: The fraction of its time that it waits for input.
+        input_wait: The fraction of its time that it waits for input, 0 to 1.
         waits_for: The tasks or things that it waits for; empty for none.
     """
 
@@ -103,7 +103,7 @@ class Hello:
     """The first and only message of a caller.
 
     Args:
-        watch: Whether it subscribes to changes, or asks once.
+        watch: Whether it subscribes to changes; else it gets one answer.
         caller: Its status; None if it is no task.
     """
 
@@ -153,7 +153,7 @@ def encode_status(status: Status) -> bytes:
 
 
 def encode_beat(progress: Progress) -> bytes:
-    """Encode a heartbeat as a line: only the progress, which is sent while nothing else changes."""
+    """Encode a heartbeat as a line: the progress alone, which is sent while nothing else changes."""
     return _line({"progress": _progress_fields(progress)})
 
 

@@ -1,4 +1,4 @@
-"""The service at a task's address: callers identify themselves, and get the status of this task."""
+"""The server at a task's address: it sends this task's status to callers and subscribers."""
 
 import functools
 import logging
@@ -32,13 +32,16 @@ class _Caller:
 
 
 class Service:
-    """The service at a task's address. It runs on the thread of the selector.
+    """Serves the status of this task: once to a caller, at each change to a subscriber.
+
+    It starts no thread: the functions that it registers with the selector must be called when their sockets
+    are ready.
 
     Args:
-        selector: Calls the functions that are registered with it.
+        selector: Watches the sockets.
         listeners: The listening sockets of this task.
-        watchers: The expected number of subscribers.
-        own: Returns the status of this task.
+        subscribers: The expected number of subscribers.
+        status: Returns the status of this task.
         called: Called for each caller that has identified itself.
     """
 
@@ -46,14 +49,14 @@ class Service:
         self,
         selector: selectors.BaseSelector,
         listeners: Sequence[socket.socket],
-        watchers: int,
-        own: Callable[[], messages.Status],
+        subscribers: int,
+        status: Callable[[], messages.Status],
         called: Callable[[Called], None],
     ) -> None:
         self._selector = selector
         self._listeners = listeners
-        self._room = 2 * watchers + _SPARE_CALLERS
-        self._own = own
+        self._room = 2 * subscribers + _SPARE_CALLERS
+        self._status = status
         self._called = called
         self._callers: dict[int, _Caller] = {}
         self._calls = 0
@@ -84,11 +87,13 @@ class Service:
     def answer(self, key: int, keep: bool) -> None:
         """Send this task's status to a caller, and with ``keep`` make it a subscriber."""
         self._callers[key].watches = keep
-        self._send(key, messages.encode_status(self._own()))
+        self._send(key, messages.encode_status(self._status()))
 
     def publish(self, beat: bool) -> None:
         """Send this task's status to all subscribers, or with ``beat`` only its progress."""
-        line = messages.encode_beat(self._own().progress) if beat else messages.encode_status(self._own())
+        line = (
+            messages.encode_beat(self._status().progress) if beat else messages.encode_status(self._status())
+        )
         for key, caller in list(self._callers.items()):
             if not caller.watches:
                 continue
@@ -140,7 +145,7 @@ class Service:
             hello = messages.decode_hello(lines[0]) if lines else None
         except messages.ProtocolError as exc:
             caller.greeted = True
-            self._send(key, messages.encode_refusal(f"This is {self._own()}, and {exc}."))
+            self._send(key, messages.encode_refusal(f"This is {self._status()}, and {exc}."))
             return
         if hello is not None:
             caller.greeted = True
@@ -161,7 +166,7 @@ class Service:
             return
         if not caller.out and caller.stale:
             caller.stale = False
-            caller.out += messages.encode_status(self._own())
+            caller.out += messages.encode_status(self._status())
         if not caller.out and not caller.watches:
             self._drop(key)
             return

@@ -61,11 +61,11 @@ class _Peer:
 
 
 class Watch:
-    """The knowledge of this task about its job.
+    """Tracks the other tasks of the job: which have been reached, which do not fit, and which are lost.
 
     Args:
-        own: The first status of this task.
-        peers: The other training tasks, and their addresses.
+        own: The status of this task at the start.
+        peers: The addresses of the other training tasks.
         heartbeat_secs: How long a peer that was reached may be silent, in seconds.
     """
 
@@ -93,7 +93,7 @@ class Watch:
         return {self.own.task: self.own, **reached}
 
     def missing_peers(self) -> dict[Task, str]:
-        """Return the peers that were not reached yet, or have not reached this task yet, and why."""
+        """Return the peers that this task has not reached, or that have not reached it, and why."""
         missing = {}
         for task, peer in self._peers.items():
             if peer.status is None:
@@ -103,7 +103,7 @@ class Watch:
         return missing
 
     def missing_values(self, key: str, tasks: Collection[Task]) -> dict[Task, str]:
-        """Return those of some peers that have not announced a value, with their activities."""
+        """Return those of the given peers that have not announced a value, with what they are doing."""
         missing = {}
         for task in tasks:
             peer = self._peers[task]
@@ -116,7 +116,7 @@ class Watch:
         return missing
 
     def hopeless(self, missing: Collection[Task], now: float) -> RosterError | None:
-        """Return the reason why waiting for some peers will not end, if there is one."""
+        """Return the error that waiting for these peers must end in, or None while it may succeed."""
         if self.lost is not None:
             return PeerLostError(self.lost.why)
         for task in missing:
