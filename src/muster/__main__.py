@@ -21,16 +21,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         exit code of the job for ``run``.
     """
     args = _parser().parse_args(arguments)
+    code = 0
     try:
-        code: int = args.handler(args)
-        return code
-    finally:
-        try:
-            sys.stdout.flush()
-        except BrokenPipeError:
-            # Nobody reads the output any more, as in `muster inspect … | head`. Python flushes once more at
-            # exit, which must not fail.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = args.handler(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Nobody reads the output any more, as in `muster inspect … | head`. Python flushes once more at exit,
+        # which must not fail.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
 
 
 def _inspect(args: argparse.Namespace) -> int:
@@ -44,8 +43,6 @@ def _inspect(args: argparse.Namespace) -> int:
     except MusterError as exc:
         print(f"muster: {exc}", file=sys.stderr)
         return 1
-    except BrokenPipeError:
-        return 0
 
 
 def _parser() -> argparse.ArgumentParser:
