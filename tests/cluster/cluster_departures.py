@@ -24,7 +24,7 @@ NO_API_OF_OURS = {
     "worker_context": "muster has no Distribute Coordinator.",
 }
 
-NOT_WHOLE = "A count is a whole number: neither True nor a fraction."
+NOT_WHOLE = "A count is an integer: neither True nor a fraction."
 TEXT = "Addresses, job names and directories are text; bytes would surprise whoever joins them."
 _READ_ONCE = "A resolver reads the environment once, when it is built: what is wrong there is an error there."
 _NULL = "A null in TF_CONFIG is the same as an absent key, not the text 'None'."
@@ -81,7 +81,7 @@ def _bad_indices(asked: Json, expect: Json) -> Json | None:
         seen = set()
         for key, _ in tasks.get("$dict", []) if isinstance(tasks, dict) else []:
             if is_no_index(key):
-                return error("TypeError", f"must be a whole number, given: {key}")
+                return error("TypeError", f"must be an integer, given: {key}")
             if int(key) < 0:
                 return error("ValueError", f"has a task with the negative index {key}")
             if int(key) in seen:
@@ -140,7 +140,7 @@ def _wrong_tf_config(asked: Json, expect: Json) -> Json | None:
         return {"error": first["error"]}
     index = task.get("index", 0)
     if is_no_index(index) or isinstance(index, str) and re.fullmatch(r"\s*-?\d+\s*", index) is None:
-        return error("ValueError", f"must be a whole number, given: {index!r}")
+        return error("ValueError", f"must be an integer, given: {index!r}")
     return None
 
 
@@ -457,7 +457,7 @@ def _no_cluster(asked: Json, expect: Json) -> Json | None:
 
 DEPARTURES = (
     Departure(
-        "An index is a whole number from 0 on, and no address is lost in silence.",
+        "An index is an integer from 0 on, and no address is lost in silence.",
         _of("ClusterSpec", _bad_indices),
     ),
     Departure(TEXT, _of("ClusterSpec", _bytes_for_text)),

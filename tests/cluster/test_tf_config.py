@@ -51,7 +51,7 @@ def test_absent_is_empty() -> None:
         ('{"cluster": {"worker": ["a:1", "b:1", "a:1"]}}', "'a:1' to worker 0 and worker 2"),
         ('{"cluster": {"chief": ["a:1"], "ps": {"3": "a:1"}}}', "'a:1' to chief 0 and ps 3"),
         ('{"task": "worker"}', '"task" in TF_CONFIG must be an object'),
-        ('{"task": {"index": {}}}', "must be a whole number, given: {}"),
+        ('{"task": {"index": {}}}', "must be an integer, given: {}"),
         ('{"rpc_layer": 3}', '"rpc_layer" in TF_CONFIG must be text, given: 3'),
     ],
 )

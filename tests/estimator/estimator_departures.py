@@ -6,7 +6,7 @@ from typing import Any
 
 from departures import NOTHING, Departure, Json, absent, error, named
 
-_NUMBERS = "A count is a whole number, and a time a number: not True, a fraction, or NaN."
+_NUMBERS = "A count is an integer, and a time a number: not True, a fraction, or NaN."
 
 # What is left out of what TensorFlow did, whatever the case.
 LEFT_OUT = {
@@ -52,7 +52,7 @@ def _index_not_whole(asked: Json, expect: Json) -> Json | None:
     index = _task(asked).get("index")
     if not isinstance(index, bool) and not _is_fraction(index) or "error" in expect:
         return None
-    return error("ValueError", f"must be a whole number, given: {index!r}")
+    return error("ValueError", f"must be an integer, given: {index!r}")
 
 
 def _fields(asked: Json, expect: Json) -> Json | None:
@@ -64,7 +64,7 @@ def _fields(asked: Json, expect: Json) -> Json | None:
         if name == "experimental_max_worker_delay_secs" and isinstance(value, bool):
             return error("ValueError", "experimental_max_worker_delay_secs must be an integer if set")
         if name in _COUNTS and _is_fraction(value):
-            return error("ValueError", f"{name} must be a whole number, given: {value}")
+            return error("ValueError", f"{name} must be an integer, given: {value}")
         if name in (*_COUNTS, *_SECONDS) and isinstance(value, bool):
             return error("TypeError", f"{name} must be a number, given: {value}")
     return None
@@ -206,7 +206,7 @@ def _unfit(asked: Json) -> Json | None:
         if isinstance(value, int | float) and not (value > 0 if is_count else value >= 0):
             return error("ValueError", f"Must specify {name} >{'' if is_count else '='} 0")
         if is_count and _is_fraction(value):
-            return error("ValueError", f"{name} must be a whole number, given: {value}")
+            return error("ValueError", f"{name} must be an integer, given: {value}")
     return None
 
 

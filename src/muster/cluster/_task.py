@@ -48,4 +48,4 @@ def check_index(value: object, owner: str) -> int:
         return int(value)
     if isinstance(value, str) and value.strip().removeprefix("-").isdecimal():
         return int(value)
-    raise ClusterTypeError(f"The index of {owner} must be a whole number, given: {value!r}. Count from 0.")
+    raise ClusterTypeError(f"The index of {owner} must be an integer, given: {value!r}. Count from 0.")

@@ -38,7 +38,7 @@ def check_number(
     if not integer:
         return value
     if not number.is_integer():
-        raise ValueError(f"{name} must be a whole number, given: {value!r}.")
+        raise ValueError(f"{name} must be an integer, given: {value!r}.")
     return int(value) if isinstance(value, numbers.Integral) else int(number)
 
 

@@ -69,7 +69,7 @@ def test_one_host_needs_no_number(machine: pytest.MonkeyPatch) -> None:
         (None, "TPU_WORKER_HOSTNAMES has 2 hosts, and TPU_WORKER_ID is not set"),
         ("2", "host 2 of a TPU that has 2"),
         ("-1", "host -1 of a TPU that has 2"),
-        ("x", "must be a whole number, given: 'x'"),
+        ("x", "must be an integer, given: 'x'"),
     ],
 )
 def test_a_number_that_does_not_fit_is_refused(

@@ -92,7 +92,7 @@ def test_descriptions_of_features_are_checked() -> None:
         parse_single_example(b"", {})
     with pytest.raises(TypeError, match="A BytesList holds bytes, got 'a'"):
         BytesList(["a"])  # type: ignore[list-item]
-    with pytest.raises(TypeError, match="An Int64List holds whole numbers"):
+    with pytest.raises(TypeError, match="An Int64List holds integers"):
         Int64List([0.5])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="A Feature has values of one kind, got 2"):
         Feature(int64_list=Int64List([1]), float_list=FloatList([1]))

@@ -93,7 +93,7 @@ def test_they_add_in_custom_loops():
 @pytest.mark.parametrize(
     ("make", "error", "says"),
     [
-        (lambda: NcclAllReduce(2.5), TypeError, "`num_packs` must be a whole number, got 2.5"),
+        (lambda: NcclAllReduce(2.5), TypeError, "`num_packs` must be an integer, got 2.5"),
         (
             lambda: MirroredStrategy(["/cpu:0"], "nccl"),
             TypeError,

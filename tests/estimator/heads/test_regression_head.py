@@ -102,7 +102,7 @@ def test_weights_of_another_shape():
 
 @pytest.mark.parametrize("dimension", [0, True, 1.5])
 def test_dimensions_that_are_none(dimension):
-    with pytest.raises(ValueError, match=f"Invalid label_dimension {dimension}. It must be a whole number"):
+    with pytest.raises(ValueError, match=f"Invalid label_dimension {dimension}. It must be an integer"):
         RegressionHead(dimension)
 
 

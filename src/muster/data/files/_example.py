@@ -80,7 +80,7 @@ class Int64List:
     def __post_init__(self) -> None:
         values = np.asarray(list(self.value))
         if values.size and values.dtype.kind not in "iub":
-            raise TypeError(f"An Int64List holds whole numbers, got {values.dtype}: {list(self.value)!r}.")
+            raise TypeError(f"An Int64List holds integers, got {values.dtype}: {list(self.value)!r}.")
 
 
 @dataclass(frozen=True, kw_only=True)

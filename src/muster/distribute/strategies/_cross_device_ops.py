@@ -94,7 +94,7 @@ class ReductionToOneDevice(CrossDeviceOps):
 
 def _packing(name: str, num_packs: int) -> Packing:
     if not isinstance(num_packs, int):
-        raise TypeError(f"`num_packs` must be a whole number, got {num_packs!r}.")
+        raise TypeError(f"`num_packs` must be an integer, got {num_packs!r}.")
     if num_packs < 0:
         raise ValueError(f"{name} requires num_packs >= 0, but {num_packs} is specified")
     return Packing(num_packs=num_packs)

@@ -39,9 +39,7 @@ class RegressionHead(Head):
     ) -> None:
         whole = isinstance(label_dimension, numbers.Integral) and not isinstance(label_dimension, bool)
         if not whole or label_dimension < 1:
-            raise ValueError(
-                f"Invalid label_dimension {label_dimension}. It must be a whole number of at least 1."
-            )
+            raise ValueError(f"Invalid label_dimension {label_dimension}. It must be an integer >= 1.")
         super().__init__(int(label_dimension), weight_column, loss_reduction)
 
     def predictions(self, logits: jax.Array) -> dict[str, jax.Array]:
