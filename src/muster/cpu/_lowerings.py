@@ -28,40 +28,17 @@ CHOOSERS: Mapping[Primitive, Chooser] = {
 }
 
 
-class _Registration:
-    """The lowerings in JAX's table. There is one table for the process, and so one registration."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._registered = False
-        self.wanted = True
-
-    def prepare(self) -> None:
-        with self._lock:
-            if self.wanted and not self._registered and jax.default_backend() == "cpu":
-                self._register()
-
-    def use(self, use: bool) -> None:
-        with self._lock:
-            before = self.wanted and self._registered
-            self.wanted = use
-            if use and not self._registered:  # without asking JAX for its platform, which would start it
-                self._register()
-            if use != before:
-                jax.clear_caches()
-
-    def _register(self) -> None:
-        for primitive, chooser in CHOOSERS.items():
-            mlir.register_lowering(primitive, _rule(primitive, chooser), platform="cpu")
-        self._registered = True
-
-
-_REGISTRATION = _Registration()
+# JAX has one table of lowerings for the process, and so there is one registration.
+_lock = threading.Lock()
+_registered = False
+_wanted = True
 
 
 def prepare() -> None:
     """Register the lowerings, unless ``use_cpu_lowerings(False)`` was called."""
-    _REGISTRATION.prepare()
+    with _lock:
+        if _wanted and not _registered and jax.default_backend() == "cpu":
+            _register()
 
 
 def use_cpu_lowerings(use: bool) -> None:
@@ -76,12 +53,26 @@ def use_cpu_lowerings(use: bool) -> None:
     Args:
         use: Whether to use muster's lowerings.
     """
-    _REGISTRATION.use(use)
+    global _wanted
+    with _lock:
+        before = _wanted and _registered
+        _wanted = use
+        if use and not _registered:  # without asking JAX for its platform, which would start it
+            _register()
+        if use != before:
+            jax.clear_caches()
 
 
 def lowerings_wanted() -> bool:
     """Return whether the last call of ``use_cpu_lowerings`` had True, or there was none."""
-    return _REGISTRATION.wanted
+    return _wanted
+
+
+def _register() -> None:
+    global _registered
+    for primitive, chooser in CHOOSERS.items():
+        mlir.register_lowering(primitive, _rule(primitive, chooser), platform="cpu")
+    _registered = True
 
 
 def _rule(primitive: Primitive, chooser: Chooser) -> Callable[..., Any]:

@@ -75,7 +75,8 @@ def _gradient(
         for size, s, count, r in zip(padded.shape, strides, source.shape, reach, strict=True)
     )
     around = [(r - 1, g - count, 0) for r, g, count in zip(reach, groups, source.shape, strict=True)]
-    none = jnp.array(math.prod(window), jnp.int32)
+    numbers = {position: number for number, position in enumerate(itertools.product(*map(range, window)))}
+    none = jnp.array(len(numbers), jnp.int32)
     # Without the barrier XLA computes the choice anew for each of its uses.
     chosen, source = lax.optimization_barrier(
         (lax.pad(chosen, none, around), lax.pad(source, jnp.zeros((), dtype), around))
@@ -84,12 +85,12 @@ def _gradient(
     def of_phase(phase: Sizes) -> jax.Array:
         total = None
         for back in itertools.product(*map(range, reach)):
-            position = [p + b * s for p, b, s in zip(phase, back, strides, strict=True)]
-            if any(p >= w for p, w in zip(position, window, strict=True)):
+            position = tuple(p + b * s for p, b, s in zip(phase, back, strides, strict=True))
+            if position not in numbers:
                 continue
             start = [r - 1 - b for r, b in zip(reach, back, strict=True)]
             stop = [a + g for a, g in zip(start, groups, strict=True)]
-            here = lax.slice(chosen, start, stop) == _number(position, window)
+            here = lax.slice(chosen, start, stop) == numbers[position]
             part = lax.slice(source, start, stop)
             part = lax.select(here, part, lax.full_like(part, 0))
             total = part if total is None else total + part
@@ -123,14 +124,6 @@ def _chosen(
         chosen = lax.select(keep, chosen, lax.full_like(chosen, number))
         held = lax.select(keep, held, here)
     return chosen
-
-
-def _number(position: Sequence[int], window: Sizes) -> int:
-    """Return the row-major number of a position in a window."""
-    number = 0
-    for p, w in zip(position, window, strict=True):
-        number = number * w + p
-    return number
 
 
 def _interleave(parts: dict[Sizes, jax.Array], strides: Sizes) -> jax.Array:
