@@ -5,6 +5,8 @@ replicated values, shards along one axis, or addends that are all-reduced where 
 So the step computes the same as on one device, up to the order of additions.
 """
 
+import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +17,6 @@ from jax.extend.core import primitives
 
 from muster.program._replicas import Replicas
 from muster.program.partition._rules import apply_rule
-from muster.program.partition._scan import Arrays, ShardedScan
 from muster.program.partition._sharded_equation import ShardedEquation
 from muster.program.partition._sharding import (
     IndivisibleError,
@@ -37,6 +38,8 @@ _BODIES: Mapping[jex.Primitive, str] = {
     primitives.custom_jvp_call_p: "call_jaxpr",
     primitives.custom_vjp_call_p: "call_jaxpr",
 }
+
+Arrays = Sequence[jax.Array]
 
 
 def partitioned(function: Callable[[Any, Any], Any], state: Any, batch: Any, replicas: Replicas) -> Any:
@@ -119,7 +122,7 @@ def _equation(eqn: Equation, operands: list[Value], workers: WorkerGroup) -> lis
         closed = body if isinstance(body, jex.ClosedJaxpr) else jex.ClosedJaxpr(body, ())
         return _run(closed.jaxpr, closed.consts, operands, workers)
     if eqn.primitive is lax.scan_p and equation.has_shards:
-        return ShardedScan(eqn, operands, workers, _run).results()
+        return _Scan(equation).results()
     return apply_rule(equation)
 
 
@@ -131,3 +134,111 @@ def _check(eqn: Equation, aval: jax.core.ShapedArray, value: Value, workers: Wor
         shape[value.axis] = workers.shard_size(shape[value.axis])
     if tuple(shape) != jax.numpy.shape(array) or aval.dtype != jax.numpy.result_type(array):
         raise IndivisibleError(f"{eqn.primitive.name} of {[v.aval for v in eqn.invars]}")
+
+
+_Kind = int | str
+"""How a loop carries a value: "replicated", "partial", or the axis along which it is sharded."""
+
+
+class _Scan:
+    """A ``scan`` equation, each iteration of which computes with this worker's shards.
+
+    Args:
+        equation: The equation; some of its operands are sharded.
+    """
+
+    def __init__(self, equation: ShardedEquation) -> None:
+        self._params = equation.eqn.params
+        self._workers = workers = equation.workers
+        self._in_loop = dataclasses.replace(workers, can_reduce=False)
+        consts, carries = self._params["num_consts"], self._params["num_carry"]
+        operands, xs = equation.operands, equation.operands[consts + carries :]
+        if any(isinstance(x, Sharded) and x.axis == 0 for x in xs):
+            raise IndivisibleError("a loop over the batch")
+        self._consts = [workers.reduced(value) for value in operands[:consts]]
+        self._init = operands[consts : consts + carries]
+        self._stacks = [workers.reduced(value).array for value in xs]
+        self._slices = [value.axis - 1 if isinstance(value, Sharded) else "replicated" for value in xs]
+        self._made: list[_Kind] = []  # the kinds of the results of an iteration
+
+    def results(self) -> list[Value]:
+        """Compute the loop; return its last carries and its stacks."""
+        kinds, carries = self._first_carries()
+        last, stacks = lax.scan(
+            functools.partial(self._iteration, kinds), carries, self._stacks,
+            length=self._params["length"], reverse=self._params["reverse"], unroll=self._params["unroll"],
+        )  # fmt: skip
+        of_stacks = [kind + 1 if isinstance(kind, int) else kind for kind in self._made[len(kinds) :]]
+        return [_value_of(*pair) for pair in zip([*kinds, *of_stacks], [*last, *stacks], strict=True)]
+
+    def _first_carries(self) -> tuple[list[_Kind], list[jax.Array]]:
+        """Return kinds of the carries that fit the results of an iteration, and the first carries."""
+        kinds = [_kind_of(value) for value in self._init]
+        slices = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in self._stacks]
+
+        def record(carries: Arrays, slices: Arrays) -> None:
+            self._body(kinds, carries, slices)
+
+        while True:
+            carries = [_array_of(*pair, self._workers) for pair in zip(kinds, self._init, strict=True)]
+            jax.eval_shape(record, carries, slices)
+            joined = [_join(*pair) for pair in zip(kinds, self._made[: len(kinds)], strict=True)]
+            if joined == kinds:
+                return kinds, carries
+            kinds = joined
+
+    def _body(self, kinds: Sequence[_Kind], carries: Arrays, slices: Arrays) -> list[Value]:
+        """Compute an iteration, and note the kinds of its results."""
+        closed = self._params["jaxpr"]
+        pairs = zip([*kinds, *self._slices], [*carries, *slices], strict=True)
+        arguments = [*self._consts, *(_value_of(*pair) for pair in pairs)]
+        results = _run(closed.jaxpr, closed.consts, arguments, self._in_loop)
+        self._made = [_kind_of(value) for value in results]
+        return results
+
+    def _iteration(
+        self, kinds: Sequence[_Kind], carries: Arrays, slices: Arrays
+    ) -> tuple[list[jax.Array], list[jax.Array]]:
+        results = self._body(kinds, carries, slices)
+        wanted = [*kinds, *self._made[len(kinds) :]]
+        arrays = [_array_of(*pair, self._in_loop) for pair in zip(wanted, results, strict=True)]
+        return arrays[: len(kinds)], arrays[len(kinds) :]
+
+
+def _join(before: _Kind, after: _Kind) -> _Kind:
+    """Return the kind of a carry that starts as one kind and comes out of an iteration as another."""
+    if before == after or after == "replicated":
+        return before
+    if before == "replicated":
+        return after
+    raise IndivisibleError("a loop changes how it carries a value")
+
+
+def _kind_of(value: Value) -> _Kind:
+    match value:
+        case Sharded(_, axis):
+            return axis
+        case Partial():
+            return "partial"
+    return "replicated"
+
+
+def _value_of(kind: _Kind, array: jax.Array) -> Value:
+    """Return the value that an array of a kind stands for."""
+    if isinstance(kind, int):
+        return Sharded(array, kind)
+    if kind == "replicated":
+        return Replicated(array)
+    return Partial(jax.typeof(array), lambda: array)
+
+
+def _array_of(kind: _Kind, value: Value, workers: WorkerGroup) -> jax.Array:
+    """Return the array that stands for a value of a kind."""
+    if isinstance(value, Sharded):
+        if value.axis != kind:
+            raise IndivisibleError("a loop changes how it carries a value")
+        return value.array
+    if kind == "partial":
+        return workers.addend(value)
+    array = workers.replicated(value)
+    return array if kind == "replicated" else workers.shard(array, int(kind))

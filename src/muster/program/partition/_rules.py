@@ -10,7 +10,6 @@ from jax.extend import core as jex
 from jax.extend.core import primitives
 
 from muster.program.partition._indexing_rules import dynamic_slice, dynamic_update_slice, gather, scatter
-from muster.program.partition._product_rules import convolution, dot_general, windows
 from muster.program.partition._sharded_equation import Rule, ShardedEquation, axis_without
 from muster.program.partition._sharding import Partial, Replicated, Sharded, Value
 from muster.program.passes._jaxprs import type_of
@@ -62,26 +61,19 @@ def _is_linear(equation: ShardedEquation, places: list[int]) -> bool:
     return places in _LINEAR.get(eqn.primitive, ()) and eqn.params.get("out_dtype") is None
 
 
-_ADDITIONS = {lax.add_p, lax.sub_p, primitives.add_jaxvals_p}
+def _named(names: str) -> list[jex.Primitive]:
+    """Return JAX's primitives of these names, which are separated by spaces."""
+    return [getattr(primitives, f"{name}_p") for name in names.split()]
 
+
+_ADDITIONS = _named("add sub add_jaxvals")
 # Primitive -> the places of the operands in which it is linear.
 _LINEAR: Mapping[jex.Primitive, Sequence[list[int]]] = {
-    lax.add_p: [[0, 1]],
-    primitives.add_jaxvals_p: [[0, 1]],
-    lax.sub_p: [[0, 1]],
-    lax.neg_p: [[0]],
-    lax.mul_p: [[0], [1]],
-    lax.div_p: [[0]],
-    primitives.copy_p: [[0]],
-    lax.reshape_p: [[0]],
-    lax.transpose_p: [[0]],
-    lax.squeeze_p: [[0]],
-    lax.broadcast_in_dim_p: [[0]],
-    lax.reduce_sum_p: [[0]],
-    lax.slice_p: [[0]],
-    lax.rev_p: [[0]],
-    lax.dot_general_p: [[0], [1]],
-    lax.conv_general_dilated_p: [[0], [1]],
+    **dict.fromkeys(_ADDITIONS, [[0, 1]]),
+    **dict.fromkeys(_named("mul dot_general conv_general_dilated"), [[0], [1]]),
+    **dict.fromkeys(
+        _named("neg div copy reduce_sum broadcast_in_dim reshape transpose squeeze slice rev"), [[0]]
+    ),
 }
 
 
@@ -99,8 +91,7 @@ def _elementwise(equation: ShardedEquation) -> list[Value]:
 
 def _each(equation: ShardedEquation) -> list[Value]:
     """Each result equals its operand."""
-    workers, operands = equation.workers, equation.operands
-    values = [v if isinstance(v, Sharded) else Replicated(workers.replicated(v)) for v in operands]
+    values = [equation.workers.reduced(value) for value in equation.operands]
     arrays = equation.bind(*[value.array for value in values])
     return [
         Sharded(array, value.axis) if isinstance(value, Sharded) else Replicated(array)
@@ -108,13 +99,14 @@ def _each(equation: ShardedEquation) -> list[Value]:
     ]
 
 
-def _along_others(name: str) -> Rule:
-    """Make a rule for operations along the axes that a parameter names; all ranks are equal."""
+def _along_others(name: str, *, removes: bool = False) -> Rule:
+    """Make a rule for operations along (or that remove) the axes that a parameter names; ranks are equal."""
 
     def rule(equation: ShardedEquation) -> list[Value]:
         axis, along = equation.common_axis(), equation.param(name)
-        equation.require(axis not in (along if isinstance(along, tuple) else (along,)))
-        return equation.sharded(axis, *[equation.shard(i, axis) for i in range(len(equation.operands))])
+        axes = along if isinstance(along, tuple) else (along,)
+        equation.require(axis not in axes)
+        return equation.sharded(axis_without(axis, axes) if removes else axis, *equation.shards(axis))
 
     return rule
 
@@ -126,12 +118,8 @@ def _reduce(equation: ShardedEquation) -> list[Value]:
         return equation.sharded(axis_without(axis, axes), array)
     if equation.eqn.primitive is lax.reduce_sum_p:
         return equation.partial(array)
-    equation.require(equation.eqn.primitive in _REDUCTIONS)
     gathered = equation.workers.all_gather(equation.bind(array)[0])
     return [Replicated(array) for array in equation.bind(gathered, axes=(0,))]
-
-
-_REDUCTIONS = {lax.reduce_max_p, lax.reduce_min_p, lax.reduce_and_p, lax.reduce_or_p, lax.reduce_prod_p}
 
 
 def _broadcast_in_dim(equation: ShardedEquation) -> list[Value]:
@@ -161,15 +149,9 @@ def _transpose(equation: ShardedEquation) -> list[Value]:
     return equation.sharded(equation.param("permutation").index(axis), equation.shard(0, axis))
 
 
-def _squeeze(equation: ShardedEquation) -> list[Value]:
-    axis, removed = equation.common_axis(), equation.param("dimensions")
-    equation.require(axis not in removed)
-    return equation.sharded(axis_without(axis, removed), equation.shard(0, axis))
-
-
 def _slice(equation: ShardedEquation) -> list[Value]:
     axis, size = equation.common_axis(), equation.shape(0)[equation.common_axis()]
-    start, limit, strides = (equation.param(f"{of}s") for of in ("start_indice", "limit_indice", "stride"))
+    start, limit, strides = map(equation.param, ("start_indices", "limit_indices", "strides"))
     equation.require((start[axis], limit[axis]) == (0, size) and (strides is None or strides[axis] == 1))
     return equation.sharded(axis, equation.shard(0, axis), limit_indices=equation.shard_shape(limit, axis))
 
@@ -182,14 +164,7 @@ def _pad(equation: ShardedEquation) -> list[Value]:
 
 def _stack(equation: ShardedEquation) -> list[Value]:
     axis = equation.common_axis()
-    arrays = [equation.shard(i, axis) for i in range(len(equation.operands))]
-    return equation.sharded(axis + (axis >= equation.param("axis")), *arrays)
-
-
-def _unstack(equation: ShardedEquation) -> list[Value]:
-    axis, along = equation.common_axis(), equation.param("axis")
-    equation.require(axis != along)
-    return equation.sharded(axis_without(axis, (along,)), equation.shard(0, axis))
+    return equation.sharded(axis + (axis >= equation.param("axis")), *equation.shards(axis))
 
 
 def _tile(equation: ShardedEquation) -> list[Value]:
@@ -198,15 +173,48 @@ def _tile(equation: ShardedEquation) -> list[Value]:
     return equation.sharded(axis, equation.shard(0, axis))
 
 
-def _argument(equation: ShardedEquation) -> list[Value]:
-    """The index of the largest or smallest element."""
-    axis, axes = equation.common_axis(), equation.param("axes")
-    equation.require(axis not in axes)
-    return equation.sharded(axis_without(axis, axes), equation.shard(0, axis))
+def _dot_general(equation: ShardedEquation) -> list[Value]:
+    contracted, batch = equation.param("dimension_numbers")
+    axes = equation.axis(0), equation.axis(1)
+    i = 0 if axes[0] is not None else 1
+    axis: int = axes[i]  # type: ignore[assignment]
+    for dims in (contracted, batch):
+        if axis in dims[i]:
+            place = dims[i].index(axis)
+            args = [equation.shard(0, dims[0][place]), equation.shard(1, dims[1][place])]
+            return equation.partial(*args) if dims is contracted else equation.sharded(place, *args)
+    other = equation.replicated(1 - i)
+    free = [
+        [dim for dim in range(len(equation.shape(j))) if dim not in (*contracted[j], *batch[j])]
+        for j in (0, 1)
+    ]
+    to = len(batch[0]) + free[i].index(axis) + (len(free[0]) if i == 1 else 0)
+    shard = equation.shard(i, axis)
+    return equation.sharded(to, *((shard, other) if i == 0 else (other, shard)))
 
 
-_ELEMENTWISE = (
-    "abs acos acosh add and asin asinh atan atan2 atanh bitcast_convert_type cbrt ceil clamp clz "
+def _convolution(equation: ShardedEquation) -> list[Value]:
+    """Convolve sharded images; or compute the gradient of a kernel, which adds over the batch."""
+    numbers = equation.param("dimension_numbers")
+    (images, features, *_), (_, inputs, *_) = numbers.lhs_spec, numbers.rhs_spec
+    if equation.axis(0) == images and equation.param("batch_group_count") == 1:
+        return equation.sharded(numbers.out_spec[0], equation.shard(0, images), equation.replicated(1))
+    axes = equation.axis(0) in (None, features) and equation.axis(1) in (None, inputs)
+    equation.require(axes and equation.param("feature_group_count") == 1)
+    return equation.partial(equation.shard(0, features), equation.shard(1, inputs))
+
+
+def _windows(equation: ShardedEquation) -> list[Value]:
+    """Move windows over axes that are not sharded."""
+    axis, params = equation.common_axis(), equation.eqn.params
+    one = ("window_dimensions", "window_strides", "base_dilation", "window_dilation")
+    equation.require(all(params[name][axis] == 1 for name in one if name in params))
+    equation.require(tuple(params["padding"][axis]) == (0, 0))
+    return equation.sharded(axis, *equation.shards(axis))
+
+
+_ELEMENTWISE = _named(
+    "abs acos acosh add add_jaxvals and asin asinh atan atan2 atanh bitcast_convert_type cbrt ceil clamp clz "
     "convert_element_type copy cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt imag "
     "integer_pow is_finite le lgamma log log1p logistic lt max min mul ne neg nextafter not or "
     "population_count pow real reduce_precision rem round rsqrt select_n shift_left "
@@ -215,41 +223,29 @@ _ELEMENTWISE = (
 )
 
 _RULES: Mapping[jex.Primitive, Rule] = {
-    **{getattr(primitives, f"{name}_p"): _elementwise for name in _ELEMENTWISE.split()},
-    primitives.add_jaxvals_p: _elementwise,
+    **dict.fromkeys(_ELEMENTWISE, _elementwise),
     lax.optimization_barrier_p: _each,
-    lax.reduce_sum_p: _reduce,
-    **dict.fromkeys(_REDUCTIONS, _reduce),
-    lax.argmax_p: _argument,
-    lax.argmin_p: _argument,
+    **dict.fromkeys(_named("reduce_sum reduce_max reduce_min reduce_and reduce_or reduce_prod"), _reduce),
+    **dict.fromkeys(_named("argmax argmin"), _along_others("axes", removes=True)),
     lax.broadcast_in_dim_p: _broadcast_in_dim,
     lax.reshape_p: _reshape,
     lax.transpose_p: _transpose,
-    lax.squeeze_p: _squeeze,
+    lax.squeeze_p: _along_others("dimensions", removes=True),
     lax.slice_p: _slice,
     lax.pad_p: _pad,
     lax.rev_p: _along_others("dimensions"),
-    lax.concatenate_p: _along_others("dimension"),
+    **dict.fromkeys(_named("concatenate sort"), _along_others("dimension")),
     lax.split_p: _along_others("axis"),
-    lax.sort_p: _along_others("dimension"),
-    lax.top_k_p: _along_others("axis"),
-    lax.cumsum_p: _along_others("axis"),
-    lax.cumprod_p: _along_others("axis"),
-    lax.cummax_p: _along_others("axis"),
-    lax.cummin_p: _along_others("axis"),
-    lax.cumlogsumexp_p: _along_others("axis"),
+    **dict.fromkeys(_named("top_k cumsum cumprod cummax cummin cumlogsumexp"), _along_others("axis")),
     lax.stack_p: _stack,
-    lax.unstack_p: _unstack,
+    lax.unstack_p: _along_others("axis", removes=True),
     lax.tile_p: _tile,
     lax.dynamic_slice_p: dynamic_slice,
     lax.dynamic_update_slice_p: dynamic_update_slice,
-    lax.dot_general_p: dot_general,
-    lax.conv_general_dilated_p: convolution,
-    lax.reduce_window_sum_p: windows,
-    lax.reduce_window_max_p: windows,
-    lax.reduce_window_min_p: windows,
-    lax.select_and_scatter_add_p: windows,
+    lax.dot_general_p: _dot_general,
+    lax.conv_general_dilated_p: _convolution,
+    **dict.fromkeys(_named("reduce_window_sum reduce_window_max reduce_window_min"), _windows),
+    lax.select_and_scatter_add_p: _windows,
     lax.gather_p: gather,
-    lax.scatter_p: scatter,
-    lax.scatter_add_p: scatter,
+    **dict.fromkeys(_named("scatter scatter_add"), scatter),
 }

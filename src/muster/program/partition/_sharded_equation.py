@@ -70,6 +70,10 @@ class ShardedEquation:
             return value.array
         return self.workers.shard(self.workers.replicated(value), axis)
 
+    def shards(self, axis: int) -> list[jax.Array]:
+        """Return this worker's shard of each operand along an axis."""
+        return [self.shard(i, axis) for i in range(len(self.operands))]
+
     def shard_shape(self, shape: Sequence[int], axis: int) -> tuple[int, ...]:
         """Return the shape of a shard along an axis."""
         return (*shape[:axis], self.workers.shard_size(shape[axis]), *shape[axis + 1 :])

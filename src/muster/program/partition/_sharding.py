@@ -112,12 +112,13 @@ class WorkerGroup:
 
     def replicated(self, value: Value) -> jax.Array:
         """Return a value that is not sharded, reduced if it is partial."""
-        match value:
-            case Replicated(array):
-                return array
-            case Partial():
-                return value.all_reduce(self)
-        raise IndivisibleError("the global batch is needed")
+        if isinstance(value, Sharded):
+            raise IndivisibleError("the global batch is needed")
+        return self.reduced(value).array
+
+    def reduced(self, value: Value) -> Replicated | Sharded:
+        """Return a value as it is, or reduced if it is partial."""
+        return Replicated(value.all_reduce(self)) if isinstance(value, Partial) else value
 
     def shard(self, array: jax.Array, axis: int) -> jax.Array:
         """Return this worker's shard of a replicated array."""
