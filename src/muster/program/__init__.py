@@ -1,19 +1,19 @@
 """Trace user code, with the Keras variables that it uses, into a pure step over state."""
 
 from muster.program._replicas import Replicas as Replicas
+from muster.program.gradients._gradients import GradientTape as GradientTape
 from muster.program.gradients._gradients import gradients as gradients
+from muster.program.gradients._gradients import value_and_grad as value_and_grad
 from muster.program.gradients._optimize import TrainOp as TrainOp
 from muster.program.gradients._optimize import add_penalty as add_penalty
 from muster.program.gradients._optimize import apply_gradients as apply_gradients
 from muster.program.gradients._optimize import get_or_create_global_step as get_or_create_global_step
 from muster.program.gradients._optimize import minimize as minimize
 from muster.program.gradients._optimize import trainable_variables as trainable_variables
-from muster.program.gradients._tape import GradientTape as GradientTape
-from muster.program.gradients._value_and_grad import value_and_grad as value_and_grad
 from muster.program.trace._eager import run_functions_eagerly as run_functions_eagerly
 from muster.program.trace._outputs import Output as Output
+from muster.program.trace._outputs import common_value as common_value
 from muster.program.trace._outputs import name_output as name_output
+from muster.program.trace._outputs import replica_weight as replica_weight
 from muster.program.trace._outputs import summary_scalar as summary_scalar
-from muster.program.trace._reduce import common_value as common_value
-from muster.program.trace._reduce import replica_weight as replica_weight
-from muster.program.trace._reduce import synchronize_metrics as synchronize_metrics
+from muster.program.trace._outputs import synchronize_metrics as synchronize_metrics

@@ -1,9 +1,8 @@
-"""Compute gradients inside a trace: a marker stands for each until the program is complete.
+"""Ask for gradients in the middle of a step, in TensorFlow's way or JAX's.
 
-User code asks for gradients in the middle of a step (``minimize``, ``tape.gradient``), after the forward
-computation has been traced. That records a marker: "the gradient of this value with respect to those".
-``resolve`` walks the finished jaxpr and differentiates, for each marker, the equations between sources and
-target. So the user's Python runs once, tapes nest, and inputs have gradients as variables do.
+User code asks (``minimize``, ``tape.gradient``) after the forward computation has been traced. That leaves a
+marker in the trace: "the gradient of this value with respect to those". `resolve` differentiates, once the
+program is complete. So the user's Python runs once, tapes nest, and inputs have gradients as variables do.
 """
 
 import functools
@@ -11,32 +10,17 @@ import itertools
 import operator
 import os
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from types import TracebackType
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend import core as jex
 
 from muster._errors import GradientError
 from muster._keras import keras
-from muster.program.passes._jaxprs import (
-    Atom,
-    Equation,
-    Values,
-    body_contains,
-    contains,
-    needed_equations,
-    outputs_of,
-    type_of,
-    variables_of,
-    without,
-)
+from muster.program.gradients._resolve import gradient_p
 from muster.program.variables._variable_scope import active_scope
-
-_gradient_p = jex.Primitive("muster_gradient")
-_gradient_p.multiple_results = True
-_gradient_p.def_abstract_eval(lambda target, *sources, **_: list(sources))
 
 
 def gradients(target: Any, sources: Sequence[Any]) -> list[jax.Array]:
@@ -69,7 +53,7 @@ def gradients(target: Any, sources: Sequence[Any]) -> list[jax.Array]:
         grads = scope.eager_gradients(total, values)
     else:
         cut = any(len(each) > 1 for each in versions)
-        grads = _gradient_p.bind(total, *values, cut=cut, where=_line_of_user())
+        grads = gradient_p.bind(total, *values, cut=cut, where=_line_of_user())
     parts = iter(grads)
     return [functools.reduce(operator.add, itertools.islice(parts, len(each))) for each in versions]
 
@@ -89,143 +73,93 @@ def _require_float(value: jax.Array, role: str) -> None:
         )
 
 
-def resolve(closed: jex.ClosedJaxpr) -> Callable[..., list[jax.Array]]:
-    """Make a function of flat arguments that computes a jaxpr and the gradients that its markers ask for."""
-    if not contains(closed.jaxpr, _gradient_p):
-        return jex.jaxpr_as_fun(closed)  # type: ignore[no-any-return]
-    jaxpr = closed.jaxpr
-    equations = [_with_resolved_bodies(eqn) for eqn in jaxpr.eqns]
-
-    def compute(*args: jax.Array) -> list[jax.Array]:
-        values = Values.of(closed, args)
-        _evaluate(equations, values, equations)
-        return values.read(jaxpr.outvars)
-
-    return compute
+def _nested_gradients(target: Any, sources: Any) -> Any:
+    """Return the gradients with respect to a nested structure of sources, in that structure."""
+    leaves, structure = jax.tree.flatten(sources, is_leaf=lambda x: isinstance(x, keras.Variable))
+    return jax.tree.unflatten(structure, gradients(target, leaves))
 
 
-def _evaluate(eqns: Sequence[Equation], values: Values, history: Sequence[Equation]) -> None:
-    """Compute equations, markers included, and add their results to `values`.
+class GradientTape:
+    """Computes gradients inside of a step.
 
-    A gradient may have to go back through equations that were computed before. Those are computed again
-    under differentiation; XLA merges the copies.
+    A step is traced as a whole, so there is nothing to record and nothing to watch: any value has gradients
+    with respect to any variable or array of the step; tapes may nest. The gradient with respect to a source
+    on which the target does not depend is zeros, where TensorFlow returns None.
 
     Args:
-        eqns: The equations to compute, in order.
-        values: The value of each variable so far.
-        history: Every equation of the program, in order.
+        persistent: Whether ``gradient`` may be called more than once.
+        watch_accessed_variables: Accepted for TensorFlow's programs; nothing depends on it.
+
+    Source: tensorflow/python/eager/backprop.py, ``GradientTape``.
     """
-    for i, marker in enumerate(eqns):
-        if marker.primitive is not _gradient_p:
-            continue
-        before = eqns[:i]
-        past = history[: history.index(marker)]
-        if marker.params["cut"]:
-            values.compute(before)
-            grads = _cut_gradients(marker, values, past)
-        else:
-            path = _path(marker, past)
-            later = _dependents(before, marker.invars[1:])
-            values.compute(without(before, later))
-            grads = _gradients_along(path, marker, values, past)
-            values.compute(without(later, path))
-        values.update(zip(marker.outvars, grads, strict=True))
-        return _evaluate(eqns[i + 1 :], values, history)
-    return values.compute(eqns)
 
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+        self._persistent = persistent
+        self._used = False
 
-def _gradients_along(
-    path: Sequence[Equation], marker: Equation, values: Values, history: Sequence[Equation]
-) -> list[jax.Array]:
-    """Differentiate along a path, and add to `values` what its equations compute on the way.
+    def __enter__(self) -> "GradientTape":
+        return self
 
-    A source that is computed from another one is shifted by zero: the gradient with respect to the shift
-    is its own, and the gradient with respect to the other one goes through it.
-    """
-    target, *sources = marker.invars
-    made = outputs_of(path)
-    inner_sources = set(variables_of(sources)).intersection(made)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
 
-    def forward(arrays: list[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
-        start = dict(zip(sources, arrays, strict=True))
-        inner = Values(values | {s: value for s, value in start.items() if s not in inner_sources})
-        begun = 0
-        for end, eqn in enumerate(path, 1):
-            shifted = inner_sources.intersection(eqn.outvars)
-            if shifted or end == len(path):
-                _evaluate(path[begun:end], inner, history)
-                inner.update({s: inner[s] + start[s] for s in shifted})
-                begun = end
-        return inner[target], [inner[v] for v in made]
+    def watch(self, tensor: Any) -> None:
+        """Do nothing; accepted for TensorFlow's programs. Any value can be a source."""
 
-    arrays = [jnp.zeros_like(type_of(s)) if s in inner_sources else values.read([s])[0] for s in sources]
-    (_, results), grads = jax.value_and_grad(forward, has_aux=True)(arrays)
-    values.update(zip(made, results, strict=True))
-    return list(grads)
+    def gradient(self, target: Any, sources: Any) -> Any:
+        """Compute the gradients of the sum of a target's elements.
 
+        Args:
+            target: An array or a structure of arrays.
+            sources: A variable or array, or a structure of them.
 
-def _cut_gradients(marker: Equation, values: Values, history: Sequence[Equation]) -> list[jax.Array]:
-    """Differentiate with respect to several versions of a variable, taking none as computed from another.
+        Returns:
+            Gradients in the structure of ``sources``, each of its source's shape and dtype.
 
-    Everything before the marker has been computed; the path is computed again, and XLA merges the copies.
-    """
-    target, *sources = marker.invars
-    path = _path(marker, history)
-
-    def forward(arrays: list[jax.Array]) -> jax.Array:
-        inner = Values(values | dict(zip(sources, arrays, strict=True)))
-        _evaluate(path, inner, history)
-        return inner[target]
-
-    return list(jax.grad(forward)(values.read(sources)))
-
-
-def _path(marker: Equation, history: Sequence[Equation]) -> list[Equation]:
-    """Return the equations through which a marker's target depends on any of its sources, in order."""
-    target, *sources = marker.invars
-    needed, _ = needed_equations(history, [target], sources if marker.params["cut"] else ())
-    path = _dependents(needed, sources)
-    if not path and target not in sources:
-        aval = type_of(target)
-        raise GradientError(
-            f"The value to differentiate ({aval.dtype}{list(aval.shape)}) does not "
-            "depend on any of the variables asked for. Was it computed from them, inside of this step? "
-            f"The gradient is asked for in {marker.params['where']}."
-        )
-    return path
-
-
-def _dependents(eqns: Iterable[Equation], sources: Iterable[Atom]) -> list[Equation]:
-    """Return the equations that depend on any source, in order."""
-    reached = set(variables_of(sources))
-    kept = []
-    for eqn in eqns:
-        if reached.intersection(variables_of(eqn.invars)):
-            kept.append(eqn)
-            reached.update(eqn.outvars)
-    return kept
-
-
-def _with_resolved_bodies(eqn: Equation) -> Equation:
-    """Resolve the markers inside of an equation's bodies (of a loop, a branch, a jit)."""
-    if not body_contains(eqn, _gradient_p):
-        return eqn
-
-    def resolved(value: Any) -> Any:
-        if isinstance(value, jex.ClosedJaxpr):
-            return (
-                jax.make_jaxpr(resolve(value))(*value.in_avals)
-                if contains(value.jaxpr, _gradient_p)
-                else value
+        Raises:
+            RuntimeError: This is the second call, and the tape is not persistent.
+        """
+        if self._used and not self._persistent:
+            raise RuntimeError(
+                "A non-persistent GradientTape can only be used to compute one set of gradients (or "
+                "jacobians). Build it with persistent=True."
             )
-        if isinstance(value, tuple | list):
-            return type(value)(map(resolved, value))
-        if isinstance(value, jex.Jaxpr) and contains(value, _gradient_p):
+        self._used = True
+        return _nested_gradients(target, sources)
+
+
+def value_and_grad(
+    function: Callable[..., Any], variables: Any, has_aux: bool = False
+) -> Callable[..., tuple[Any, Any]]:
+    """Make a function that computes another function and its gradients with respect to variables.
+
+    In ``strategy.run`` both are this replica's; ``optimizer.apply_gradients`` and ``optimizer.apply`` add the
+    gradients of all replicas. So each replica must return its part of the loss of the global batch.
+
+    Args:
+        function: Returns the loss, a floating-point number, per replica; with ``has_aux``, (loss, anything).
+        variables: A variable, or a nested structure of them.
+        has_aux: Whether the function returns a pair.
+
+    Returns:
+        A function of the same arguments that returns (the function's result, gradients in the structure of
+        ``variables``). The gradient with respect to a variable on which the loss does not depend is zeros.
+
+    Raises:
+        GradientError: Raised by the new function: the loss is no single number, or depends on no variable.
+        TraceError: Raised by the new function: it is called outside of a step.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        value = function(*args, **kwargs)
+        loss = value[0] if has_aux else value
+        if jnp.shape(loss) != ():
             raise GradientError(
-                f"A gradient was asked for inside of {eqn.primitive.name}, which is itself about gradients. "
-                "Ask for it outside."
+                f"The loss must be a single number, got an array of shape {jnp.shape(loss)}. Take its sum "
+                "over the examples, divided by the size of the global batch."
             )
-        return value
+        return value, _nested_gradients(loss, variables)
 
-    params = {name: resolved(value) for name, value in eqn.params.items()}
-    return eqn.replace(params=params)  # type: ignore[no-any-return]
+    return call

@@ -50,7 +50,7 @@ def outputs_of(eqns: Iterable[Equation]) -> list[jex.Var]:
     return [v for eqn in eqns for v in eqn.outvars]
 
 
-def contains(jaxpr: jex.Jaxpr, primitive: jex.Primitive) -> bool:
+def contains(jaxpr: jex.Jaxpr | jex.ClosedJaxpr, primitive: jex.Primitive) -> bool:
     """Return whether a jaxpr, or the body of a loop or branch in it, has an equation of this primitive."""
     return any(eqn.primitive is primitive or body_contains(eqn, primitive) for eqn in jaxpr.eqns)
 
@@ -85,6 +85,17 @@ def needed_equations(
             wanted.difference_update(eqn.outvars)
             wanted.update(variables_of(eqn.invars))
     return kept[::-1], wanted
+
+
+def dependents(eqns: Iterable[Equation], variables: Iterable[Atom]) -> tuple[list[Equation], set[jex.Var]]:
+    """Return the equations that depend on any of the variables, in order, and all variables reached."""
+    reached = set(variables_of(variables))
+    kept = []
+    for eqn in eqns:
+        if reached.intersection(variables_of(eqn.invars)):
+            kept.append(eqn)
+            reached.update(eqn.outvars)
+    return kept, reached
 
 
 def without(eqns: Iterable[Equation], others: Iterable[Equation]) -> list[Equation]:

@@ -20,6 +20,7 @@ from muster.program.passes._jaxprs import (
     Equation,
     Values,
     contains,
+    dependents,
     function_of,
     has_shardings,
     inputs_of,
@@ -164,17 +165,16 @@ class _Loop:
 
         # What the loop itself still computes and stacks.
         self._eqns = needed_equations(body.eqns, body.outvars)[0]
-        has_literals = len(variables_of(self._stacked)) < len(self._stacked)
-        self._stacks = [] if has_literals else list(dict.fromkeys(variables_of(self._stacked)))
+        self._stacks = list(dict.fromkeys(variables_of(self._stacked)))
         self._uses = Counter(v for each in self._eqns for v in variables_of(each.invars))
         self._uses.update(variables_of(body.outvars))
-        self._varying = _makers_and_dependents(self._eqns, [*self._carries, *self._sliced])[1]
+        self._varying = dependents(self._eqns, [*self._carries, *self._sliced])[1]
         self.early: list[Equation] = []
         self._early_results: list[jex.Var] = []
         self.late: list[Equation] = []
         self._late_results: list[jex.Var] = []
         self.sums: list[_Sum] = []
-        if not has_literals:
+        if not any(isinstance(atom, jex.Literal) for atom in self._stacked):
             self._plan_late()
             self._plan_early()
 
@@ -230,7 +230,8 @@ class _Loop:
         movable = self._movable(without(self._eqns, core), in_sums)
         movable = [eqn for eqn in movable if id(eqn) not in in_sums]
         products = outputs_of(eqn for eqn in movable if eqn.primitive is lax.dot_general_p)
-        late, made = _makers_and_dependents(movable, [v for v in products if v in self._varying])
+        made = dependents(movable, [v for v in products if v in self._varying])[1]
+        late = [eqn for eqn in movable if made.intersection(eqn.outvars)]
         sums_of_products = [each for each in sums if each.product or each.summed in made]
         available = {*self._stacks, *self._sliced}
         if late or sums_of_products:
@@ -263,7 +264,7 @@ class _Loop:
     def _plan_early(self) -> None:
         """Move products before the loop, unless their results are too large."""
         targets = [*(self._next[v] for v in self._kept_carries()), *self._stacks]
-        recurrent = _makers_and_dependents(self._eqns, self._carries)[1]
+        recurrent = dependents(self._eqns, self._carries)[1]
         products = [
             eqn.outvars[0]
             for eqn in self._eqns
@@ -316,19 +317,6 @@ class _Loop:
         ):
             product = None
         return _Sum(carry, addition, tuple(layouts), summed, product)
-
-
-def _makers_and_dependents(
-    eqns: Iterable[Equation], variables: Iterable[jex.Var]
-) -> tuple[list[Equation], set[jex.Var]]:
-    """Return the equations that compute or depend on any of the variables, and all variables reached."""
-    reached = set(variables)
-    kept = []
-    for eqn in eqns:
-        if reached.intersection((*variables_of(eqn.invars), *eqn.outvars)):
-            kept.append(eqn)
-            reached.update(eqn.outvars)
-    return kept, reached
 
 
 def _bytes(variables: Iterable[Atom]) -> int:

@@ -1,7 +1,7 @@
 """Trace user code into a program: a pure step over state."""
 
 from muster.program.trace._eager import functions_run_eagerly as functions_run_eagerly
-from muster.program.trace._eager_function import run_eagerly as run_eagerly
+from muster.program.trace._eager import run_eagerly as run_eagerly
 from muster.program.trace._function_program import FunctionProgram as FunctionProgram
 from muster.program.trace._function_program import reduced_path as reduced_path
 from muster.program.trace._function_scope import FunctionScope as FunctionScope

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from muster._arrays import AnyArray
-from muster.program.gradients._gradients import resolve
+from muster.program.gradients._resolve import resolve
 from muster.program.passes._jaxprs import contains
 from muster.program.passes._loops import with_wide_products
 from muster.program.passes._row_updates import with_row_updates

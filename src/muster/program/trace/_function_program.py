@@ -8,11 +8,10 @@ import jax
 from muster import cpu
 from muster._errors import TraceError, VariableMismatchError
 from muster.program._replicas import Replicas
-from muster.program.trace._compute import compute_traced, shape_of
+from muster.program.trace._compute import State, compute_traced, shape_of
 from muster.program.trace._function_scope import FunctionScope
 from muster.program.variables._keras_internals import set_values
 
-State = dict[str, jax.Array]
 Static = TypeVar("Static")
 
 

@@ -12,11 +12,10 @@ from muster._arrays import AnyArray
 from muster._errors import TraceError, VariableMismatchError
 from muster.program._replicas import Replicas
 from muster.program.passes._jaxprs import Values, needed_equations
-from muster.program.trace._compute import compute_traced, shape_of
+from muster.program.trace._compute import State, compute_traced, shape_of
 from muster.program.trace._eager import eager_gradients
 from muster.program.trace._program_scope import ProgramScope
 
-State = dict[str, jax.Array]
 Outputs = dict[str, Any]
 Static = TypeVar("Static")
 
@@ -143,8 +142,6 @@ class Program(Generic[Static]):
 
 def _evaluate_constants(closed: jex.ClosedJaxpr, paths: list[str]) -> list[jax.Array]:
     """Compute initial values that the function computed itself; they must not depend on its input."""
-    if not paths:
-        return []
     jaxpr = closed.jaxpr
     eqns, free = needed_equations(jaxpr.eqns, jaxpr.outvars)
     if free.intersection(jaxpr.invars):

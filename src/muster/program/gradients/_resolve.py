@@ -1,0 +1,153 @@
+"""Differentiate a complete program: the equations between the sources and the target of each marker."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.extend import core as jex
+
+from muster._errors import GradientError
+from muster.program.passes._jaxprs import (
+    Equation,
+    Values,
+    body_contains,
+    contains,
+    dependents,
+    needed_equations,
+    outputs_of,
+    type_of,
+    variables_of,
+    without,
+)
+
+gradient_p = jex.Primitive("muster_gradient")
+gradient_p.multiple_results = True
+gradient_p.def_abstract_eval(lambda target, *sources, **_: list(sources))
+
+
+def resolve(closed: jex.ClosedJaxpr) -> Callable[..., list[jax.Array]]:
+    """Make a function of flat arguments that computes a jaxpr and the gradients that its markers ask for."""
+    if not contains(closed.jaxpr, gradient_p):
+        return jex.jaxpr_as_fun(closed)  # type: ignore[no-any-return]
+    jaxpr = closed.jaxpr
+    equations = [_with_resolved_bodies(eqn) for eqn in jaxpr.eqns]
+
+    def compute(*args: jax.Array) -> list[jax.Array]:
+        values = Values.of(closed, args)
+        _evaluate(equations, values, equations)
+        return values.read(jaxpr.outvars)
+
+    return compute
+
+
+def _evaluate(eqns: Sequence[Equation], values: Values, history: Sequence[Equation]) -> None:
+    """Compute equations, markers included, and add their results to `values`.
+
+    A gradient may have to go back through equations that were computed before. Those are computed again
+    under differentiation; XLA merges the copies.
+
+    Args:
+        eqns: The equations to compute, in order.
+        values: The value of each variable so far.
+        history: Every equation of the program, in order.
+    """
+    for i, marker in enumerate(eqns):
+        if marker.primitive is not gradient_p:
+            continue
+        before = eqns[:i]
+        past = history[: history.index(marker)]
+        if marker.params["cut"]:
+            values.compute(before)
+            grads = _cut_gradients(marker, values, past)
+        else:
+            path = _path(marker, past)
+            later = dependents(before, marker.invars[1:])[0]
+            values.compute(without(before, later))
+            grads = _gradients_along(path, marker, values, past)
+            values.compute(without(later, path))
+        values.update(zip(marker.outvars, grads, strict=True))
+        return _evaluate(eqns[i + 1 :], values, history)
+    return values.compute(eqns)
+
+
+def _gradients_along(
+    path: Sequence[Equation], marker: Equation, values: Values, history: Sequence[Equation]
+) -> list[jax.Array]:
+    """Differentiate along a path, and add to `values` what its equations compute on the way.
+
+    A source that is computed from another one is shifted by zero: the gradient with respect to the shift
+    is its own, and the gradient with respect to the other one goes through it.
+    """
+    target, *sources = marker.invars
+    made = outputs_of(path)
+    inner_sources = set(variables_of(sources)).intersection(made)
+
+    def forward(arrays: list[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
+        start = dict(zip(sources, arrays, strict=True))
+        inner = Values(values | {s: value for s, value in start.items() if s not in inner_sources})
+        begun = 0
+        for end, eqn in enumerate(path, 1):
+            shifted = inner_sources.intersection(eqn.outvars)
+            if shifted or end == len(path):
+                _evaluate(path[begun:end], inner, history)
+                inner.update({s: inner[s] + start[s] for s in shifted})
+                begun = end
+        return inner[target], [inner[v] for v in made]
+
+    arrays = [jnp.zeros_like(type_of(s)) if s in inner_sources else values.read([s])[0] for s in sources]
+    (_, results), grads = jax.value_and_grad(forward, has_aux=True)(arrays)
+    values.update(zip(made, results, strict=True))
+    return list(grads)
+
+
+def _cut_gradients(marker: Equation, values: Values, history: Sequence[Equation]) -> list[jax.Array]:
+    """Differentiate with respect to several versions of a variable, taking none as computed from another.
+
+    Everything before the marker has been computed; the path is computed again, and XLA merges the copies.
+    """
+    target, *sources = marker.invars
+    path = _path(marker, history)
+
+    def forward(arrays: list[jax.Array]) -> jax.Array:
+        inner = Values(values | dict(zip(sources, arrays, strict=True)))
+        _evaluate(path, inner, history)
+        return inner[target]
+
+    return list(jax.grad(forward)(values.read(sources)))
+
+
+def _path(marker: Equation, history: Sequence[Equation]) -> list[Equation]:
+    """Return the equations through which a marker's target depends on any of its sources, in order."""
+    target, *sources = marker.invars
+    needed, _ = needed_equations(history, [target], sources if marker.params["cut"] else ())
+    path = dependents(needed, sources)[0]
+    if not path and target not in sources:
+        aval = type_of(target)
+        raise GradientError(
+            f"The value to differentiate ({aval.dtype}{list(aval.shape)}) does not "
+            "depend on any of the variables asked for. Was it computed from them, inside of this step? "
+            f"The gradient is asked for in {marker.params['where']}."
+        )
+    return path
+
+
+def _with_resolved_bodies(eqn: Equation) -> Equation:
+    """Resolve the markers inside of an equation's bodies (of a loop, a branch, a jit)."""
+    if not body_contains(eqn, gradient_p):
+        return eqn
+
+    def resolved(value: Any) -> Any:
+        if isinstance(value, tuple | list):
+            return type(value)(map(resolved, value))
+        if not isinstance(value, jex.Jaxpr | jex.ClosedJaxpr) or not contains(value, gradient_p):
+            return value
+        if isinstance(value, jex.ClosedJaxpr):
+            return jax.make_jaxpr(resolve(value))(*value.in_avals)
+        raise GradientError(
+            f"A gradient was asked for inside of {eqn.primitive.name}, which is itself about gradients. "
+            "Ask for it outside."
+        )
+
+    params = {name: resolved(value) for name, value in eqn.params.items()}
+    return eqn.replace(params=params)  # type: ignore[no-any-return]
