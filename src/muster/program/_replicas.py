@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 
 # Tells one replica's random seeds from another's; the first replica's stay unchanged.
 _SEED_STRIDE = 0x9E3779B9
@@ -22,7 +23,7 @@ class Replicas:
         index: The number of this replica, from 0: int32 or uint32.
         all_reduce: Adds a flat array over all replicas.
         count: The number of replicas, over all processes.
-        active: The number of replicas that count: all, or one.
+        active: The number of replicas that count in reductions: all, or one.
         bytes_per_pack: Values are added in packs that are closed once they exceed this; 0 makes one pack.
     """
 
@@ -41,27 +42,22 @@ class Replicas:
         Returns:
             The sums in the same order, equal on all replicas.
         """
+        arrays = arrays[::-1]  # gradients are ready from the last to the first
         sums: dict[int, jax.Array] = {}
-        order = list(reversed(range(len(arrays))))  # gradients are ready from the last to the first
-        for pack in packs([arrays[i].nbytes for i in order], self.bytes_per_pack):
+        for pack in packs([array.nbytes for array in arrays], self.bytes_per_pack):
             by_dtype: dict[Any, list[int]] = {}
-            for place in pack:
-                by_dtype.setdefault(arrays[order[place]].dtype, []).append(order[place])
+            for i in pack:
+                by_dtype.setdefault(arrays[i].dtype, []).append(i)
             for indices in by_dtype.values():
-                added = self._add_flattened([arrays[i] for i in indices])
-                sums.update(zip(indices, added, strict=True))
-        return [sums[i] for i in range(len(arrays))]
+                sums.update(zip(indices, self._add_flattened([arrays[i] for i in indices]), strict=True))
+        return [sums[i] for i in reversed(range(len(arrays)))]
 
-    def _add_flattened(self, arrays: Sequence[jax.Array]) -> list[jax.Array]:
+    def _add_flattened(self, arrays: list[jax.Array]) -> list[jax.Array]:
         """Add arrays of one dtype in one collective."""
-        flat = jnp.concatenate([array.reshape(-1) for array in arrays])
+        flat, unflatten = ravel_pytree(arrays)
         if self.active < self.count:
             flat = jnp.where(self.index < self.active, flat, jnp.zeros_like(flat))
-        flat = self.all_reduce(flat)
-        sums, start = [], 0
-        for array in arrays:
-            sums.append(flat[start : start + array.size].reshape(array.shape))
-            start += array.size
+        sums: list[jax.Array] = unflatten(self.all_reduce(flat))
         return sums
 
     def mean(self, arrays: Sequence[jax.Array]) -> list[jax.Array]:
@@ -82,7 +78,7 @@ class Replicas:
         return self.broadcast_first([array])[0]
 
     def partial(self, total: jax.Array) -> jax.Array:
-        """Return this replica's part of a value; the parts of all replicas add up to it."""
+        """Return this replica's part of a value that is the same on all; the parts add up to the value."""
         if jnp.issubdtype(total.dtype, jnp.inexact):
             return total / self.count
         rest = jnp.where(self.index == 0, total % self.count, jnp.zeros_like(total))
