@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from jax import lax
 
-from muster.program.partition._sharded_equation import ShardedEquation, axis_without
-from muster.program.partition._sharding import Value
+from muster.program.partition._sharding import ShardedEquation, Value, axis_without
 from muster.program.passes._jaxprs import type_of
 
 
@@ -25,7 +24,7 @@ def dynamic_update_slice(equation: ShardedEquation) -> list[Value]:
 
 
 def gather(equation: ShardedEquation) -> list[Value]:
-    """Look rows up: sharded indices in a table, or indices in sharded rows."""
+    """Look up rows by sharded indices in a replicated table, or by replicated indices in sharded rows."""
     numbers, sizes = equation.param("dimension_numbers"), equation.param("slice_sizes")
     rank = len(type_of(equation.eqn.outvars[0]).shape)
     by_index = [dim for dim in range(rank) if dim not in numbers.offset_dims]
@@ -46,7 +45,7 @@ def gather(equation: ShardedEquation) -> list[Value]:
 
 
 def scatter(equation: ShardedEquation) -> list[Value]:
-    """Update rows: a table by addition from sharded updates, or sharded rows."""
+    """Add sharded updates to a replicated table, which makes it partial, or update sharded rows."""
     numbers = equation.param("dimension_numbers")
     updates = equation.shape(2)
     by_index = [dim for dim in range(len(updates)) if dim not in numbers.update_window_dims]

@@ -17,12 +17,12 @@ from jax.extend.core import primitives
 
 from muster.program._replicas import Replicas
 from muster.program.partition._rules import apply_rule
-from muster.program.partition._sharded_equation import ShardedEquation
 from muster.program.partition._sharding import (
     IndivisibleError,
     Partial,
     Replicated,
     Sharded,
+    ShardedEquation,
     Value,
     WorkerGroup,
     all_reduce_p,

@@ -10,8 +10,15 @@ from jax.extend import core as jex
 from jax.extend.core import primitives
 
 from muster.program.partition._indexing_rules import dynamic_slice, dynamic_update_slice, gather, scatter
-from muster.program.partition._sharded_equation import Rule, ShardedEquation, axis_without
-from muster.program.partition._sharding import Partial, Replicated, Sharded, Value
+from muster.program.partition._sharding import (
+    Partial,
+    Replicated,
+    Rule,
+    Sharded,
+    ShardedEquation,
+    Value,
+    axis_without,
+)
 from muster.program.passes._jaxprs import type_of
 
 
@@ -78,7 +85,7 @@ _LINEAR: Mapping[jex.Primitive, Sequence[list[int]]] = {
 
 
 def _elementwise(equation: ShardedEquation) -> list[Value]:
-    """Operands have the shape of the result, or 1 in place of some of its sizes, or are scalars."""
+    """Compute an elementwise operation; operands may be scalars, or have size 1 where the result has more."""
     axis = equation.common_axis()
     shape = type_of(equation.eqn.outvars[0]).shape
     args = []
@@ -90,7 +97,7 @@ def _elementwise(equation: ShardedEquation) -> list[Value]:
 
 
 def _each(equation: ShardedEquation) -> list[Value]:
-    """Each result equals its operand."""
+    """Compute an operation of which each result equals its operand."""
     values = [equation.workers.reduced(value) for value in equation.operands]
     arrays = equation.bind(*[value.array for value in values])
     return [
