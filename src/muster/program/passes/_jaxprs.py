@@ -69,7 +69,7 @@ def has_shardings(eqn: Equation) -> bool:
 def needed_equations(
     eqns: Sequence[Equation], targets: Iterable[Atom], known: Iterable[Atom] = ()
 ) -> tuple[list[Equation], set[jex.Var]]:
-    """Return the equations that the targets need, in order, and the variables that those start from.
+    """Return the equations that compute the targets, in order, and the variables that those start from.
 
     Args:
         eqns: All equations, in order.
@@ -129,15 +129,15 @@ def function_of(
 def levels_of(
     eqns: Iterable[Equation], marker: jex.Primitive
 ) -> tuple[list[list[Equation]], list[list[Equation]]]:
-    """Group equations by how many markers lie on the way to them.
+    """Group equations by level: the largest number of markers on a path of data that leads to them.
 
     Args:
         eqns: All equations, in order.
         marker: The primitive of markers.
 
     Returns:
-        The other equations and the markers, both by level: first level 0, then the equations of level 1,
-        which use results of level 0's markers, and so on.
+        The other equations and the markers, each as one list per level, from level 0 on. Equations of level
+        1 use results of level 0's markers, and so on.
     """
     computed: list[list[Equation]] = [[]]
     marked: list[list[Equation]] = [[]]

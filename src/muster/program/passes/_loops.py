@@ -35,13 +35,7 @@ _ADDITIONS = {lax.add_p, primitives.add_jaxvals_p}
 _ARITHMETIC = {*_ADDITIONS, lax.mul_p, lax.neg_p, lax.sub_p}
 _LAYOUTS = {lax.transpose_p, lax.reshape_p, lax.squeeze_p, lax.reduce_sum_p}
 # What may be computed after the loop, for all iterations at once, from a product.
-_AFTERWARDS = {
-    *_ARITHMETIC,
-    *_LAYOUTS,
-    lax.broadcast_in_dim_p,
-    lax.convert_element_type_p,
-    lax.dot_general_p,
-}
+_AFTERWARDS = {*_ARITHMETIC, *_LAYOUTS, lax.broadcast_in_dim_p, lax.convert_element_type_p, lax.dot_general_p}
 
 
 def with_wide_products(closed: jex.ClosedJaxpr) -> Callable[..., list[jax.Array]]:
@@ -81,7 +75,7 @@ def _rewritten(eqn: Equation) -> Callable[..., list[jax.Array]] | None:
         loop = _Loop(eqn)
         return loop if loop.early or loop.late or loop.sums else None
     is_jit = eqn.primitive is primitives.jit_p
-    if is_jit and contains(eqn.params["jaxpr"].jaxpr, lax.scan_p) and not has_shardings(eqn):
+    if is_jit and contains(eqn.params["jaxpr"], lax.scan_p) and not has_shardings(eqn):
         return with_wide_products(eqn.params["jaxpr"])
     return None
 
@@ -224,11 +218,10 @@ class _Loop:
     def _plan_late(self) -> None:
         """Move equations behind the loop, unless it would have to stack too much for them."""
         sums = [each for each in map(self._sum, self._carries) if each]
-        in_sums = {id(eqn) for each in sums for eqn in each.equations}
+        in_sums = [eqn for each in sums for eqn in each.equations]
         totals = set(outputs_of(each.addition for each in sums))
         core = needed_equations(self._eqns, [v for v in self._next.values() if v not in totals])[0]
-        movable = self._movable(without(self._eqns, core), in_sums)
-        movable = [eqn for eqn in movable if id(eqn) not in in_sums]
+        movable = _movable(without(self._eqns, [*core, *in_sums]))
         products = outputs_of(eqn for eqn in movable if eqn.primitive is lax.dot_general_p)
         made = dependents(movable, [v for v in products if v in self._varying])[1]
         late = [eqn for eqn in movable if made.intersection(eqn.outvars)]
@@ -278,17 +271,6 @@ class _Loop:
             self.early, self._early_results = needed_equations(self._eqns, results)[0], results
             self._eqns = eqns
 
-    def _movable(self, eqns: Sequence[Equation], in_sums: set[int]) -> list[Equation]:
-        """Return the equations that can follow the loop, since all equations that use their results can."""
-        movable: list[Equation] = []
-        fixed: set[jex.Var] = set()
-        for eqn in reversed(eqns):
-            if id(eqn) in in_sums or (eqn.primitive in _AFTERWARDS and not fixed.intersection(eqn.outvars)):
-                movable.append(eqn)
-            else:
-                fixed.update(variables_of(eqn.invars))
-        return movable[::-1]
-
     def _sum(self, carry: jex.Var) -> _Sum | None:
         """Return the sum over all iterations that a carry computes, if it does nothing else."""
         makers: dict[Atom | None, Equation] = {v: eqn for eqn in self._eqns for v in eqn.outvars}
@@ -317,6 +299,18 @@ class _Loop:
         ):
             product = None
         return _Sum(carry, addition, tuple(layouts), summed, product)
+
+
+def _movable(eqns: Sequence[Equation]) -> list[Equation]:
+    """Return the equations that can follow the loop, since all equations that use their results can."""
+    movable: list[Equation] = []
+    fixed: set[jex.Var] = set()
+    for eqn in reversed(eqns):
+        if eqn.primitive in _AFTERWARDS and not fixed.intersection(eqn.outvars):
+            movable.append(eqn)
+        else:
+            fixed.update(variables_of(eqn.invars))
+    return movable[::-1]
 
 
 def _bytes(variables: Iterable[Atom]) -> int:

@@ -1,4 +1,4 @@
-"""Update only the rows of a table that a step looked up, instead of computing the whole table anew.
+"""Update only the rows of an embedding table that a step looked up, instead of the whole table.
 
 The gradient of a look-up is as large as its table: zeros, to which the gradients of rows are added. Gradient
 descent scales that and subtracts it from the table, which passes over the table several times. Instead, the
@@ -32,16 +32,16 @@ Addition = tuple[Equation, jax.Array, jax.Array]
 
 
 def with_row_updates(closed: jex.ClosedJaxpr) -> Callable[..., list[jax.Array]]:
-    """Make a function of flat arguments that computes a jaxpr, and adds rows to tables where it can.
+    """Make a function of flat arguments that computes a jaxpr, and updates tables by rows where possible.
 
-    It can where a sum of scaled rows, and nothing else, is added to an array or subtracted from it. Left
-    unchanged: gradients that are also used elsewhere, or scaled by other than scalars; loops and branches;
-    16-bit floats, which would lose small numbers; more rows than the table has.
+    That is possible where a sum of scaled rows, and nothing else, is added to an array or subtracted from it.
+    Left unchanged: gradients that are also used elsewhere, or scaled by other than scalars; loops and
+    branches; 16-bit floats, which would lose small numbers; more rows than the table has.
 
     Results differ in the order of additions. If a gradient is scaled by infinity or NaN, only the rows that
     were looked up become so.
     """
-    if not contains(closed.jaxpr, lax.scatter_add_p):
+    if not contains(closed, lax.scatter_add_p):
         return jex.jaxpr_as_fun(closed)  # type: ignore[no-any-return]
     return lambda *args: _Evaluation(closed, args).arrays()
 
@@ -61,9 +61,6 @@ class _RowSum:
     def scaled(self, scale: Callable[[jax.Array], jax.Array]) -> tuple[Addition, ...]:
         """Return the additions with scaled rows."""
         return tuple((scatter, indices, scale(rows)) for scatter, indices, rows in self.additions)
-
-    def has_type(self, aval: jax.core.ShapedArray) -> bool:
-        return all(scatter.outvars[0].aval == aval for scatter, _, _ in self.additions)
 
 
 class _Evaluation:
@@ -85,7 +82,7 @@ class _Evaluation:
         """Return the results."""
         self._settle(self._jaxpr.outvars)
         self._flush()  # includes equations with effects and no results
-        return [self._read(v) for v in self._jaxpr.outvars]
+        return self._values.read(self._jaxpr.outvars)
 
     def row_sum(self) -> _RowSum | None:
         """Return the only result, if it is a sum of rows."""
@@ -141,39 +138,36 @@ class _Evaluation:
         match eqn.primitive, sums:
             case lax.neg_p, [_RowSum() as only]:
                 return only.scaled(lax.neg)
-            case lax.mul_p | lax.div_p, [_RowSum() as rows, None]:
-                return self._scaled(rows, eqn.invars[1], by=eqn.primitive)
-            case lax.mul_p, [None, _RowSum() as rows]:
-                return self._scaled(rows, eqn.invars[0], by=eqn.primitive)
+            case (lax.mul_p | lax.div_p, [_RowSum() as rows, None]) | (lax.mul_p, [None, _RowSum() as rows]):
+                return self._scaled(rows, eqn.invars[sums.index(None)], eqn.primitive)
             case lax.add_p | primitives.add_jaxvals_p, [_RowSum() as one, _RowSum() as other]:
                 return one.additions + other.additions
             case lax.sub_p, [_RowSum() as one, _RowSum() as other]:
                 return one.additions + other.scaled(lax.neg)
         return ()
 
-    def _scaled(self, rows: _RowSum, factor: Atom, by: jex.Primitive) -> tuple[Addition, ...]:
+    def _scaled(self, rows: _RowSum, factor: Atom, operation: jex.Primitive) -> tuple[Addition, ...]:
         """Multiply or divide a sum of rows, if the factor is a scalar."""
         if not isinstance(factor, jex.Literal):
             factor = self._broadcasts.get(factor, factor)
         if type_of(factor).shape != ():
             return ()
         number = self._read(factor)
-        operation = lax.mul if by is lax.mul_p else lax.div
-        return rows.scaled(lambda values: operation(values, jnp.full_like(values, number)))
+        return rows.scaled(lambda values: operation.bind(values, jnp.full_like(values, number)))
 
     def _update(self, eqn: Equation) -> bool:
         """Add a sum of rows to a table, in place of an equation; return whether that is what `eqn` does."""
-        match eqn.primitive, [self._sum(atom) for atom in eqn.invars]:
-            case lax.add_p | primitives.add_jaxvals_p, [None, _RowSum() as rows]:
-                table, additions = eqn.invars[0], rows.additions
-            case lax.add_p | primitives.add_jaxvals_p, [_RowSum() as rows, None]:
-                table, additions = eqn.invars[1], rows.additions
+        sums = [self._sum(atom) for atom in eqn.invars]
+        match eqn.primitive, sums:
+            case lax.add_p | primitives.add_jaxvals_p, [None, _RowSum() as rows] | [_RowSum() as rows, None]:
+                additions = rows.additions
             case lax.sub_p, [None, _RowSum() as rows]:
-                table, additions = eqn.invars[0], rows.scaled(lax.neg)
+                additions = rows.scaled(lax.neg)
             case _:
                 return False
-        types = (type_of(table), type_of(eqn.outvars[0]))
-        if isinstance(table, jex.Literal) or not all(rows.has_type(aval) for aval in types):
+        table = eqn.invars[sums.index(None)]
+        types = {v.aval for v in (table, *eqn.outvars, *(scatter.outvars[0] for scatter, _, _ in additions))}
+        if isinstance(table, jex.Literal) or len(types) > 1:
             return False
         self._flush()  # all reads of the table come before it is overwritten
         value = self._read(table)
