@@ -11,6 +11,7 @@ import operator
 import os
 import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -37,6 +38,8 @@ def gradients(target: Any, sources: Sequence[Any]) -> list[jax.Array]:
         TraceError: Called outside of a step.
         GradientError: A dtype has no gradients. If the target depends on no source at all, this is raised
             when the step is compiled.
+
+    Source: tensorflow/python/ops/gradients_impl.py, ``gradients``, which returns None in place of zeros.
     """
     scope = active_scope("gradients")
     leaves = [scope.read(leaf) for leaf in jax.tree.leaves(target)]
@@ -60,7 +63,7 @@ def gradients(target: Any, sources: Sequence[Any]) -> list[jax.Array]:
 
 def _line_of_user() -> str:
     """Return the innermost file and line outside of muster and Keras."""
-    ours = (os.path.dirname(os.path.dirname(__file__)), os.path.dirname(keras.__file__))
+    ours = tuple(f"{folder}{os.sep}" for folder in (Path(__file__).parents[2], Path(keras.__file__).parent))
     frames = [f for f in traceback.extract_stack() if not f.filename.startswith(ours)]
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "an unknown line"
 
@@ -133,7 +136,7 @@ class GradientTape:
 def value_and_grad(
     function: Callable[..., Any], variables: Any, has_aux: bool = False
 ) -> Callable[..., tuple[Any, Any]]:
-    """Make a function that computes another function and its gradients with respect to variables.
+    """Make a function that returns the result of another one, and its gradients with respect to variables.
 
     In ``strategy.run`` both are this replica's; ``optimizer.apply_gradients`` and ``optimizer.apply`` add the
     gradients of all replicas. So each replica must return its part of the loss of the global batch.
