@@ -11,22 +11,21 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 MAX_PRODUCTS = 9
-"""Up to so many products for each output element are added up in one loop, together with what follows."""
+"""``_by_product`` is chosen up to so many products per output element."""
 MAX_PRODUCTS_FEW_OUTPUTS = 27
 FEW_OUTPUTS = 16
-"""The bound if there are so few output features that XLA uses no library either."""
+"""With at most so many output features, which XLA computes without a library, the bound is the second one."""
 HALF_AS_MANY_OUTPUTS = 8
 CACHED = 10 * 2**20
 LARGE = 64 * 2**20
-"""The largest separate results of a kernel's rows, in bytes, with ``FEW_OUTPUTS`` and with half as many:
-above the first number they leave the processor's cache."""
+"""``_by_row`` is chosen up to so many bytes of results: ``CACHED``, which the processor's cache holds, with
+up to ``FEW_OUTPUTS`` output features, and ``LARGE`` with up to half as many."""
 FEW_INPUTS = 4
 """Up to so many input features the gradient of a kernel is one product of matrices."""
 MAX_POSITIONS = 49
@@ -51,7 +50,7 @@ class _Convolution:
     strides: Sizes
     spread: Sizes
     padding: Sequence[tuple[int, int]]
-    precision: Any
+    precision: lax.PrecisionLike
 
     def padded(self, lhs: jax.Array) -> jax.Array:
         return _pad(lhs, dict(zip(self.lhs_spec[2:], self.padding, strict=True)))
@@ -90,13 +89,13 @@ def convolution(
     padding: Sequence[tuple[int, int]],
     lhs_dilation: Sizes,
     rhs_dilation: Sizes,
-    dimension_numbers: Any,
+    dimension_numbers: lax.ConvDimensionNumbers,
     feature_group_count: int,
     batch_group_count: int,
-    precision: Any,
-    preferred_element_type: Any,
-    out_sharding: Any,
-    **_: Any,
+    precision: lax.PrecisionLike,
+    preferred_element_type: jax.typing.DTypeLike | None,
+    out_sharding: jax.sharding.Sharding | None,
+    **_: object,
 ) -> Callable[[jax.Array, jax.Array], jax.Array] | None:
     """Choose how to compute ``conv_general_dilated``; see ``Chooser``.
 
@@ -168,7 +167,7 @@ def _one_window_position(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> 
 
 
 def _one_spread_out(conv: _Convolution, dilation: Sizes, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
-    """Compute the same with zeros between the inputs, which become zeros between the results."""
+    """Compute it for a dilated input: the zeros between the inputs become zeros between the results."""
     found = _dot(conv, lhs, rhs)
     around = zip(range(2, found.ndim), conv.padding, dilation, strict=True)
     zero = jnp.zeros((), found.dtype)
@@ -272,10 +271,10 @@ def _by_row(conv: _Convolution, dim: int, lhs: jax.Array, rhs: jax.Array) -> jax
 
 
 def _kernel_gradient(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
-    """JAX's way, of images that have been computed before.
+    """Compute the gradient of a large kernel as JAX does, from transposed images.
 
-    It moves their batch to the other end. XLA does so fast by itself, but computes slowly in that order what
-    comes before it, so that is kept apart; the compiler's options see to it that it stays so.
+    The transposition itself is fast. But XLA would also compute what the images come from in the transposed
+    order, slowly. A barrier prevents that; the compiler's options make XLA keep the barrier.
     """
     lhs = lax.optimization_barrier(lhs)
     channels_last = (0, lhs.ndim - 1, *range(1, lhs.ndim - 1))
@@ -294,12 +293,12 @@ def _kernel_gradient(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.
 
 
 def _moved(x: jax.Array, dim: int, start: int, size: int) -> jax.Array:
-    """Return the part of ``x`` between 0 and ``size`` if it begins at ``start``, with zeros around it."""
+    """Shift ``x`` by ``start`` along a dimension, cut off or filled with zeros to ``size``."""
     kept = lax.slice_in_dim(x, max(-start, 0), min(size - start, x.shape[dim]), axis=dim)
     return _pad(kept, {dim: (max(start, 0), max(size - start - x.shape[dim], 0))})
 
 
-def _pad(x: jax.Array, by: dict[int, tuple[int, int]]) -> jax.Array:
-    if not any(map(any, by.values())):
+def _pad(x: jax.Array, padding: dict[int, tuple[int, int]]) -> jax.Array:
+    if not any(map(any, padding.values())):
         return x
-    return lax.pad(x, jnp.zeros((), x.dtype), [(*by.get(dim, (0, 0)), 0) for dim in range(x.ndim)])
+    return lax.pad(x, jnp.zeros((), x.dtype), [(*padding.get(dim, (0, 0)), 0) for dim in range(x.ndim)])

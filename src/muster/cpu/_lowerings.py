@@ -1,4 +1,4 @@
-"""Registering the lowerings with JAX."""
+"""Register the lowerings with JAX."""
 
 import contextlib
 import threading
@@ -42,16 +42,17 @@ def prepare() -> None:
 
 
 def use_cpu_lowerings(use: bool) -> None:
-    """Choose between muster's lowerings for JAX on CPU, which are faster, and JAX's.
+    """Turn muster's faster lowerings for JAX on CPU on or off; they are on by default.
 
-    muster's are used from the first step that muster traces, if CPU is JAX's default platform. The choice is
-    global in the process: JAX has one table of lowerings, so functions that the program compiles itself
-    follow it, too. It may change at any time, for functions that are compiled from then on. To that end a
-    change empties JAX's caches of compiled functions; a step that an Estimator is running is not compiled
-    again. The compiler options of muster's programs follow the choice, too.
+    By default they are registered when muster first traces a step, if CPU is JAX's default platform. JAX has
+    one table of lowerings for the process, so functions that the program compiles itself use them, too.
+
+    A change affects functions that are compiled afterwards. It empties JAX's caches of compiled functions; a
+    step that an Estimator is running is not compiled again. muster passes its options for XLA's CPU compiler
+    only while the lowerings are on.
 
     Args:
-        use: Whether to use muster's lowerings.
+        use: True for muster's lowerings, False for JAX's.
     """
     global _wanted
     with _lock:
@@ -64,7 +65,7 @@ def use_cpu_lowerings(use: bool) -> None:
 
 
 def lowerings_wanted() -> bool:
-    """Return whether the last call of ``use_cpu_lowerings`` had True, or there was none."""
+    """Return whether muster's lowerings are on: by default, and after ``use_cpu_lowerings(True)``."""
     return _wanted
 
 

@@ -33,7 +33,7 @@ def max_pooling_gradient(
     """Choose how to compute ``select_and_scatter_add``; see ``Chooser``.
 
     Args:
-        source: The aval of the gradient by windows.
+        source: The aval of the gradient with respect to the result, which has an element per window.
         operand: The aval of the pooled array, of the same dtype.
         select_prim: ``lax.ge_p`` for the maximum, ``lax.le_p`` for the minimum.
         window_dimensions: One entry for each dimension, as in all further arguments.

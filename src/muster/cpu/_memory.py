@@ -1,4 +1,4 @@
-"""Keeping the memory that a step frees for the next one.
+"""Keep the memory that a step frees for the next one.
 
 XLA allocates a step's temporaries, often tens of megabytes in one block, and frees them when the step is
 done. glibc returns blocks that large to the system at once, which must clear each of their pages before the
@@ -26,7 +26,7 @@ _SETTINGS = {
 
 
 def keep_memory() -> None:
-    """Have the process keep freed memory, in blocks of less than 64 MiB.
+    """Make malloc keep freed blocks of less than 64 MiB, instead of returning them to the system.
 
     This takes effect once, and for good. Does nothing where the default platform is not the CPU, after
     ``use_cpu_lowerings(False)``, without glibc, and where the environment has settings for malloc.

@@ -55,9 +55,7 @@ def sum_pooling(
     if around_one and all(s == 1 for s in window_strides) and not any(map(any, padding)):
         # The gradient of a window over the entire image: XLA sees that it is one number, repeated.
         return None
-    return partial(
-        _sums, window=tuple(window_dimensions), strides=tuple(window_strides), padding=tuple(padding)
-    )
+    return partial(_sums, window=window_dimensions, strides=window_strides, padding=padding)
 
 
 def _sums(
