@@ -1,8 +1,10 @@
 """Train inside a step: apply gradients with a Keras optimizer."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+
+import jax
 
 from muster._errors import GradientError
 from muster._keras import keras
@@ -50,8 +52,10 @@ def trainable_variables() -> list[Any]:
     return [v for spec, v in scope.table.pairs if v.trainable and not spec.local]
 
 
-def add_penalty(path: str, value: Any) -> None:
-    """Offer a penalty to the code that composes the loss of the step that is being traced.
+def add_penalty(path: str, value: jax.Array) -> None:
+    """Register a penalty, such as a regularization loss, in the step that is being traced.
+
+    It is not added to any loss by itself: code that composes the loss asks for the penalties.
 
     Args:
         path: The name of what it penalizes.
@@ -63,8 +67,8 @@ def add_penalty(path: str, value: Any) -> None:
     active_scope("add_penalty").penalties.append((path, value))
 
 
-def penalties() -> list[tuple[str, Any]]:
-    """Return the (path, value) of each ``add_penalty`` so far in the step that is being traced.
+def penalties() -> list[tuple[str, jax.Array]]:
+    """Return the (path, value) pairs of all penalties of the step that is being traced, so far.
 
     Raises:
         TraceError: Called outside of a model_fn.
@@ -74,15 +78,13 @@ def penalties() -> list[tuple[str, Any]]:
 
 def minimize(
     optimizer: Any,
-    loss: Any,
+    loss: jax.Array,
     global_step: Any = None,
     var_list: Iterable[Any] | None = None,
     *,
     loss_reduction: Literal["mean", "sum"] = "mean",
 ) -> TrainOp:
     """Minimize a loss by one step of a Keras optimizer.
-
-    With several replicas, that is the mean or the sum of their losses.
 
     Loss scaling (``keras.optimizers.LossScaleOptimizer``, ``loss_scale_factor``) is applied.
 
@@ -92,13 +94,14 @@ def minimize(
         loss: A floating-point array of shape (), per replica.
         global_step: The variable to increment, or None.
         var_list: The variables to train; None takes every trainable one that was created so far.
-        loss_reduction: How to reduce the replicas' losses.
+        loss_reduction: Whether to minimize the mean or the sum of the replicas' losses.
 
     Returns:
         The train_op for an EstimatorSpec.
 
     Raises:
         GradientError: There is nothing to train.
+        TraceError: Called outside of a step.
         TypeError: The optimizer is not one of Keras'.
 
     Source: tensorflow/python/training/optimizer.py, ``Optimizer.minimize``, which takes the reduction from
@@ -126,7 +129,7 @@ def minimize(
 
 
 def apply_gradients(
-    optimizer: Any, grads_and_vars: Iterable[tuple[Any, Any]], global_step: Any = None
+    optimizer: Any, grads_and_vars: Iterable[tuple[jax.Array | None, Any]], global_step: Any = None
 ) -> TrainOp:
     """Add gradients over the replicas, and apply them by one step of a Keras optimizer.
 
@@ -138,6 +141,10 @@ def apply_gradients(
 
     Returns:
         The train_op for an EstimatorSpec.
+
+    Raises:
+        TraceError: Called outside of a step.
+        TypeError: The optimizer is not one of Keras'.
 
     Source: tensorflow/python/training/optimizer.py, ``Optimizer.apply_gradients``.
     """
@@ -156,7 +163,9 @@ def _applied(scope: VariableScope, optimizer: Any, global_step: Any) -> TrainOp:
     return TrainOp(optimizer.name)
 
 
-def _apply_scaled(scope: VariableScope, optimizer: Any, grads: list[Any], variables: list[Any]) -> None:
+def _apply_scaled(
+    scope: VariableScope, optimizer: Any, grads: list[jax.Array | None], variables: list[Any]
+) -> None:
     """Apply gradients of a scaled loss. Keras' own way assigns inside of a branch, which traces badly."""
     _build(optimizer, variables)
     before = [scope.read(v) for v in variables], [scope.read(v) for v in optimizer.variables]
@@ -182,14 +191,13 @@ def _require_optimizer(optimizer: Any) -> None:
 def _in_steps(original: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap ``Optimizer.apply``: inside of a step it applies the sums of all replicas' gradients."""
 
-    def apply(self: Any, grads: Any, trainable_variables: Any = None) -> Any:
+    def apply(self: Any, grads: Sequence[jax.Array | None], trainable_variables: Any = None) -> Any:
         scope = current_scope()
         if scope is None:
             return original(self, grads, trainable_variables)
         if scope.replicas is not None and not scope.is_in_sync:
-            present = [i for i, grad in enumerate(grads) if grad is not None]
-            sums = dict(zip(present, scope.replicas.sum([grads[i] for i in present]), strict=True))
-            grads = [sums.get(i) for i in range(len(grads))]
+            sums = iter(scope.replicas.sum([grad for grad in grads if grad is not None]))
+            grads = [None if grad is None else next(sums) for grad in grads]
         with scope.in_sync():
             if isinstance(self, keras.optimizers.LossScaleOptimizer) and trainable_variables is not None:
                 return _apply_scaled(scope, self, list(grads), list(trainable_variables))

@@ -28,7 +28,7 @@ gradient_p.def_abstract_eval(lambda target, *sources, **_: list(sources))
 
 def resolve(closed: jex.ClosedJaxpr) -> Callable[..., list[jax.Array]]:
     """Make a function of flat arguments that computes a jaxpr and the gradients that its markers ask for."""
-    if not contains(closed.jaxpr, gradient_p):
+    if not contains(closed, gradient_p):
         return jex.jaxpr_as_fun(closed)  # type: ignore[no-any-return]
     jaxpr = closed.jaxpr
     equations = [_with_resolved_bodies(eqn) for eqn in jaxpr.eqns]

@@ -20,7 +20,7 @@ def compute_traced(step: Callable[..., tuple[State, Any]], state: State, *args: 
     closed, shapes = jax.make_jaxpr(step, return_shape=True)(state, *args)
     leaves = jax.tree.leaves((state, args))
     closed = jax.make_jaxpr(resolve(closed))(*leaves)
-    if contains(closed.jaxpr, jax.lax.scan_p):
+    if contains(closed, jax.lax.scan_p):
         closed = jax.make_jaxpr(with_wide_products(closed))(*leaves)
     flat = with_row_updates(closed)(*leaves)
     result: tuple[State, Any] = jax.tree.unflatten(jax.tree.structure(shapes), flat)

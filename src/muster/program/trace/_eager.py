@@ -21,7 +21,7 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
     This applies to the whole process, as in TensorFlow.
 
     Args:
-        run_eagerly: Whether to.
+        run_eagerly: True to run steps untraced, False to compile them again.
 
     Source: tensorflow/python/eager/polymorphic_function/eager_function_run.py, ``run_functions_eagerly``.
     """
@@ -86,7 +86,7 @@ class _Reached(Exception):
 
 
 class EagerScope(FunctionScope):
-    """Gives code the numbers that variables have, and collects assignments.
+    """Gives code the variables' concrete values, and collects assignments.
 
     Args:
         values: Values to use instead of variables' own, by the variables' ids.

@@ -23,9 +23,9 @@ def reduced_path(path: str) -> str:
 class FunctionProgram(Generic[Static]):
     """A function as ``step: (state, *args) -> (state, outputs)``, pure in all of them.
 
-    The constructor runs the function on abstract values, to learn which variables it uses; they may have
-    been created anywhere. Variables that it creates exist from then on, so it is then run once more, creating
-    none: code that finds its variables may do something else.
+    The constructor runs the function on abstract values, to learn which variables it uses, wherever they
+    were created. If that run creates some, a second one follows: code that finds its variables may do
+    something else than code that creates them.
 
     Args:
         function: Called with ``args``; returns its outputs, in a structure of arrays, and anything else that
@@ -34,9 +34,9 @@ class FunctionProgram(Generic[Static]):
 
     Attributes:
         variables: The description of each variable that the function uses.
-        used: The description of each variable that the function uses, and the variable. The state has this
-            replica's value of each per-replica variable; a step also returns those that it assigns to
-            reduced over the replicas, by `reduced_path`.
+        used: The description of each variable that the function uses, and the variable. In the state, a
+            per-replica variable has this replica's value. If a step assigns to it, the new state also has its
+            value reduced over the replicas, under `reduced_path`.
         strategy: The strategy whose ``run`` or ``reduce`` it calls, if any.
         created: The variables that the function created.
         assigned: Path -> how often the function assigns to the variable, if it does.
@@ -57,7 +57,7 @@ class FunctionProgram(Generic[Static]):
         self.strategy = scope.strategy or first.strategy
 
     def _recorded(self, args: Sequence[Any], *, may_create: bool) -> FunctionScope:
-        """Run the function on abstract values; give what it creates initial values, even if it fails."""
+        """Run the function on abstract values, and initialize the variables it creates, even if it fails."""
         scope = FunctionScope(may_create=may_create)
 
         def record(*args: Any) -> None:

@@ -28,10 +28,10 @@ _unknown_p = jex.Primitive("muster_unknown")
 _unknown_p.def_abstract_eval(lambda *, shape, dtype: jax.core.ShapedArray(shape, dtype))
 
 
-def placeholder(shape: tuple[int, ...], dtype: Any) -> jax.Array:
-    """Make a placeholder for an array that is not known yet, to find out what code asks for."""
-    dtype = jax.dtypes.canonicalize_dtype(dtype, allow_extended_dtype=True)
-    return _unknown_p.bind(shape=shape, dtype=dtype)  # type: ignore[no-any-return]
+def placeholder(shape: tuple[int, ...], dtype: jax.typing.DTypeLike) -> jax.Array:
+    """Make a placeholder for an array of unknown values, for a run that only records what code does."""
+    canonical = jax.dtypes.canonicalize_dtype(dtype, allow_extended_dtype=True)
+    return _unknown_p.bind(shape=shape, dtype=canonical)  # type: ignore[no-any-return]
 
 
 class FunctionScope(VariableScope):
@@ -40,8 +40,8 @@ class FunctionScope(VariableScope):
     Args:
         variables: The variables that the code used when it was recorded; empty to record.
         state: Path -> value of each of them; None to record.
-        peers: The replicas that run the replica parts of the code in parallel; None if there is only one,
-            or to record.
+        peers: The replicas that run what the code passes to ``strategy.run`` in parallel; None if there is
+            only one, or to record.
         may_create: Whether the code may create variables.
 
     Attributes:

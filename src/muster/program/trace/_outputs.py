@@ -69,19 +69,19 @@ def reserve_outputs(*names: str) -> None:
 
 
 def output_of(value: Any, default_name: str) -> Output:
-    """Return the output that already has this very value, or a new one with ``default_name``."""
+    """Return the output that this very value already is, or else name the value ``default_name``."""
     name = active_scope("output_of").outputs.name_of(value)
     return name_output(default_name, value) if name is None else Output(name)
 
 
 def common_value(value: jax.Array) -> jax.Array:
-    """Reduce a number of the step that is being traced over the replicas.
+    """Average a value over the replicas of the step that is being traced.
 
     Args:
         value: A floating-point array, per replica.
 
     Returns:
-        If it is a loss that ``minimize`` has reduced already, the result; else its mean.
+        The mean. For a loss that ``minimize`` has reduced already, what it was reduced to: mean or sum.
     """
     return active_scope("common_value").reduced(value)
 
@@ -92,6 +92,6 @@ def synchronize_metrics() -> None:
 
 
 def replica_weight() -> float:
-    """Return the weight of one replica's value; the weights of all replicas add up to one."""
+    """Return the weight of one replica's value in the mean over all: 1 / the number of active replicas."""
     replicas = active_scope("replica_weight").replicas
     return 1.0 if replicas is None else 1.0 / replicas.active

@@ -23,6 +23,8 @@ from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
+import jax
+
 from muster._keras import keras  # chooses the backend
 
 global_state = keras.src.backend.common.global_state
@@ -56,17 +58,17 @@ def seeds_from(generator: random.Random | None) -> Iterator[None]:
         _SEEDS.reset(token)
 
 
-def value_of(variable: Any) -> Any:
+def value_of(variable: Any) -> jax.Array:
     """Return the array of a variable outside of any scope."""
-    return variable._value
+    return variable._value  # type: ignore[no-any-return]
 
 
-def values_of(variables: Sequence[Any]) -> list[Any]:
+def values_of(variables: Sequence[Any]) -> list[jax.Array]:
     """Return the arrays of variables outside of any scope."""
     return [variable._value for variable in variables]
 
 
-def set_values(variables: Sequence[Any], values: Sequence[Any]) -> None:
+def set_values(variables: Sequence[Any], values: Sequence[jax.Array]) -> None:
     """Set variables to arrays of their shapes and dtypes; surplus arrays are ignored."""
     for variable, value in zip(variables, values, strict=False):
         variable._value = value

@@ -2,15 +2,17 @@
 
 import contextlib
 import enum
-import functools
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 from muster._keras import keras
 from muster.program.variables._by_identity import ByIdentity
 from muster.program.variables._patches import patched_keras, wrap_in_scopes
+
+T = TypeVar("T")
 
 
 class VariableKind(enum.Enum):
@@ -120,7 +122,7 @@ def kind_of_new() -> VariableKind:
     return _KIND.get()
 
 
-def _with_value(variable: ContextVar[Any], value: Any, original: Callable[..., Any]) -> Callable[..., Any]:
+def _with_value(variable: ContextVar[T], value: T, original: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a method so that a context variable has a value while it runs."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -133,10 +135,7 @@ def _with_value(variable: ContextVar[Any], value: Any, original: Callable[..., A
     return method
 
 
-for _owner, _method, _variable, _value in (
-    (keras.Variable, "assign_add", _ADDING, True),
-    (keras.Variable, "assign_sub", _ADDING, True),
-    (keras.Layer, "add_weight", _KIND, VariableKind.WEIGHT),
-    (keras.metrics.Metric, "add_variable", _KIND, VariableKind.METRIC),
-):
-    wrap_in_scopes(_owner, _method, functools.partial(_with_value, _variable, _value))
+wrap_in_scopes(keras.Variable, "assign_add", partial(_with_value, _ADDING, True))
+wrap_in_scopes(keras.Variable, "assign_sub", partial(_with_value, _ADDING, True))
+wrap_in_scopes(keras.Layer, "add_weight", partial(_with_value, _KIND, VariableKind.WEIGHT))
+wrap_in_scopes(keras.metrics.Metric, "add_variable", partial(_with_value, _KIND, VariableKind.METRIC))

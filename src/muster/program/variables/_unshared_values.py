@@ -17,7 +17,7 @@ from muster.program.variables._keras_internals import values_of
 
 
 def unshared_values(variables: Sequence[Any]) -> list[jax.Array]:
-    """Return the values of variables; a copy of each that anything else holds, too."""
+    """Return the values of variables, after copying those that anything else holds, too."""
     values = values_of(variables)
     if not values or max(map(sys.getrefcount, values)) <= _UNSHARED:
         return values

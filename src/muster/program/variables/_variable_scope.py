@@ -68,6 +68,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         outputs: The values that it named.
         penalties: The (path, value) pairs of ``add_penalty``.
         global_step: The variable that counts steps, once the code has asked for it.
+        is_in_sync: Whether assignments are the same on all replicas now.
         eager_gradients: Computes gradients when the code runs untraced; None while it is traced.
     """
 
@@ -81,7 +82,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         self.global_step: Any = None
         self.eager_gradients: EagerGradients | None = None
         self._diverged = DivergedValues()
-        self._in_sync = False
+        self.is_in_sync = False
         self._reduced: list[tuple[jax.Array, jax.Array]] = []
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
@@ -135,7 +136,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         """Change the value of a variable that has one in this scope."""
         before = self.state_mapping[id(variable)]
         self.assignments.note(variable, before)
-        if self.replicas is not None and not self._in_sync:
+        if self.replicas is not None and not self.is_in_sync:
             self._diverged.note(variable, before)
         self.state_mapping[id(variable)] = value
 
@@ -151,19 +152,14 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
             self.state_mapping[id(variable)] = seed
             self._diverged.note(variable, seed)
 
-    @property
-    def is_in_sync(self) -> bool:
-        """Whether assignments are the same on all replicas now."""
-        return self._in_sync
-
     @contextlib.contextmanager
     def in_sync(self) -> Iterator[None]:
         """Take the assignments made meanwhile as the same on all replicas."""
-        before, self._in_sync = self._in_sync, True
+        before, self.is_in_sync = self.is_in_sync, True
         try:
             yield
         finally:
-            self._in_sync = before
+            self.is_in_sync = before
 
     def synchronize(self, *kinds: VariableKind) -> None:
         """Reduce what the replicas assigned to variables, so that all replicas hold the same values.
