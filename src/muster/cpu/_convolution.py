@@ -36,7 +36,7 @@ Sizes = tuple[int, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class _Convolution:
-    """``out[b, o, p] = sum over i, w of lhs[b, i, p * stride + w * spread] * rhs[o, i, w]``.
+    """``out[b, o, p] = sum over i, w of lhs[b, i, p * stride + w * dilation] * rhs[o, i, w]``.
 
     The specs say at which dimension batch, feature and each spatial dimension are: of ``lhs``; output
     feature, input feature and window of ``rhs``; batch, feature and positions of the result.
@@ -48,7 +48,7 @@ class _Convolution:
     window: Sizes
     positions: Sizes
     strides: Sizes
-    spread: Sizes
+    dilation: Sizes
     padding: Sequence[tuple[int, int]]
     precision: lax.PrecisionLike
 
@@ -64,17 +64,17 @@ class _Convolution:
 
     def at_window(self, lhs: jax.Array, w: Sizes) -> jax.Array:
         """Return the inputs under the window's position ``w``, one for each output position."""
-        starts = [i * by for i, by in zip(w, self.spread, strict=True)]
+        starts = [i * by for i, by in zip(w, self.dilation, strict=True)]
         return self.strided(lhs, starts, self.positions, self.strides)
 
     def at_output(self, lhs: jax.Array, p: Sizes) -> jax.Array:
         """Return the inputs under the window of the output at ``p``."""
         starts = [i * by for i, by in zip(p, self.strides, strict=True)]
-        return self.strided(lhs, starts, self.window, self.spread)
+        return self.strided(lhs, starts, self.window, self.dilation)
 
     def row_starts(self, dim: int) -> list[int]:
         """Return the output position at which each row of the window is over the first input."""
-        return [self.padding[dim][0] - i * self.spread[dim] for i in range(self.window[dim])]
+        return [self.padding[dim][0] - i * self.dilation[dim] for i in range(self.window[dim])]
 
     def result(self, found: jax.Array) -> jax.Array:
         """Transpose batch, feature and positions to the dimensions of the result."""
@@ -133,12 +133,12 @@ def convolution(
     conv = _Convolution(
         lhs_spec=lhs_spec, rhs_spec=rhs_spec, out_spec=out_spec, window=window,
         positions=tuple(size // s + 1 for size, s in zip(free, window_strides, strict=True)),
-        strides=tuple(window_strides), spread=tuple(rhs_dilation), padding=tuple(padding),
+        strides=tuple(window_strides), dilation=tuple(rhs_dilation), padding=tuple(padding),
         precision=precision,
     )  # fmt: skip
     if any(d > 1 for d in lhs_dilation):
         if math.prod(window) == 1 and all(s == 1 for s in window_strides):
-            return partial(_one_spread_out, conv, tuple(lhs_dilation))
+            return partial(_dilated_input, conv, tuple(lhs_dilation))
         return None
     batch, inputs = (lhs.shape[dim] for dim in lhs_spec[:2])
     products, outputs = inputs * math.prod(window), rhs.shape[rhs_spec[0]]
@@ -166,13 +166,11 @@ def _one_window_position(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> 
     return conv.result(_dot(conv, conv.at_window(lhs, (0,) * len(conv.window)), rhs))
 
 
-def _one_spread_out(conv: _Convolution, dilation: Sizes, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
-    """Compute it for a dilated input: the zeros between the inputs become zeros between the results."""
+def _dilated_input(conv: _Convolution, dilation: Sizes, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
+    """Compute the same for a dilated input: zeros between the inputs become zeros between the results."""
     found = _dot(conv, lhs, rhs)
-    around = zip(range(2, found.ndim), conv.padding, dilation, strict=True)
-    zero = jnp.zeros((), found.dtype)
-    config = [(0, 0, 0)] * 2 + [(low, high, d - 1) for _, (low, high), d in around]
-    return conv.result(lax.pad(found, zero, config))
+    around = [(low, high, d - 1) for (low, high), d in zip(conv.padding, dilation, strict=True)]
+    return conv.result(lax.pad(found, jnp.zeros((), found.dtype), [(0, 0, 0), (0, 0, 0), *around]))
 
 
 def _dot(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.Array:
@@ -260,7 +258,7 @@ def _by_row(conv: _Convolution, dim: int, lhs: jax.Array, rhs: jax.Array) -> jax
     last = lhs.ndim - 1
     numbers = lax.ConvDimensionNumbers(conv.lhs_spec, (last, last - 1, *range(last - 1)), conv.out_spec)
     found = lax.conv_general_dilated(
-        lhs, kernel, window_strides=conv.strides, padding=padding, rhs_dilation=conv.spread,
+        lhs, kernel, window_strides=conv.strides, padding=padding, rhs_dilation=conv.dilation,
         dimension_numbers=numbers, precision=conv.precision,
     )  # fmt: skip
     first, *others = (
@@ -286,7 +284,7 @@ def _kernel_gradient(conv: _Convolution, lhs: jax.Array, rhs: jax.Array) -> jax.
     found = lax.conv_general_dilated(
         lax.transpose(lhs, (batch, *spatial, feature)),
         lax.transpose(rhs, (*window, inputs, outputs)),
-        window_strides=conv.strides, padding=conv.padding, rhs_dilation=conv.spread,
+        window_strides=conv.strides, padding=conv.padding, rhs_dilation=conv.dilation,
         dimension_numbers=numbers, precision=conv.precision,
     )  # fmt: skip
     return conv.result(jnp.moveaxis(found, -1, 1))

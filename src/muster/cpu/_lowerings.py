@@ -19,7 +19,8 @@ from muster.cpu._sum_pooling import sum_pooling
 Computation = Callable[..., jax.Array]
 
 Chooser = Callable[..., Computation | None]
-"""Returns a faster function of the operands, or None, from their avals and the primitive's parameters."""
+"""Takes the operands' avals and the primitive's parameters; returns a faster function of the operands, or
+None to leave the operation to JAX."""
 
 CHOOSERS: Mapping[Primitive, Chooser] = {
     lax.conv_general_dilated_p: convolution,
