@@ -2,48 +2,27 @@
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from muster import cpu
 from muster.distribute.engine._limits import Limits
-from muster.distribute.engine._traced import Executables, Reads, State, Step
-
-
-@jax.tree_util.register_dataclass
-@dataclass
-class BatchGroup:
-    """Batches of one shape for steps that are dispatched together.
-
-    Attributes:
-        batches: At least one; each as a step takes it.
-    """
-
-    batches: list[Any]
-
-
-class StepMaker(Protocol):
-    """Compiles a step for batches of one shape."""
-
-    def __call__(self, state: State, reads: Reads, batch: Any, executables: Executables) -> Step:
-        """Return the step for batches like this one. It puts them onto the devices, and donates the state."""
+from muster.distribute.engine._traced import BatchGroup, Executables, Reads, State, Step
 
 
 class CompiledStep:
     """Runs a step, which is compiled for each shape of its batch. The state is donated.
 
     Args:
-        make: Compiles the step for batches like a first one.
-        executables: Compiled functions by fingerprint; looked up and added to.
+        make: Called with the state, the reads and the first batch of a shape; returns the step for such
+            batches, which puts them onto the devices and donates the state.
         run_ahead: Whether a step may be dispatched before the one before is done.
     """
 
-    def __init__(self, make: StepMaker, executables: Executables | None, *, run_ahead: bool = True) -> None:
+    def __init__(self, make: Callable[[State, Reads, Any], Step], *, run_ahead: bool = True) -> None:
         self._make = make
-        self._executables = {} if executables is None else executables
         self._run_ahead = run_ahead
         self._by_signature: dict[Any, tuple[Step, Limits]] = {}
 
@@ -64,14 +43,14 @@ class CompiledStep:
         step, limits = self._by_signature.get(signature) or (None, Limits(leaves))
         limits.check(leaves, batch)
         if step is None:
-            step = self._make(state, reads, batch, self._executables)
+            step = self._make(state, reads, batch)
             self._by_signature[signature] = step, limits
         result = step(state, reads, batch)
         return result if self._run_ahead else jax.block_until_ready(result)
 
 
 def in_turn(step: Step, state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
-    """Run a step; for ``BatchGroup`` once for each of them, one after the other in one program."""
+    """Run a step; for a ``BatchGroup`` scan over its batches in one program, and return the last results."""
     if not isinstance(batch, BatchGroup):
         return step(state, reads, batch)
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *batch.batches)

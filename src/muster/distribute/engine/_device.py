@@ -14,18 +14,14 @@ from muster.distribute.engine._traced import Engine, Executables, Reads, State, 
 class DeviceEngine(Engine):
     """Compiles for one device, where nothing has to be reduced."""
 
-    def compile(self, traced: Traced, executables: Executables | None = None) -> Step:
-        if executables is None:
+    def compile(self, traced: Traced, executables: Executables) -> Step:
+        if traced.may_move:
             return _jitted(traced)
 
-        def make(state: State, reads: Reads, batch: Any, executables: Executables) -> Step:
-            return compiled(functools.partial(in_turn, _run(traced)), (state, reads, batch), executables)
+        def make(state: State, reads: Reads, batch: Any) -> Step:
+            return compiled(functools.partial(in_turn, traced.step), (state, reads, batch), executables)
 
-        return CompiledStep(make, executables)
-
-
-def _run(traced: Traced) -> Step:
-    return lambda state, reads, batch: traced.run(state, reads, batch, None)
+        return CompiledStep(make)
 
 
 def _jitted(traced: Traced) -> Step:
@@ -44,7 +40,7 @@ def _jitted(traced: Traced) -> Step:
             limits.check(batch, batch)
         if run is None:
             cpu.keep_memory()
-            function = _run(traced)
+            function = traced.step  # one object, so that JAX traces it once
             options = cpu.compiler_options(jax.jit(function).lower(state, reads, batch).as_text())
             run = jax.jit(function, donate_argnums=0, compiler_options=options)
         return run(state, reads, batch)

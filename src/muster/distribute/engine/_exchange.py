@@ -11,7 +11,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from muster.distribute.engine._compiled import CompiledStep, compiled
-from muster.distribute.engine._mesh import MeshEngine, replicated_on, require_same_variables
+from muster.distribute.engine._mesh import MeshEngine, replicated_on
 from muster.distribute.engine._split import ReplicatedBatch
 from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced, View
 from muster.distribute.workers._workers import Workers
@@ -42,23 +42,22 @@ class ExchangeEngine(Engine):
         self._rank = jnp.uint32(workers.rank)
         self._bytes_per_pack = bytes_per_pack
 
-    def compile(self, traced: Traced, executables: Executables | None = None) -> Step:
+    def compile(self, traced: Traced, executables: Executables) -> Step:
         if traced.view is View.REPLICA:
-            require_same_variables(self._workers, traced)
-            return CompiledStep(functools.partial(self._exchanged, traced.run), executables)
+            self._workers.require_equal("variables", list(map(str, traced.variables)))
+            return CompiledStep(functools.partial(self._exchanged, traced.step, executables))
         by_xla = MeshEngine(self._mesh, self._workers).compile(traced, executables)
-        return CompiledStep(functools.partial(self._divided, traced, by_xla), executables)
+        return CompiledStep(functools.partial(self._divided, traced, executables, by_xla))
 
     def _exchanged(
         self,
         run: Callable[[State, Reads, Any, Replicas], tuple[State, Any]],
+        executables: Executables,
         state: State,
         reads: Reads,
         batch: Any,
-        executables: Executables,
     ) -> Step:
         """Return the step of one replica on each worker."""
-        counts_once = isinstance(batch, ReplicatedBatch)
         count = self._workers.size
 
         def local_step(state: State, reads: Reads, batch: Any, rank: jax.Array) -> tuple[State, Any]:
@@ -66,10 +65,10 @@ class ExchangeEngine(Engine):
                 index=rank,
                 all_reduce=all_reduce_on_host,
                 count=count,
-                active=1 if counts_once else count,
+                active=1 if isinstance(batch, ReplicatedBatch) else count,
                 bytes_per_pack=self._bytes_per_pack,
             )
-            return run(state, reads, batch.batch if counts_once else batch, replicas)
+            return run(state, reads, batch, replicas)
 
         donated = len(jax.tree.leaves(state))
         parts, structure = split_at_all_reduces(local_step, state, reads, batch, self._rank, donated=donated)
@@ -96,32 +95,22 @@ class ExchangeEngine(Engine):
         return step
 
     def _divided(
-        self,
-        traced: Traced,
-        by_xla: Step,
-        state: State,
-        reads: Reads,
-        batch: Any,
-        executables: Executables,
+        self, traced: Traced, executables: Executables, by_xla: Step, state: State, reads: Reads, batch: Any
     ) -> Step:
         """Return the step of the global view, divided so that this worker computes its rows of the batch."""
         state = jax.tree.map(local_copy, state)
         if isinstance(batch, ReplicatedBatch):
-
-            def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
-                return traced.run(state, reads, batch.batch, None)
-
-            return _on_local_state(compiled(step, (state, reads, batch), executables))
+            return _on_local_state(compiled(traced.step, (state, reads, batch), executables))
 
         def run(state: State, reads: Reads, batch: Any, replicas: Replicas) -> tuple[State, Any]:
             def function(state: State, batch: Any) -> tuple[State, Any]:
-                return traced.run(state, reads, batch, None)
+                return traced.step(state, reads, batch)
 
             return partitioned(function, state, batch, replicas)  # type: ignore[no-any-return]
 
         reason = ""
         try:
-            exchanged = _on_local_state(self._exchanged(run, state, reads, batch, executables))
+            exchanged = _on_local_state(self._exchanged(run, executables, state, reads, batch))
         except IndivisibleError as exc:
             reason = str(exc)
         self._workers.require_equal("steps", [reason])

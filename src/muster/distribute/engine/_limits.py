@@ -1,4 +1,4 @@
-"""Integers that do not fit into a compiled step: JAX has no 64-bit types unless they are enabled."""
+"""Refuses 64-bit integers that JAX would truncate to 32 bits, as it does unless jax_enable_x64 is set."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -13,7 +13,7 @@ from muster.distribute.engine._replica_values import ReplicaValues
 from muster.distribute.engine._split import Split
 from muster.distribute.engine._state_store import StateStore
 from muster.distribute.workers._workers import SingleWorker, Workers
-from muster.program.variables import ByIdentity
+from muster.program.variables import ByIdentity, set_values, unshared_values, values_of
 
 
 class Placement:
@@ -67,6 +67,17 @@ class Placement:
             self._seen[variables[i]] = True
         return [started.get(i, value) for i, value in enumerate(values)]
 
+    def start_variables(self, shared: Sequence[Any], others: Sequence[Any]) -> None:
+        """Place the values of variables that are new here, as `start` does.
+
+        Args:
+            shared: Variables whose arrays are donated to steps.
+            others: Variables whose arrays are not.
+        """
+        # A placed value could share its buffer with the original, so nothing else may hold that.
+        set_values(shared, self.start_new(shared, unshared_values(shared)))
+        set_values(others, self.start_new(others, values_of(others)))
+
     def put(self, value: jax.Array) -> jax.Array:
         """Place a value that every process has where variables live."""
         sharding = self.sharding or SingleDeviceSharding(jax.devices()[0])
@@ -78,5 +89,5 @@ class Placement:
         return replicated_on(sharding.mesh, value)  # type: ignore[attr-defined]
 
     def store(self, store: StateStore) -> StateStore:
-        """Return the store that steps use in place of a local one: the same if variables are local."""
+        """Wrap the local store of a step, for values that live elsewhere; here they do not."""
         return store

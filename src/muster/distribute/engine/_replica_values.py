@@ -1,4 +1,4 @@
-"""Per-replica values of variables, kept from step to step."""
+"""The per-replica values of "on_read" variables, such as metrics, between steps."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,10 +11,11 @@ from muster.program.variables import ByIdentity, VariableSpec, value_of
 
 
 class ReplicaValues:
-    """Keeps the per-replica values of variables whose synchronization is "on_read", for this process.
+    """Keeps this process' per-replica values of variables with the synchronization "on_read".
 
-    The variable itself holds their aggregate: their sum, their mean, or the first one. When it is assigned
-    another value between steps, as by a checkpoint, that is divided among the replicas anew.
+    The variable itself holds their aggregate: the sum, the mean, or the first replica's value. If it is
+    assigned between steps, for example by restoring a checkpoint, the new value is divided among the
+    replicas.
 
     Args:
         split: The number of replicas.

@@ -35,6 +35,11 @@ class ReplicatedBatch:
     batch: Any
 
 
+def unwrapped(batch: Any) -> Any:
+    """Return the arrays of a worker batch, whether it is a ``ReplicatedBatch`` or not."""
+    return batch.batch if isinstance(batch, ReplicatedBatch) else batch
+
+
 @dataclass(frozen=True)
 class Split:
     """Divides global batches among the replicas of a job, as one of its workers does.
@@ -93,7 +98,12 @@ class Split:
         count = self.local_replicas
         if isinstance(batch, ReplicatedBatch):
             return jax.tree.map(lambda leaf: replicated(leaf, count), batch.batch)
-        return jax.tree.map(lambda leaf: PerReplica(_chunks(np.asarray(leaf), count)), batch)
+
+        def divided(leaf: AnyArray) -> PerReplica:
+            array = np.asarray(leaf)
+            return PerReplica(array.reshape(count, len(array) // count, *array.shape[1:]))
+
+        return jax.tree.map(divided, batch)
 
     def batch_sizes(self, global_batch: int) -> list[int]:
         """Return the numbers of examples that this worker's replicas take of each global batch.
@@ -203,10 +213,6 @@ def cut(batches: Iterator[Any], sizes: list[int]) -> Iterator[Any]:
             stop = start + wanted[number % len(wanted)]
             yield jax.tree.unflatten(structure, [leaf[start:stop] for leaf in leaves])
             start, number = stop, number + 1
-
-
-def _chunks(array: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
-    return array.reshape(count, len(array) // count, *array.shape[1:])
 
 
 def _concatenate(*parts: AnyArray) -> AnyArray:

@@ -13,15 +13,17 @@ from muster.program.variables import set_values, unshared_values, values_of
 
 
 class StateStore(ABC):
-    """Holds the values of the variables of a step, which goes ``take``, compute, ``give``.
+    """Holds the values of variables between steps: a step takes them, computes, and gives new ones back.
 
-    A placement can wrap a store in another one, which pulls in ``take`` and pushes in ``give``.
+    A placement can wrap a store in another one, such as one that pulls from a server in ``take`` and pushes
+    in ``give``.
+
+    Attributes:
+        keys: The identities of the variables of the flat state, then of the flat reads; None for per-replica
+            values.
     """
 
-    @property
-    @abstractmethod
-    def keys(self) -> Sequence[Hashable | None]:
-        """Identify the variables of the flat state, then of the flat reads; None for per-replica values."""
+    keys: Sequence[Hashable | None]
 
     @abstractmethod
     def take(self) -> tuple[State, Reads]:
@@ -46,11 +48,7 @@ class ArrayStore(StateStore):
 
     def __init__(self, state: State, keys: Sequence[Hashable] = ()) -> None:
         self._state = state
-        self._keys = keys
-
-    @property
-    def keys(self) -> Sequence[Hashable | None]:
-        return self._keys
+        self.keys = keys
 
     def take(self) -> tuple[State, Reads]:
         return self._state, ()
@@ -63,23 +61,26 @@ class ArrayStore(StateStore):
 
 
 class VariableStore(StateStore):
-    """Holds the variables of a function, whose values the user's code can read between calls.
+    """Keeps the values of a function's variables in the variables, where user code can read them.
 
-    With more than one replica a step takes and returns all variables as state, which moves them to the
-    devices once. With one replica, variables that it only reads are no state: passing 160 arrays through a
-    program takes 130 µs.
+    With one replica, only variables that the function assigns are state; the others are passed as reads,
+    which a step does not return: returning 160 arrays takes 130 µs. With more replicas all variables are
+    state, so that they move to the devices once.
 
     Args:
         program: The function.
         replicated: Whether it runs on more than one replica.
         sharding: The sharding of its variables; None leaves them where they are.
-        replica_values: The values of its "on_read" variables; None without a strategy.
+        replica_values: The values of its "on_read" variables.
 
     Attributes:
-        changes: The paths of the variables in the state.
-        reads: The paths of the variables that a step only reads.
-        per_replica: The paths of the variables with per-replica values.
-        aggregates: The paths of the aggregates that a step returns of per-replica variables that it assigns.
+        paths: The path of each value of the state, then of the reads.
+        state_sharded: Whether each value of the state is per replica.
+        new_state_paths: The path of each value of the state that a step returns: those of the state, then the
+            aggregates of the per-replica variables that it assigns.
+        new_state_sharded: Whether each of these values is per replica.
+        shared_variables: The variables that have one value on all replicas.
+        per_replica_variables: The variables with per-replica values.
     """
 
     def __init__(
@@ -88,34 +89,25 @@ class VariableStore(StateStore):
         *,
         replicated: bool,
         sharding: jax.sharding.Sharding | None,
-        replica_values: ReplicaValues | None,
+        replica_values: ReplicaValues,
     ) -> None:
         shared = {spec.path: variable for spec, variable in program.used if not spec.per_replica}
         changes = {path: v for path, v in shared.items() if replicated or path in program.assigned}
         reads = {path: v for path, v in shared.items() if path not in changes}
-        per_replica = [(spec, variable) for spec, variable in program.used if spec.per_replica]
-        aggregates = {reduced_path(spec.path): v for spec, v in per_replica if spec.path in program.assigned}
-        self.changes, self.reads, self.aggregates = tuple(changes), tuple(reads), tuple(aggregates)
-        self.per_replica = tuple(spec.path for spec, _ in per_replica)
+        per_replica = {spec.path: (spec, v) for spec, v in program.used if spec.per_replica}
+        aggregates = {reduced_path(p): v for p, (_, v) in per_replica.items() if p in program.assigned}
+        self.paths = [*changes, *per_replica, *reads]
+        self.state_sharded = [False] * len(changes) + [True] * len(per_replica)
+        self.new_state_paths = [*changes, *per_replica, *aggregates]
+        self.new_state_sharded = self.state_sharded + [False] * len(aggregates)
         self._changes, self._reads = list(changes.values()), list(reads.values())
-        self._per_replica, self._aggregates = per_replica, list(aggregates.values())
+        self._per_replica, self._aggregates = list(per_replica.values()), list(aggregates.values())
+        self.shared_variables = [*self._changes, *self._reads]
+        self.per_replica_variables = [variable for _, variable in self._per_replica]
+        self.keys = [*map(id, self._changes), *[None] * len(per_replica), *map(id, self._reads)]
         self._replica_values = replica_values
         self._sharding = sharding
         self._last_shardings: list[jax.sharding.Sharding] = []
-
-    @property
-    def keys(self) -> Sequence[Hashable | None]:
-        return [*map(id, self._changes), *[None] * len(self._per_replica), *map(id, self._reads)]
-
-    @property
-    def shared_variables(self) -> list[Any]:
-        """The variables that have one value on all replicas."""
-        return [*self._changes, *self._reads]
-
-    @property
-    def per_replica_variables(self) -> list[Any]:
-        """The variables with per-replica values."""
-        return [variable for _, variable in self._per_replica]
 
     def take(self) -> tuple[State, Reads]:
         state, reads = unshared_values(self._changes), values_of(self._reads)
@@ -127,13 +119,13 @@ class VariableStore(StateStore):
                 set_values(self._reads, reads)
             else:
                 self._last_shardings = shardings
-        if self._per_replica and self._replica_values is not None:
+        if self._per_replica:
             state += self._replica_values.take(self._per_replica)
         return state, reads
 
     def give(self, state: State) -> None:
         set_values(self._changes, state)
-        if self._per_replica and self._replica_values is not None:
+        if self._per_replica:
             begin = len(self._changes)
             end = begin + len(self._per_replica)
             set_values(self._aggregates, state[end:])

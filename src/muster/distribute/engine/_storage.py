@@ -22,15 +22,12 @@ class StorageEngine(Engine):
         self._compute = compute
         self._storage = storage
 
-    def compile(self, traced: Traced, executables: Executables | None = None) -> Step:
+    def compile(self, traced: Traced, executables: Executables) -> Step:
         step = self._engine.compile(traced, executables)
 
         def stored(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
-            state, reads = (
-                _moved(traced.state_sharded, state, self._compute),
-                jax.device_put(reads, self._compute),
-            )
-            state, results = step(state, reads, batch)
+            state = _moved(traced.state_sharded, state, self._compute)
+            state, results = step(state, jax.device_put(reads, self._compute), batch)
             return _moved(traced.new_state_sharded, state, self._storage), results
 
         return stored

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster.distribute.engine._split import ReplicatedBatch
+from muster.distribute.engine._split import ReplicatedBatch, unwrapped
 from muster.program import Replicas
 from muster.program.variables import VariableSpec
 
@@ -30,6 +30,18 @@ Executables = dict[str, Callable[..., Any]]
 one, so that a model that is built anew (for every evaluation, say) is not compiled anew."""
 
 
+@jax.tree_util.register_dataclass
+@dataclass
+class BatchGroup:
+    """Worker batches of one shape, for steps that are dispatched together.
+
+    Attributes:
+        batches: At least one.
+    """
+
+    batches: list[Any]
+
+
 class View(enum.Enum):
     """The part of a batch that traced code sees."""
 
@@ -37,7 +49,7 @@ class View(enum.Enum):
     GLOBAL = "global"  # all rows, which are sharded over the devices
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Traced:
     """Traced code as an engine compiles it: a program, a function, or a step of ``fit``.
 
@@ -54,6 +66,8 @@ class Traced:
         batch_sharded: Sharding of the batch; None shards every array with rows. No array of a
             ``ReplicatedBatch`` is sharded.
         results_sharded: Sharding of its results. No result of a ``ReplicatedBatch`` is sharded.
+        may_move: Whether its variables may move to another device between steps, since other code uses them
+            as well: then an engine of one device compiles it anew.
     """
 
     run: Run
@@ -63,9 +77,18 @@ class Traced:
     new_state_sharded: Any = False
     batch_sharded: Any = None
     results_sharded: Any = False
+    may_move: bool = False
+
+    def step(
+        self, state: State, reads: Reads, batch: Any, replicas: Replicas | None = None
+    ) -> tuple[State, Any]:
+        """Run the code on a worker batch."""
+        return self.run(state, reads, unwrapped(batch), replicas)
 
     def sharded(self, batch: Any) -> Any:
         """Return the sharding of a batch: bools in its structure, or in a prefix of it."""
+        if isinstance(batch, BatchGroup):
+            return BatchGroup([self.sharded(each) for each in batch.batches])
         if isinstance(batch, ReplicatedBatch):
             return False
         if self.batch_sharded is not None:
@@ -77,13 +100,16 @@ class Engine(ABC):
     """Compiles traced code for the devices of a strategy."""
 
     @abstractmethod
-    def compile(self, traced: Traced, executables: Executables | None = None) -> Step:
+    def compile(self, traced: Traced, executables: Executables) -> Step:
         """Return the step that runs traced code. Workers check here that they use the same variables.
 
         Args:
             traced: The code.
-            executables: Compiled functions by fingerprint, looked up and added to; None to keep none.
+            executables: Compiled functions by fingerprint, looked up and added to.
 
         Returns:
             The step. It takes this process' rows of a batch, or a ``ReplicatedBatch``, or ``BatchGroup``.
+
+        Raises:
+            MismatchError: Workers use other variables.
         """

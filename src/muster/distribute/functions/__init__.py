@@ -1,1 +1,1 @@
-"""`muster.function`: traces user code once and calls it compiled."""
+"""`muster.function`: traces a Python function once, and then calls it compiled."""

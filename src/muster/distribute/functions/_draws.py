@@ -52,7 +52,9 @@ class Draw(NamedTuple):
 
 @dataclass
 class Branch:
-    """A node of the tree of a function's draws, which leads to its compiled calls.
+    """A node of the tree that leads to the compiled calls of a function with iterators among its arguments.
+
+    The kind of each batch that is drawn says where to go on.
 
     Attributes:
         source: The number of the iterator that it draws from next.
@@ -66,7 +68,7 @@ class Branch:
 
 
 class Draws:
-    """Draws the batches of one call of a function, in order, and gives them back if the call fails.
+    """Draws the batches of one call of a function in order; gives them back to the iterators if it fails.
 
     Args:
         sources: The distinct iterators among the arguments.
@@ -117,7 +119,7 @@ class Draws:
         return [isinstance(leaf, PerReplica) for leaf in self.leaves()]
 
     def record(self) -> None:
-        """Begin to trace the function, or begin anew: it draws the batches drawn so far once more."""
+        """Begin to trace the function, maybe again: its draws return the batches drawn so far once more."""
         self._recording, self._missing = True, None
         self._ahead, self.made = [*self.made, *self._ahead], []
 

@@ -9,16 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._errors import OutOfRangeError
-from muster.distribute.functions._call import (
-    Call,
-    constant_of,
-    data_of,
-    filled,
-    flattened,
-    is_dynamic,
-    iterators_among,
-    kind_of_replicas,
-)
+from muster.distribute.functions._call import Call, flattened, iterators_among, replaced, separated
 from muster.distribute.functions._draws import Branch, Draws
 from muster.distribute.functions._traced_iterator import EagerIterator
 from muster.distribute.input._distributed_dataset import DistributedDataset, DistributedIterator
@@ -32,7 +23,7 @@ _PLAIN = (np.ndarray, jax.Array, PerReplica)
 
 
 class Function:
-    """Calls a Python function as one compiled program.
+    """A Python function that is traced and called as one compiled program.
 
     It is traced for each new combination of structure, shapes and dtypes of its arguments, and for each new
     value of an argument that is no array. It may use existing variables, layers, metrics and optimizers of
@@ -53,7 +44,7 @@ class Function:
         functools.update_wrapper(self, python_function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it; inside of a step, call the Python function."""
+        """Call the compiled function; inside of another one that is being traced, the Python function."""
         if current_scope() is not None:
             return self.python_function(*args, **kwargs)
         if functions_run_eagerly():
@@ -83,18 +74,16 @@ class Function:
         if any(isinstance(leaf, DistributedDataset) for leaf in leaves):
             return self.python_function(*args, **kwargs)
         iterators = {source: EagerIterator(source) for source in iterators_among(leaves)}
-        leaves = [iterators[leaf] if isinstance(leaf, DistributedIterator) else leaf for leaf in leaves]
-        constants = [constant_of(leaf) for leaf in leaves]
-        dynamic = [leaf for leaf in leaves if is_dynamic(leaf)]
-        per_replica = [kind_of_replicas(leaf) for leaf in dynamic]
+        arrays, arguments = separated(replaced(leaves, iterators), structure)
 
         def run(*arrays: jax.Array) -> Any:
-            values = [each.begin() if isinstance(each, EagerIterator) else each for each in constants]
-            args, kwargs = jax.tree.unflatten(structure, filled(values, arrays, per_replica))
+            for iterator in iterators.values():
+                iterator.begin()
+            args, kwargs = arguments.filled(arrays)
             return flattened(self.python_function(*args, **kwargs))
 
         try:
-            arrays, results = run_eagerly(run, [jnp.asarray(data_of(leaf)) for leaf in dynamic])
+            arrays, results = run_eagerly(run, list(map(jnp.asarray, arrays)))
         except OutOfRangeError:
             for iterator in iterators.values():
                 iterator.give_back()
@@ -140,12 +129,15 @@ class Function:
 
 
 def function(func: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a function, once for each kind of its arguments.
+    """Compile a function, once for each structure, shapes and dtypes of its arguments.
 
     Args:
         func: The function; None to decorate with options.
         options: Accepted for TensorFlow's programs (``jit_compile``, ``reduce_retracing``,
             ``input_signature``, …).
+
+    Returns:
+        The function, compiled when it is called; without ``func`` a decorator.
 
     Source: ``tf.function``.
     """

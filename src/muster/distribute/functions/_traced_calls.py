@@ -22,10 +22,9 @@ from muster.distribute.replicas._values import PerReplica, is_array, is_leaf, ma
 from muster.program import Replicas
 
 
-def run_traced_code(
-    strategy: ReplicaGroup, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
+def run(strategy: ReplicaGroup, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function as one replica; with more than one its resulting arrays are ``PerReplica``."""
+    _require_values("run", (args, kwargs), strategy)
     leaves = jax.tree.leaves((args, kwargs), is_leaf=is_leaf)
     counts_once = any(isinstance(leaf, PerReplica) and leaf.replicated for leaf in leaves)
     args, kwargs = map_values(lambda v: v.data if isinstance(v, PerReplica) else v, (args, kwargs))
@@ -38,7 +37,7 @@ def run_traced_code(
     return map_values(lambda v: PerReplica(jnp.asarray(v), counts_once) if is_array(v) else v, result)
 
 
-def require_values(method: str, values: Any, replicas: int) -> None:
+def _require_values(method: str, values: Any, strategy: ReplicaGroup) -> None:
     """Check that there is no dataset or iterator among values.
 
     Raises:
@@ -50,23 +49,29 @@ def require_values(method: str, values: Any, replicas: int) -> None:
                 f"strategy.{method} was passed a dataset. Loop over it, and pass its batches, or results of "
                 "them: `for batch in dataset: strategy.run(fn, args=(batch,))`."
             )
-        if isinstance(leaf, GetNext) and replicas > 1:
+        if isinstance(leaf, GetNext) and strategy.num_replicas_in_sync > 1:
             raise TypeError(
                 f"strategy.{method} was passed an iterator, from which replicas cannot draw one by one. Draw "
                 "for all of them: `strategy.run(fn, args=(next(iterator),))`."
             )
 
 
-def reduce_traced(
+def reduce(strategy: ReplicaGroup, op: ReduceOp, value: Any, axis: int | tuple[int, ...] | None) -> Any:
+    """Reduce values over the replicas, and along axes of them if there are any."""
+    _require_values("reduce", value, strategy)
+    return map_values(lambda leaf: _reduced(strategy, op, leaf, axis), value)
+
+
+def _reduced(
     strategy: ReplicaGroup, op: ReduceOp, value: Any, axis: int | tuple[int, ...] | None
-) -> Any:
-    """Reduce a value over the replicas, and along axes of it if there are any."""
+) -> jax.Array | None:
     if isinstance(value, PerReplica):
         return reduced(_replicas(strategy, value.replicated), op, jnp.asarray(value.data), axis)
     replicas = _replicas(strategy)
     if isinstance(value, keras.Variable) and (local := traced_scope().per_replica_value(value)) is not None:
         return reduced(replicas, op, local, axis)
-    if strategy.num_replicas_in_sync > 1 and op is ReduceOp.SUM and not _is_zero(value):
+    is_zero = isinstance(value, int | float) and value == 0
+    if strategy.num_replicas_in_sync > 1 and op is ReduceOp.SUM and not is_zero:
         raise ValueError(
             f"A non-DistributedValues value {value} cannot be reduced with the given reduce op {op}: "
             "it is the same on all replicas. Pass a value that strategy.run has returned, or reduce "
@@ -77,15 +82,25 @@ def reduce_traced(
     return reduced(None, op, traced_scope().read(value), axis)
 
 
-def gather_traced(strategy: ReplicaGroup, value: Any, axis: int) -> Any:
-    """Concatenate the values of all replicas along an axis; a value that they share stays as it is."""
-    if isinstance(value, PerReplica):
-        return gathered(_replicas(strategy, value.replicated), jnp.asarray(value.data), axis)
-    _replicas(strategy)
-    return gathered(None, traced_scope().read(value), axis)
+def gather(strategy: ReplicaGroup, value: Any, axis: int) -> Any:
+    """Concatenate the values of all replicas along an axis; values that they share stay as they are."""
+    if isinstance(current_context(), ReplicaContext):
+        raise RuntimeError(
+            "tf.distribute.Strategy.gather method requires cross-replica context, use "
+            "get_replica_context().all_gather() instead."
+        )
+    _require_values("gather", value, strategy)
+
+    def gathered_leaf(leaf: Any) -> jax.Array:
+        if isinstance(leaf, PerReplica):
+            return gathered(_replicas(strategy, leaf.replicated), jnp.asarray(leaf.data), axis)
+        _replicas(strategy)
+        return gathered(None, traced_scope().read(leaf), axis)
+
+    return map_values(gathered_leaf, value)
 
 
-def local_traced(strategy: ReplicaGroup, value: PerReplica) -> tuple[jax.Array, ...]:
+def local_results(strategy: ReplicaGroup, value: PerReplica) -> tuple[jax.Array, ...]:
     """Return the values of this process' replicas."""
     replicas, data = _replicas(strategy), jnp.asarray(value.data)
     if replicas is None:
@@ -103,7 +118,7 @@ def require_cross_replica() -> None:
         )
 
 
-def check_agreement(variable: Any) -> None:
+def check_agreement(variable: keras.Variable) -> None:
     """Check that replicas can agree on a variable's values.
 
     Raises:
@@ -128,7 +143,3 @@ def _replicas(strategy: ReplicaGroup, counts_once: bool = False) -> Replicas | N
     """Return the replicas in the function that is being traced; None if there is only one."""
     count = strategy.num_replicas_in_sync
     return traced_scope().replicas_of(strategy, count, active=1 if counts_once else count)
-
-
-def _is_zero(value: Any) -> bool:
-    return isinstance(value, int | float) and value == 0

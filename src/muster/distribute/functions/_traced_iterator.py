@@ -26,10 +26,9 @@ class EagerIterator(GetNext):
         self._batches: list[Any] = []
         self._next = 0
 
-    def begin(self) -> "EagerIterator":
+    def begin(self) -> None:
         """Begin a run of the function."""
         self._next = 0
-        return self
 
     def give_back(self) -> None:
         """Give all batches back to the iterator."""

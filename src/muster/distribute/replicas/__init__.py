@@ -1,1 +1,1 @@
-"""Values per replica, and the replica context."""
+"""Per-replica values, and the replica context."""

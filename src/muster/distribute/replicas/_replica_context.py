@@ -1,4 +1,4 @@
-"""The replica context: the strategy as code sees it that runs once for each replica."""
+"""The replica context: the strategy as seen by code that runs once per replica."""
 
 import contextlib
 import enum
@@ -10,15 +10,14 @@ import jax
 import jax.numpy as jnp
 
 from muster._errors import TraceError
-from muster.distribute.replicas._random_keys import by_numbers, is_key
-from muster.distribute.replicas._values import PerReplica, map_values
+from muster.distribute.replicas._values import PerReplica, by_numbers, is_key, map_values
 from muster.program import Replicas
 from muster.program.trace import FunctionScope
 from muster.program.variables import current_scope
 
 
 class ReplicaGroup(Protocol):
-    """A strategy, as far as code on its replicas uses it."""
+    """The part of a strategy that the code of replicas uses."""
 
     @property
     def num_replicas_in_sync(self) -> int:
@@ -28,7 +27,7 @@ class ReplicaGroup(Protocol):
     def local_replicas(self) -> int:
         """The number of replicas of this process."""
 
-    def entered(self, context: Any) -> contextlib.AbstractContextManager[None]:
+    def entered(self, context: "Context") -> contextlib.AbstractContextManager[None]:
         """Run code as this strategy's, in a replica context or in the cross-replica one."""
 
 
@@ -43,10 +42,10 @@ class ReduceOp(enum.Enum):
 
     @classmethod
     def of(cls, op: "ReduceOp | str") -> "ReduceOp":
-        """Return a member; of a name, in any case, the member of that name.
+        """Convert a member, or the name of one in upper or lower case, to a member.
 
         Raises:
-            ValueError: There is none.
+            ValueError: There is no such operation.
         """
         if isinstance(op, cls):
             return op
@@ -57,6 +56,10 @@ class ReduceOp(enum.Enum):
 
 class ReplicaContext:
     """One replica's view of the others, in ``strategy.run``.
+
+    Args:
+        strategy: The strategy.
+        replicas: The replicas of the step; None if there is only one.
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``ReplicaContext``.
     """
@@ -76,15 +79,19 @@ class ReplicaContext:
         return self.strategy.num_replicas_in_sync
 
     def all_reduce(self, reduce_op: ReduceOp | str, value: Any, options: Any = None) -> Any:
-        """Add, or average, the values of all replicas; differentiable.
+        """All-reduce: sum or average the values of all replicas; differentiable.
 
         Args:
             reduce_op: SUM or MEAN.
-            value: Arrays in a nested structure, per replica.
+            value: Arrays in a nested structure, per replica; of the same shapes and dtypes on all replicas.
             options: Accepted for TensorFlow's programs.
 
         Returns:
-            Arrays in the same structure, equal on all replicas.
+            Arrays of the same structure and shapes, equal on all replicas.
+
+        Raises:
+            TypeError: A value is a random key.
+            ValueError: There is no such operation.
         """
         op = ReduceOp.of(reduce_op)
         leaves, structure = jax.tree.flatten(value)
@@ -99,12 +106,18 @@ class ReplicaContext:
         return jax.tree.unflatten(structure, arrays)
 
     def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
-        """Concatenate the values of all replicas along an axis, in their order.
+        """All-gather: concatenate the values of all replicas along an axis, in the order of the replicas.
 
         Args:
             value: Arrays of rank one at least in a nested structure, per replica.
-            axis: The axis.
+            axis: The axis, from 0.
             options: Accepted for TensorFlow's programs.
+
+        Returns:
+            Arrays in the same structure, equal on all replicas.
+
+        Raises:
+            ValueError: An array has no such axis.
         """
         return jax.tree.map(lambda leaf: gathered(self._replicas, jnp.asarray(_read(leaf)), axis), value)
 
@@ -132,12 +145,17 @@ class ReplicaContext:
         return map_values(lambda v: v.data if isinstance(v, PerReplica) else v, result)
 
 
-CROSS_REPLICA: Any = object()
-_CONTEXT: ContextVar[Any] = ContextVar("muster_replica_context", default=None)
+class CrossReplicaContext:
+    """The context of code that runs once for all replicas."""
+
+
+CROSS_REPLICA = CrossReplicaContext()
+Context = ReplicaContext | CrossReplicaContext
+_CONTEXT: ContextVar[Context | None] = ContextVar("muster_replica_context", default=None)
 
 
 @contextlib.contextmanager
-def entered(context: Any) -> Iterator[None]:
+def entered(context: Context) -> Iterator[None]:
     """Run code in a replica context, or in the cross-replica one."""
     token = _CONTEXT.set(context)
     try:
@@ -146,8 +164,8 @@ def entered(context: Any) -> Iterator[None]:
         _CONTEXT.reset(token)
 
 
-def current_context() -> Any:
-    """Return the innermost context that was entered: a ReplicaContext, CROSS_REPLICA, or None."""
+def current_context() -> Context | None:
+    """Return the innermost context that was entered."""
     return _CONTEXT.get()
 
 
@@ -199,16 +217,20 @@ def gathered(replicas: Replicas | None, value: jax.Array, axis: int) -> jax.Arra
     return values
 
 
-def refuse_in_program(what: str, instead: str) -> None:
-    """Refuse to read batches while a function is traced, which would make them constants of its program.
+def refuse_in_program(action: str, instead: str) -> None:
+    """Refuse to read batches while a function is traced: they would become constants of its program.
+
+    Args:
+        action: What reads them, as the subject of the message.
+        instead: What to do instead, for the message.
 
     Raises:
         TraceError: A function is being traced.
     """
     if current_scope() is not None:
         raise TraceError(
-            f"{what} in a traced function would give the same batches at every call: they are read while it "
-            f"is traced. {instead}."
+            f"{action} in a traced function would give the same batches at every call: they are read while "
+            f"it is traced. {instead}."
         )
 
 

@@ -1,4 +1,4 @@
-"""Per-replica values."""
+"""Values of replicas; random keys among them, whose dtype NumPy does not know."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,6 @@ import numpy as np
 from muster._arrays import AnyArray
 from muster._keras import keras
 from muster.data import Optional
-from muster.distribute.replicas._random_keys import is_key
 
 # An Optional is a nested structure, as in TensorFlow, so that functions can return it.
 jax.tree_util.register_pytree_node(
@@ -64,18 +63,38 @@ _ARRAYS = (np.ndarray, np.generic, jax.Array)
 
 
 def is_leaf(value: Any) -> bool:
-    """Whether a nested structure ends at a value: at None, PerReplica, variables and iterators."""
+    """Whether a value is a leaf of a nested structure although JAX would look into it, or not see it.
+
+    Those are None, ``PerReplica``, variables and iterators.
+    """
     return value is None or isinstance(value, _VALUES) or hasattr(value, "__next__")
 
 
 def is_array(value: Any) -> bool:
-    """Whether a value is an array for a step, rather than a constant of its program."""
+    """Whether a value is a NumPy or JAX array, or a NumPy scalar."""
     return isinstance(value, _ARRAYS)
 
 
-def map_values(function: Callable[..., Any], *structures: Any) -> Any:
-    """Apply a function to the values of nested structures."""
-    return jax.tree.map(function, *structures, is_leaf=is_leaf)
+def map_values(function: Callable[[Any], Any], structure: Any) -> Any:
+    """Apply a function to the values of a nested structure."""
+    return jax.tree.map(function, structure, is_leaf=is_leaf)
+
+
+def is_key(value: Any) -> bool:
+    """Whether a value is one or more random keys."""
+    return isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
+
+
+def by_numbers(move: Callable[[Any], Any], array: Any) -> Any:
+    """Apply a function to an array, or to the numbers (``jax.random.key_data``) of random keys.
+
+    Args:
+        move: Copies an array, or concatenates arrays along an axis counted from the first.
+        array: An array or random keys.
+    """
+    if not is_key(array):
+        return move(array)
+    return jax.random.wrap_key_data(move(jax.random.key_data(array)), impl=jax.random.key_impl(array))
 
 
 def stacked(values: list[Any]) -> PerReplica:
@@ -102,7 +121,7 @@ def replicated(value: Any, replicas: int) -> PerReplica:
 
 @dataclass(frozen=True)
 class ValueContext:
-    """The replica for which ``experimental_distribute_values_from_function`` makes a value.
+    """Tells the function of ``experimental_distribute_values_from_function`` for which replica it is called.
 
     Attributes:
         replica_id_in_sync_group: The number of the replica, from 0.

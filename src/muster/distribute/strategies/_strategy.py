@@ -14,28 +14,14 @@ from muster.cluster import ClusterResolver
 from muster.data import INFINITE_CARDINALITY, Dataset
 from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._traced import Engine
+from muster.distribute.functions import _traced_calls as traced_calls
 from muster.distribute.functions._function import Function
-from muster.distribute.functions._traced_calls import (
-    check_agreement,
-    gather_traced,
-    local_traced,
-    reduce_traced,
-    require_cross_replica,
-    require_values,
-    run_traced_code,
-)
 from muster.distribute.input._batch_sources import GlobalBatches, ReplicaBatches, datasets_from_function
 from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.distribute.input._input_context import InputContext
 from muster.distribute.input._input_options import InputOptions
-from muster.distribute.replicas._replica_context import (
-    CROSS_REPLICA,
-    ReduceOp,
-    ReplicaContext,
-    current_context,
-    entered,
-)
-from muster.distribute.replicas._values import PerReplica, ValueContext, is_leaf, map_values, stacked
+from muster.distribute.replicas._replica_context import CROSS_REPLICA, Context, ReduceOp, entered
+from muster.distribute.replicas._values import PerReplica, ValueContext, is_leaf, stacked
 from muster.distribute.workers._workers import SingleWorker, Workers
 from muster.program.variables import ByIdentity, current_scope, variables_owned_by
 
@@ -100,12 +86,12 @@ class Strategy:
         Raises:
             RuntimeError: Inside of another strategy's scope, or of ``run``.
         """
-        require_cross_replica()
+        traced_calls.require_cross_replica()
         with self.entered(CROSS_REPLICA):
             yield self
 
     @contextlib.contextmanager
-    def entered(self, context: Any) -> Iterator[None]:
+    def entered(self, context: Context) -> Iterator[None]:
         """Run code as this strategy's, in a replica context or in the cross-replica one.
 
         Raises:
@@ -151,11 +137,10 @@ class Strategy:
         """
         if not isinstance(args, list | tuple):
             raise ValueError(f"positional args must be a list or tuple, got {type(args)}: {args!r}.")
-        require_cross_replica()
+        traced_calls.require_cross_replica()
         if current_scope() is None:
             return _run_of(self, fn)(tuple(args), dict(kwargs or {}))
-        require_values("run", (args, kwargs), self.num_replicas_in_sync)
-        return run_traced_code(self, fn, tuple(args), dict(kwargs or {}))
+        return traced_calls.run(self, fn, tuple(args), dict(kwargs or {}))
 
     def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | tuple[int, ...] | None = None) -> Any:
         """Reduce values over the replicas, and along axes of them if there are any.
@@ -175,50 +160,47 @@ class Strategy:
 
         Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.reduce``.
         """
-        require_cross_replica()
+        traced_calls.require_cross_replica()
         op = ReduceOp.of(reduce_op)
         if axis is not None and not isinstance(axis, int | tuple):
             raise TypeError(f"`axis` must be None, an integer or a tuple of them, got {axis!r}.")
-        if current_scope() is None:
-            return _REDUCE(self, op, value, axis)
-        require_values("reduce", value, self.num_replicas_in_sync)
-        return map_values(lambda leaf: reduce_traced(self, op, leaf, axis), value)
+        return _REDUCE(self, op, value, axis)
 
     def gather(self, value: Any, axis: int) -> Any:
         """Concatenate the values of all replicas along an axis, in the order of the replicas.
 
         Args:
             value: ``PerReplica`` values of rank one at least, or plain ones, in a nested structure.
-            axis: The axis.
+            axis: The axis, from 0.
+
+        Returns:
+            Arrays in the same structure, equal on all replicas; plain values as they are.
 
         Raises:
             RuntimeError: It is called inside of ``run``: see ``ReplicaContext.all_gather``.
             TypeError: The value is a dataset, or an iterator for more than one replica.
+            ValueError: A value has no such axis.
 
         Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.gather``.
         """
-        if isinstance(current_context(), ReplicaContext):
-            raise RuntimeError(
-                "tf.distribute.Strategy.gather method requires cross-replica context, use "
-                "get_replica_context().all_gather() instead."
-            )
-        if current_scope() is None:
-            return _GATHER(self, value, axis)
-        require_values("gather", value, self.num_replicas_in_sync)
-        return map_values(lambda leaf: gather_traced(self, leaf, axis), value)
+        return _GATHER(self, value, axis)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """Return the values of this process' replicas.
 
         Args:
-            value: ``PerReplica``, a variable, or a nested structure of them; another value is the only one.
+            value: ``PerReplica``, a variable, or a nested structure of them; or any other value.
+
+        Returns:
+            A tuple with the value of each replica, in the order of the replicas; only one if the value is
+            not per replica.
 
         Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.experimental_local_results``.
         """
         if isinstance(value, keras.Variable):
             value = _VALUES(self, value)
         if isinstance(value, PerReplica):
-            return value.values if current_scope() is None else local_traced(self, value)
+            return value.values if current_scope() is None else traced_calls.local_results(self, value)
         if not isinstance(value, dict | list | tuple):
             return (value,)
         leaves, structure = jax.tree.flatten(value, is_leaf=is_leaf)
@@ -238,7 +220,8 @@ class Strategy:
 
         Raises:
             NotImplementedError: The options ask for a dataset for each replica.
-            ValueError: The options rule each other out. Iterating raises it if elements are no batches.
+            TypeError: ``dataset`` is not a Dataset.
+            ValueError: The options contradict each other. Iterating raises it if elements are not batches.
 
         Source: tensorflow/python/distribute/distribute_lib.py,
             ``StrategyBase.experimental_distribute_dataset``.
@@ -290,7 +273,13 @@ class Strategy:
 
         Args:
             value_fn: Called with the ValueContext of each replica of this process; returns arrays or numbers
-                of the same shapes in a nested structure.
+                in a nested structure, of the same shapes and dtypes for all replicas.
+
+        Returns:
+            ``PerReplica`` values in the same structure; with a single replica, what the function returned.
+
+        Raises:
+            ValueError: The values of two replicas differ in shape or dtype.
 
         Source: tensorflow/python/distribute/distribute_lib.py,
             ``StrategyBase.experimental_distribute_values_from_function``.
@@ -300,14 +289,14 @@ class Strategy:
         values = [value_fn(ValueContext(first + i, count)) for i in range(local)]
         return values[0] if count == 1 else jax.tree.map(lambda *each: stacked(list(each)), *values)
 
-    def check_variable(self, variable: Any) -> None:
+    def check_variable(self, variable: keras.Variable) -> None:
         """Check a variable that was created in this strategy's scope.
 
         Raises:
             ValueError: Replicas could not agree on its values.
         """
         if self.num_replicas_in_sync > 1:
-            check_agreement(variable)
+            traced_calls.check_agreement(variable)
 
     def __str__(self) -> str:
         return type(self).__name__
@@ -327,30 +316,16 @@ def _run_of(strategy: Strategy, fn: Callable[..., Any]) -> Function:
     if (strategy, method) not in runs:
         code: Callable[[], Any] = weakref.WeakMethod(fn) if method else weakref.ref(fn)
 
-        def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            require_values("run", (args, kwargs), strategy.num_replicas_in_sync)
-            return strategy.run(code(), args, kwargs)
-
-        runs[strategy, method] = Function(run)
+        runs[strategy, method] = Function(
+            lambda args, kwargs: traced_calls.run(strategy, code(), args, kwargs)
+        )
         _RUNS[target] = runs
     return runs[strategy, method]
 
 
 _VALUES = Function(lambda strategy, variable: strategy.run(lambda: variable.value))
-
-
-def _reduce(strategy: Strategy, op: ReduceOp, value: Any, axis: int | tuple[int, ...] | None) -> Any:
-    require_values("reduce", value, strategy.num_replicas_in_sync)
-    return strategy.reduce(op, value, axis)
-
-
-def _gather(strategy: Strategy, value: Any, axis: int) -> Any:
-    require_values("gather", value, strategy.num_replicas_in_sync)
-    return strategy.gather(value, axis)
-
-
-_REDUCE = Function(_reduce)
-_GATHER = Function(_gather)
+_REDUCE = Function(traced_calls.reduce)
+_GATHER = Function(traced_calls.gather)
 
 
 def current_strategy() -> Strategy | None:
