@@ -1,10 +1,11 @@
-"""The sources of a distributed dataset: global batches, or a dataset for each worker."""
+"""Where a distributed dataset gets its batches: a dataset of global batches, or one dataset per worker."""
 
 import itertools
+import logging
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -14,15 +15,57 @@ from muster._errors import DatasetError
 from muster.data import AutoShardPolicy, Dataset, TensorSpec
 from muster.data.sharding import FileShare, describe_share
 from muster.distribute.engine._split import Split, UnevenWarning, cut, row_count
-from muster.distribute.input._file_shares import file_share, log_share
+from muster.distribute.input._file_shares import file_share
 from muster.distribute.input._input_context import InputContext
 from muster.distribute.input._input_options import InputOptions
 from muster.distribute.input._synchronized_batches import synchronized
 from muster.distribute.replicas._values import stacked
 from muster.distribute.workers._workers import Workers
 
+_log = logging.getLogger(__name__)
 
-class GlobalBatches:
+
+class BatchSource(ABC):
+    """Provides the batches of a distributed dataset.
+
+    Args:
+        workers: The processes.
+        local_replicas: The number of replicas of each.
+        dataset: A dataset with the structure of the batches.
+    """
+
+    def __init__(self, workers: Workers, local_replicas: int, dataset: Dataset) -> None:
+        self._workers = workers
+        self._split = Split(workers.rank, workers.size, local_replicas)
+        self._dataset = dataset
+        self._logged = False
+
+    @property
+    def element_spec(self) -> Any:
+        """A structure of ``TensorSpec``: of a replica's batch."""
+        spec = self._dataset.element_spec
+        if self._split.replicas == 1:
+            return spec
+        return jax.tree.map(
+            lambda each: TensorSpec(None if each.shape is None else (None, *each.shape[1:]), each.dtype), spec
+        )
+
+    @abstractmethod
+    def steps(self, seed: int | None = None) -> Iterator[Any]:
+        """Yield the steps of one pass.
+
+        Args:
+            seed: Of shuffles without one; the same on all workers.
+        """
+
+    def _log(self, share: str) -> None:
+        """Log, once, which part of the input this worker reads."""
+        if not self._logged:
+            self._logged = True
+            _log.info("worker %d of %d reads %s.", self._workers.rank, self._workers.size, share)
+
+
+class GlobalBatches(BatchSource):
     """Divides the global batches of a dataset among the replicas of all workers.
 
     With the policy DATA, and with AUTO if no files can be divided, all workers read the same batches, and
@@ -38,26 +81,13 @@ class GlobalBatches:
     """
 
     def __init__(self, workers: Workers, local_replicas: int, dataset: Dataset) -> None:
-        self._workers = workers
-        self._dataset = dataset
-        self._split = Split(workers.rank, workers.size, local_replicas)
+        super().__init__(workers, local_replicas, dataset)
         self._uneven = UnevenWarning(self._split)
         # The files of this worker are determined once, so that its dataset keeps its caches.
         self._share: FileShare | None = None
         self._looked = False
-        self._logged = False
-
-    @property
-    def element_spec(self) -> Any:
-        """A structure of ``TensorSpec``: of a replica's batch."""
-        return _spec_of_part(self._dataset, self._split.replicas)
 
     def steps(self, seed: int | None = None) -> Iterator[Any]:
-        """Yield the steps of one pass.
-
-        Args:
-            seed: Of shuffles without one; the same on all workers.
-        """
         if self._split.workers > 1:
             if seed is None:
                 # Shuffles without a seed must be the same on all workers, and different in each pass.
@@ -110,16 +140,11 @@ class GlobalBatches:
             ):
                 yield split.per_replica(batch)
 
-    def _log(self, what: str) -> None:
-        if not self._logged:
-            self._logged = True
-            log_share(self._workers, what)
 
+class ReplicaBatches(BatchSource):
+    """Gives each replica of this worker a batch in every step.
 
-class ReplicaBatches:
-    """Lets each replica of this worker take a batch in every step.
-
-    At the end, the rest is divided as a global batch is.
+    At the end, the rows that are left are divided among the replicas, as those of a global batch are.
 
     Args:
         workers: The processes.
@@ -128,26 +153,13 @@ class ReplicaBatches:
     """
 
     def __init__(self, workers: Workers, local_replicas: int, datasets: Sequence[Dataset]) -> None:
-        self._workers = workers
-        self._split = Split(workers.rank, workers.size, local_replicas)
+        super().__init__(workers, local_replicas, datasets[0])
         self._datasets = datasets
-        self._logged = False
-
-    @property
-    def element_spec(self) -> Any:
-        """A structure of ``TensorSpec``: of a replica's batch."""
-        return _spec_of_part(self._datasets[0], self._split.replicas)
 
     def steps(self, seed: int | None = None) -> Iterator[Any]:
-        """Yield the steps of one pass.
-
-        Args:
-            seed: Of shuffles without one.
-        """
         split, workers = self._split, self._workers
         if workers.size > 1 and not self._logged:
-            self._logged = True
-            log_share(workers, " and ".join(dict.fromkeys(map(describe_share, self._datasets))))
+            self._log(" and ".join(dict.fromkeys(map(describe_share, self._datasets))))
         with ExitStack() as stack:
             opened = [stack.enter_context(dataset.iterator(seed=seed)) for dataset in self._datasets]
             batches: Iterator[Any] = opened[0] if len(opened) == 1 else _in_turn(opened)
@@ -167,14 +179,6 @@ class ReplicaBatches:
                     yield split.per_replica(batch)
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """The dtype and the shape of a row of one component of a batch."""
-
-    dtype: str
-    shape: tuple[int, ...]
-
-
 def _example_for_all(workers: Workers, dataset: Dataset, first: Any) -> Any:
     """Return this worker's first batch; without one, a batch without rows; None if no worker has a batch.
 
@@ -188,10 +192,9 @@ def _example_for_all(workers: Workers, dataset: Dataset, first: Any) -> Any:
     """
     leaves = [(str(np.asarray(leaf).dtype), np.shape(leaf)[1:]) for leaf in jax.tree.leaves(first)]
     gathered = workers.all_gather_object(None if first is None else leaves)
-    known = next((each for each in gathered if each is not None), None)
-    if known is None or first is not None:
+    kinds = next((each for each in gathered if each is not None), None)
+    if kinds is None or first is not None:
         return first
-    kinds = [_Kind(dtype, tuple(shape)) for dtype, shape in known]
     specs, structure = jax.tree.flatten(dataset.element_spec)
     if len(specs) != len(kinds):
         raise DatasetError(
@@ -199,7 +202,7 @@ def _example_for_all(workers: Workers, dataset: Dataset, first: Any) -> Any:
             f"says {len(specs)}. All workers must run the same program on data of the same "
             "structure."
         )
-    return jax.tree.unflatten(structure, [np.empty((0, *kind.shape), kind.dtype) for kind in kinds])
+    return jax.tree.unflatten(structure, [np.empty((0, *shape), dtype) for dtype, shape in kinds])
 
 
 def _with_first(batches: Iterator[Any]) -> tuple[Any, Iterator[Any]]:
@@ -218,27 +221,10 @@ def _first_batch(dataset: Dataset, seed: int | None) -> Any:
     raise DatasetError("The dataset has no batch: there is nothing to train or evaluate on.")
 
 
-def _spec_of_part(dataset: Dataset, replicas: int) -> Any:
-    if replicas == 1:
-        return dataset.element_spec
-    return jax.tree.map(
-        lambda spec: TensorSpec(None if spec.shape is None else (None, *spec.shape[1:]), spec.dtype),
-        dataset.element_spec,
-    )
-
-
 def _in_turn(iterators: Sequence[Iterator[Any]]) -> Iterator[Any]:
     """Yield batches of the iterators in turn, until all have ended."""
-    remaining = list(iterators)
-    while remaining:
-        ended = []
-        for iterator in remaining:
-            batch = next(iterator, None)
-            if batch is None:
-                ended.append(iterator)
-            else:
-                yield batch
-        remaining = [iterator for iterator in remaining if iterator not in ended]
+    for batches in itertools.zip_longest(*iterators):
+        yield from (batch for batch in batches if batch is not None)
 
 
 def _grouped(group: list[Any], split: Split) -> Any:

@@ -3,31 +3,21 @@
 import itertools
 import logging
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 from muster.data import GetNext
+from muster.distribute.input._batch_sources import BatchSource
 from muster.distribute.replicas._replica_context import refuse_in_program
 
 _log = logging.getLogger(__name__)
 
 
-class BatchSource(Protocol):
-    """Provides the batches of a distributed dataset."""
-
-    @property
-    def element_spec(self) -> Any:
-        """A structure of ``TensorSpec``: of a replica's batch."""
-
-    def steps(self, seed: int | None = None) -> Iterator[Any]:
-        """Return the batches of one pass, shuffled by a seed."""
-
-
 class DistributedDataset:
-    """Batches divided among a strategy's replicas; every iteration is a new pass.
+    """A dataset whose batches are divided among a strategy's replicas; every iteration is a new pass.
 
-    With one replica, elements are the batches of the dataset. With more, their arrays are ``PerReplica``
-    values of this process' replicas.
+    With one replica, elements are the batches of the dataset. With more, they have the structure of a batch,
+    and each leaf is a ``PerReplica`` with the values of this process' replicas.
 
     Args:
         batches: Provides the batches of a pass.

@@ -60,8 +60,3 @@ def _require_same_files(workers: Workers, share: FileShare) -> None:
                 f"Worker {other} has other files than worker 0: {files[1:]}, and {first[1:]}. All workers "
                 "must see the same files to divide them; else choose AutoShardPolicy.OFF."
             )
-
-
-def log_share(workers: Workers, what: str) -> None:
-    """Log which part of the input this worker reads."""
-    _log.info("worker %d of %d reads %s.", workers.rank, workers.size, what)

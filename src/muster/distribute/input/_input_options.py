@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 class InputReplicationMode(enum.Enum):
-    """Says for whom ``distribute_datasets_from_function`` calls its function: each worker or each replica.
+    """Whether ``distribute_datasets_from_function`` calls its function once per worker or once per replica.
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``InputReplicationMode``.
     """

@@ -2,32 +2,14 @@
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import numpy as np
 
 from muster.distribute.engine._split import ReplicatedBatch, Split, concatenated
+from muster.distribute.workers._signals import SignalWatch
 from muster.distribute.workers._workers import Workers
-
-
-class Signals(Protocol):
-    """Ctrl-C and SIGTERM, held back until the workers have agreed on them.
-
-    Attributes:
-        received: The number of the signal that is held back, or None.
-        waiting: Whether a signal is raised as soon as it comes, rather than held back.
-        shared: Whether the workers have to agree on a signal before it is raised.
-        aborted: Whether a second signal was raised.
-    """
-
-    received: int | None
-    waiting: bool
-    shared: bool
-    aborted: bool
-
-    def raise_received(self) -> None:
-        """Raise the signal that is held back, if any."""
 
 
 @contextlib.contextmanager
@@ -36,7 +18,7 @@ def synchronized(
     local_replicas: int,
     batches: Iterator[Any],
     example: Any,
-    signals: Signals | None = None,
+    signals: SignalWatch | None = None,
 ) -> Iterator[Iterator[Any]]:
     """Combine batches of replicas into worker batches, equally many on all workers.
 
@@ -92,7 +74,7 @@ class SynchronizedBatches:
         batches: Iterator[Any],
         example: Any,
         workers: Workers,
-        signals: Signals | None,
+        signals: SignalWatch | None,
         local_replicas: int = 1,
     ) -> None:
         self._batches = batches

@@ -49,7 +49,7 @@ class SignalWatch:
                     signal.signal(number, handler)
 
     def note_interrupt(self) -> None:
-        """Note a KeyboardInterrupt that was not this watch's, but that of a session within this one."""
+        """Note a KeyboardInterrupt that another watch, of a training within this one, has raised."""
         if self.received is None:
             self.received = signal.SIGINT
 

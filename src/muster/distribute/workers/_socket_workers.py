@@ -96,7 +96,7 @@ class SocketWorkers(Workers):
             try:
                 sock, _ = self._listener.accept()
             except TimeoutError as exc:
-                missing = [self.names[i] for i in self._others() if i not in self._peers]
+                missing = [name for i, name in enumerate(self.names) if i not in {*self._peers, self.rank}]
                 raise MissingPeerError(
                     f"{self.names[self.rank]} has waited {timeout_secs:.0f} s for {', '.join(missing)} to "
                     f"connect to its port {self.port}. Workers exchange gradients on ports that their "
@@ -167,9 +167,6 @@ class SocketWorkers(Workers):
         """Close all connections."""
         for sock in (*self._peers.values(), self._listener):
             sock.close()
-
-    def _others(self) -> list[int]:
-        return [i for i in range(self.size) if i != self.rank]
 
     def _greeted_by(self, sock: socket.socket) -> int | None:
         """Return the rank of the worker that has connected; None if it is no worker of this job."""
@@ -259,7 +256,19 @@ class SocketWorkers(Workers):
                 )
 
     def _be_patient(self, awaited: set[int], idle: float, now: float) -> float:
-        """Return since when awaited workers use up their patience; raise MissingPeerError if it is over."""
+        """Check how long this worker has waited.
+
+        Args:
+            awaited: The ranks of the workers that it waits for.
+            idle: When their time began to run.
+            now: The current time.
+
+        Returns:
+            When it began to run; ``now`` if one of them may take as long as it likes.
+
+        Raises:
+            MissingPeerError: Their time is up.
+        """
         limits = [self._patience(peer) for peer in awaited]
         secs = min((limit for limit in limits if limit is not None), default=0.0)
         if None in limits:

@@ -64,11 +64,11 @@ class Workers(ABC):
         """Wait until all workers have come to this point."""
         self.all_gather_object(name)
 
-    def require_equal(self, what: str, values: Sequence[str]) -> None:
+    def require_equal(self, subject: str, values: Sequence[str]) -> None:
         """Check that all workers have the same texts.
 
         Args:
-            what: The name of the texts in the message.
+            subject: What the texts describe, in the plural, for the message.
             values: The texts of this worker.
 
         Raises:
@@ -79,7 +79,7 @@ class Workers(ABC):
             for at, (ours, theirs) in enumerate(itertools.zip_longest(first, others, fillvalue="nothing")):
                 if ours != theirs:
                     raise MismatchError(
-                        f"The {what} of {self.names[0]} and {name} differ: number {at} is {ours} in one, "
+                        f"The {subject} of {self.names[0]} and {name} differ: number {at} is {ours} in one, "
                         f"{theirs} in the other. All workers must run the same program on data of the same "
                         "structure."
                     )
