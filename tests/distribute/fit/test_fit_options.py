@@ -12,8 +12,9 @@ import pytest
 from fit_cases import BATCH, ROWS, WEIGHTS, Losses, X, Y, build, built, generator, same, sequential, values
 
 from muster import summary
-from muster._errors import DatasetError
+from muster._errors import CheckpointError, DatasetError
 from muster._keras import keras
+from muster.checkpoint import write_checkpoint
 from muster.data import Dataset
 from muster.distribute import MirroredStrategy, get_strategy
 
@@ -277,6 +278,15 @@ def test_a_backup_of_another_model(strategy, tmp_path):
         other = built("sequential", "sgd")
     with pytest.raises(RuntimeError, match="is of another model"):
         other.fit(X, Y, batch_size=BATCH, epochs=2, verbose=0, callbacks=[backup])
+
+
+def test_a_checkpoint_that_is_no_backup(strategy, tmp_path):
+    write_checkpoint(tmp_path, 1, {"model/0": np.zeros(2)}, {"epoch": 0, "global_step": 1})
+    backup = keras.callbacks.BackupAndRestore(tmp_path)
+    with pytest.raises(
+        CheckpointError, match=r"its metadata has \['epoch', 'global_step'\], .* Delete the dir"
+    ):
+        build(strategy).fit(X, Y, batch_size=BATCH, verbose=0, callbacks=[backup])
 
 
 def test_nothing_is_compiled_anew(strategy):

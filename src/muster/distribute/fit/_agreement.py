@@ -1,4 +1,4 @@
-"""Keeps the workers of a job in step under ``fit``, ``evaluate`` and ``predict``."""
+"""Keeps the workers of a job in lockstep under ``fit``, ``evaluate`` and ``predict``."""
 
 import random
 from typing import Any
@@ -12,7 +12,9 @@ _STOP = "stop"
 
 
 class Agreement:
-    """Lets the workers of a job do the same in the same order; with one worker it does nothing.
+    """Checks that all workers of a job take the same steps, and stops them together.
+
+    With one worker it does nothing.
 
     Args:
         workers: The processes.
@@ -30,11 +32,11 @@ class Agreement:
         self.is_chief = workers.is_chief
         self._stopped = False  # whether the workers have agreed to stop
 
-    def on(self, what: str, *values: Any) -> list[list[Any]]:
-        """Gather values of all workers, and check that all of them do the same.
+    def on(self, activity: str, *values: Any) -> list[list[Any]]:
+        """All-gather values, and check that all workers are at the same point of the program.
 
         Args:
-            what: A name of the activity; the same on all workers.
+            activity: The name of this point; the same on all workers.
             values: JSON values of this worker.
 
         Returns:
@@ -47,18 +49,18 @@ class Agreement:
         if self.single:
             return [list(values)]
         while True:
-            gathered = self._workers.all_gather_object([what, *values])
-            if what != _STOP and any(each[0] == _STOP for each in gathered):
+            gathered = self._workers.all_gather_object([activity, *values])
+            if activity != _STOP and any(each[0] == _STOP for each in gathered):
                 self._model.stop_training = self._stopped = True
-                if what == "fit":
+                if activity == "fit":
                     raise StopIteration
                 continue  # the worker that stopped comes to this point, too
             break
         for worker, (theirs, *_) in enumerate(gathered):
-            if theirs != what and _STOP not in (theirs, what):
+            if theirs != activity and _STOP not in (theirs, activity):
                 raise MismatchError(
-                    f"This worker is in a step of {what} while worker {worker} is in one of {theirs}: all "
-                    "workers must call fit, evaluate and predict alike, also in callbacks."
+                    f"This worker is in a step of {activity} while worker {worker} is in one of {theirs}: "
+                    "all workers must call fit, evaluate and predict alike, also in callbacks."
                 )
         return [values for _, *values in gathered]
 

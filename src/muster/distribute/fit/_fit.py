@@ -20,13 +20,13 @@ import jax.numpy as jnp
 from muster._keras import keras
 from muster.cluster.roster import TaskState
 from muster.data import UNKNOWN_CARDINALITY, Dataset
-from muster.distribute.engine._split import ReplicatedBatch, Split
+from muster.distribute.engine._split import Split, unwrapped
 from muster.distribute.engine._traced import Executables, Step, Traced, View
 from muster.distribute.fit._agreement import Agreement
 from muster.distribute.fit._fit_backup import Backup, backup_of
 from muster.distribute.fit._fit_callback_list import EpochCallbacks, called_by
 from muster.distribute.fit._fit_callbacks import Epochs, Report, Saves, callbacks_of
-from muster.distribute.fit._fit_input import DatasetBatches, KerasBatches, Wait
+from muster.distribute.fit._fit_input import Batches, DatasetBatches, KerasBatches, Wait
 from muster.distribute.fit._fit_interrupts import INTERRUPTS
 from muster.distribute.fit._fit_step import KerasFunction, is_gone
 from muster.distribute.input._distributed_dataset import DistributedDataset
@@ -34,13 +34,14 @@ from muster.distribute.strategies._default import get_strategy, has_strategy
 from muster.distribute.strategies._strategy import Strategy, current_strategy
 from muster.program.variables import ByIdentity, forget_state, set_values, unshared_values, wrap_in_scopes
 
-Batches = KerasBatches | DatasetBatches
-
 _TRAINS, _TESTS, _PREDICTS = "fit", "evaluate", "predict"
 
 _STATES = {_TRAINS: TaskState.TRAINING, _TESTS: TaskState.EVALUATING, _PREDICTS: TaskState.EVALUATING}
 
 _ON_BATCH = {"train_on_batch": _TRAINS, "test_on_batch": _TESTS, "predict_on_batch": _PREDICTS}
+
+# The attributes of a model that hold what Keras calls for steps.
+_FUNCTIONS = {_TRAINS: "train_function", _TESTS: "test_function", _PREDICTS: "predict_function"}
 
 
 class DistributedTrainer:
@@ -51,6 +52,7 @@ class DistributedTrainer:
         strategy: The strategy.
 
     Attributes:
+        strategy: The strategy.
         agreement: The agreement of the workers.
         wait: The time that steps wait for input.
 
@@ -62,7 +64,7 @@ class DistributedTrainer:
         self.agreement = Agreement(workers, model)
         self._split = Split(workers.rank, workers.size, strategy.local_replicas)
         self.wait = Wait()
-        self._strategy = strategy
+        self.strategy = strategy
         self._model = model
         self._report = None if workers.reporter is None else Report(workers.reporter, self.wait)
         self._batches: dict[str, Batches] = {}
@@ -74,89 +76,12 @@ class DistributedTrainer:
     def attach(self) -> None:
         """Replace the model's methods by those of this trainer."""
         model = self._model
-        # Functions that Keras made before, for arrays, do not fit.
-        model.train_function = model.test_function = model.predict_function = None
-        for name in (_TRAINS, _TESTS, _PREDICTS, *_ON_BATCH):
+        for name in (*_FUNCTIONS, *_ON_BATCH):
             method = functools.partial(self._call, name)
             setattr(model, name, functools.wraps(getattr(type(model), name))(method))
-        model.make_train_function = self.make_train_function
-        model.make_test_function = self.make_test_function
-        model.make_predict_function = self.make_predict_function
-
-    def make_train_function(self, force: bool = False) -> None:
-        """Make the function that Keras calls for steps of training.
-
-        Its state: trainable weights, other weights, optimizer, metrics.
-        """
-        self._attach_callbacks()
-        model = self._model
-        if model.train_function is not None and not force:
-            return
-
-        def step(state: Any, batch: Any) -> tuple[Any, Any]:
-            logs, state = model.train_step(state, batch)
-            return state, logs
-
-        def variables() -> list[Any]:
-            return [
-                *model.trainable_variables,
-                *model.non_trainable_variables,
-                *model.optimizer.variables,
-                *model.metrics_variables,
-            ]
-
-        model.train_function = self._function(_TRAINS, step, variables)
-
-    def make_test_function(self, force: bool = False) -> None:
-        """Make the function that Keras calls for steps of evaluation. Its state: all weights, metrics."""
-        self._attach_callbacks()
-        model = self._model
-        if model.test_function is not None and not force:
-            return
-
-        def step(state: Any, batch: Any) -> tuple[Any, Any]:
-            logs, state = model.test_step(state, batch)
-            return state, logs
-
-        def variables() -> list[Any]:
-            return [*model.trainable_variables, *model.non_trainable_variables, *model.metrics_variables]
-
-        model.test_function = self._function(_TESTS, step, variables)
-
-    def make_predict_function(self, force: bool = False) -> None:
-        """Make the function that Keras calls for steps of prediction. Its state: all weights."""
-        self._attach_callbacks()
-        model = self._model
-        if model.predict_function is not None and not force:
-            return
-
-        def step(state: Any, batch: Any) -> tuple[Any, Any]:
-            outputs, rest = model.predict_step(state, batch)
-            return (state[0], rest), outputs
-
-        def variables() -> list[Any]:
-            return [*model.trainable_variables, *model.non_trainable_variables]
-
-        model.predict_function = self._function(_PREDICTS, step, variables)
-
-    @property
-    def training_batches(self) -> Batches:
-        """The batches of the running ``fit``."""
-        return self._batches[_TRAINS]
-
-    @property
-    def train_function(self) -> KerasFunction:
-        """The function that Keras calls for steps of training."""
-        function: KerasFunction = self._model.train_function
-        return function
-
-    def scope(self) -> contextlib.AbstractContextManager[Any]:
-        """Return the strategy's scope."""
-        return self._strategy.scope()
-
-    def share_all(self) -> None:
-        """Let all workers take the chief's values of all variables before the next step."""
-        self._shares_all = True
+        for name, attribute in _FUNCTIONS.items():
+            setattr(model, attribute, None)  # what Keras made before, for arrays, does not fit
+            setattr(model, f"make_{attribute}", functools.partial(self._make_function, name))
 
     def run(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run Keras' own ``fit``, ``evaluate`` or ``predict``, with data and callbacks for this strategy."""
@@ -176,43 +101,66 @@ class DistributedTrainer:
                 self._give_back(name)
                 raise
 
-    def _function(
-        self, what: str, step: Callable[[Any, Any], tuple[Any, Any]], variables: Callable[[], list[Any]]
-    ) -> KerasFunction:
+    def _make_function(self, name: str, force: bool = False) -> None:
+        """Make the function that Keras calls for steps of a method, unless there is one."""
+        if self._callbacks is not None:
+            self._callbacks.attach()
         model = self._model
+        if getattr(model, _FUNCTIONS[name]) is not None and not force:
+            return
         if model.run_eagerly and not self.agreement.single:
             raise ValueError(
-                f"run_eagerly=True debugs one process; {self._strategy} has several. Leave it out, or the "
+                f"run_eagerly=True debugs one process; {self.strategy} has several. Leave it out, or the "
                 "strategy."
             )
         # Only compiled programs reduce over processes, so layers without jit_compile are compiled, too.
         jit = not model.run_eagerly and (model.jit_compile or not self.agreement.single)
-        return KerasFunction(
+        step, variables = functools.partial(self._step, name), functools.partial(self._state, name)
+        function = KerasFunction(
             variables,
-            functools.partial(self._next, what),
-            self._compiled(step) if jit else functools.partial(_uncompiled, step),
+            functools.partial(self._next, name),
+            self._compiled(step) if jit else lambda state, reads, batch: step(state, unwrapped(batch)),
             functools.partial(self._placed, variables),
-            self._strategy.placement,
+            self.strategy.placement,
             model.steps_per_execution,
-            functools.partial(self._report.after_step, _STATES[what]) if self._report is not None else None,
+            functools.partial(self._report.after_step, _STATES[name]) if self._report is not None else None,
             INTERRUPTS if jit and self.agreement.single else contextlib.nullcontext(),
-            concatenates=what == _PREDICTS,
+            concatenates=name == _PREDICTS,
         )
+        setattr(model, _FUNCTIONS[name], function)
+
+    def _step(self, name: str, state: Any, batch: Any) -> tuple[Any, Any]:
+        """Take Keras' step of a method."""
+        if name == _PREDICTS:
+            outputs, rest = self._model.predict_step(state, batch)
+            return (state[0], rest), outputs
+        step = self._model.train_step if name == _TRAINS else self._model.test_step
+        logs, state = step(state, batch)
+        return state, logs
+
+    def _state(self, name: str) -> list[Any]:
+        """Return the variables of the state of a method's steps, in Keras' order."""
+        model = self._model
+        weights = [*model.trainable_variables, *model.non_trainable_variables]
+        if name == _PREDICTS:
+            return weights
+        optimized = model.optimizer.variables if name == _TRAINS else []
+        return [*weights, *optimized, *model.metrics_variables]
 
     def _compiled(self, step: Callable[[Any, Any], tuple[Any, Any]]) -> Step:
         def run(state: Any, reads: Any, batch: Any, replicas: Any) -> tuple[Any, Any]:
             returned: tuple[Any, Any] = jax.tree.map(jnp.asarray, step(state, batch))
             return returned
 
-        return self._strategy.engine.compile(Traced(run=run, view=View.GLOBAL), self._executables)
+        return self.strategy.engine.compile(Traced(run=run, view=View.GLOBAL), self._executables)
 
-    def _next(self, what: str, iterator: Iterator[Any]) -> Any:
+    def _next(self, name: str, iterator: Iterator[Any]) -> Any:
         with self.wait:
-            return self._batches[what].next(what, iterator)
+            return self._batches[name].next(name, iterator)
 
     def _placed(self, variables: Callable[[], list[Any]], state: Any) -> Any:
         """Move state that Keras has read from its variables to where a step takes it."""
-        placement = self._strategy.placement
+        placement = self.strategy.placement
         values, structure = jax.tree.flatten(state)
         if self._shares_all:
             values = placement.start(values)
@@ -220,12 +168,16 @@ class DistributedTrainer:
         values = placement.start_new(variables(), values)
         return jax.tree.unflatten(structure, [placement.put(value) for value in values])
 
+    def _share_all(self) -> None:
+        """Let all workers take the chief's values of all variables before the next step."""
+        self._shares_all = True
+
     def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """Call a method of the model in the strategy's scope; calls inside of it join the outermost one."""
         with contextlib.ExitStack() as stack:
-            stack.enter_context(self._strategy.scope())
+            stack.enter_context(self.strategy.scope())
             if not self._running:
-                stack.enter_context(self._strategy.workers.supervised())
+                stack.enter_context(self.strategy.workers.supervised())
                 stack.callback(self._leave)
                 stack.enter_context(INTERRUPTS.watched())
                 self._running = True
@@ -268,26 +220,21 @@ class DistributedTrainer:
         optimized = [] if optimizer is None else optimizer.variables
         return [*self._model.variables, *optimized, *self._model.metrics_variables]
 
-    def _attach_callbacks(self) -> None:
-        if self._callbacks is not None:
-            self._callbacks.attach()
-
     def _functions(self) -> list[KerasFunction]:
         """Return the functions that were made for Keras so far."""
-        model = self._model
-        made = (model.train_function, model.test_function, model.predict_function)
+        made = (getattr(self._model, attribute) for attribute in _FUNCTIONS.values())
         return [function for function in made if function is not None]
 
     @contextlib.contextmanager
-    def _one_batch(self, what: str) -> Iterator[None]:
+    def _one_batch(self, name: str) -> Iterator[None]:
         """Let steps take a single batch, as of ``train_on_batch``, also in a callback between others."""
-        before = self._batches.get(what)
-        self._batches[what] = KerasBatches(self.agreement, self._split)
+        before = self._batches.get(name)
+        self._batches[name] = KerasBatches(self.agreement, self._split)
         try:
             yield
         finally:
             if before is not None:
-                self._batches[what] = before
+                self._batches[name] = before
 
     def _leave(self) -> None:
         """End the outermost call, and leave local variables to each process, which it may change freely."""
@@ -344,7 +291,7 @@ class DistributedTrainer:
         if isinstance(dataset, Dataset):
             cardinality = dataset.cardinality()
             count = None if cardinality == UNKNOWN_CARDINALITY else cardinality
-            dataset = self._strategy.experimental_distribute_dataset(dataset)
+            dataset = self.strategy.experimental_distribute_dataset(dataset)
         return DatasetBatches(
             self.agreement, dataset, per_epoch, class_weight, count=count, continues=continues
         )
@@ -360,7 +307,8 @@ class DistributedTrainer:
         listed = jax.tree.leaves(callbacks)
         if name == _TRAINS:
             replaced = [each for each in listed if isinstance(each, keras.callbacks.BackupAndRestore)]
-            self._backups += [backup_of(each, self) for each in replaced]
+            batches = self._batches[_TRAINS]
+            self._backups += [backup_of(each, self.agreement, batches, self._share_all) for each in replaced]
             for backup in self._backups:
                 if backup.initial_epoch is not None:
                     arguments["initial_epoch"] = backup.initial_epoch
@@ -371,12 +319,6 @@ class DistributedTrainer:
             listed = [*first, *listed, Epochs(self.agreement, self._batches[name].begin, self._report)]
         arguments["callbacks"] = called = called_by(self._model, listed, arguments, trains=name == _TRAINS)
         self._callbacks = called if isinstance(called, EpochCallbacks) else None
-
-
-def _uncompiled(
-    step: Callable[[Any, Any], tuple[Any, Any]], state: Any, reads: Any, batch: Any
-) -> tuple[Any, Any]:
-    return step(state, batch.batch if isinstance(batch, ReplicatedBatch) else batch)
 
 
 # Weak, since a model holds its trainer, and the trainer the model.
@@ -418,7 +360,7 @@ def _trainer_of(model: Any) -> DistributedTrainer | None:
 def scope_of_model(model: Any) -> contextlib.AbstractContextManager[Any]:
     """Return the scope of a model's strategy, to build the model in it; a null context without one."""
     trainer = _TRAINERS.get(model, lambda: None)()
-    return contextlib.nullcontext() if trainer is None else trainer.scope()
+    return contextlib.nullcontext() if trainer is None else trainer.strategy.scope()
 
 
 def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -452,5 +394,5 @@ def _defining(name: str) -> Any:
 wrap_in_scopes(keras.Model, "__init__", _adopting)
 wrap_in_scopes(_defining("compile"), "compile", _compiling)
 # Every model is wrapped, so that it takes a Dataset without a strategy, too.
-for _name in (_TRAINS, _TESTS, _PREDICTS):
+for _name in _FUNCTIONS:
     setattr(_defining(_name), _name, _running(getattr(keras.Model, _name)))

@@ -1,36 +1,64 @@
 """Keras' BackupAndRestore, made exact: training continues with the very next batch."""
 
+import dataclasses
 import shutil
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
-from muster._errors import CheckpointMismatchError
+from muster._errors import CheckpointError, CheckpointMismatchError
 from muster._keras import keras
-from muster.checkpoint import Checkpoint, Checkpointer, restore_latest
+from muster.checkpoint import Checkpointer, restore_latest
 from muster.checkpoint.objects import Variable, assign_saved, copied_values
 from muster.distribute.fit._agreement import Agreement, random_state
-from muster.distribute.fit._fit_input import DatasetBatches, KerasBatches, Position
+from muster.distribute.fit._fit_input import Batches, Position
 from muster.distribute.fit._fit_step import KerasFunction
 
 
-class Trainer(Protocol):
-    """The trainer of a model, as far as backups use it."""
+@dataclasses.dataclass(frozen=True)
+class _Progress:
+    """The metadata of a backup: how far training was.
 
-    @property
-    def agreement(self) -> Agreement: ...
+    Attributes:
+        epoch: The epoch in which training continues.
+        step: The number of steps that were taken in this epoch.
+        drawn: The number of batches that were drawn in the pass over the data.
+        random: The process-wide random state at the start of the pass.
+        logs: Keras' results of the last step.
+        saves: The number of backups so far.
+    """
 
-    @property
-    def training_batches(self) -> KerasBatches | DatasetBatches: ...
+    epoch: int
+    step: int
+    drawn: int
+    random: list[Any]
+    logs: dict[str, float]
+    saves: int
 
-    @property
-    def train_function(self) -> KerasFunction: ...
+    @classmethod
+    def parse(cls, metadata: dict[str, Any], advice: str) -> "_Progress":
+        """Return the metadata of a checkpoint.
 
-    def share_all(self) -> None: ...
+        Raises:
+            CheckpointError: The checkpoint is no backup of ``fit``.
+        """
+        try:
+            return cls(**metadata)
+        except TypeError as exc:
+            raise CheckpointError(
+                f"The checkpoint was not written by BackupAndRestore: its metadata has {sorted(metadata)}, "
+                f"and should have {[field.name for field in dataclasses.fields(cls)]}. {advice}"
+            ) from exc
 
 
-def backup_of(given: keras.callbacks.BackupAndRestore, trainer: Trainer) -> "Backup":
+def backup_of(
+    callback: keras.callbacks.BackupAndRestore,
+    agreement: Agreement,
+    batches: Batches,
+    share_all: Callable[[], None],
+) -> "Backup":
     """Return the callback that makes the backups that Keras' callback was asked for."""
-    at_batches = given.save_freq and given.save_freq != "epoch"
-    return _AtBatches(given, trainer) if at_batches else Backup(given, trainer)
+    kind = _AtBatches if callback.save_freq and callback.save_freq != "epoch" else Backup
+    return kind(callback, agreement, batches, share_all)
 
 
 class Backup(keras.callbacks.Callback):  # type: ignore[misc]
@@ -40,41 +68,55 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
     numbers by which data is shuffled, and how many batches were drawn. A checkpoint is complete or absent.
 
     Args:
-        given: Keras' callback, which says where and how often to save.
-        trainer: The trainer of the model.
+        callback: Keras' callback, which says where and how often to save.
+        agreement: The agreement of the workers.
+        batches: The batches of the training.
+        share_all: Lets all workers take the chief's variables before the next step.
 
     Attributes:
         initial_epoch: The epoch in which training continues; None if nothing was saved.
 
     Raises:
-        CheckpointError: The directory cannot be written, or its checkpoints are damaged.
+        CheckpointError: The directory cannot be written, or its checkpoints are damaged or others'.
 
     Source: keras/src/callbacks/backup_and_restore.py, ``BackupAndRestore``, which continues at the start of
     an epoch.
     """
 
-    def __init__(self, given: keras.callbacks.BackupAndRestore, trainer: Trainer) -> None:
+    def __init__(
+        self,
+        callback: keras.callbacks.BackupAndRestore,
+        agreement: Agreement,
+        batches: Batches,
+        share_all: Callable[[], None],
+    ) -> None:
         super().__init__()
-        self._trainer = trainer
-        self._directory = given.backup_dir
-        self._at_epochs = given.save_freq == "epoch"
-        self._keep = 2 if given.double_checkpoint else 1
-        self._delete = given.delete_checkpoint
-        self._epoch = self._saves = 0
+        self._is_chief = agreement.is_chief
+        self._batches = batches
+        self._share_all = share_all
+        self._directory = callback.backup_dir
+        self._advice = f"Delete the directory {self._directory} to start anew, or choose another one."
+        self._freq = callback.save_freq
+        self._keep = 2 if callback.double_checkpoint else 1
+        self._delete = callback.delete_checkpoint
+        self._epoch = self._saves = self._since = 0
         self._writer: Checkpointer | None = None
-        self._found: Checkpoint | None = None
-        metadata = None
-        if trainer.agreement.is_chief:
-            self._found = restore_latest(self._directory, set_aside=True)
-            metadata = None if self._found is None else self._found.metadata
-        self._saved: dict[str, Any] | None = trainer.agreement.on("backup", metadata)[0][0]
-        self.initial_epoch: int | None = None if self._saved is None else self._saved["epoch"]
+        self._found = restore_latest(self._directory, set_aside=True) if self._is_chief else None
+        metadata = None if self._found is None else self._found.metadata
+        metadata = agreement.on("backup", metadata)[0][0]
+        self._saved = None if metadata is None else _Progress.parse(metadata, self._advice)
+        self.initial_epoch = None if self._saved is None else self._saved.epoch
+
+    @property
+    def _function(self) -> KerasFunction:
+        """The function that Keras calls for steps of training."""
+        return self.model.train_function  # type: ignore[no-any-return]
 
     def on_train_begin(self, logs: Any = None) -> None:
-        if self._trainer.agreement.is_chief:
+        if self._is_chief:
             self._writer = Checkpointer(self._directory, max_to_keep=self._keep)
         if self._saved is not None:
-            self._saves = self._saved["saves"]
+            self._saves = self._saved.saves
             self._restore()
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
@@ -82,21 +124,20 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         if self._saved is None:
             return
         saved = self._saved
-        if saved["step"]:
+        if saved.step:
             self._restore()  # the metrics, which Keras has reset
         self._saved = self._found = None
-        self._trainer.training_batches.go_on(Position(saved["random"], saved["drawn"]))
-        catch_up = self._trainer.training_batches.catch_up
-        self._trainer.train_function.skip(saved["step"], saved["logs"], catch_up)
+        self._batches.go_on(Position(saved.random, saved.drawn))
+        self._function.skip(saved.step, saved.logs, self._batches.catch_up)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        if (left := self._trainer.train_function.to_skip) > 0:
+        if (left := self._function.to_skip) > 0:
             raise CheckpointMismatchError(
                 f"The backup in {self._directory} was taken in an epoch with {left} steps more than one has "
                 "now. Use the same data, batch size and steps_per_epoch, or delete the directory."
             )
-        if self._at_epochs:
-            batches = self._trainer.training_batches
+        if self._freq == "epoch":
+            batches = self._batches
             position = Position(random_state(), 0) if batches.ends_epochs else batches.position
             self._save(epoch + 1, 0, position, {})
 
@@ -114,42 +155,26 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         self._saves += 1
         if self._writer is None:
             return
-        self._writer.save(
-            self._saves,
-            copied_values(_objects(self.model)),
-            {
-                "epoch": epoch,
-                "step": step,
-                "drawn": position.drawn,
-                "random": position.random,
-                "logs": {name: float(value) for name, value in (logs or {}).items()},
-                "saves": self._saves,
-            },
-        )
+        logs = {name: float(value) for name, value in (logs or {}).items()}
+        progress = _Progress(epoch, step, position.drawn, position.random, logs, self._saves)
+        self._writer.save(self._saves, copied_values(_objects(self.model)), dataclasses.asdict(progress))
 
     def _restore(self) -> None:
-        self._trainer.share_all()
-        if self._found is None:
-            return  # the chief has it
-        advice = f"Delete the directory {self._directory} to start anew, or choose another one."
-        assign_saved(self._found, _objects(self.model), advice)
+        self._share_all()
+        if self._found is not None:  # else the chief has it
+            assign_saved(self._found, _objects(self.model), self._advice)
 
 
 class _AtBatches(Backup):
     """Saves every few batches: a subclass, since Keras waits for each step if a callback has this hook."""
 
-    def __init__(self, given: keras.callbacks.BackupAndRestore, trainer: Trainer) -> None:
-        super().__init__(given, trainer)
-        self._every = int(given.save_freq)
-        self._since = 0
-
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        if self._trainer.train_function.skipping:
+        if self._function.skipping:
             return
-        self._since += self._trainer.train_function.steps_per_call
-        if self._since >= self._every:
+        self._since += self._function.steps_per_call
+        if self._since >= int(self._freq):
             self._since = 0
-            self._save(self._epoch, batch + 1, self._trainer.training_batches.position, logs)
+            self._save(self._epoch, batch + 1, self._batches.position, logs)
 
 
 def _objects(model: keras.Model) -> dict[str, list[Variable]]:

@@ -14,7 +14,7 @@ from muster._keras import keras
 def called_by(
     model: keras.Model, callbacks: list[keras.callbacks.Callback], arguments: dict[str, Any], *, trains: bool
 ) -> "list[keras.callbacks.Callback] | EpochCallbacks":
-    """Return the callbacks, or if none of them has a hook for steps, a list that is not called at steps.
+    """Return the callbacks; if none of them has a hook for steps, as a list that is not called at steps.
 
     Args:
         model: The model whose ``fit``, ``evaluate`` or ``predict`` runs.
@@ -43,7 +43,7 @@ _STEP_HOOKS = [
 ]
 
 
-def _has_step_hooks(callback: Any) -> bool:
+def _has_step_hooks(callback: keras.callbacks.Callback) -> bool:
     """Return whether a callback has hooks for steps, and not for epochs and runs only."""
     if type(callback) is keras.callbacks.ProgbarLogger:
         return False  # it need not show every step
@@ -81,16 +81,17 @@ def _steps_of(arguments: dict[str, Any], per_epoch: int | None) -> int | None:
 
 
 class EpochCallbacks(keras.callbacks.CallbackList):  # type: ignore[misc]
-    """Callbacks without hooks for steps; a progress bar shows a step about every 50 ms, and the last.
+    """Keras' ``CallbackList`` for callbacks that have no hooks for steps, which it does not call at steps.
 
-    Keras' own list passes the results of every step to a thread, which waits for them. That takes longer than
-    all else that Python does for a step.
+    Only a progress bar is shown a step about every 50 ms, and the last one. Keras' own list passes the
+    results of every step to a thread, which waits for them. That takes longer than all else that Python does
+    for a step.
 
     Args:
         callbacks: The callbacks.
         model: Passed to the callbacks by ``attach``, once Keras has built it and looked at the data.
         params: The parameters of the run, passed to the callbacks by ``attach``.
-        added: Which callbacks Keras adds.
+        added: Keras' ``add_history`` and ``add_progbar``.
     """
 
     _INTERVAL = 0.05  # seconds; as Keras' progress bar has it
@@ -109,10 +110,6 @@ class EpochCallbacks(keras.callbacks.CallbackList):  # type: ignore[misc]
             (model, params), self._unattached = self._unattached, None
             self.set_model(model)
             self.set_params(params)
-
-    def on_train_begin(self, logs: Any = None) -> None:
-        super().on_train_begin(logs)
-        self._look_for_hooks()
 
     def on_test_begin(self, logs: Any = None) -> None:
         self._show_last()  # of the epoch that validation is a part of

@@ -19,12 +19,14 @@ _WRITERS = (
 )
 
 
-def callbacks_of(given: Sequence[Any], agreement: Agreement) -> list[Any]:
-    """Return the callbacks that this worker calls for those of the user."""
+def callbacks_of(
+    callbacks: Sequence[keras.callbacks.Callback], agreement: Agreement
+) -> list[keras.callbacks.Callback]:
+    """Return the user's callbacks as this worker calls them: only the chief's write files."""
     if not agreement.is_chief:
-        return [each for each in given if not isinstance(each, _WRITERS)]
+        return [each for each in callbacks if not isinstance(each, _WRITERS)]
     return [
-        tensorboard_scalars(each) if type(each) is keras.callbacks.TensorBoard else each for each in given
+        tensorboard_scalars(each) if type(each) is keras.callbacks.TensorBoard else each for each in callbacks
     ]
 
 
@@ -67,7 +69,7 @@ class Epochs(keras.callbacks.Callback):  # type: ignore[misc]
         self._agreement.after_epoch()
 
 
-class Report:
+class Report(ProgressReporter):
     """Reports what this task does and how far it is to the other tasks, once a second.
 
     Args:
@@ -76,13 +78,9 @@ class Report:
     """
 
     def __init__(self, report: Callable[..., None], wait: Wait) -> None:
-        self._progress = ProgressReporter(report)
+        super().__init__(report)
         self._wait = wait
-        self._steps = 0
-
-    def enter(self, state: TaskState) -> None:
-        """Report what this task does from here on."""
-        self._progress.enter(state)
+        self._trained = 0
 
     def after_step(self, state: TaskState, steps: int, logs: Any) -> None:
         """Report if it is due.
@@ -93,7 +91,7 @@ class Report:
             logs: Keras' results of the last of them.
         """
         if state is TaskState.TRAINING:
-            self._steps += steps
-        self._progress.after_steps(
-            state, self._steps, self._wait.secs, lambda: float(logs["loss"]) if "loss" in logs else None
+            self._trained += steps
+        self.after_steps(
+            state, self._trained, self._wait.secs, lambda: float(logs["loss"]) if "loss" in logs else None
         )

@@ -13,7 +13,14 @@ import numpy as np
 from muster._arrays import AnyArray
 from muster._errors import DatasetError, MismatchError
 from muster._keras import keras
-from muster.distribute.engine._split import ReplicatedBatch, Split, UnevenWarning, row_count, worker_batch_of
+from muster.distribute.engine._split import (
+    ReplicatedBatch,
+    Split,
+    UnevenWarning,
+    row_count,
+    unwrapped,
+    worker_batch_of,
+)
 from muster.distribute.fit._agreement import Agreement, random_state, set_random_state
 from muster.distribute.input._distributed_dataset import DistributedDataset
 
@@ -69,12 +76,12 @@ class KerasBatches:
             self._pass = iterator
             self._start(iterator)
 
-    def next(self, what: str, iterator: Iterator[Any]) -> Any:
-        """Return the next batch as a worker batch."""
+    def next(self, method: str, iterator: Iterator[Any]) -> Any:
+        """Return the next batch as a worker batch, for a step of ``fit``, ``evaluate`` or ``predict``."""
         self.catch_up(iterator)
         batch = next(iterator, None)
         if not self._agreement.single:
-            self._require_same(what, batch)
+            self._require_same(method, batch)
         if batch is None:
             raise StopIteration
         self.position = Position(self.position.random, self.position.drawn + 1)
@@ -91,13 +98,13 @@ class KerasBatches:
                 next(iterator, None)
         self.position = saved or Position(random_state(), 0)
 
-    def _require_same(self, what: str, batch: Any) -> None:
+    def _require_same(self, method: str, batch: Any) -> None:
         """Check that all workers have this batch: its kind always, its contents once an epoch."""
         kinds = None
         if batch is not None:
             kinds = [f"{np.asarray(leaf).dtype}{list(np.shape(leaf))}" for leaf in jax.tree.leaves(batch)]
         digest = None if self._checked or batch is None else _digest(batch)
-        first, *rest = self._agreement.on(what, kinds, digest)
+        first, *rest = self._agreement.on(method, kinds, digest)
         self._checked = True
         for worker, theirs in enumerate(rest, start=1):
             if theirs == first:
@@ -107,7 +114,7 @@ class KerasBatches:
             )
             differ = f"{ours} and {others}" if first[0] != theirs[0] else "batches with other contents"
             raise MismatchError(
-                f"In a step of {what}, worker 0 and worker {worker} have {differ}. The data for fit must "
+                f"In a step of {method}, worker 0 and worker {worker} have {differ}. The data for fit must "
                 "yield the same global batches in the same order on all workers, which share each of "
                 "them: give shuffles a seed. For workers that read different data, pass "
                 "strategy.distribute_datasets_from_function(...)."
@@ -178,7 +185,7 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
 
     def __getitem__(self, index: int) -> Any:
         """Return the first batch, for its structure."""
-        return self._example.batch if isinstance(self._example, ReplicatedBatch) else self._example
+        return unwrapped(self._example)
 
     def begin(self) -> None:
         """Start an epoch: with a new pass, unless it continues one."""
@@ -193,9 +200,9 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
         """Begin the pass now."""
         self._steps = self._start()
 
-    def next(self, what: str, iterator: Iterator[Any]) -> Any:
-        """Return the next batch as a worker batch."""
-        self._agreement.on(what)
+    def next(self, method: str, iterator: Iterator[Any]) -> Any:
+        """Return the next batch as a worker batch, for a step of ``fit``, ``evaluate`` or ``predict``."""
+        self._agreement.on(method)
         if self._steps is None:
             self._steps = self._start()
         batch = next(self._steps, None)
@@ -229,6 +236,9 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
                 raise ValueError("Give class_weight, or sample weights in the dataset, not both.")
             weights = class_weights(y, self._class_weight)
         return keras.utils.pack_x_y_sample_weight(x, y, weights)
+
+
+Batches = KerasBatches | DatasetBatches
 
 
 def class_weights(labels: AnyArray, weights: dict[int, float]) -> np.ndarray[Any, Any]:

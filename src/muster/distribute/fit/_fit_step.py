@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._state_store import ArrayStore, StateStore
-from muster.distribute.engine._traced import Step
+from muster.distribute.engine._traced import State, Step
 
 
 class KerasFunction:
@@ -37,7 +37,7 @@ class KerasFunction:
         variables: Callable[[], list[Any]],
         draw: Callable[[Iterator[Any]], Any],
         step: Step,
-        place: Callable[[Any], Any],
+        place: Callable[[State], State],
         placement: Placement,
         steps_per_call: int,
         after: Callable[[int, Any], None] | None,
@@ -55,10 +55,14 @@ class KerasFunction:
         self._after = after
         self._uninterrupted = uninterrupted
         self._concatenates = concatenates
+        self.forget()
+
+    def forget(self) -> None:
+        """Release the last state: from here on only the variables hold it."""
         self._taken: list[Any] = []
-        self._last: Any = None
-        self._store: StateStore = ArrayStore(None)
+        self._last: State = None
         self._failed = False
+        self._store: StateStore = ArrayStore(None)
         self.to_skip = 0
         self._skipped_logs: Any = None
         self._catch_up: Callable[[Iterator[Any]], None] | None = None
@@ -72,12 +76,6 @@ class KerasFunction:
             catch_up: Called with Keras' iterator after the last skipped call.
         """
         self.to_skip, self._skipped_logs, self._catch_up = steps, logs, catch_up
-
-    def forget(self) -> None:
-        """Release the last state: from here on only the variables hold it."""
-        self._taken, self._last, self._failed = [], None, False
-        self._store = ArrayStore(None)
-        self.to_skip, self._skipped_logs, self._catch_up = 0, None, None
 
     def give_back(self) -> bool:
         """Assign the last state to the variables whose values Keras has taken and will not return.
@@ -93,7 +91,7 @@ class KerasFunction:
                 variable.assign(value)
         return failed
 
-    def __call__(self, state: Any, iterator: Iterator[Any]) -> tuple[Any, Any]:
+    def __call__(self, state: State, iterator: Iterator[Any]) -> tuple[Any, State]:
         self.skipping = self.to_skip > 0
         if self.skipping:
             self.to_skip -= self.steps_per_call
@@ -130,13 +128,13 @@ class KerasFunction:
             self._failed = True
             raise
 
-    def _take(self, state: Any) -> Any:
+    def _take(self, state: State) -> State:
         """Keep a state that Keras has read from its variables."""
         self._taken, self._last = self._variables(), state
         self._store = self._placement.store(ArrayStore(state, [*map(id, self._taken)]))
         return state
 
-    def _take_step(self, batch: Any) -> tuple[Any, Any]:
+    def _take_step(self, batch: Any) -> tuple[State, Any]:
         state, result = self._step(*self._store.take(), batch)
         self._store.give(state)
         self._last = state = self._store.peek()

@@ -10,27 +10,27 @@ from muster.summary import EventFileWriter
 _log = logging.getLogger(__name__)
 
 
-def tensorboard_scalars(given: keras.callbacks.TensorBoard) -> "TensorBoardScalars":
-    """Return the callback that writes the scalars that Keras' callback was asked for."""
-    return TensorBoardScalars(given) if given.update_freq == "epoch" else _BatchScalars(given)
+def tensorboard_scalars(callback: keras.callbacks.TensorBoard) -> "TensorBoardScalars":
+    """Return the callback that writes what Keras' callback would, as far as it is scalars."""
+    return TensorBoardScalars(callback) if callback.update_freq == "epoch" else _BatchScalars(callback)
 
 
 class TensorBoardScalars(keras.callbacks.Callback):  # type: ignore[misc]
     """Writes the scalars of Keras' callback, to the same folders, under the same names.
 
     Args:
-        given: Keras' callback, which says where and how often to write.
+        callback: Keras' callback, which says where and how often to write.
 
     Source: keras/src/callbacks/tensorboard.py, ``TensorBoard``. Graphs, images, histograms, embeddings and
     profiles are not written.
     """
 
-    def __init__(self, given: keras.callbacks.TensorBoard) -> None:
+    def __init__(self, callback: keras.callbacks.TensorBoard) -> None:
         super().__init__()
-        self._directory = given.log_dir
+        self._directory = callback.log_dir
         self._writers: dict[str, EventFileWriter] = {}
         options = ("histogram_freq", "write_images", "embeddings_freq", "write_steps_per_second")
-        left_out = [option for option in options if getattr(given, option)]
+        left_out = [option for option in options if getattr(callback, option)]
         if left_out:
             _log.warning("TensorBoard: only scalars are written; left out: %s.", ", ".join(left_out))
 
@@ -68,9 +68,9 @@ class TensorBoardScalars(keras.callbacks.Callback):  # type: ignore[misc]
 class _BatchScalars(TensorBoardScalars):
     """Writes batches' scalars, too: a subclass, since Keras waits for each step if there is this hook."""
 
-    def __init__(self, given: keras.callbacks.TensorBoard) -> None:
-        super().__init__(given)
-        self._every = int(given.update_freq)
+    def __init__(self, callback: keras.callbacks.TensorBoard) -> None:
+        super().__init__(callback)
+        self._every = int(callback.update_freq)
         self._batches = 0
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
