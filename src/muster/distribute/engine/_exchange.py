@@ -1,4 +1,4 @@
-"""The engine of workers with one CPU device each: compiled parts, and reductions on the host between them."""
+"""The engine of workers with one CPU device each: they all-reduce on the host, between compiled parts."""
 
 import functools
 import logging
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class ExchangeEngine(Engine):
-    """Compiles for workers that reduce values over sockets rather than in XLA's collectives.
+    """Compiles for workers that all-reduce over sockets rather than by XLA's collectives.
 
     On CPUs that is faster, and a lost worker is an error, not an abort. In the global view each worker keeps
     a local copy of the state and computes its rows of the batch, and reductions over the batch are exchanged:

@@ -1,4 +1,4 @@
-"""The engine of a mesh: replicas on the devices of one or more processes, reduced by XLA's collectives."""
+"""The engine of a mesh: replicas on devices of one or more processes, with XLA's collectives."""
 
 import functools
 from collections.abc import Callable
@@ -49,7 +49,7 @@ class MeshEngine(Engine):
         return CompiledStep(functools.partial(make, traced, executables), run_ahead=run_ahead)
 
     def shard_mapped(self, traced: Traced, batch: Any) -> Step:
-        """Return the replica view of traced code, for batches like this one: a function of global arrays."""
+        """Map traced code over the mesh, for batches like this one: a function of global arrays."""
         first = batch.batches[0] if isinstance(batch, BatchGroup) else batch
         results = False if isinstance(first, ReplicatedBatch) else traced.results_sharded
 

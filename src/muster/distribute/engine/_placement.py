@@ -17,7 +17,7 @@ from muster.program.variables import ByIdentity, set_values, unshared_values, va
 
 
 class Placement:
-    """Says where variables live between steps, and puts their values there.
+    """Chooses where variables live between steps, and puts their values there.
 
     Args:
         sharding: The sharding of variables with one value on all replicas; None for JAX's default device.
@@ -58,7 +58,7 @@ class Placement:
         return [jax.make_array_from_process_local_data(self.sharding, value) for value in values]
 
     def start_new(self, variables: Sequence[Any], values: Sequence[jax.Array]) -> list[jax.Array]:
-        """Return the values of variables, after ``start`` for those of variables that are new here."""
+        """Return the values of variables; those of variables that are new here placed, as by `start`."""
         fresh = [i for i, variable in enumerate(variables) if variable not in self._seen]
         if not fresh:
             return list(values)

@@ -46,7 +46,7 @@ class ReplicaValues:
         """Keep the values that a step has returned.
 
         Args:
-            variables: As for ``take``; they have been assigned the aggregates.
+            variables: The variables and their specs; they have been assigned the aggregates.
             stacks: As ``take`` returns them.
         """
         for (_, variable), stack in zip(variables, stacks, strict=True):

@@ -81,13 +81,13 @@ class Split:
         return jax.tree.map(lambda leaf: leaf[rows] if np.ndim(leaf) else leaf, batch)
 
     def local_batch(self, batch: Any) -> Any:
-        """Return rows that only this worker has as a worker batch."""
+        """Return rows that only this worker has, as a worker batch; replicated if they cannot be shared."""
         count = row_count(batch)
         divides = self.local_replicas == 1 or (count is not None and count % self.local_replicas == 0)
         return batch if divides else ReplicatedBatch(batch)
 
     def per_replica(self, batch: Any) -> Any:
-        """Return a worker batch as per-replica values of this worker.
+        """Divide a worker batch into per-replica values.
 
         Args:
             batch: A worker batch, of arrays with rows.
@@ -106,7 +106,7 @@ class Split:
         return jax.tree.map(divided, batch)
 
     def batch_sizes(self, global_batch: int) -> list[int]:
-        """Return the numbers of examples that this worker's replicas take of each global batch.
+        """Return how many examples each of this worker's replicas takes of global batches.
 
         Args:
             global_batch: The number of examples in a step, over all workers.
@@ -178,7 +178,7 @@ def row_count(batch: Any) -> int | None:
 
 
 def worker_batch_of(values: Any) -> Any:
-    """Return per-replica values as a worker batch: the inverse of ``Split.per_replica``."""
+    """Join per-replica values to a worker batch: the inverse of ``Split.per_replica``."""
     leaves = jax.tree.leaves(values, is_leaf=_is_per_replica)
     if not any(map(_is_per_replica, leaves)):
         return values
@@ -203,7 +203,7 @@ def cut(batches: Iterator[Any], sizes: list[int]) -> Iterator[Any]:
 
     Args:
         batches: Nested structures of arrays with the same first axis.
-        sizes: As of ``Split.batch_sizes``.
+        sizes: As ``Split.batch_sizes`` returns them.
     """
     wanted = [size for size in sizes if size]
     for batch in batches:

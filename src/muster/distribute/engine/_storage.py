@@ -1,4 +1,4 @@
-"""The engine of variables that are stored on another device than the one that computes."""
+"""The engine for variables that are stored on another device than those that compute."""
 
 from typing import Any
 

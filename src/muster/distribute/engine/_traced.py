@@ -1,4 +1,4 @@
-"""Traced code, and the engine that compiles it: the only way from user code to a step on devices."""
+"""Traced code, and the interface of the engines, which compile it to a step on devices."""
 
 import enum
 from abc import ABC, abstractmethod
@@ -51,7 +51,7 @@ class View(enum.Enum):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Traced:
-    """Traced code as an engine compiles it: a program, a function, or a step of ``fit``.
+    """User code as a pure function, for an engine to compile: a program, a function, or a step of ``fit``.
 
     The fields ``…_sharded`` are nested structures of bools: True for arrays that are divided among the
     replicas along their first axis, False for arrays that are equal on all replicas. As in JAX, they may be

@@ -45,7 +45,9 @@ _FUNCTIONS = {_TRAINS: "train_function", _TESTS: "test_function", _PREDICTS: "pr
 
 
 class DistributedTrainer:
-    """Runs the trainer of a model on the devices of the strategy in whose scope the model was built.
+    """Runs a model's ``fit``, ``evaluate`` and ``predict`` on the devices of a strategy.
+
+    The model was built in the strategy's scope.
 
     Args:
         model: A Keras model.
@@ -227,7 +229,7 @@ class DistributedTrainer:
 
     @contextlib.contextmanager
     def _one_batch(self, name: str) -> Iterator[None]:
-        """Let steps take a single batch, as of ``train_on_batch``, also in a callback between others."""
+        """Let steps take a single batch, for ``train_on_batch``; a callback may call it between others."""
         before = self._batches.get(name)
         self._batches[name] = KerasBatches(self.agreement, self._split)
         try:
@@ -254,7 +256,7 @@ class DistributedTrainer:
                 variable.assign(variable.value.addressable_data(0))
 
     def _prepare_data(self, name: str, arguments: dict[str, Any]) -> None:
-        """Choose the source of a run's batches, and replace datasets by objects that Keras knows."""
+        """Choose where steps draw batches, and replace datasets by objects that Keras knows."""
         x = arguments.get("x")
         per_epoch = arguments.get("steps_per_epoch" if name == _TRAINS else "steps")
         if isinstance(x, Dataset | DistributedDataset):
@@ -358,7 +360,7 @@ def _trainer_of(model: Any) -> DistributedTrainer | None:
 
 
 def scope_of_model(model: Any) -> contextlib.AbstractContextManager[Any]:
-    """Return the scope of a model's strategy, to build the model in it; a null context without one."""
+    """Return the scope of the strategy that a model belongs to; a null context if there is none."""
     trainer = _TRAINERS.get(model, lambda: None)()
     return contextlib.nullcontext() if trainer is None else trainer.strategy.scope()
 

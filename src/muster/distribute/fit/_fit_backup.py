@@ -172,7 +172,7 @@ class _AtBatches(Backup):
         if self._function.skipping:
             return
         self._since += self._function.steps_per_call
-        if self._since >= int(self._freq):
+        if self._since >= self._freq:
             self._since = 0
             self._save(self._epoch, batch + 1, self._batches.position, logs)
 

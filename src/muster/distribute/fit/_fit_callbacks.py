@@ -31,7 +31,7 @@ def callbacks_of(
 
 
 class Saves(keras.callbacks.Callback):  # type: ignore[misc]
-    """Reports that this task saves, at the end of an epoch, before other callbacks do. The first one."""
+    """Reports that this task saves at the end of an epoch. The first callback, since others may save."""
 
     def __init__(self, report: "Report") -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Ctrl-C while ``fit`` runs: raised between steps only, since a step uses up the model's state."""
+"""Ctrl-C while ``fit`` runs: raised between steps only, since the model's state is donated to steps."""
 
 import signal
 import threading
@@ -7,9 +7,9 @@ from muster.distribute.workers._signals import Handler, SignalWatch
 
 
 class Interrupts(SignalWatch):
-    """Holds back Ctrl-C during a step, which enters this object; a second Ctrl-C is raised at once.
+    """Holds back Ctrl-C while it is entered, which is during steps; a second Ctrl-C is raised at once.
 
-    A step uses up the state that it is given: an exception before its result is assigned would lose both.
+    State is donated to a step: an exception before the result is assigned would lose both.
     Ctrl-C anywhere else, such as in a wait for input, is raised at once.
     """
 

@@ -57,7 +57,7 @@ def _require_values(method: str, values: Any, strategy: ReplicaGroup) -> None:
 
 
 def reduce(strategy: ReplicaGroup, op: ReduceOp, value: Any, axis: int | tuple[int, ...] | None) -> Any:
-    """Reduce values over the replicas, and along axes of them if there are any."""
+    """Reduce values over the replicas, and along axes of them if any are given."""
     _require_values("reduce", value, strategy)
     return map_values(lambda leaf: _reduced(strategy, op, leaf, axis), value)
 

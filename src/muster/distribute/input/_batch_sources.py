@@ -1,4 +1,4 @@
-"""Where a distributed dataset gets its batches: a dataset of global batches, or one dataset per worker."""
+"""Sources of a distributed dataset's batches: a dataset of global batches, or a dataset per worker."""
 
 import itertools
 import logging
@@ -55,7 +55,7 @@ class BatchSource(ABC):
         """Yield the steps of one pass.
 
         Args:
-            seed: Of shuffles without one; the same on all workers.
+            seed: The seed of shuffles that have none, the same on all workers; None for a new one.
         """
 
     def _log(self, share: str) -> None:
@@ -75,7 +75,7 @@ class GlobalBatches(BatchSource):
     Args:
         workers: The processes.
         local_replicas: The number of replicas of each.
-        dataset: Of global batches, the same on all workers.
+        dataset: A dataset of global batches, the same on all workers.
 
     Source: tensorflow/python/distribute/input_lib.py; tensorflow/python/data/experimental/ops/distribute.py.
     """
@@ -149,7 +149,8 @@ class ReplicaBatches(BatchSource):
     Args:
         workers: The processes.
         local_replicas: The number of replicas of each.
-        datasets: Of this worker: one, whose batches the replicas take in turn, or one for each replica.
+        datasets: The datasets of this worker: one, whose batches the replicas take in turn, or one for each
+            replica.
     """
 
     def __init__(self, workers: Workers, local_replicas: int, datasets: Sequence[Dataset]) -> None:
@@ -265,8 +266,8 @@ def datasets_from_function(
         options: Their mode chooses between the two.
 
     Raises:
-        TypeError: The function returns no Dataset.
-        ValueError: The options do not go together.
+        TypeError: The function does not return a Dataset.
+        ValueError: The options contradict each other.
     """
     contexts = [context]
     if options is not None:

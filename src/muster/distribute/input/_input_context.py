@@ -1,4 +1,4 @@
-"""The input context, by which an input function reads its share of the data."""
+"""The input context, which tells an input function what share of the data to read."""
 
 from dataclasses import dataclass
 

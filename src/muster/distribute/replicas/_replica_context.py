@@ -181,7 +181,7 @@ def _wrapped(value: Any, replicas: Replicas) -> Any:
 def reduced(
     replicas: Replicas | None, op: ReduceOp, value: jax.Array, axis: int | tuple[int, ...] | None
 ) -> jax.Array:
-    """Reduce a value over the replicas, and along axes of it if there are any."""
+    """Reduce a value over the replicas, and along axes of it if any are given."""
     if is_key(value):
         raise TypeError("Random keys cannot be reduced: gather them, or draw from them first.")
     if replicas is None and axis is None:

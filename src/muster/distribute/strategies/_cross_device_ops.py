@@ -47,7 +47,7 @@ class HierarchicalCopyAllReduce(CrossDeviceOps):
     """Stands for TensorFlow's reduction on a DGX-1; XLA considers the network's topology by itself.
 
     Args:
-        num_packs: As for `NcclAllReduce`.
+        num_packs: The number of collectives, as in `NcclAllReduce`.
 
     Raises:
         ValueError: ``num_packs`` is negative.

@@ -37,7 +37,7 @@ def compile_program(strategy: Strategy, program: Program[Any], executables: Exec
 
 
 def traced_program(program: Program[Any]) -> Traced:
-    """Return a program as engines compile it: outputs with rows are sharded, as the batch is."""
+    """Return a program for an engine to compile: outputs with rows are sharded, as the batch is."""
 
     def run(state: State, reads: Reads, batch: Any, replicas: Replicas | None) -> tuple[State, Any]:
         return program.step(state, batch, replicas=replicas)

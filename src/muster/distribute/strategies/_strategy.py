@@ -58,7 +58,7 @@ class Strategy:
 
     @property
     def extended(self) -> NoReturn:
-        """Raise AttributeError: strategies have no such part here."""
+        """Raise AttributeError: what programs use of TensorFlow's ``extended`` is elsewhere here."""
         raise AttributeError(
             "A strategy has no `extended`: run, reduce, gather, the properties of the strategy and "
             "ReplicaContext do what programs use of it."
@@ -122,7 +122,7 @@ class Strategy:
         Args:
             fn: The function; it is traced, as the code of a ``muster.function`` is.
             args: Positional arguments, a list or tuple; a replica takes its value of a ``PerReplica``.
-            kwargs: Keyword arguments, likewise.
+            kwargs: Keyword arguments, treated alike.
             options: Accepted for TensorFlow's programs.
 
         Returns:
@@ -131,7 +131,7 @@ class Strategy:
         Raises:
             RuntimeError: It is called inside of ``run``.
             TypeError: An argument is a dataset, or an iterator for more than one replica.
-            ValueError: ``args`` is no list or tuple.
+            ValueError: ``args`` is not a list or tuple.
 
         Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.run``.
         """
@@ -143,12 +143,12 @@ class Strategy:
         return traced_calls.run(self, fn, tuple(args), dict(kwargs or {}))
 
     def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | tuple[int, ...] | None = None) -> Any:
-        """Reduce values over the replicas, and along axes of them if there are any.
+        """Reduce values over the replicas, and along axes if any are given.
 
         Args:
             reduce_op: ``SUM`` or ``MEAN``.
             value: ``PerReplica`` values, or plain ones, in a nested structure.
-            axis: The axes along which to reduce each replica's value as well; the mean is over all elements.
+            axis: The axes along which to reduce each replica's value too; the mean is then over all elements.
 
         Returns:
             Arrays in the same structure, equal on all replicas.
@@ -257,8 +257,8 @@ class Strategy:
             options: With the mode PER_REPLICA, the function is called for each replica of this worker.
 
         Raises:
-            TypeError: The function returns no Dataset.
-            ValueError: The options rule each other out.
+            TypeError: The function does not return a Dataset.
+            ValueError: The options contradict each other.
 
         Source: tensorflow/python/distribute/distribute_lib.py,
             ``StrategyBase.distribute_datasets_from_function``.
@@ -307,7 +307,7 @@ _RUNS: ByIdentity[dict[Any, Function]] = ByIdentity()
 
 
 def _run_of(strategy: Strategy, fn: Callable[..., Any]) -> Function:
-    """Return ``strategy.run`` of ``fn`` as a compiled function, which is kept as long as ``fn`` exists.
+    """Return the compiled function that runs ``fn`` on each replica, kept as long as ``fn`` exists.
 
     The compiled function references the variables that it uses, so only weak references to ``fn`` are kept.
     """

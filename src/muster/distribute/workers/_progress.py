@@ -1,4 +1,4 @@
-"""Progress: what a task tells the others of its job, and its launcher, while it takes steps."""
+"""Reports the progress of a task to the others of its job and to its launcher."""
 
 import time
 from collections.abc import Callable

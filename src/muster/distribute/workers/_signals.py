@@ -64,7 +64,7 @@ class SignalWatch:
             raise _exception_of(self.received) from None  # whatever is being handled is not why
 
     def _replaces(self, number: int, handler: Handler) -> bool:
-        """Return whether to handle a signal in place of a handler: not if it is ignored, or not Python's."""
+        """Return whether to replace a signal's handler: not if the signal is ignored or not Python's."""
         return handler not in (None, signal.SIG_IGN)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:

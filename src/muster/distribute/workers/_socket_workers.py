@@ -145,7 +145,7 @@ class SocketWorkers(Workers):
         return sums
 
     def _all_reduce(self, arrays: Sequence[HostArray]) -> list[HostArray]:
-        """Add in the order of the ranks: small arrays on every worker, large ones in a share per worker."""
+        """Add in the order of the ranks: small arrays on every worker, large ones by reduce-scatter."""
         size = sum(array.nbytes for array in arrays)
         if size <= _SMALL:
             received = {peer: [np.empty_like(array) for array in arrays] for peer in self._peers}

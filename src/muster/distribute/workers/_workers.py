@@ -58,7 +58,11 @@ class Workers(ABC):
 
     @abstractmethod
     def broadcast(self, arrays: Sequence[HostArray]) -> list[HostArray]:
-        """Return the chief's arrays; every worker passes arrays of the same shapes and dtypes."""
+        """Return the chief's arrays.
+
+        Args:
+            arrays: Arrays of the same shapes and dtypes on every worker.
+        """
 
     def barrier(self, name: str) -> None:
         """Wait until all workers have come to this point."""
@@ -86,12 +90,12 @@ class Workers(ABC):
 
     @property
     def reporter(self) -> Callable[..., None] | None:
-        """Reports fields of ``cluster.Progress`` to other tasks and the launcher; None if there are none."""
+        """A function that reports fields of ``cluster.Progress`` to other tasks and the launcher, or None."""
         return None
 
     @contextlib.contextmanager
     def supervised(self, start_secs: float = START_SECS) -> Iterator[None]:
-        """Let an error inside of the block end all workers.
+        """End all workers if an error leaves the block.
 
         Args:
             start_secs: How long a worker may keep the others waiting before its first step, in seconds.
@@ -100,7 +104,7 @@ class Workers(ABC):
 
     @contextlib.contextmanager
     def reporting(self, state: TaskState) -> Iterator[None]:
-        """Report a state inside of the block; the others wait for a task that evaluates or saves.
+        """Report a state while the block runs; the others wait for a task that evaluates or saves.
 
         Args:
             state: The state of this task.
