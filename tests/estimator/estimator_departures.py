@@ -142,11 +142,6 @@ def _path(asked: Json, expect: Json) -> Json | None:
     return error(expect["error"]["type"], said) if tag == "$bytes" else None
 
 
-def _session_config(asked: Json, expect: Json) -> Json | None:
-    given = _numbers_of(asked).get("session_config")
-    return error("ValueError", "leave it out") if given is not None and "value" in expect else None
-
-
 def _task_under_strategy(asked: Json, expect: Json) -> Json | None:
     config, task = _tf_config(asked), _task(asked)
     cluster = config.get("cluster")
@@ -189,7 +184,6 @@ RUN_CONFIG = (
     ),
     Departure("A job in which two tasks have one address hangs.", _address_twice),
     Departure("A directory is text; bytes and paths would surprise whoever joins it to names.", _path),
-    Departure("JAX has no sessions that a ConfigProto could configure.", _session_config),
     Departure("muster drives no cluster from outside: each task is started with TF_CONFIG.", _remote_cluster),
 )
 

@@ -56,7 +56,7 @@ class RunConfig:
         save_checkpoints_steps: Save every so many steps.
         save_checkpoints_secs: Save every so many seconds. With neither of the two given: 600; with both None:
             no checkpoints.
-        session_config: Only None; JAX has no sessions.
+        session_config: Accepted with a warning and without effect: JAX has no sessions.
         keep_checkpoint_max: How many checkpoints to keep; 0 or None for all.
         keep_checkpoint_every_n_hours: Beyond those, keep one checkpoint every so many hours.
         log_step_count_steps: Log the loss and the speed every so many steps; None for never.
@@ -89,7 +89,7 @@ class RunConfig:
     save_summary_steps: int | None = 100
     save_checkpoints_steps: int | None = _UNSET
     save_checkpoints_secs: float | None = _UNSET
-    session_config: None = None
+    session_config: Any = None
     keep_checkpoint_max: int | None = 5
     keep_checkpoint_every_n_hours: float | None = 10000
     log_step_count_steps: int | None = 100
@@ -122,6 +122,7 @@ class RunConfig:
             model_dir=_model_dir(self.model_dir, tf_config.model_dir),
             profile_dir=self.profile_dir or os.environ.get("MUSTER_PROFILE"),
         )
+        _warn_of_session(self.session_config)
         self._take_strategies(tf_config)
         described = _as_resolved(tf_config, self.train_distribute)
         self._set(_place=task_context(described, chief_required=self.train_distribute is None))
@@ -130,7 +131,8 @@ class RunConfig:
         """Return a copy with other values; its task stays the same.
 
         Args:
-            **changes: Arguments of RunConfig. Giving one of the two checkpoint periods clears the other.
+            **changes: Arguments of RunConfig. A new period of checkpoints, in steps or in seconds, clears
+                the other one.
 
         Raises:
             ValueError: A name is not an argument, or a value is out of range.
@@ -145,15 +147,16 @@ class RunConfig:
                     f"{', '.join(_MUSTER_FIELDS)}."
                 )
         _check_one_period(changes.get("save_checkpoints_steps"), changes.get("save_checkpoints_secs"))
-        if "save_checkpoints_steps" in changes:
-            changes.setdefault("save_checkpoints_secs", None)
-        elif "save_checkpoints_secs" in changes:
+        if changes.get("save_checkpoints_steps") is not None:
+            changes["save_checkpoints_secs"] = None
+        elif changes.get("save_checkpoints_secs") is not None:
             changes["save_checkpoints_steps"] = None
         if changes.get("model_dir") is not None:
             changes["model_dir"] = os.fsdecode(changes["model_dir"])
         replaced = copy.copy(self)
         replaced._set(**changes)
         replaced._check_fields()
+        _warn_of_session(changes.get("session_config"))
         return replaced
 
     @property
@@ -236,10 +239,10 @@ class RunConfig:
                 "experimental_max_worker_delay_secs must be an integer if set. "
                 f"Given: {self.experimental_max_worker_delay_secs!r}"
             )
-        if self.session_config is not None:
+        if self.session_config is not None and type(self.session_config).__name__ != "ConfigProto":
             raise ValueError(
-                "session_config must be instance of ConfigProto, which JAX has no use for: leave it out. "
-                f"Given: {self.session_config!r}"
+                f"session_config must be instance of ConfigProto. Given: {self.session_config!r}. JAX has no "
+                "sessions: leave it out."
             )
         if self.device_fn is not None and not _takes_only_op(self.device_fn):
             raise ValueError(
@@ -358,6 +361,11 @@ def check_workers(config: RunConfig, strategy: Strategy) -> None:
 def _check_one_period(steps: object, secs: object) -> None:
     if steps is not None and secs is not None:
         raise ValueError("`save_checkpoints_steps` and `save_checkpoints_secs` cannot be both set.")
+
+
+def _warn_of_session(config: object) -> None:
+    if config is not None:
+        _log.warning("session_config has no effect: JAX has no sessions.")
 
 
 def _model_dir(argument: str | os.PathLike[str] | None, in_tf_config: str | None) -> str | None:
