@@ -20,3 +20,14 @@ def test_what_is_no_list_of_hosts_is_refused(monkeypatch: pytest.MonkeyPatch, ho
     monkeypatch.setenv("SM_CURRENT_HOST", "a")
     with pytest.raises(ValueError, match="SM_HOSTS must be a list of hosts"):
         SageMakerClusterResolver()
+
+
+def test_the_task_can_be_given_by_position(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SM_HOSTS", '["algo-1", "algo-2"]')
+    monkeypatch.setenv("SM_CURRENT_HOST", "algo-2")
+    resolver = SageMakerClusterResolver(2000, "worker", 0, "grpc", "test")
+    assert (resolver.task_type, resolver.task_id) == ("worker", 0)
+    assert (resolver.rpc_layer, resolver.environment) == ("grpc", "test")
+    assert resolver.master() == "grpc://algo-1:2000"
+    resolver = SageMakerClusterResolver(2000)
+    assert (resolver.task_type, resolver.task_id) == ("worker", 1)

@@ -73,3 +73,10 @@ def test_what_cannot_carry_the_collectives_is_said(
 
 def test_the_departure_is_of_use() -> None:
     assert unused("communication_packs", [NEGATIVE]) == []
+
+
+def test_options_can_be_given_by_position() -> None:
+    implementation = CommunicationImplementation.RING
+    assert CommunicationOptions(1, 2.0, implementation) == CommunicationOptions(
+        bytes_per_pack=1, timeout_seconds=2.0, implementation=implementation
+    )

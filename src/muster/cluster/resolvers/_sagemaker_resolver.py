@@ -18,6 +18,8 @@ class SageMakerClusterResolver(TaskResolver):
 
     Args:
         port: The port at which tasks listen.
+        task_type: The job of this process; None for "worker", as all hosts are.
+        task_id: The number of this process; None for that of its host.
         rpc_layer: The protocol in the address of a master.
         environment: The environment that the job runs in, as free text.
 
@@ -27,7 +29,12 @@ class SageMakerClusterResolver(TaskResolver):
     """
 
     def __init__(
-        self, port: int = 2223, rpc_layer: str | None = None, environment: str | None = None
+        self,
+        port: int = 2223,
+        task_type: str | None = None,
+        task_id: int | None = None,
+        rpc_layer: str | None = None,
+        environment: str | None = None,
     ) -> None:
         for name in ("SM_HOSTS", "SM_CURRENT_HOST"):
             if name not in os.environ:
@@ -37,7 +44,8 @@ class SageMakerClusterResolver(TaskResolver):
         if current not in hosts:
             raise ClusterError(f"SM_CURRENT_HOST is {current!r}, which is none of SM_HOSTS: {hosts}.")
         cluster = ClusterSpec({"worker": [f"{host}:{port}" for host in hosts]})
-        super().__init__(cluster, "worker", hosts.index(current), rpc_layer)
+        index = hosts.index(current) if task_id is None else task_id
+        super().__init__(cluster, task_type or "worker", index, rpc_layer)
         self._environment = environment
 
     def master(

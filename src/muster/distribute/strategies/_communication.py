@@ -19,7 +19,7 @@ class CommunicationImplementation(enum.Enum):
     NCCL = "NCCL"  # between GPUs
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class CommunicationOptions:
     """Options of collectives between workers.
 
