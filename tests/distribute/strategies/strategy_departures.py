@@ -503,11 +503,6 @@ RULES = (
         _says("ValueError", "may be given once"),
     ),
     Rule(
-        _constructs("devices", lambda devices: devices is None),
-        "Without accelerators, one CPU: JAX's other ones are virtual.",
-        lambda e, a, c: {"num_replicas": 1, "worker_devices": ["device:CPU:0"]},
-    ),
-    Rule(
         _constructs("devices", _missing),
         "A device that does not exist is an error at once.",
         lambda expect, asked, count: _error("ValueError", f"no device {_missing(asked['devices'])[0]!r}"),

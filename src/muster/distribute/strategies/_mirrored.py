@@ -23,7 +23,8 @@ class MirroredStrategy(Strategy):
     """Trains on several devices of one process: each has the variables and a batch; gradients are reduced.
 
     Args:
-        devices: TensorFlow device strings or ``jax.Device`` s; None takes all accelerators, else one CPU.
+        devices: TensorFlow device strings or ``jax.Device`` s; None takes all accelerators, else
+            the CPU, or all logical devices that it is divided into.
         cross_device_ops: The number of collectives in a step; None for one.
 
     Raises:
@@ -69,10 +70,10 @@ def on_mesh(mesh: Mesh, packing: Packing = ONE_PACK, workers: Workers | None = N
 
 
 def local_devices(names: Sequence[str | jax.Device] | None = None) -> list[jax.Device]:
-    """Return the devices of names; without names, all accelerators, else one CPU device."""
+    """Return the devices of names; without names, all accelerators, else the CPU, or all parts of it."""
     if names is None:
-        devices = jax.local_devices()
-        return list(devices[:1] if devices[0].platform == "cpu" else devices)
+        devices: list[jax.Device] = jax.local_devices()
+        return devices
     if isinstance(names, str):
         raise ValueError(f"`devices` must be a list of devices, got the text {names!r}: write [{names!r}].")
     devices = [device_of(name) for name in names]

@@ -11,7 +11,7 @@ from muster.distribute.engine._mesh import AXIS
 from muster.distribute.engine._packing import Packing
 from muster.distribute.engine._placement import Placement
 from muster.distribute.strategies._communication import CommunicationOptions
-from muster.distribute.strategies._mirrored import local_devices, on_mesh
+from muster.distribute.strategies._mirrored import on_mesh
 from muster.distribute.strategies._strategy import Strategy
 from muster.distribute.workers._cluster_workers import ClusterWorkers
 from muster.distribute.workers._workers import START_SECS, SingleWorker, Workers
@@ -26,8 +26,8 @@ class MultiWorkerMirroredStrategy(Strategy):
 
     Args:
         cluster_resolver: Names the tasks of the job; None reads ``TF_CONFIG``. With only one training task,
-            and for an evaluator, the devices are those of this process; without a cluster, those that
-            MirroredStrategy takes.
+            and for an evaluator, the devices are those of this process; without a cluster, all
+            accelerators, else one CPU.
         communication_options: Options of the reductions, and the timeout for other workers.
         session_creation_timeout_secs: How long to wait for the other tasks to come up, in seconds.
             RunConfig's argument of this name says how long they may then take until their first step.
@@ -56,7 +56,9 @@ class MultiWorkerMirroredStrategy(Strategy):
         if len(tasks) > 1 and task.type != TaskType.EVALUATOR:
             timeout_secs = options.timeout_seconds or None
             workers = ClusterWorkers(cluster, task, tasks, timeout_secs, session_creation_timeout_secs)
-        devices = jax.devices() if cluster else local_devices()
+        devices = jax.devices()
+        if not cluster and devices[0].platform == "cpu":
+            devices = devices[:1]
         options.check_platform(devices[0].platform)
         mesh = Mesh(np.array(devices), (AXIS,))
         local = mesh.local_devices
