@@ -20,6 +20,7 @@ MusterError
 │   └── GradientError                    the requested gradient does not exist
 ├── CheckpointError (RuntimeError)       a checkpoint cannot be written or read
 │   ├── CheckpointNotFoundError          the requested one does not exist
+│   ├── DirectoryInUseError              another process writes into the directory
 │   ├── DamagedCheckpointError           its bytes have changed since they were written
 │   └── CheckpointMismatchError          it belongs to another model
 ├── SummaryError (RuntimeError)          an event file cannot be written or read
@@ -115,6 +116,10 @@ class CheckpointError(MusterError, RuntimeError):
 
 class CheckpointNotFoundError(CheckpointError):
     """The requested checkpoint does not exist, or was deleted."""
+
+
+class DirectoryInUseError(CheckpointError):
+    """Another process writes checkpoints into the directory."""
 
 
 class DamagedCheckpointError(CheckpointError):

@@ -23,6 +23,7 @@ from muster.checkpoint import (
     restore_latest,
     write_checkpoint,
 )
+from muster.checkpoint._lease import FILE_NAME
 
 DEADLINE = 30.0
 
@@ -117,7 +118,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, surface: s
     assert "bytes are free" in message
     assert isinstance(info.value.__cause__, OSError)
     assert "write_arrays" in "".join(traceback.format_exception(info.value))
-    assert os.listdir(tmp_path) == ["ckpt-1"]
+    assert set(os.listdir(tmp_path)) - {FILE_NAME} == {"ckpt-1"}
     if surface in ("close", "exit"):
         checkpointer.close()  # it was told once
     else:
@@ -190,7 +191,7 @@ def test_the_next_save_sweeps_what_a_kill_left(tmp_path: Path) -> None:
     (tmp_path / "eval").mkdir()
     restore_latest(tmp_path)
     with Checkpointer(tmp_path) as checkpointer:
-        assert sorted(os.listdir(tmp_path)) == ["ckpt-1", "ckpt-2", "ckpt-5", "eval"]
+        assert sorted(os.listdir(tmp_path)) == ["ckpt-1", "ckpt-2", "ckpt-5", "eval", FILE_NAME]
         checkpointer.save(1, {}, {})
         checkpointer.save(2, {}, {})
     assert sorted(os.listdir(tmp_path)) == ["ckpt-1", "ckpt-2", "eval"]

@@ -14,6 +14,7 @@ import numpy as np
 
 from muster._errors import CheckpointError
 from muster.checkpoint._layout import checkpoint_path, delete_checkpoint, is_complete, list_checkpoints, scan
+from muster.checkpoint._lease import Lease
 from muster.checkpoint._retention import check_retention, retain
 from muster.checkpoint._write import Snapshot, take_snapshot, write_snapshot
 
@@ -21,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class Checkpointer:
-    """Saves checkpoints into a directory, in the background. A directory has one writer.
+    """Saves checkpoints into a directory, in the background. A directory has one writer, until its `close`.
 
     ``save`` returns at once, and a thread writes. At most one save is under way, so that memory holds no more
     than one copy of the arrays. An error in the background is raised by the next call of ``save``, ``wait``
@@ -49,6 +50,7 @@ class Checkpointer:
 
         Raises:
             ValueError: An argument is out of range.
+            DirectoryInUseError: Another process writes into the directory, or another Checkpointer.
             CheckpointError: The directory cannot be made or written.
         """
         check_retention(max_to_keep, keep_every_n_hours)
@@ -60,6 +62,7 @@ class Checkpointer:
             os.makedirs(self._directory, exist_ok=True)
             with tempfile.TemporaryFile(dir=self._directory):
                 pass
+            self._lease = Lease(self._directory)
         except OSError as exc:
             raise CheckpointError(
                 f"Checkpoints cannot be written to {self._directory}: {exc.strerror}. "
@@ -98,11 +101,13 @@ class Checkpointer:
         Raises:
             ValueError: The step or a name cannot be stored.
             TypeError: An array is not numeric, or the metadata is not JSON.
+            DirectoryInUseError: Another process has taken over the directory.
             CheckpointError: An earlier save failed (this one was not started), the checkpointer is closed,
                 or ``wait`` is set and this save failed.
         """
         if self._closed:
             raise CheckpointError(f"The checkpointer of {self._directory} is closed.")
+        self._lease.check()
         snapshot = take_snapshot(step, variables, metadata)
         self.wait()
         self._pending = self._thread.submit(self._write, snapshot, self.clock())
@@ -133,6 +138,7 @@ class Checkpointer:
             self.wait()
         finally:
             self._thread.shutdown()
+            self._lease.close()
 
     def __enter__(self) -> Self:
         return self

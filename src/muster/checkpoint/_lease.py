@@ -1,0 +1,256 @@
+"""Leases: a directory has one writer at a time, on any file system.
+
+The writer locks a file in the directory (``flock``), and says in it who it is. The kernel releases the lock
+when the process ends, however it ends. Locks do not reach everywhere: an object store has none, and those of
+some network file systems stay on their host. So the writer also counts in its record, and a record of another
+machine is respected until it has stood still for EXPIRE_SECS.
+"""
+
+import dataclasses
+import fcntl
+import json
+import logging
+import os
+import secrets
+import socket
+import threading
+import time
+import weakref
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from muster._errors import DirectoryInUseError
+
+_log = logging.getLogger(__name__)
+
+FILE_NAME = "writer.lock"
+# How often a writer counts, and how long a record of another machine may stand still, in seconds.
+RENEW_SECS = 5.0
+EXPIRE_SECS = 20.0
+# How long to try again where somebody has only looked at the file, or was about to delete it, in seconds.
+_BRIEFLY_SECS = 1.0
+# How often to look at a record that may stand still, in seconds.
+_LOOK_SECS = 0.2
+
+
+@dataclasses.dataclass(frozen=True)
+class _Record:
+    """The contents of the file.
+
+    Attributes:
+        token: Tells this lease from all others.
+        machine: Tells the machine from all others, and a container from its host.
+        host: The name of the machine.
+        pid: The process, as that machine numbers it.
+        since: When it began, in local time.
+        count: How often the writer has counted.
+    """
+
+    token: str
+    machine: str
+    host: str
+    pid: int
+    since: str
+    count: int = 0
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}, since {self.since}"
+
+
+class Lease:
+    """The right to write into a directory, until `close` or the end of the process.
+
+    Args:
+        directory: The directory; it exists.
+
+    Raises:
+        DirectoryInUseError: Another process, or this one, has the lease.
+        OSError: The file cannot be written.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._path = os.path.join(directory, FILE_NAME)
+        since = time.strftime("%Y-%m-%d %H:%M:%S")
+        self._record = _Record(secrets.token_hex(8), _machine(), socket.gethostname(), os.getpid(), since)
+        self._lost_to: _Record | None = None
+        self._closed = threading.Event()
+        self._descriptor = self._take()
+        self._thread = threading.Thread(target=self._renew, name="muster-lease", daemon=True)
+        self._thread.start()
+        _LEASES.add(self)
+
+    def check(self) -> None:
+        """Check that nobody has taken over the directory, which happens if this machine stood still.
+
+        Raises:
+            DirectoryInUseError: Somebody has.
+        """
+        if self._lost_to is not None:
+            raise DirectoryInUseError(
+                f"{self._directory} has been taken over by {self._lost_to}, since this process stood still "
+                f"for more than {EXPIRE_SECS:g} s. Let only one of the two go on."
+            )
+
+    def close(self) -> None:
+        """Give the directory free. May be called again."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        self._thread.join()
+        if self._lost_to is None:
+            with suppress(OSError):
+                os.unlink(self._path)
+        os.close(self._descriptor)
+
+    def forget(self) -> None:
+        """Close the file in a child that was forked: the lock is held for as long as anybody has it open."""
+        if not self._closed.is_set():
+            self._closed.set()
+            os.close(self._descriptor)
+
+    def _take(self) -> int:
+        """Return the file, open and locked."""
+        give_up = time.monotonic() + _BRIEFLY_SECS
+        while True:
+            with ExitStack() as opened:
+                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+                opened.callback(os.close, descriptor)
+                locked, found = _lock(descriptor, fcntl.LOCK_EX), _read(descriptor)
+                if locked is False:
+                    if time.monotonic() > give_up:
+                        raise self._in_use(found)
+                elif _is_at(descriptor, self._path):
+                    if found is not None and (locked is None or found.machine != self._record.machine):
+                        self._await_standstill(found)
+                    _write(descriptor, self._record)
+                    opened.pop_all()
+                    return descriptor
+            time.sleep(_LOOK_SECS)
+
+    def _await_standstill(self, found: _Record) -> None:
+        """Wait until a record that no lock protects has stood still for long enough."""
+        _log.warning(
+            "%s was written by %s, which has not said that it ended. Waiting %g s for a sign of it.",
+            self._directory,
+            found,
+            EXPIRE_SECS,
+        )
+        end = time.monotonic() + EXPIRE_SECS
+        while time.monotonic() < end:
+            time.sleep(_LOOK_SECS)
+            now = _read_path(self._path)
+            if now is not None and now != found:
+                raise self._in_use(now)
+
+    def _in_use(self, holder: _Record | None) -> DirectoryInUseError:
+        return DirectoryInUseError(
+            f"{self._directory} is being written by {holder or 'another process'}. A directory has one "
+            "writer: wait until it has ended, or choose another directory."
+        )
+
+    def _renew(self) -> None:
+        while not self._closed.wait(RENEW_SECS):
+            try:
+                found = _read_path(self._path)
+                if found is not None and found.token != self._record.token:
+                    self._lost_to = found
+                    return
+                self._record = dataclasses.replace(self._record, count=self._record.count + 1)
+                _write(self._descriptor, self._record)
+            except OSError as exc:
+                _log.warning("The lease of %s cannot be renewed: %s.", self._directory, exc)
+
+
+class WriterWatch:
+    """Sees whether a directory has a writer. For other processes, also on other machines.
+
+    Args:
+        directory: The directory.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
+        self._path = os.path.join(directory, FILE_NAME)
+        self._seen: tuple[_Record, float] | None = None
+
+    def is_writing(self) -> bool:
+        """Return whether there is a writer now, or one of another machine was less than EXPIRE_SECS ago."""
+        try:
+            descriptor = os.open(self._path, os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            locked, found = _lock(descriptor, fcntl.LOCK_SH), _read(descriptor)
+        finally:
+            os.close(descriptor)
+        if locked is False:
+            return True
+        if found is None or (locked and found.machine == _machine()):
+            return False
+        now = time.monotonic()
+        if self._seen is None or self._seen[0] != found:
+            self._seen = found, now
+        return now - self._seen[1] < EXPIRE_SECS
+
+
+_LEASES: "weakref.WeakSet[Lease]" = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for lease in _LEASES:
+        lease.forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
+
+
+def _lock(descriptor: int, how: int) -> bool | None:
+    """Lock a file; returns False if others have locked it, None where files cannot be locked."""
+    try:
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _is_at(descriptor: int, path: str) -> bool:
+    """Return whether the open file still is the one at a path: another process may have deleted it."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _read(descriptor: int) -> _Record | None:
+    """Return what is in the file; None while nothing is, or only a part."""
+    try:
+        return _Record(**json.loads(os.pread(descriptor, 1 << 12, 0)))
+    except (ValueError, TypeError):
+        return None
+
+
+def _read_path(path: str) -> _Record | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        return _read(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write(descriptor: int, record: _Record) -> None:
+    data = json.dumps(dataclasses.asdict(record)).encode()
+    os.pwrite(descriptor, data, 0)
+    os.ftruncate(descriptor, len(data))
+
+
+def _machine() -> str:
+    parts = [socket.gethostname()]
+    with suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+        parts.append(os.readlink("/proc/self/ns/pid"))
+    return " ".join(parts)
