@@ -14,8 +14,8 @@ from ._errors import ClusterEnvironmentError as ClusterEnvironmentError
 from ._errors import ClusterError as ClusterError
 from ._errors import ClusterTypeError as ClusterTypeError
 from ._errors import DamagedCheckpointError as DamagedCheckpointError
-from ._errors import DirectoryInUseError as DirectoryInUseError
 from ._errors import DatasetError as DatasetError
+from ._errors import DirectoryInUseError as DirectoryInUseError
 from ._errors import DownloadError as DownloadError
 from ._errors import DuplicateTaskError as DuplicateTaskError
 from ._errors import GradientError as GradientError

@@ -1,7 +1,8 @@
 """One task of a job that trains and evaluates, and tells what was called in it.
 
-Run by test_roles_multiprocess.py. Argument: JSON: model_dir, told (a file for what it tells), max_steps, and
-eval_strategy (whether the strategy is that of evaluations, too).
+Run by test_roles_multiprocess.py. Argument: JSON: model_dir, told (a file for what it tells), max_steps,
+epochs (without it, the data of training has no end), and eval_strategy (whether the strategy is that of
+evaluations, too).
 """
 
 import json
@@ -76,7 +77,7 @@ def main(options):
         told("input", mode, *vars(input_context).values())
         data = Dataset.from_tensor_slices((FEATURES, LABELS))
         data = data.shard(input_context.num_input_pipelines, input_context.input_pipeline_id).batch(8)
-        return data.repeat() if mode == ModeKeys.TRAIN else data
+        return data.repeat(options.get("epochs")) if mode == ModeKeys.TRAIN else data
 
     def model(features, labels, mode):
         spec = model_fn(features, labels, mode)

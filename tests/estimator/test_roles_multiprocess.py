@@ -130,6 +130,15 @@ def test_an_evaluator_evaluates_and_the_chief_does_too_where_it_is_not_told(tmp_
     assert files(tmp_path / "model") == (1, [0, 2, 4])
 
 
+def test_an_evaluator_ends_with_training_whose_data_ends(tmp_path):
+    """Also where an earlier job has left a checkpoint of training that has ended."""
+    order = [("evaluator", 0), ("worker", 0), ("worker", 1)]
+    for last in (4, 8):
+        told, tasks = run(tmp_path / str(last), {"worker": 2}, order, max_steps=None, epochs=1)
+        assert of(told["evaluator 0"], "eval hook")[-1] == ["eval hook", "end at", last]
+        assert "Exiting evaluation, as training has ended" in tasks["evaluator 0"].log
+
+
 def test_a_chief_alone_and_an_evaluator(tmp_path):
     order = [("evaluator", 0), ("chief", 0)]
     told, tasks = run(tmp_path / "run", {"chief": 1, "evaluator": 1}, order)

@@ -19,6 +19,7 @@ from muster.estimator.roles._continuous_eval import (
     Evaluator,
     is_final,
 )
+from muster.estimator.roles._training_watch import TrainingWatch
 from muster.estimator.session import clock
 
 _log = logging.getLogger(__name__)
@@ -48,8 +49,8 @@ def train_and_evaluate(
     does both.
 
     Source: ``tf.estimator.train_and_evaluate`` (tensorflow_estimator/python/estimator/training.py). Here no
-    worker waits for the chief, since tasks may start in any order, and an evaluator ends at once after its
-    last evaluation, and cleanly when it is interrupted.
+    worker waits for the chief, since tasks may start in any order. An evaluator ends at once after its last
+    evaluation, also of training that ends before ``max_steps``, and cleanly when it is interrupted.
 
     Args:
         estimator: The Estimator.
@@ -197,7 +198,7 @@ class TrainingExecutor:
             server.join()
 
     def run_evaluator(self) -> None:
-        """Evaluate each new checkpoint until one has reached ``max_steps``, or until interrupted."""
+        """Evaluate each new checkpoint until one has reached ``max_steps``, or training has ended."""
         task_id = self._estimator.config.task_id
         if task_id > 0:
             raise ValueError(
@@ -246,8 +247,10 @@ class TrainingExecutor:
             _log.info("Waiting %f secs before starting eval.", spec.start_delay_secs)
             _pause(spec.start_delay_secs, signals)
         evaluator = Evaluator(self._estimator, spec, max_steps)
+        training = TrainingWatch(self._estimator.model_dir)
         while True:
             start = clock.now()
+            is_over = training.has_ended()
             if not self._listener.before_eval():
                 _log.info("Exiting evaluation, as requested by _ContinuousEvalListener.before_eval.")
                 return
@@ -259,12 +262,21 @@ class TrainingExecutor:
                 step = result.metrics["global_step"]
                 _log.info("Exiting evaluation, global_step=%s >= train max_steps=%s", step, max_steps)
                 return
+            if is_over:
+                _log.info("Exiting evaluation, as training has ended, and its last step is evaluated.")
+                return
+            if training.has_ended():
+                continue
             pause = spec.throttle_secs - (clock.now() - start)
             if result.status != EVALUATED:
                 pause = max(pause, _LOOK_SECS)
             if pause > 0:
                 _log.info("Waiting %f secs before starting next eval run.", pause)
-            _pause(pause, signals)
+            end = clock.now() + pause
+            while training.is_on() and clock.now() < end:
+                _pause(min(_LOOK_SECS, end - clock.now()), signals)  # and no longer than training goes on
+            if not training.has_ended():
+                _pause(end - clock.now(), signals)
 
 
 def _pause(secs: float, signals: SignalWatch) -> None:

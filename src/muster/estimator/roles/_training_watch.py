@@ -1,0 +1,88 @@
+"""Whether training goes on, as an evaluator sees it in the directory of the checkpoints."""
+
+import logging
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from muster._errors import CheckpointError, PeerLostError
+from muster.checkpoint import CheckpointInfo, WriterWatch, list_checkpoints, read_metadata
+from muster.estimator.session import clock
+
+_log = logging.getLogger(__name__)
+
+# How long an evaluator waits for training to begin: two hours, as tasks wait for each other.
+_BEGIN_SECS = 7200.0
+# How long it waits for training that is gone to go on, or to begin again where an earlier one has ended.
+_GO_ON_SECS = 600.0
+
+
+class TrainingWatch:
+    """Tells training that goes on from training that has ended, and from training that died.
+
+    Training has ended if nobody writes into the directory, and the last checkpoint says so. That checkpoint
+    may be left from an earlier job, if nobody has trained since this process began: then training may still
+    begin.
+
+    Args:
+        model_dir: The directory of the checkpoints.
+    """
+
+    def __init__(self, model_dir: str) -> None:
+        self._model_dir = model_dir
+        self._writer = WriterWatch(model_dir)
+        self._began = _process_start()
+        self._seen = False
+        self._absent_since = clock.now()
+        self._warned = False
+
+    def is_on(self) -> bool:
+        """Return whether somebody trains now."""
+        if not self._writer.is_writing():
+            return False
+        self._seen, self._absent_since, self._warned = True, clock.now(), False
+        return True
+
+    def has_ended(self) -> bool:
+        """Return whether training has ended by itself, after the last checkpoint was evaluated.
+
+        Raises:
+            PeerLostError: Nobody has trained for a long time, and training has not ended.
+        """
+        if self.is_on():
+            return False
+        newest = self._newest()
+        seen = self._seen or (newest is not None and newest.time >= self._began)
+        ended = newest is not None and _says_ended(newest)
+        left = (_GO_ON_SECS if seen or ended else _BEGIN_SECS) - (clock.now() - self._absent_since)
+        if ended and (seen or left < 0):
+            return True
+        if left < 0:
+            raise PeerLostError(
+                f"Nobody has trained in {self._model_dir} for {clock.now() - self._absent_since:.0f} s, and "
+                "training had not ended: the evaluator does not wait any longer. Start the job again, and "
+                "it goes on from the last checkpoint."
+            )
+        if not self._warned:
+            self._warned = True
+            _log.info("Nobody trains in %s now. Waiting %.0f s for it.", self._model_dir, left)
+        return False
+
+    def _newest(self) -> CheckpointInfo | None:
+        with suppress(CheckpointError):
+            return next(reversed(list_checkpoints(self._model_dir)), None)
+        return None
+
+
+def _process_start() -> float:
+    """Return when this process began, in seconds since the epoch."""
+    ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    return time.time() - age
+
+
+def _says_ended(checkpoint: CheckpointInfo) -> bool:
+    with suppress(CheckpointError):
+        return bool(read_metadata(checkpoint.path).get("ended"))
+    return False
