@@ -39,12 +39,19 @@ def test_training_that_ended_by_itself_has_ended(clock: FakeClock, tmp_path: Pat
     assert not watch.has_ended()
     train(tmp_path / "model", watch, 3, ends=True)
     assert not watch.is_on()
+    assert not watch.has_ended()  # the program may train again
+    clock.now += 4
+    train(tmp_path / "model", watch, 6, ends=True)
+    clock.now += 6
     assert watch.has_ended()
 
 
 def test_training_that_ended_before_the_first_look_has_ended(clock: FakeClock, tmp_path: Path) -> None:
     write_checkpoint(tmp_path, 3, {}, {"ended": True}, now=clock.now + 1)
-    assert TrainingWatch(str(tmp_path)).has_ended()
+    watch = TrainingWatch(str(tmp_path))
+    assert not watch.has_ended()
+    clock.now += 6
+    assert watch.has_ended()
 
 
 def test_what_ended_before_this_job_may_go_on_for_some_minutes(clock: FakeClock, tmp_path: Path) -> None:

@@ -273,10 +273,9 @@ class TrainingExecutor:
             if pause > 0:
                 _log.info("Waiting %f secs before starting next eval run.", pause)
             end = clock.now() + pause
-            while training.is_on() and clock.now() < end:
-                _pause(min(_LOOK_SECS, end - clock.now()), signals)  # and no longer than training goes on
-            if not training.has_ended():
-                _pause(end - clock.now(), signals)
+            _pause(min(pause, _LOOK_SECS) if training.seen else pause, signals)
+            while training.seen and clock.now() < end and not training.has_ended():
+                _pause(min(_LOOK_SECS, end - clock.now()), signals)
 
 
 def _pause(secs: float, signals: SignalWatch) -> None:

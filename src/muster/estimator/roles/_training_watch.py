@@ -14,6 +14,8 @@ _log = logging.getLogger(__name__)
 
 # How long an evaluator waits for training to begin: two hours, as tasks wait for each other.
 _BEGIN_SECS = 7200.0
+# How long after training that ended by itself the program may train again, which a call after another does.
+_SETTLE_SECS = 5.0
 # How long it waits for training that is gone to go on, or to begin again where an earlier one has ended.
 _GO_ON_SECS = 600.0
 
@@ -27,13 +29,16 @@ class TrainingWatch:
 
     Args:
         model_dir: The directory of the checkpoints.
+
+    Attributes:
+        seen: Whether somebody has trained since this process began.
     """
 
     def __init__(self, model_dir: str) -> None:
         self._model_dir = model_dir
         self._writer = WriterWatch(model_dir)
         self._began = _process_start()
-        self._seen = False
+        self.seen = False
         self._absent_since = clock.now()
         self._warned = False
 
@@ -41,11 +46,11 @@ class TrainingWatch:
         """Return whether somebody trains now."""
         if not self._writer.is_writing():
             return False
-        self._seen, self._absent_since, self._warned = True, clock.now(), False
+        self.seen, self._absent_since, self._warned = True, clock.now(), False
         return True
 
     def has_ended(self) -> bool:
-        """Return whether training has ended by itself, after the last checkpoint was evaluated.
+        """Return whether training has ended by itself, and the last checkpoint is there.
 
         Raises:
             PeerLostError: Nobody has trained for a long time, and training has not ended.
@@ -53,20 +58,24 @@ class TrainingWatch:
         if self.is_on():
             return False
         newest = self._newest()
-        seen = self._seen or (newest is not None and newest.time >= self._began)
+        self.seen = self.seen or (newest is not None and newest.time >= self._began)
         ended = newest is not None and _says_ended(newest)
-        left = (_GO_ON_SECS if seen or ended else _BEGIN_SECS) - (clock.now() - self._absent_since)
-        if ended and (seen or left < 0):
-            return True
-        if left < 0:
+        absent = clock.now() - self._absent_since
+        if ended:
+            limit = _SETTLE_SECS if self.seen else _GO_ON_SECS
+        else:
+            limit = _GO_ON_SECS if self.seen else _BEGIN_SECS
+        if absent > limit:
+            if ended:
+                return True
             raise PeerLostError(
-                f"Nobody has trained in {self._model_dir} for {clock.now() - self._absent_since:.0f} s, and "
+                f"Nobody has trained in {self._model_dir} for {absent:.0f} s, and "
                 "training had not ended: the evaluator does not wait any longer. Start the job again, and "
                 "it goes on from the last checkpoint."
             )
         if not self._warned:
             self._warned = True
-            _log.info("Nobody trains in %s now. Waiting %.0f s for it.", self._model_dir, left)
+            _log.info("Nobody trains in %s now. Waiting %.0f s for it.", self._model_dir, limit - absent)
         return False
 
     def _newest(self) -> CheckpointInfo | None:
