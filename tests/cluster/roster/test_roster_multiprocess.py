@@ -213,6 +213,16 @@ def test_a_short_stop_is_forgiven(three):
     hear_each_other([zero, one, two])
 
 
+def test_a_job_that_was_stopped_as_a_whole_goes_on(three):
+    tasks = three(heartbeat_secs=4.0)
+    for task in tasks:
+        task.process.send_signal(signal.SIGSTOP)
+    time.sleep(6.0)  # the stop itself, longer than a task may be silent
+    for task in tasks:
+        task.process.send_signal(signal.SIGCONT)
+    hear_each_other(tasks)
+
+
 def test_an_exception_is_told_to_the_others(three):
     zero, one, two = three(heartbeat_secs=60.0)
     one.tell("raise", "the bad thing")

@@ -6,3 +6,4 @@ from muster.cluster.roster._roster_address import query_status as query_status
 from muster.cluster.roster._roster_identity import training_tasks as training_tasks
 from muster.cluster.roster._roster_messages import Progress as Progress
 from muster.cluster.roster._roster_messages import TaskState as TaskState
+from muster.cluster.roster._running_clock import RunningClock as RunningClock

@@ -7,7 +7,6 @@ import os
 import socket
 import sys
 import threading
-import time
 import traceback
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -294,12 +293,13 @@ class Roster:
 
     def _wait(self, look: Callable[[], Mapping[Task, str]], timeout_secs: float) -> None:
         """Wait until nothing is missing, and log every ten seconds what is."""
-        began = said = time.monotonic()
+        clock = self._thread.clock
+        began = said = clock()
         before = self._thread.progress
         try:
             while True:
                 with self._thread.changed:
-                    now = time.monotonic()
+                    now = clock()
                     missing = look()
                     hopeless = self._watch.hopeless(missing, now)
                     if hopeless is not None:

@@ -18,6 +18,7 @@ from muster.cluster.roster import _roster_messages as messages
 from muster.cluster.roster._roster_address import split_address
 from muster.cluster.roster._roster_service import Service
 from muster.cluster.roster._roster_watch import Watch
+from muster.cluster.roster._running_clock import RunningClock
 
 _log = logging.getLogger(__name__)
 
@@ -32,7 +33,7 @@ class RosterThread:
     """The thread of the roster: it waits for events, passes them to `watch`, and carries out its actions.
 
     Only this thread changes `watch`. Others read it while they hold `changed`, which is notified at each
-    event, and so at least every ``beat_secs``.
+    event, and so at least every ``beat_secs``. Its times are those of `clock`.
 
     Args:
         watch: Turns events into actions.
@@ -53,6 +54,7 @@ class RosterThread:
         self.watch = watch
         self.changed = threading.Condition()
         self.progress = messages.Progress()  # replaced by any thread, never changed in place
+        self.clock = RunningClock(asleep_secs=5 * beat_secs)
         self._addresses = addresses
         self._hello = messages.encode_hello(messages.Hello(watch=True, caller=watch.own))
         self._beat_secs = beat_secs
@@ -98,18 +100,18 @@ class RosterThread:
         return self._thread.is_alive()
 
     def _run(self) -> None:
-        tick = time.monotonic()
+        tick = self.clock()
         try:
             self._act(self.watch.start())
             while not self._closing.is_set() or self._flushing():
-                self._read(max(0.0, min(tick, self.watch.wake_at) - time.monotonic()))
+                self._read(max(0.0, min(tick, self.watch.wake_at) - self.clock()))
                 while self._inbox:
                     work, _ = self._inbox.popleft()
                     work()
-                if time.monotonic() >= min(tick, self.watch.wake_at):
-                    # If this task itself was stopped, much time has passed: read first, judge the peers then.
+                if self.clock() >= min(tick, self.watch.wake_at):
+                    # If this task itself was stopped, news may have piled up: read first, judge then.
                     self._read(0.0)
-                    tick = time.monotonic() + self._beat_secs
+                    tick = self.clock() + self._beat_secs
                     self._service.tidy()
                     self._handle(events.Tick(self.progress))
         finally:
@@ -163,7 +165,7 @@ class RosterThread:
 
     def _handle(self, event: events.Event) -> None:
         with self.changed:
-            actions = self.watch.handle(event, time.monotonic())
+            actions = self.watch.handle(event, self.clock())
             self.changed.notify_all()
         self._act(actions)
 

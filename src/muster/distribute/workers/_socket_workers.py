@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from muster._errors import MismatchError, MissingPeerError, PeerLostError
+from muster.cluster.roster import RunningClock
 from muster.distribute.workers._workers import HostArray, Workers
 
 Buffers = Mapping[int, Sequence[HostArray]]
@@ -60,6 +61,7 @@ class SocketWorkers(Workers):
         self.rank = rank
         self.names = tuple(names)
         self._patience = patience
+        self._clock = RunningClock()
         self._peers: dict[int, socket.socket] = {}
         self._messages = itertools.count()
         dual = socket.has_dualstack_ipv6()
@@ -217,7 +219,8 @@ class SocketWorkers(Workers):
         heads = {peer: bytearray(_HEAD.size) for peer in self._peers}
         sending = {peer: _pending(memoryview(head), out.get(peer, ())) for peer in self._peers}
         filling = {peer: _pending(memoryview(heads[peer]), into.get(peer, ())) for peer in self._peers}
-        began = logged = idle = time.monotonic()
+        clock = self._clock
+        began = logged = idle = clock()
         while sending or filling:
             moved = False
             for peer, sock in self._peers.items():
@@ -232,7 +235,7 @@ class SocketWorkers(Workers):
             if not awaited:
                 break
             if moved:
-                idle = time.monotonic()
+                idle = clock()
                 continue
             poll = select.poll()
             for peer in awaited:
@@ -240,7 +243,7 @@ class SocketWorkers(Workers):
                 poll.register(self._peers[peer], wanted)
             if poll.poll(1000 * _POLL_SECS):
                 continue
-            now = time.monotonic()
+            now = clock()
             idle = self._be_patient(awaited, idle, now)
             if now - logged >= _LOG_SECS:
                 logged = now
