@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from muster.cluster.roster import TERMINATION_LOG, Termination, read_termination
+
 # How long, in seconds, a job may take that is not expected to fail; and one that knows that it must end.
 DEADLINE = 150.0
 SOON = 15.0
@@ -141,7 +143,8 @@ class Task:
     def __init__(self, name: str, arguments: list[object], environment: dict[str, str], log: Path) -> None:
         self.name = name
         self._log = log
-        self.process = Process(arguments, environment, log)
+        self._end = log.with_suffix(".end")
+        self.process = Process(arguments, environment | {TERMINATION_LOG: str(self._end.absolute())}, log)
 
     @property
     def log(self) -> str:
@@ -152,6 +155,11 @@ class Task:
     def last_line(self) -> str:
         """The end of what it has written: what a user sees first."""
         return self.log.rstrip().rpartition("\n")[2]
+
+    @property
+    def told(self) -> Termination | None:
+        """Why it has ended, and because of whom, as its launcher would read it."""
+        return read_termination(self._end)
 
     def code(self, within: float = DEADLINE) -> int:
         """Its exit code; its log if it does not end in time."""

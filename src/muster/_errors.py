@@ -64,7 +64,16 @@ class AddressInUseError(RosterError, OSError):
 
 
 class MissingPeerError(RosterError, TimeoutError):
-    """A task of the job did not come, or did not take part in a collective, in time."""
+    """A task of the job did not come, or did not take part in a collective, in time.
+
+    Args:
+        message: The message.
+        peers: The names of tasks that are connected, and keep this one waiting.
+    """
+
+    def __init__(self, message: str, peers: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.peers = peers
 
 
 class StrayPeerError(RosterError):

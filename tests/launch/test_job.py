@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from muster.cluster import Task
-from muster.cluster.roster._roster import EXIT_PEER_LOST
+from muster.cluster.roster import EXIT_PEER_LOST, Termination
 from muster.launch._job import (
     PAUSE_SECS,
     SETTLE_SECS,
@@ -14,6 +14,7 @@ from muster.launch._job import (
     CleanUp,
     Ended,
     Finish,
+    Finishing,
     Job,
     Received,
     Say,
@@ -22,6 +23,7 @@ from muster.launch._job import (
     describe_end,
     exit_code,
 )
+from muster.launch._keeper import FINISH_SECS
 
 W0, W1, W2, EV = Task("worker", 0), Task("worker", 1), Task("worker", 2), Task("evaluator", 0)
 GRACE = 4.0
@@ -54,6 +56,66 @@ def test_the_first_failure_ends_the_others_and_is_the_cause():
     assert job.at(1, Ended(W1, 3)) == [Send((W0, EV), signal.SIGTERM)]
     assert job.at(2, Ended(W0, -signal.SIGTERM)) == []
     assert job.at(3, Ended(EV, 143)) == [CleanUp(), Blame(W1, 3), Finish(3)]
+
+
+STANDS_STILL = Termination(W1, "worker 1 stands still.")
+
+
+def test_the_cause_is_whom_the_others_name():
+    job = Course(W0, W1)
+    assert job.at(1, Ended(W0, EXIT_PEER_LOST, STANDS_STILL)) == []
+    assert job.at(1 + SETTLE_SECS) == [Send((W1,), signal.SIGTERM)]
+    assert job.at(9) == [Send((W1,), signal.SIGKILL)]
+    blame = Blame(W1, EXIT_PEER_LOST, "worker 1 stands still.")
+    assert job.at(9, Ended(W1, -signal.SIGKILL)) == [CleanUp(), blame, Finish(EXIT_PEER_LOST)]
+
+
+@pytest.mark.parametrize("order", [(W0, W1), (W1, W0)])
+def test_of_workers_that_end_together_the_one_that_got_the_signal_is_named(order):
+    told = Termination(W1, "worker 1 was told to end: it got SIGTERM.")
+    job = Course(W0, W1)
+    actions = [action for at, task in enumerate(order) for action in job.at(at, Ended(task, 143, told))]
+    assert Blame(W1, 143, told.reason) in actions
+    assert actions[-1] == Finish(143)
+
+
+def test_what_a_task_waited_for_in_vain_is_the_cause_and_not_that_task():
+    job = Course(W0, W1)
+    job.at(1, Ended(W0, 1, Termination(W1, "worker 0 has waited for worker 1.")))
+    actions = job.at(2, Ended(W1, EXIT_PEER_LOST, Termination(W1, "worker 0 has ended.")))
+    assert actions == [CleanUp(), Blame(W1, 1, "worker 0 has waited for worker 1."), Finish(1)]
+
+
+def test_the_grace_time_begins_when_nobody_is_finishing_any_more():
+    job = Course(W0, W1)
+    job.at(0, Received(signal.SIGTERM))
+    for now in range(1, 31):
+        assert job.at(now, Finishing((W0, W1))) == []
+    assert [text for text in job.said if "finish steps and save" in text] == [
+        f"worker 0 and worker 1 may still finish steps and save, {secs} s so far." for secs in (10, 20, 30)
+    ]
+    assert job.at(31, Finishing(())) == []
+    assert job.at(30 + GRACE, Finishing(())) == [Send((W0, W1), signal.SIGKILL)]
+
+
+def test_finishing_takes_no_longer_than_its_limit():
+    job = Course(W0)
+    job.at(0, Received(signal.SIGTERM))
+    assert job.at(FINISH_SECS - 1, Finishing((W0,))) == []
+    assert job.at(FINISH_SECS, Finishing((W0,))) == [Send((W0,), signal.SIGKILL)]
+
+
+def test_a_second_ctrl_c_kills_at_once_also_who_is_finishing():
+    job = Course(W0)
+    job.at(0, Received(signal.SIGINT))
+    assert job.at(1, Finishing((W0,)), Received(signal.SIGINT)) == [Send((W0,), signal.SIGKILL)]
+
+
+def test_nobody_waits_for_a_culprit_to_finish():
+    job = Course(W0, W1)
+    job.at(0, Ended(W0, EXIT_PEER_LOST, STANDS_STILL))
+    job.at(SETTLE_SECS, Finishing((W1,)))
+    assert job.at(SETTLE_SECS + GRACE, Finishing((W1,))) == [Send((W1,), signal.SIGKILL)]
 
 
 def test_who_does_not_end_in_time_is_killed():

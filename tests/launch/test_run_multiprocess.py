@@ -209,6 +209,24 @@ def test_a_task_that_ignores_sigterm_is_killed_after_the_grace_time(launch):
     assert "muster   | Killing worker 0." in job.lines
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_grace_time_begins_when_a_step_is_finished_and_saved(launch, number):
+    job = launch("worker0=slowsave:2", options=["--grace-secs", "0.5"])
+    job.read_until("ready")
+    job.process.send_signal(number)
+    assert job.end() == 128 + number
+    assert "worker 0 | saved" in job.lines
+
+
+def test_tasks_finish_and_save_when_the_launcher_is_killed(launch):
+    job = launch("worker0=slowsave:2", options=["--grace-secs", "0.5"])
+    job.read_until("ready")
+    job.process.kill()
+    job.end()
+    wait_until(lambda: not job.left(), timeout=10)
+    assert "saved" in (job.log_dir / "worker-0.log").read_text()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_is_passed_on_and_tasks_save(launch, number):
     job = launch(

@@ -28,7 +28,8 @@ how a job ends:
   If a task that trains fails, the others get SIGTERM to save and end, and the cause is named. With
   --restarts the same command is then started again, and goes on from its last checkpoint.
   If the evaluator fails, training goes on; only the evaluator is started again if there are restarts left.
-  At Ctrl-C, SIGTERM and SIGHUP all tasks save and end. A second Ctrl-C kills them at once.
+  At Ctrl-C, SIGTERM and SIGHUP all tasks finish a step, save and end, however long that takes, up to ten
+  minutes. A second Ctrl-C kills them at once.
   Nothing that a task has started goes on running after the job.
 
 exit code:
@@ -39,6 +40,7 @@ environment variables of a task:
   TF_CONFIG         all addresses, and which task it is; for the evaluator only those of training tasks
   MUSTER_LISTEN_FD  the number of the socket that already listens at its address
   MUSTER_JOB_ID     the same in all tasks; another after each restart
+  MUSTER_TERMINATION_LOG  the file in which it says why it ends, where that is another task's doing
   MUSTER_PROFILE    the folder for traces, with --profile
 """
 
@@ -71,7 +73,8 @@ def add_run_command(commands: "argparse._SubParsersAction[argparse.ArgumentParse
         type=_seconds,
         default=_GRACE_SECS,
         metavar="S",
-        help=f"how long tasks may take to save and end before they are killed (default: {_GRACE_SECS:g})",
+        help="how long tasks that were told to end may take, after they have finished a step and saved, "
+        f"before they are killed (default: {_GRACE_SECS:g})",
     )
     parser.add_argument(
         "--log-dir",

@@ -5,12 +5,13 @@ The events are the ends of tasks, and the signals that the launcher gets. The ru
 - The job succeeds when every task has ended with 0, including the evaluator, which may end later.
 - A training task that fails ends the attempt: the others get SIGTERM, and SIGKILL after the grace time. What
   failed first is the cause. Tasks that ended because they lost a peer say so by their exit code and are
-  consequences: after one of them, the others have a moment to show the cause before they get SIGTERM.
+  consequences: after one of them, the others have a moment to show the cause before they get SIGTERM. If none
+  does, the cause is the task that they name (see `Termination`).
 - With restarts left, everything is started again after a pause.
 - An evaluator that fails disturbs nobody: with restarts left, only the evaluator is started again; without,
   training goes on, and the job fails when that has ended.
 - The first SIGINT, SIGTERM or SIGHUP is passed on (SIGHUP as SIGTERM), and SIGKILL follows after the grace
-  time. A SIGINT after it kills at once; other repeated signals change nothing, because some senders
+  time. That begins when no task is finishing a step or saving any more. A SIGINT after it kills at once; other repeated signals change nothing, because some senders
   repeat them. There are no restarts after a signal.
 """
 
@@ -20,10 +21,15 @@ import signal
 from collections.abc import Iterable, Sequence
 
 from muster.cluster import Task, TaskType
-from muster.cluster.roster import EXIT_PEER_LOST
+from muster.cluster.roster import EXIT_PEER_LOST, Termination
+from muster.launch._keeper import FINISH_SECS
 
 SETTLE_SECS = 3.0
 PAUSE_SECS = 1.0
+# How often the launcher says that tasks are finishing, in seconds.
+SAY_SECS = 10.0
+# `Finishing` comes more often than this, in seconds.
+_AGAIN_SECS = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,10 +39,17 @@ class Ended:
     Args:
         task: The task.
         code: Its return code; that of a signal is negative.
+        told: Why, if it has said that.
     """
 
     task: Task
     code: int
+    told: Termination | None = None
+
+    @property
+    def is_consequence(self) -> bool:
+        """Whether it has ended because of another task."""
+        return self.code == EXIT_PEER_LOST or (self.told is not None and self.told.culprit != self.task)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,10 +84,17 @@ class Say:
 
 @dataclasses.dataclass(frozen=True)
 class Blame:
-    """Show the user the task that caused a failure, with the last lines of its log."""
+    """Show the user the task that caused a failure, with the last lines of its log.
+
+    Args:
+        task: The task.
+        code: The return code of the task that failed because of it.
+        reason: A sentence that names the task; empty if the code says all that is known.
+    """
 
     task: Task
     code: int
+    reason: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +109,14 @@ class Finish:
     code: int
 
 
-Event = Ended | Received
+@dataclasses.dataclass(frozen=True)
+class Finishing:
+    """Tasks that were told to end are finishing their steps, or saving. Comes again and again meanwhile."""
+
+    tasks: tuple[Task, ...]
+
+
+Event = Ended | Received | Finishing
 Action = Start | Send | Say | Blame | CleanUp | Finish
 
 
@@ -125,6 +152,7 @@ class Job:
         self._sent: set[int] = set()  # the signals that tasks got
         self._term_at: float | None = None
         self._kill_at: float | None = None
+        self._told_at = self._said_at = 0.0  # when tasks were told to end, and who is finishing was said
         self._start_at: float | None = None  # of all tasks when paused, else of the evaluator
 
     def start(self) -> list[Action]:
@@ -136,6 +164,11 @@ class Job:
         """The latest time of the next call of `handle`, even without events; None if there is none."""
         times = [at for at in (self._term_at, self._kill_at, self._start_at) if at is not None]
         return min(times, default=None)
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether tasks were told to end, and some still run."""
+        return self._phase is _Phase.ENDING
 
     def handle(self, events: Iterable[Event], now: float) -> list[Action]:
         """Take the events that have come at once, and return the actions.
@@ -152,6 +185,8 @@ class Job:
                     actions += self._note_end(event, now)
                 case Received(number):
                     actions += self._note_signal(number, now)
+                case Finishing(tasks):
+                    actions += self._note_finishing(tasks, now)
         return actions + self._advance(now)
 
     def _note_end(self, ended: Ended, now: float) -> list[Action]:
@@ -169,12 +204,12 @@ class Job:
         if self._restarts_left:
             self._restarts_left -= 1
             self._start_at = now + PAUSE_SECS
-            return [Blame(ended.task, ended.code), Say(f"Starting {ended.task} again, {self._restart()}.")]
+            return [_blame(ended), Say(f"Starting {ended.task} again, {self._restart()}.")]
         self._failed.append(ended)
         if not self._running:
             return []
         return [
-            Blame(ended.task, ended.code),
+            _blame(ended),
             Say("Training goes on without it; the job will count as failed."),
         ]
 
@@ -195,6 +230,18 @@ class Job:
             self._kill_at = now
         return []
 
+    def _note_finishing(self, tasks: tuple[Task, ...], now: float) -> list[Action]:
+        blamed = {ended.told.culprit for ended in self._failed if ended.told is not None}
+        finishing = self._in_order(self._running.intersection(tasks) - blamed)
+        if self._phase is not _Phase.ENDING or self._kill_at is None or not finishing:
+            return []
+        self._kill_at = min(now + max(self._grace_secs, _AGAIN_SECS), self._told_at + FINISH_SECS)
+        if now - self._said_at < SAY_SECS:
+            return []
+        self._said_at = now
+        waited = f"{now - self._told_at:.0f} s so far"
+        return [Say(f"{_names(finishing)} may still finish steps and save, {waited}.")]
+
     def _advance(self, now: float) -> list[Action]:
         match self._phase:
             case _Phase.RUNNING:
@@ -211,9 +258,9 @@ class Job:
         if cause is not None and cause.task.type == TaskType.EVALUATOR:
             cause = None  # it ends nothing
         if cause is not None and self._running:
-            if cause.code == EXIT_PEER_LOST and self._term_at is None:
+            if cause.is_consequence and self._term_at is None:
                 self._term_at = now + SETTLE_SECS
-            if cause.code != EXIT_PEER_LOST or (self._term_at is not None and now >= self._term_at):
+            if not cause.is_consequence or (self._term_at is not None and now >= self._term_at):
                 return self._end(signal.SIGTERM, now)
             return []
         if self._start_at is not None and cause is None and self._signal is None:
@@ -249,6 +296,7 @@ class Job:
         self._phase = _Phase.ENDING
         self._sent = {number}
         self._term_at, self._start_at = None, None
+        self._told_at = self._said_at = now
         self._kill_at = now + self._grace_secs
         return [Send(self._in_order(self._running), number)]
 
@@ -258,9 +306,10 @@ class Job:
         actions: list[Action] = [CleanUp()]
         cause = self._cause()
         if cause is not None:
-            actions.append(Blame(cause.task, cause.code))
-            others = [ended.task for ended in self._failed if ended.code == EXIT_PEER_LOST]
-            if others := [task for task in others if task != cause.task]:
+            blame = _blame(cause)
+            actions.append(blame)
+            others = [ended.task for ended in self._failed if ended.is_consequence]
+            if others := [task for task in others if task != blame.task]:
                 actions.append(Say(f"{_names(self._in_order(others))} ended because of that."))
             if self._restarts_left and self._signal is None:
                 self._restarts_left -= 1
@@ -283,7 +332,7 @@ class Job:
         """
         return min(
             self._failed,
-            key=lambda ended: (ended.task.type == TaskType.EVALUATOR, ended.code == EXIT_PEER_LOST),
+            key=lambda ended: (ended.task.type == TaskType.EVALUATOR, ended.is_consequence),
             default=None,
         )
 
@@ -295,6 +344,11 @@ class Job:
         return tuple(task for task in self._tasks if task in chosen)
 
 
+def _blame(ended: Ended) -> Blame:
+    told = ended.told
+    return Blame(ended.task, ended.code) if told is None else Blame(told.culprit, ended.code, told.reason)
+
+
 def _rank(event: Event) -> int:
     """Return the order of simultaneous events.
 
@@ -304,8 +358,10 @@ def _rank(event: Event) -> int:
     match event:
         case Ended(task):
             return int(task.type == TaskType.EVALUATOR)
-        case Received():
+        case Finishing():
             return 2
+        case Received():
+            return 3
 
 
 def exit_code(code: int) -> int:

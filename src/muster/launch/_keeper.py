@@ -2,7 +2,8 @@
 
 It reads a pipe whose other end only the launcher has. A byte means that the job has ended: remaining
 processes are killed at once. The end of the file without a byte means that the launcher is dead: the kernel
-has sent SIGTERM to its tasks (see _child.py), and they get the grace time before they are killed. Processes
+has sent SIGTERM to its tasks (see _child.py), and they may finish their steps and save, and get the grace time
+before they are killed. Processes
 of the job are found by the job's id in their environment, even if they left their group or session.
 
 Run as a script, by its path and without site packages.
@@ -15,6 +16,10 @@ import signal
 import sys
 import time
 
+# How long a task may take to finish a step and to save, in seconds.
+FINISH_SECS = 600.0
+
+_LOOK_SECS = 0.1
 _REAP_SECS = 1.0
 
 
@@ -27,6 +32,9 @@ def main(arguments: list[str]) -> None:
     descriptor, job_id, grace_secs = arguments
     launcher_is_alive = os.read(int(descriptor), 1)
     if not launcher_is_alive:
+        deadline = time.monotonic() + FINISH_SECS
+        while any(map(is_finishing, _processes_of(job_id))) and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECS)
         _wait_for(_processes_of(job_id), float(grace_secs))
     while left := _processes_of(job_id):
         for process in left:
@@ -35,6 +43,22 @@ def main(arguments: list[str]) -> None:
             except ProcessLookupError:
                 continue  # it ended by itself
         _wait_for(left, _REAP_SECS)
+
+
+def is_finishing(process: int) -> bool:
+    """Return whether a task that was told to end goes on for a good reason, to finish a step or to save.
+
+    While muster trains, it handles SIGTERM; before and after that the signal ends the process. A process that
+    is stopped finishes nothing, and one that leads no session is not a task, but the child of one.
+    """
+    try:
+        with open(f"/proc/{process}/status") as file:
+            fields = dict(line.split(":", 1) for line in file)
+        leads = os.getsid(process) == process
+    except (OSError, ValueError):
+        return False
+    caught = int(fields["SigCgt"], 16) >> (signal.SIGTERM - 1) & 1
+    return leads and bool(caught) and fields["State"].strip()[0] not in "TtZX"
 
 
 def _processes_of(job_id: str) -> list[int]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from muster.cluster.roster import TERMINATION_LOG, Termination, read_termination
 from muster.launch import _child, _keeper
 from muster.launch._lines import LineReader, last_lines
 from muster.launch._plan import TaskPlan
@@ -54,6 +55,8 @@ class TaskProcess:
     ) -> None:
         self.plan = plan
         self._log = log
+        self._termination = log.with_suffix(".end")
+        self._termination.unlink(missing_ok=True)
         cores = "-" if plan.cores is None else ",".join(map(str, plan.cores))
         with listener, log.open("ab", buffering=0) as output:
             began, job_id = time.strftime("%Y-%m-%d %H:%M:%S"), plan.environment["MUSTER_JOB_ID"]
@@ -61,7 +64,12 @@ class TaskProcess:
             self._log_offset = output.tell()
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", _child.__file__, str(os.getpid()), cores, *command],
-                env={**environ, **plan.environment, "MUSTER_LISTEN_FD": str(listener.fileno())},
+                env={
+                    **environ,
+                    **plan.environment,
+                    "MUSTER_LISTEN_FD": str(listener.fileno()),
+                    TERMINATION_LOG: str(self._termination.absolute()),
+                },
                 pass_fds=[listener.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -80,15 +88,21 @@ class TaskProcess:
         with contextlib.suppress(ProcessLookupError):  # it ended before it was collected
             signal.pidfd_send_signal(self._descriptor, number)
 
+    @property
+    def is_finishing(self) -> bool:
+        """Whether it handles SIGTERM, and so finishes a step or saves if it was told to end."""
+        return _keeper.is_finishing(self._process.pid)
+
     def new_lines(self) -> list[str]:
         """Return the lines that the task has written since the last call."""
         return self._reader.read()
 
-    def collect(self) -> tuple[int, list[str]]:
+    def collect(self) -> tuple[int, list[str], Termination | None]:
         """Collect a task that has ended, and kill what is left of its process group.
 
         Returns:
-            Its return code, negative for a signal, and its lines since the last read.
+            Its return code, negative for a signal, its lines since the last read, and why it says that it
+            has ended.
         """
         # Until it is waited for, its id cannot belong to another group.
         with contextlib.suppress(ProcessLookupError):
@@ -97,7 +111,9 @@ class TaskProcess:
         os.close(self._descriptor)
         lines = self._reader.read(everything=True)
         self._reader.close()
-        return code, lines
+        told = read_termination(self._termination)
+        self._termination.unlink(missing_ok=True)
+        return code, lines, told
 
     def last_lines(self, count: int) -> list[str]:
         """Return the last lines that this process wrote."""

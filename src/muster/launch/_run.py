@@ -126,12 +126,11 @@ class _Run:
                     self._processes[task].send(number)
             case job.Say(text):
                 self._view.say(text)
-            case job.Blame(task, code):
-                lines = self._processes[task].last_lines(_BLAMED_LINES)
+            case job.Blame(task, code, reason):
+                lines = self._processes[task].last_lines(_BLAMED_LINES) if task in self._processes else []
                 introduction = "Its last lines:" if lines else "It has written nothing."
-                self._view.say(
-                    "\n".join([f"{task} failed: {job.describe_end(code)}. {introduction}", *lines])
-                )
+                headline = reason or f"{task} failed: {job.describe_end(code)}."
+                self._view.say("\n".join([f"{headline} {introduction}", *lines]))
             case job.CleanUp():
                 self._clean_up()
 
@@ -175,13 +174,15 @@ class _Run:
             if process in ready:
                 self._selector.unregister(process)
                 self._running.discard(task)
-                code, lines = process.collect()
+                code, lines, told = process.collect()
                 self._states[task] = "done" if code == 0 else job.describe_end(code)
-                events.append(job.Ended(task, code))
+                events.append(job.Ended(task, code, told))
             else:
                 lines = process.new_lines()
             if lines:
                 self._view.lines(task, lines)
+        if self._job.is_ending:
+            events.append(job.Finishing(tuple(t for t in self._running if self._processes[t].is_finishing)))
         events += map(job.Received, self._signals.receive())
         if time.monotonic() - self._shown_at >= _SHOW_SECS:
             self._show()

@@ -237,7 +237,7 @@ def test_a_peer_that_breaks_off_is_lost_and_the_others_are_told(joined):
     actions = joined.handle(HungUp(ONE, "reset"), 1.0)
     assert actions == [
         Publish(),
-        Lose(ONE, "worker 1 at one:2222 has ended without a word (reset)."),
+        Lose(ONE, "worker 1 at one:2222 has ended without a word (reset).", ONE),
     ]
     assert (joined.own.state, joined.own.blamed) == (TaskState.FAILED, ONE)
     assert isinstance(joined.hopeless([], 1.0), errors.PeerLostError)
@@ -265,6 +265,13 @@ def test_a_peer_that_gave_this_task_up_says_so(joined):
     actions = joined.handle(Heard(ONE, failed(ONE, "worker 0 stands still.", blamed=ZERO)), 1.0)
     text = "worker 1 at one:2222 has ended, because it lost this task: worker 0 stands still."
     assert lost(actions) == [(ONE, text)]
+    assert joined.lost.culprit == ZERO
+
+
+def test_the_peer_that_this_task_waited_for_is_blamed(joined):
+    joined.handle(Ended("waited for worker 1", blamed=ONE), 1.0)
+    joined.handle(Tick(Progress()), 1.0 + FAIL_SECS)
+    assert (joined.own.state, joined.own.blamed) == (TaskState.FAILED, ONE)
 
 
 @pytest.mark.parametrize("event", [Garbled(ONE, "it sends b'x'"), Heard(ONE, status(ONE, job="other"))])
@@ -363,7 +370,7 @@ class AnyOrder(RuleBasedStateMachine):
                     self.dialing.add(task)
                 case Close(task):
                     self.connected.discard(task)
-                case Lose(task, reason):
+                case Lose(task, reason, _):
                     assert task not in self.finished
                     assert str(task) in reason
                     self.losses.append(task)

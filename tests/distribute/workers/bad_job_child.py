@@ -4,6 +4,7 @@ Argument: JSON: model_dir, and any of the keys that `main` and the functions bef
 """
 
 import contextlib
+import ctypes
 import importlib.metadata
 import json
 import logging
@@ -64,6 +65,8 @@ class Hook(SessionRunHook):
         # One write, also where Python does not buffer: other threads write into the same log.
         print(f"step {run_context.session.global_step}\n", end="", flush=True)
         time.sleep(self.options.get("slow_hook", 0.0))
+        if "hold" in self.options and run_context.session.global_step == 5:
+            ctypes.PyDLL(None).sleep(int(self.options["hold"]))  # which keeps the interpreter's lock
 
 
 class Evaluation(CheckpointSaverListener):

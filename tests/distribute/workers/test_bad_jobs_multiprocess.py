@@ -244,7 +244,33 @@ def test_a_worker_that_lives_and_keeps_the_other_waiting(job, stuck, timeout):
     assert task.code(SOON) == EXIT_PEER_LOST
     error = "MissingPeerError: worker 0 has waited [45] s for worker 1, to whom it is connected"
     assert re.search(error, other.last_line), other.log
-    assert re.search(f"has lost worker 0: .* failed: .*{error}", task.last_line), task.log
+    assert re.search(f"has lost worker 0: .* because it lost this task: .*{error}", task.last_line), task.log
+    for each in (task, other):
+        assert each.told.culprit == Task("worker", 1)
+        assert re.search(error, each.told.reason)
+    # Where the user looks stands where the other one is stuck.
+    assert re.search(rf"^worker 1 is here:\nThread 'MainThread'[^$]*{stuck}", other.log, re.M), other.log
+
+
+@pytest.mark.parametrize("holder", [0, 1])
+def test_a_worker_that_holds_the_interpreter_stands_still(job, holder):
+    options = {"step_timeout": 4.0, "steps": 10**6}
+    tasks = [job.start(index, **options, **{"hold": 12.0} if index == holder else {}) for index in (0, 1)]
+    assert tasks[1 - holder].code() == EXIT_PEER_LOST
+    assert tasks[holder].code() == EXIT_PEER_LOST
+    for task in tasks:
+        assert task.told.culprit == Task("worker", holder)
+        assert f"worker {holder} at {job.addresses[holder]} stands still" in task.last_line
+
+
+def test_the_first_wait_says_when_it_ends(job):
+    other, task = job.start(0), job.start(1, slow_hook=1000.0)
+    deadline = time.monotonic() + DEADLINE
+    while not re.search(r"^worker 0 waits for worker 1, 1\d s; it gives up after 600 s\.$", other.log, re.M):
+        assert other.process.poll() is None, other.log
+        assert time.monotonic() < deadline, other.log
+        time.sleep(0.05)
+    assert task.process.poll() is None
 
 
 def test_a_chief_that_evaluates_may_take_its_time(job):

@@ -47,6 +47,9 @@ def test_workers_that_are_told_to_end_save_and_end_together(tmp_path, number, to
             expected = 143 if number == signal.SIGTERM else -signal.SIGINT
             assert task.code(SOON) == expected, task.log[-3000:]
             assert "has lost worker" not in task.log
+            name = f"worker {told[0]}"
+            reason = f"{name} was told to end: it got {signal.Signals(number).name}."
+            assert len(told) > 1 or (str(task.told.culprit), task.told.reason) == (name, reason)
     last = read_checkpoint(latest_checkpoint(tmp_path / "model"))
     steps = [int(re.findall(r"^step (\d+)$", task.log, re.MULTILINE)[-1]) for task in tasks]
     assert steps == [last.step, last.step], [task.log[-3000:] for task in tasks]

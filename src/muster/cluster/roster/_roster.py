@@ -22,6 +22,7 @@ from muster.cluster.roster._roster_identity import derive_job_id, installed_vers
 from muster.cluster.roster._roster_messages import MAX_ERROR, MAX_LINE, Progress, Status, TaskState
 from muster.cluster.roster._roster_thread import RosterThread
 from muster.cluster.roster._roster_watch import LINGER_SECS, Watch
+from muster.cluster.roster._termination import write_termination
 
 _log = logging.getLogger(__name__)
 
@@ -264,8 +265,12 @@ class Roster:
         It first waits for a moment, because an exception is often the consequence of a lost task. If one is
         lost, that task is reported as the cause, and ``on_lost`` is called.
         """
-        text = "".join(traceback.format_exception_only(exc)).strip()
-        self._thread.post(Ended(text[:MAX_ERROR]))
+        text = "".join(traceback.format_exception_only(exc)).strip()[:MAX_ERROR]
+        late = exc.peers if isinstance(exc, MissingPeerError) else ()
+        blamed = next((peer for peer in self._peers if str(peer) in late), None)
+        if blamed is not None:
+            write_termination(blamed, text)
+        self._thread.post(Ended(text, blamed))
         with self._thread.changed:
             self._thread.changed.wait_for(
                 lambda: self._watch.ended or not self._thread.running, LINGER_SECS + 1.0

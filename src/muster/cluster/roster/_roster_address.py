@@ -98,12 +98,13 @@ def adopt_listener(descriptor: str) -> socket.socket:
     return sock
 
 
-def query_status(address: str, timeout_secs: float) -> messages.Status:
+def query_status(address: str, timeout_secs: float, *, stacks: bool = False) -> messages.Status:
     """Query the status of the task at an address.
 
     Args:
         address: ``"host:port"``.
         timeout_secs: How long to wait for an answer, in seconds.
+        stacks: Whether to ask for the stacks of its threads.
 
     Raises:
         StrayPeerError: What answers is not a task of muster.
@@ -113,7 +114,7 @@ def query_status(address: str, timeout_secs: float) -> messages.Status:
     deadline = time.monotonic() + timeout_secs
     lines = messages.LineBuffer(messages.MAX_LINE)
     with socket.create_connection(split_address(address), timeout=timeout_secs) as sock:
-        sock.sendall(messages.encode_hello(messages.Hello(watch=False)))
+        sock.sendall(messages.encode_hello(messages.Hello(watch=False, stacks=stacks)))
         try:
             while (left := deadline - time.monotonic()) > 0:
                 sock.settimeout(left)

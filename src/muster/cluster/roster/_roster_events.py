@@ -63,9 +63,15 @@ class Announced:
 
 @dataclasses.dataclass(frozen=True)
 class Ended:
-    """This task ends, with an error or (None) because it is done."""
+    """This task ends, with an error or (None) because it is done.
+
+    Attributes:
+        error: The error.
+        blamed: The task that kept this one waiting for too long, if that is the error.
+    """
 
     error: str | None
+    blamed: Task | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,10 +104,14 @@ class Publish:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """Send this task's status to a caller, and with ``keep`` make it a subscriber."""
+    """Send this task's status to a caller, with ``stacks`` also those of its threads.
+
+    With ``keep`` the caller becomes a subscriber.
+    """
 
     caller: int
     keep: bool
+    stacks: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,8 +122,15 @@ class Log:
     text: str
 
 
+@dataclasses.dataclass(frozen=True)
 class Lose(_Trouble):
-    """Declare a peer lost: this task cannot go on."""
+    """Declare a peer lost: this task cannot go on.
+
+    Attributes:
+        culprit: The task that caused it; it may be this one, if the peer has given it up.
+    """
+
+    culprit: Task
 
 
 Action = Dial | Close | Publish | Answer | Log | Lose

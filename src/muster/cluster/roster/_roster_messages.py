@@ -74,6 +74,7 @@ class Status:
         error: The reason if it failed.
         blamed: The lost task, if it failed because of one.
         announcements: The values that it has announced, by key.
+        stacks: Where its threads are, for a caller who asks for it.
     """
 
     job: str
@@ -88,6 +89,7 @@ class Status:
     error: str = ""
     blamed: Task | None = None
     announcements: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    stacks: str = ""
 
     @property
     def state(self) -> TaskState:
@@ -105,10 +107,12 @@ class Hello:
     Args:
         watch: Whether it subscribes to changes; else it gets one answer.
         caller: Its status; None if it is no task.
+        stacks: Whether it asks where the task's threads are.
     """
 
     watch: bool
     caller: Status | None = None
+    stacks: bool = False
 
 
 class LineBuffer:
@@ -164,7 +168,7 @@ def encode_hello(hello: Hello) -> bytes:
         caller = dataclasses.replace(
             caller, versions={}, training=(), reached={}, progress=Progress(), error="", announcements={}
         )
-    return _line({"watch": hello.watch, "caller": caller and _status_fields(caller)})
+    return _line({"watch": hello.watch, "caller": caller and _status_fields(caller), "stacks": hello.stacks})
 
 
 def encode_refusal(text: str) -> bytes:
@@ -186,7 +190,11 @@ def decode_hello(line: bytes) -> Hello:
     """Decode a line of `encode_hello`; ProtocolError if it is something else."""
     message = _message(line)
     caller = _get(message, "caller", dict, {})
-    return Hello(watch=_get(message, "watch", bool), caller=_status(caller) if caller else None)
+    return Hello(
+        watch=_get(message, "watch", bool),
+        caller=_status(caller) if caller else None,
+        stacks=_get(message, "stacks", bool, False),
+    )
 
 
 def _line(content: Mapping[str, Any]) -> bytes:
@@ -247,6 +255,7 @@ def _status(fields: Mapping[str, Any]) -> Status:
         error=_get(fields, "error", str, "")[:MAX_ERROR],
         blamed=_task(blamed) if blamed else None,
         announcements=_get(fields, "announcements", dict, {}),
+        stacks=_get(fields, "stacks", str, ""),
     )
 
 

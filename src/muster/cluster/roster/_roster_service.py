@@ -1,5 +1,6 @@
 """The server at a task's address: it sends this task's status to callers and subscribers."""
 
+import dataclasses
 import functools
 import logging
 import selectors
@@ -9,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from muster.cluster.roster import _roster_messages as messages
 from muster.cluster.roster._roster_events import Called
+from muster.cluster.roster._stacks import thread_stacks
 
 _log = logging.getLogger(__name__)
 
@@ -84,10 +86,13 @@ class Service:
             if not caller.watches and caller.since < before:
                 self._drop(key)
 
-    def answer(self, key: int, keep: bool) -> None:
-        """Send this task's status to a caller, and with ``keep`` make it a subscriber."""
+    def answer(self, key: int, keep: bool, stacks: bool) -> None:
+        """Send this task's status to a caller; ``keep`` makes it a subscriber, ``stacks`` adds its stacks."""
         self._callers[key].watches = keep
-        self._send(key, messages.encode_status(self._status()))
+        status = self._status()
+        if stacks:
+            status = dataclasses.replace(status, stacks=thread_stacks())
+        self._send(key, messages.encode_status(status))
 
     def publish(self, beat: bool) -> None:
         """Send this task's status to all subscribers, or with ``beat`` only its progress."""

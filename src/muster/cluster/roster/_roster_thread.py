@@ -19,6 +19,7 @@ from muster.cluster.roster._roster_address import split_address
 from muster.cluster.roster._roster_service import Service
 from muster.cluster.roster._roster_watch import Watch
 from muster.cluster.roster._running_clock import RunningClock
+from muster.cluster.roster._termination import write_termination
 
 _log = logging.getLogger(__name__)
 
@@ -178,11 +179,12 @@ class RosterThread:
                     self._hang_up(task)
                 case events.Publish(beat):
                     self._service.publish(beat)
-                case events.Answer(caller, keep):
-                    self._service.answer(caller, keep)
+                case events.Answer(caller, keep, stacks):
+                    self._service.answer(caller, keep, stacks)
                 case events.Log(level, text):
                     _log.log(level, "%s", text)
-                case events.Lose(task, reason):
+                case events.Lose(task, reason, culprit):
+                    write_termination(culprit, reason)
                     self._on_lost(task, reason)
 
     def _dial(self, task: Task, delay: float) -> None:

@@ -60,6 +60,15 @@ class _Peer:
         return self.status is not None and self.status.state in (TaskState.DONE, TaskState.FAILED)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Failing:
+    """This task fails, unless a peer turns out to be lost, which would be the cause."""
+
+    at: float
+    error: str
+    blamed: Task | None
+
+
 class Watch:
     """Tracks the other tasks of the job: which have been reached, which do not fit, and which are lost.
 
@@ -74,13 +83,13 @@ class Watch:
         self.lost: events.Lose | None = None
         self._peers = {task: _Peer(task, address) for task, address in peers.items()}
         self._heartbeat_secs = heartbeat_secs
-        self._failing: tuple[float, str] | None = None
+        self._failing: _Failing | None = None
         self._strangers: set[str] = set()
 
     @property
     def wake_at(self) -> float:
         """The latest time of the next `Tick`; infinity if there is no hurry."""
-        return math.inf if self._failing is None or self.ended else self._failing[0]
+        return math.inf if self._failing is None or self.ended else self._failing.at
 
     @property
     def ended(self) -> bool:
@@ -168,13 +177,13 @@ class Watch:
             case events.Announced(key, value):
                 self.own = dataclasses.replace(self.own, announcements={**self.own.announcements, key: value})
                 return [events.Publish()]
-            case events.Ended(error):
+            case events.Ended(error, blamed):
                 if self.ended:
                     return []
                 if error is None or not self._peers:
                     return self._end(error)
                 grace = LINGER_SECS if self.missing_peers() else FAIL_SECS
-                self._failing = self._failing or (now + grace, error)
+                self._failing = self._failing or _Failing(now + grace, error, blamed)
                 return []
 
     def _tick(self, progress: Progress, now: float) -> list[events.Action]:
@@ -190,8 +199,8 @@ class Watch:
             elif peer.phase == _Phase.CONNECTED and now - peer.since > SILENT_SECS:
                 peer.phase = _Phase.DIALING
                 actions += [events.Close(task), events.Dial(task, 0.0)]
-        if self._failing is not None and now >= self._failing[0] and not self.ended:
-            return actions + self._end(self._failing[1])
+        if self._failing is not None and now >= self._failing.at and not self.ended:
+            return actions + self._end(self._failing.error, self._failing.blamed)
         return [*actions, events.Publish(beat=True)]
 
     def _heard(self, peer: _Peer, status: Status, now: float) -> list[events.Action]:
@@ -239,7 +248,8 @@ class Watch:
         if status.blamed is None:
             return self._lose(peer.task, f"{peer} failed: {status.error}")
         if status.blamed == self.own.task:
-            return self._lose(peer.task, f"{peer} has ended, because it lost this task: {status.error}")
+            reason = f"{peer} has ended, because it lost this task: {status.error}"
+            return self._lose(peer.task, reason, culprit=self.own.task)
         return self._lose(status.blamed, status.error)
 
     def _stray(self, peer: _Peer, why: str, now: float) -> list[events.Action]:
@@ -266,7 +276,7 @@ class Watch:
     def _called(self, caller: int, origin: str, hello: Hello) -> list[events.Action]:
         who = hello.caller
         if not hello.watch or who is None:
-            return [events.Answer(caller, keep=False)]
+            return [events.Answer(caller, keep=False, stacks=hello.stacks)]
         problem = ""
         if who.job != self.own.job:
             problem = f"this is {self.own.task} of job {self.own.job}"
@@ -283,14 +293,14 @@ class Watch:
             actions.append(events.Log(logging.WARNING, text))
         return actions
 
-    def _lose(self, task: Task, reason: str) -> list[events.Action]:
+    def _lose(self, task: Task, reason: str, culprit: Task | None = None) -> list[events.Action]:
         if self.ended:
             return []
-        self.lost = events.Lose(task, reason)
+        self.lost = events.Lose(task, reason, culprit or task)
         actions: list[events.Action] = []
         if self._failing is not None:
             actions.append(
-                events.Log(logging.ERROR, f"{self.own.task} fails, likely for that: {self._failing[1]}")
+                events.Log(logging.ERROR, f"{self.own.task} fails, likely for that: {self._failing.error}")
             )
         # The others may notice the end of this task before its cause, so the cause is published.
         return [*actions, *self._end(reason, blamed=task), self.lost]

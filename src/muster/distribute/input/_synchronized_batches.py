@@ -42,8 +42,8 @@ def synchronized(
     try:
         yield steps
     except BaseException:
-        if steps.interrupted:
-            workers.end_early()
+        if steps.interrupted is not None:
+            workers.end_early(*steps.interrupted)
         raise
     steps.stop()
 
@@ -63,7 +63,8 @@ class SynchronizedBatches:
         local_replicas: The number of replicas that share the batch of a worker.
 
     Attributes:
-        interrupted: Whether the workers have agreed to end early.
+        interrupted: The rank of the worker that got a signal, and the signal, if the workers have agreed to
+            end for that; else None.
 
     Raises:
         MismatchError: The batches of workers differ in structure, dtype or shape of a row. All workers raise.
@@ -84,7 +85,7 @@ class SynchronizedBatches:
         leaves, self._structure = jax.tree.flatten(example)
         self._like = [np.asarray(leaf)[:1] if np.ndim(leaf) else np.asarray(leaf) for leaf in leaves]
         self._ended = False
-        self.interrupted = False
+        self.interrupted: tuple[int, int] | None = None
         self._signals = signals
         if signals is not None:
             signals.shared = True
@@ -105,10 +106,10 @@ class SynchronizedBatches:
         rows = next((len(leaf) for leaf in leaves if np.ndim(leaf)), 0)
         signals = self._signals
         gathered = self._workers.all_gather_object([rows, None if signals is None else signals.received])
-        numbers = [number for _, number in gathered if number is not None]
-        if signals is not None and numbers:
-            self._ended = self.interrupted = True
-            signals.received = signals.received or numbers[0]
+        received = [(rank, number) for rank, (_, number) in enumerate(gathered) if number is not None]
+        if signals is not None and received:
+            self._ended, self.interrupted = True, received[0]
+            signals.received = signals.received or received[0][1]
             signals.raise_received()
         counts = [count for count, _ in gathered]
         if not any(counts) or min(counts) < 0:

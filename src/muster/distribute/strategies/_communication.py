@@ -26,8 +26,9 @@ class CommunicationOptions:
     Args:
         bytes_per_pack: Gradients are reduced in packs that are closed once they exceed this; 0 for one pack.
         timeout_seconds: The seconds that a worker may be silent before the others give it up; None or 0 for
-            30. If set, it also limits how long a worker that trains may keep the others waiting: choose more
-            than the time of hooks at a step. Evaluating and saving do not count.
+            30. It also limits how long a worker that answers may keep the others waiting for a step: choose
+            more than the time of hooks at a step; None or 0 for ten minutes. Evaluating and saving do not
+            count.
         implementation: An enum value or its name in any case.
 
     Raises:

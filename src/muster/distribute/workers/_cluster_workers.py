@@ -3,6 +3,7 @@
 import atexit
 import contextlib
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -10,13 +11,18 @@ from types import TracebackType
 
 import jax
 
+from muster._errors import StrayPeerError
 from muster.cluster import ClusterSpec, Task
-from muster.cluster.roster import Roster, TaskState
+from muster.cluster.roster import Roster, TaskState, query_status, write_termination
 from muster.distribute.workers._socket_workers import SocketWorkers
 from muster.distribute.workers._workers import START_SECS
 
-# How long another worker may be silent before it is given up, in seconds.
+# How long another worker may be silent before it is given up, and how long it may take for a step while it
+# answers, in seconds.
 _SILENCE_SECS = 30.0
+_STEP_SECS = 600.0
+# How long a stuck worker may take to answer where its threads are, in seconds.
+_STACKS_SECS = 5.0
 
 # One worker may go on working when the others are done, for up to a week.
 _SHUTDOWN_SECS = 7 * 24 * 3600
@@ -33,7 +39,7 @@ class ClusterWorkers(SocketWorkers):
         task: This task.
         tasks: The tasks that train, in the order of their ranks.
         timeout_secs: How long another worker may be silent, and how long it may take for a step, in seconds;
-            None for 30 s of silence, and no limit for a step.
+            None for 30 s of silence, and ten minutes for a step.
         start_secs: How long to wait for the other tasks to come up, in seconds.
 
     Raises:
@@ -50,7 +56,8 @@ class ClusterWorkers(SocketWorkers):
         start_secs: float = START_SECS,
     ) -> None:
         self._tasks = tasks
-        self._timeout_secs = timeout_secs
+        self._cluster = cluster
+        self._step_secs = timeout_secs or _STEP_SECS
         self._start_secs = start_secs
         self._roster = roster = Roster.from_environ(
             os.environ, cluster, task, heartbeat_secs=timeout_secs or _SILENCE_SECS
@@ -105,8 +112,10 @@ class ClusterWorkers(SocketWorkers):
         finally:
             self._roster.report(state=before)
 
-    def end_early(self) -> None:
-        super().end_early()  # the chief has saved: from here on any worker may end
+    def end_early(self, rank: int, number: int) -> None:
+        task = self._tasks[rank]
+        write_termination(task, f"{task} was told to end: it got {signal.Signals(number).name}.")
+        super().end_early(rank, number)  # the chief has saved: from here on any worker may end
         self._ending.agreed = True
 
     def _patience_with(self, rank: int) -> float | None:
@@ -118,7 +127,15 @@ class ClusterWorkers(SocketWorkers):
             case TaskState.EVALUATING | TaskState.SAVING if self._roster.progress.state != state:
                 return None  # the chief does that, and it may take long
             case _:
-                return self._timeout_secs
+                return self._step_secs
+
+    def stacks_of(self, rank: int) -> str:
+        task = self._tasks[rank]
+        try:
+            address = self._cluster.task_address(task.type, task.index)
+            return query_status(address, _STACKS_SECS, stacks=True).stacks
+        except (OSError, StrayPeerError) as exc:
+            return f"it does not say where: {exc}"
 
 
 def _host(cluster: ClusterSpec, task: Task) -> str:

@@ -247,9 +247,7 @@ class SocketWorkers(Workers):
             idle = self._be_patient(awaited, idle, now)
             if now - logged >= _LOG_SECS:
                 logged = now
-                _log.info(
-                    "%s waits for %s, %.0f s.", self.names[self.rank], self._names(awaited), now - began
-                )
+                self._say_waiting(awaited, now - began)
         for peer, received in heads.items():
             if received != head:
                 raise MismatchError(
@@ -277,13 +275,29 @@ class SocketWorkers(Workers):
         if None in limits:
             return now
         if now - idle >= secs:
+            for peer in sorted(awaited):
+                _log.error("%s is here:\n%s", self.names[peer], self.stacks_of(peer))
             raise MissingPeerError(
                 f"{self.names[self.rank]} has waited {now - idle:.0f} s for {self._names(awaited)}, to whom "
                 "it is connected: look there for what takes so long. "
                 "RunConfig(session_creation_timeout_secs=...) limits the wait for each other's first step, "
-                "CommunicationOptions(timeout_seconds=...) for later ones."
+                "CommunicationOptions(timeout_seconds=...) for later ones.",
+                tuple(self.names[peer] for peer in sorted(awaited)),
             )
         return idle
+
+    def stacks_of(self, rank: int) -> str:
+        """Return where the threads of another worker are, or why that is not known."""
+        return "nobody knows where"
+
+    def _say_waiting(self, awaited: set[int], secs: float) -> None:
+        """Log for whom this worker waits, and when it gives up."""
+        text = f"{self.names[self.rank]} waits for {self._names(awaited)}, {secs:.0f} s"
+        limits = [limit for peer in awaited if (limit := self._patience(peer)) is not None]
+        if len(limits) < len(awaited):
+            _log.info("%s.", text)  # one of them may take as long as it likes
+        else:
+            _log.warning("%s; it gives up after %.0f s.", text, min(limits))
 
     def _names(self, peers: set[int]) -> str:
         return ", ".join(self.names[peer] for peer in sorted(peers))

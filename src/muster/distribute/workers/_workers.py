@@ -111,8 +111,13 @@ class Workers(ABC):
         """
         yield
 
-    def end_early(self) -> None:
-        """Agree with all workers to end now; after this an interrupt counts as no failure."""
+    def end_early(self, rank: int, number: int) -> None:
+        """Agree with all workers to end now; after this an interrupt counts as no failure.
+
+        Args:
+            rank: The worker that got a signal.
+            number: The signal.
+        """
         self.barrier("interrupted")
 
 

@@ -1,0 +1,42 @@
+"""Why a task ends, in a file for whoever started it: Kubernetes calls that the termination message."""
+
+import contextlib
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from muster.cluster._task import Task
+
+# The variable with the file's path, and where Kubernetes reads it unless the manifest names another file.
+TERMINATION_LOG = "MUSTER_TERMINATION_LOG"
+_KUBERNETES = Path("/dev/termination-log")
+
+
+class Termination(NamedTuple):
+    """Why a task ended.
+
+    Attributes:
+        culprit: The task that caused it: this one, or one without which it could not go on.
+        reason: The reason, as a sentence that names the culprit.
+    """
+
+    culprit: Task
+    reason: str
+
+
+def write_termination(culprit: Task, reason: str) -> None:
+    """Record why this task ends. What cannot be written is left out: the reason is in the log, too."""
+    named = os.environ.get(TERMINATION_LOG)
+    if named or _KUBERNETES.exists():
+        with contextlib.suppress(OSError):
+            Path(named or _KUBERNETES).write_text(f"{culprit}\n{reason}\n", errors="replace")
+
+
+def read_termination(path: Path) -> Termination | None:
+    """Return what a task has recorded; None if that is nothing, or no record."""
+    try:
+        first, reason = path.read_text(errors="replace").split("\n", 1)
+        kind, index = first.split(" ")
+        return Termination(Task(kind, int(index)), reason.strip())
+    except (OSError, ValueError):
+        return None
