@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import faulthandler
 import os
 import signal
 import socket
@@ -76,6 +77,10 @@ class ClusterWorkers(SocketWorkers):
         self._ending.workers = self
 
     def _initialize_jax(self, cluster: ClusterSpec, task: Task) -> None:
+        # When the chief is gone, JAX aborts a task that has held the interpreter meanwhile, before any Python
+        # code runs there. The signal's handler at least shows where it was.
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # there may be no standard error
+            faulthandler.enable()
         chief = self._tasks[0]
         if task == chief:
             self._roster.announce("coordinator", f"{_host(cluster, chief)}:{_free_port()}")
