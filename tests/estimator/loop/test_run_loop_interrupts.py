@@ -15,6 +15,7 @@ import pytest
 from hooks_fakes import Counter, TraceHook
 
 from muster.distribute.engine._state_store import ArrayStore
+from muster.distribute.workers import Terminated
 from muster.estimator import (
     CheckpointSaverHook,
     CheckpointSaverListener,
@@ -135,6 +136,19 @@ def test_listeners_are_not_told_of_the_save_at_an_interrupt(tmp_path: Path) -> N
         run_loop(counter.session, counter.step, repeat(None), [saver])
     assert told == [0]
     assert counter.saved[-1] == (2, True)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, Terminated(143)])
+def test_one_within_a_hook_hides_the_step_from_no_other_hook(error: Any) -> None:
+    class Evaluates(SessionRunHook):
+        def after_run(self, run_context: Any, run_values: Any) -> None:
+            if run_context.session.global_step == 2:
+                raise error
+
+    counter, events = Counter(), []
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        run_loop(counter.session, counter.step, repeat(None), [Evaluates(), TraceHook("later", events)])
+    assert events[-3:] == [["later", "before_run"], ["later", "after_run"], ["later", "interrupted"]]
 
 
 @pytest.mark.parametrize("with_saver", [True, False])

@@ -309,7 +309,7 @@ def test_evaluator(
     )
 
 
-def test_an_evaluator_that_is_interrupted_ends_cleanly(
+def test_an_evaluator_that_is_interrupted_says_so_and_does_not_count_as_done(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked = {"checkpoints_at": {"0": 10}, "max_steps": None, "eval_spec": {"start_delay_secs": 0}}
@@ -320,7 +320,8 @@ def test_an_evaluator_that_is_interrupted_ends_cleanly(
 
     monkeypatch.setattr("muster.estimator.session.clock.sleep", interrupt)
     caplog.set_level(logging.INFO, "muster")
-    assert executor.run() is None
+    with pytest.raises(KeyboardInterrupt):
+        executor.run()
     assert caplog.messages[-1] == "Exiting evaluation, as it was interrupted."
 
 
@@ -345,7 +346,8 @@ def test_ctrl_c_in_a_garbage_collection_ends_an_evaluator_all_the_same(
 
     monkeypatch.setattr(FollowedTraining, "evaluate", interrupted)
     caplog.set_level(logging.INFO, "muster")
-    assert executor.run() is None
+    with pytest.raises(KeyboardInterrupt):
+        executor.run()
     assert caplog.messages[-1] == "Exiting evaluation, as it was interrupted."
     assert [event["event"] for event in events].count("eval") == 1
     assert "sleep" not in [event["event"] for event in events]

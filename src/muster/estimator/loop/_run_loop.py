@@ -121,13 +121,20 @@ class TrainingSession:
             for batch in batches:
                 session.advance(*self._step(*session.store.take(), batch))
 
-        if not requests:
-            for _, after_run in self._after_runs:
-                after_run(self._context, _NO_VALUES)
-            return
-        values = {index: SessionRunValues(session.run(fetches)) for index, fetches in requests.items()}
+        values = {}
+        if requests:
+            values = {index: SessionRunValues(session.run(fetches)) for index, fetches in requests.items()}
+        interrupt: BaseException | None = None
         for index, after_run in self._after_runs:
-            after_run(self._context, values.get(index, _NO_VALUES))
+            try:
+                after_run(self._context, values.get(index, _NO_VALUES))
+            except (KeyboardInterrupt, Terminated) as exc:
+                # Such as in an evaluation after a checkpoint. The other hooks are to know of this step, too.
+                if self._signals.aborted:
+                    raise
+                interrupt = interrupt or exc
+        if interrupt is not None:
+            raise interrupt
 
     def _steps_until_due(self) -> int:
         """Return how many steps the next run may make."""

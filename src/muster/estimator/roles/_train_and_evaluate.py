@@ -50,7 +50,7 @@ def train_and_evaluate(
 
     Source: ``tf.estimator.train_and_evaluate`` (tensorflow_estimator/python/estimator/training.py). Here no
     worker waits for the chief, since tasks may start in any order. An evaluator ends at once after its last
-    evaluation, also of training that ends before ``max_steps``, and cleanly when it is interrupted.
+    evaluation, also of training that ends before ``max_steps``.
 
     Args:
         estimator: The Estimator.
@@ -210,6 +210,7 @@ class TrainingExecutor:
                 self._follow_training(signals)
             except KeyboardInterrupt:
                 _log.info("Exiting evaluation, as it was interrupted.")
+                raise  # the last step may not be evaluated
 
     def _train(self, saving_listeners: tuple[CheckpointSaverListener, ...]) -> None:
         self._estimator.train(
