@@ -181,7 +181,8 @@ def _variables() -> set[object]:
 
 
 def _threads() -> set[object]:
-    return {thread for thread in threading.enumerate() if thread.is_alive()}
+    # One waits for the end of the program, once a test has been a task of a job.
+    return {thread for thread in threading.enumerate() if thread.is_alive() and thread.name != "muster-end"}
 
 
 def _children() -> set[object]:

@@ -2,13 +2,15 @@
 
 import json
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from jobs import DEADLINE, Job
+from jobs import DEADLINE, SOON, Job
 from large_data import copy_mnist
 from muster.checkpoint import list_checkpoints
 from muster.summary import read_events
@@ -128,6 +130,23 @@ def test_an_evaluator_evaluates_and_the_chief_does_too_where_it_is_not_told(tmp_
     assert (of(told[chief], "eval hook") == []) == listed
     assert "Exiting evaluation, global_step=4 >= train max_steps=4" in tasks["evaluator 0"].log
     assert files(tmp_path / "model") == (1, [0, 2, 4])
+
+
+def test_a_lone_evaluator_says_for_whom_it_waits_and_a_second_one_that_it_is_not_alone(tmp_path):
+    settings = {"model_dir": str(tmp_path / "model"), "told": str(tmp_path / "told"), "max_steps": 4}
+    with Job(tmp_path / "job", [CHILD], worker=2) as job:
+        lone = job.start("evaluator", 0, settings)
+        deadline = time.monotonic() + DEADLINE
+        while "Nobody trains in" not in lone.log:
+            assert lone.process.poll() is None and time.monotonic() < deadline, lone.log
+            time.sleep(0.05)
+        assert f"Nobody trains in {tmp_path / 'model'} now. Waiting 7200 s for it." in lone.log
+        second = job.start("evaluator", 0, settings)
+        assert second.code() == 1
+        assert f"eval is being written by process {lone.process.pid} on" in second.last_line
+        # To be interrupted is not to be done.
+        lone.process.send_signal(signal.SIGINT)
+        assert lone.code(SOON) == -signal.SIGINT
 
 
 def test_an_evaluator_ends_with_training_whose_data_ends(tmp_path):

@@ -10,6 +10,7 @@ from muster.cluster.roster import EXIT_PEER_LOST, Termination
 from muster.launch._job import (
     PAUSE_SECS,
     SETTLE_SECS,
+    STOPPED_SECS,
     Blame,
     CleanUp,
     Ended,
@@ -20,6 +21,7 @@ from muster.launch._job import (
     Say,
     Send,
     Start,
+    Stopped,
     describe_end,
     exit_code,
 )
@@ -116,6 +118,33 @@ def test_nobody_waits_for_a_culprit_to_finish():
     job.at(0, Ended(W0, EXIT_PEER_LOST, STANDS_STILL))
     job.at(SETTLE_SECS, Finishing((W1,)))
     assert job.at(SETTLE_SECS + GRACE, Finishing((W1,))) == [Send((W1,), signal.SIGKILL)]
+
+
+def test_for_whom_everyone_waits_is_said():
+    job = Course(W0, W1, EV)
+    job.at(0, Ended(W0, 0))
+    for now in range(0, 120):
+        job.at(now, Stopped((W1,) if now > 50 else ()))
+    assert job.said == [
+        "Waiting for worker 1, evaluator 0.",
+        "Waiting for worker 1 (stopped, by SIGSTOP), evaluator 0.",
+    ]
+
+
+def test_a_task_that_is_stopped_for_too_long_is_the_cause():
+    job = Course(W0, W1)
+    job.at(0, Ended(W0, 0))
+    job.at(1, Stopped((W1,)))
+    assert job.at(STOPPED_SECS, Stopped((W1,))) == []
+    assert job.at(STOPPED_SECS + 1, Stopped((W1,))) == [Send((W1,), signal.SIGKILL)]
+    reason = f"worker 1 was stopped, by SIGSTOP, for {STOPPED_SECS:.0f} s."
+    assert job.at(STOPPED_SECS + 2, Ended(W1, -9)) == [CleanUp(), Blame(W1, -9, reason), Finish(137)]
+
+
+def test_a_task_that_was_stopped_for_a_while_goes_on():
+    job = Course(W0)
+    for now in range(0, 4000, 400):
+        assert job.at(now, Stopped((W0,) if now % 800 else ())) == []
 
 
 def test_who_does_not_end_in_time_is_killed():

@@ -10,6 +10,7 @@ from muster.checkpoint._layout import CheckpointInfo as CheckpointInfo
 from muster.checkpoint._layout import checkpoint_path as checkpoint_path
 from muster.checkpoint._layout import latest_checkpoint as latest_checkpoint
 from muster.checkpoint._layout import list_checkpoints as list_checkpoints
+from muster.checkpoint._lease import Lease as Lease
 from muster.checkpoint._lease import WriterWatch as WriterWatch
 from muster.checkpoint._read import Checkpoint as Checkpoint
 from muster.checkpoint._read import VariableInfo as VariableInfo

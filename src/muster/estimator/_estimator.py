@@ -15,6 +15,7 @@ from muster.distribute.engine import keep_compiled
 from muster.estimator._checks import check_instances, check_steps
 from muster.estimator._model_fn import InputFn, ModelFn, check_model_fn_args
 from muster.estimator._run_config import RunConfig, check_train_args, check_workers, resolve_config
+from muster.estimator._specs import eval_folder
 from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 from muster.estimator.loop._evaluation import evaluate, predict, write_metrics
@@ -94,7 +95,7 @@ class Estimator:
 
     def eval_dir(self, name: str | None = None) -> str:
         """Return the directory of an evaluation's summaries."""
-        return os.path.join(self.model_dir, f"eval_{name}" if name else "eval")
+        return eval_folder(self.model_dir, name)
 
     def latest_checkpoint(self) -> str | None:
         """Return the path of the newest complete checkpoint, or None."""

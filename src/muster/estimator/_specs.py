@@ -1,5 +1,6 @@
 """`TrainSpec` and `EvalSpec`, the arguments of `train_and_evaluate`."""
 
+import os
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
@@ -159,3 +160,8 @@ def _checked_exporters(argument: Exporter | Iterable[Exporter] | None) -> tuple[
             f"`exporters` must have unique names. Such a name cannot be `None`. All exporter names: {names}"
         )
     return exporters
+
+
+def eval_folder(model_dir: str, name: str | None) -> str:
+    """Return the folder of an evaluation's event files."""
+    return os.path.join(model_dir, f"eval_{name}" if name else "eval")

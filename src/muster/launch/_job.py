@@ -11,12 +11,15 @@ The events are the ends of tasks, and the signals that the launcher gets. The ru
 - An evaluator that fails disturbs nobody: with restarts left, only the evaluator is started again; without,
   training goes on, and the job fails when that has ended.
 - The first SIGINT, SIGTERM or SIGHUP is passed on (SIGHUP as SIGTERM), and SIGKILL follows after the grace
-  time. That begins when no task is finishing a step or saving any more. A SIGINT after it kills at once; other repeated signals change nothing, because some senders
-  repeat them. There are no restarts after a signal.
+  time. That begins when no task is finishing a step or saving any more. A SIGINT after it kills at once;
+  other repeated signals change nothing, because some senders repeat them. There are no restarts after a
+  signal.
+- A task that is stopped is waited for, with a word about it, and killed after ten minutes.
 """
 
 import dataclasses
 import enum
+import math
 import signal
 from collections.abc import Iterable, Sequence
 
@@ -28,6 +31,9 @@ SETTLE_SECS = 3.0
 PAUSE_SECS = 1.0
 # How often the launcher says that tasks are finishing, in seconds.
 SAY_SECS = 10.0
+# How long a task may be stopped, in seconds; and how long that, or a wait for the last tasks, is no news.
+STOPPED_SECS = 600.0
+QUIET_SECS = 30.0
 # `Finishing` comes more often than this, in seconds.
 _AGAIN_SECS = 0.5
 
@@ -116,7 +122,14 @@ class Finishing:
     tasks: tuple[Task, ...]
 
 
-Event = Ended | Received | Finishing
+@dataclasses.dataclass(frozen=True)
+class Stopped:
+    """Tasks that are stopped by SIGSTOP. Comes again and again, also when there are none."""
+
+    tasks: tuple[Task, ...]
+
+
+Event = Ended | Received | Finishing | Stopped
 Action = Start | Send | Say | Blame | CleanUp | Finish
 
 
@@ -152,6 +165,9 @@ class Job:
         self._sent: set[int] = set()  # the signals that tasks got
         self._term_at: float | None = None
         self._kill_at: float | None = None
+        self._stood_still: set[Task] = set()  # killed for being stopped for too long
+        self._stopped: dict[Task, float] = {}  # since when
+        self._say_at = math.inf  # when to say for whom everyone waits
         self._told_at = self._said_at = 0.0  # when tasks were told to end, and who is finishing was said
         self._start_at: float | None = None  # of all tasks when paused, else of the evaluator
 
@@ -185,11 +201,18 @@ class Job:
                     actions += self._note_end(event, now)
                 case Received(number):
                     actions += self._note_signal(number, now)
+                case Stopped(tasks):
+                    self._stopped = {task: self._stopped.get(task, now) for task in tasks}
                 case Finishing(tasks):
                     actions += self._note_finishing(tasks, now)
         return actions + self._advance(now)
 
     def _note_end(self, ended: Ended, now: float) -> list[Action]:
+        if ended.task in self._stood_still:
+            reason = f"{ended.task} was stopped, by SIGSTOP, for {STOPPED_SECS:.0f} s."
+            ended = dataclasses.replace(ended, told=Termination(ended.task, reason))
+        if ended.code == 0:
+            self._say_at = now + QUIET_SECS
         # A task that the launcher's signals end has not failed.
         if ended.code == 0 or any(ended.code in (-number, 128 + number) for number in self._sent):
             return []
@@ -254,6 +277,28 @@ class Job:
                 return []
 
     def _advance_running(self, now: float) -> list[Action]:
+        return self._judge_stopped(now) + self._advance_attempt(now)
+
+    def _judge_stopped(self, now: float) -> list[Action]:
+        """Say who keeps everyone waiting, and kill who has been stopped for too long."""
+        stopped = {task: now - since for task, since in self._stopped.items() if task in self._running}
+        late = self._in_order(task for task, secs in stopped.items() if secs >= STOPPED_SECS)
+        self._stood_still.update(late)
+        if late:
+            self._stopped = {}
+            return [Say(f"Killing {_names(late)}, stopped for too long."), Send(late, signal.SIGKILL)]
+        if self._say_at == math.inf and any(secs >= QUIET_SECS for secs in stopped.values()):
+            self._say_at = now
+        if now < self._say_at or not self._running:
+            return []
+        self._say_at = now + 2 * QUIET_SECS
+        texts = [
+            f"{task} (stopped, by SIGSTOP)" if task in stopped else str(task)
+            for task in self._in_order(self._running)
+        ]
+        return [Say(f"Waiting for {', '.join(texts)}.")]
+
+    def _advance_attempt(self, now: float) -> list[Action]:
         cause = self._cause()
         if cause is not None and cause.task.type == TaskType.EVALUATOR:
             cause = None  # it ends nothing
@@ -358,7 +403,7 @@ def _rank(event: Event) -> int:
     match event:
         case Ended(task):
             return int(task.type == TaskType.EVALUATOR)
-        case Finishing():
+        case Finishing() | Stopped():
             return 2
         case Received():
             return 3

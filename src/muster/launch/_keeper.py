@@ -2,9 +2,9 @@
 
 It reads a pipe whose other end only the launcher has. A byte means that the job has ended: remaining
 processes are killed at once. The end of the file without a byte means that the launcher is dead: the kernel
-has sent SIGTERM to its tasks (see _child.py), and they may finish their steps and save, and get the grace time
-before they are killed. Processes
-of the job are found by the job's id in their environment, even if they left their group or session.
+has sent SIGTERM to its tasks (see _child.py), which may finish their steps and save; after that they get the
+grace time before they are killed. Processes of the job are found by the job's id in their environment, even
+if they left their group or session.
 
 Run as a script, by its path and without site packages.
 Usage: ``_keeper.py DESCRIPTOR JOB_ID GRACE_SECS``. Linux only.
@@ -51,14 +51,27 @@ def is_finishing(process: int) -> bool:
     While muster trains, it handles SIGTERM; before and after that the signal ends the process. A process that
     is stopped finishes nothing, and one that leads no session is not a task, but the child of one.
     """
+    fields = _status_of(process)
+    try:
+        leads = os.getsid(process) == process
+    except OSError:
+        return False
+    caught = int(fields.get("SigCgt", "0"), 16) >> (signal.SIGTERM - 1) & 1
+    return leads and bool(caught) and not is_stopped(process)
+
+
+def is_stopped(process: int) -> bool:
+    """Return whether a process is stopped by SIGSTOP; not if a debugger has stopped it."""
+    return _status_of(process).get("State", "").startswith("T")
+
+
+def _status_of(process: int) -> dict[str, str]:
+    """Return what the kernel says of a process; nothing if it is gone."""
     try:
         with open(f"/proc/{process}/status") as file:
-            fields = dict(line.split(":", 1) for line in file)
-        leads = os.getsid(process) == process
-    except (OSError, ValueError):
-        return False
-    caught = int(fields["SigCgt"], 16) >> (signal.SIGTERM - 1) & 1
-    return leads and bool(caught) and fields["State"].strip()[0] not in "TtZX"
+            return {name: value.strip() for name, _, value in (line.partition(":") for line in file)}
+    except OSError:
+        return {}
 
 
 def _processes_of(job_id: str) -> list[int]:

@@ -93,6 +93,11 @@ class TaskProcess:
         """Whether it handles SIGTERM, and so finishes a step or saves if it was told to end."""
         return _keeper.is_finishing(self._process.pid)
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it is stopped by SIGSTOP."""
+        return _keeper.is_stopped(self._process.pid)
+
     def new_lines(self) -> list[str]:
         """Return the lines that the task has written since the last call."""
         return self._reader.read()

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from muster.cluster import Task
+from muster.cluster.roster import RunningClock
 from muster.launch import _job as job
 from muster.launch._machine import Machine
 from muster.launch._plan import JobShape, plan_job
@@ -95,6 +96,7 @@ class _Run:
         self._states: dict[Task, str] = {}
         self._poller: StatusPoller | None = None
         self._shown_at = 0.0
+        self._clock = RunningClock()  # else a frozen job would find all its deadlines over
 
     def until_end(self) -> int:
         """Run the job, and return the launcher's exit code."""
@@ -115,7 +117,7 @@ class _Run:
                             self._view.say(f"Logs: {self._log_dir}")
                         return action.code
                     self._carry_out(action)
-                actions = self._job.handle(self._wait(), time.monotonic())
+                actions = self._job.handle(self._wait(), self._clock())
 
     def _carry_out(self, action: job.Action) -> None:
         match action:
@@ -165,7 +167,7 @@ class _Run:
 
     def _wait(self) -> Sequence[job.Event]:
         """Wait for a moment, show new lines of the tasks, and return the events."""
-        now = time.monotonic()
+        now = self._clock()
         timeout = _LOOK_SECS if self._job.deadline is None else min(_LOOK_SECS, self._job.deadline - now)
         ready = [key.fileobj for key, _ in self._selector.select(max(timeout, 0))]
         events: list[job.Event] = []
@@ -181,6 +183,8 @@ class _Run:
                 lines = process.new_lines()
             if lines:
                 self._view.lines(task, lines)
+        stopped = tuple(task for task in self._running if self._processes[task].is_stopped)
+        events.append(job.Stopped(stopped))
         if self._job.is_ending:
             events.append(job.Finishing(tuple(t for t in self._running if self._processes[t].is_finishing)))
         events += map(job.Received, self._signals.receive())

@@ -8,6 +8,7 @@ import pathlib
 import re
 import signal
 from typing import Any
+from unittest import mock
 
 import estimator_departures as departures
 import pytest
@@ -265,6 +266,7 @@ def start_evaluator(
     monkeypatch.setenv("TF_CONFIG", cluster)
     estimator = FollowedTraining(asked, clock, events, RunConfig())
     monkeypatch.setattr("muster.estimator.session.clock.sleep", estimator.sleep)
+    monkeypatch.setattr("muster.estimator.roles._train_and_evaluate._only_evaluator", mock.Mock())
     exporter = RecordingExporter(events, "rec")
     listener = None
     if "continuous_eval_listener" in asked:

@@ -1,5 +1,6 @@
 """The roster: membership, heartbeats and failure detection among the tasks of a job."""
 
+from muster.cluster.roster._program_end import watch_program_end as watch_program_end
 from muster.cluster.roster._roster import EXIT_PEER_LOST as EXIT_PEER_LOST
 from muster.cluster.roster._roster import Roster as Roster
 from muster.cluster.roster._roster_address import query_status as query_status

@@ -14,7 +14,7 @@ import jax
 
 from muster._errors import StrayPeerError
 from muster.cluster import ClusterSpec, Task
-from muster.cluster.roster import Roster, TaskState, query_status, write_termination
+from muster.cluster.roster import Roster, TaskState, query_status, watch_program_end, write_termination
 from muster.distribute.workers._socket_workers import SocketWorkers
 from muster.distribute.workers._workers import START_SECS
 
@@ -64,6 +64,7 @@ class ClusterWorkers(SocketWorkers):
             os.environ, cluster, task, heartbeat_secs=timeout_secs or _SILENCE_SECS
         )
         self._ending = _Ending(roster)
+        watch_program_end()
         roster.wait_for_all(start_secs)
         self._initialize_jax(cluster, task)
         super().__init__(tasks.index(task), [str(each) for each in tasks], self._patience_with)

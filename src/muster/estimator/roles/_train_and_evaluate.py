@@ -1,15 +1,19 @@
 """`train_and_evaluate`: the part of each task of a job, by its role."""
 
 import logging
+import os
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import Any, Protocol
 
 from muster._errors import MusterError
+from muster.checkpoint import Lease
 from muster.cluster import Task, TaskType
+from muster.cluster.roster import watch_program_end
 from muster.distribute import MultiWorkerMirroredStrategy
 from muster.distribute.workers import SignalWatch
 from muster.estimator._run_config import RunConfig
-from muster.estimator._specs import EvalSpec, TrainSpec
+from muster.estimator._specs import EvalSpec, TrainSpec, eval_folder
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 from muster.estimator.roles._continuous_eval import (
     EVALUATED,
@@ -205,7 +209,10 @@ class TrainingExecutor:
                 "For distributed training, there can only be one `evaluator` task (with task id 0). "
                 f"Given task id {task_id}"
             )
-        with SignalWatch().watched() as signals:
+        watch_program_end()
+        with SignalWatch().watched() as signals, ExitStack() as resources:
+            lease = _only_evaluator(eval_folder(self._estimator.model_dir, self._eval_spec.name))
+            resources.callback(lease.close)
             try:
                 self._follow_training(signals)
             except KeyboardInterrupt:
@@ -277,6 +284,12 @@ class TrainingExecutor:
             _pause(min(pause, _LOOK_SECS) if training.seen else pause, signals)
             while training.seen and clock.now() < end and not training.has_ended():
                 _pause(min(_LOOK_SECS, end - clock.now()), signals)
+
+
+def _only_evaluator(folder: str) -> Lease:
+    """Return the right to be the evaluator that writes into a folder."""
+    os.makedirs(folder, exist_ok=True)
+    return Lease(folder)
 
 
 def _pause(secs: float, signals: SignalWatch) -> None:

@@ -1,0 +1,53 @@
+"""The end of a program that leaves threads behind: Python waits for them, and so does everyone else."""
+
+import logging
+import os
+import sys
+import threading
+import time
+
+from muster.cluster.roster._stacks import thread_stacks
+
+_log = logging.getLogger(__name__)
+
+# How often to say which threads keep the process, and how long they may, in seconds.
+_SAY_SECS = 10.0
+_END_SECS = 600.0
+
+
+def watch_program_end() -> None:
+    """Say which threads keep this process when its program has ended, and end it after ten minutes.
+
+    The exit code is then 1, and the log shows where the threads are. Calls after the first have no effect.
+    """
+    if not any(thread.name == _NAME for thread in threading.enumerate()):
+        threading.Thread(target=_watch, name=_NAME, daemon=True).start()
+
+
+_NAME = "muster-end"
+
+
+def _watch() -> None:
+    threading.main_thread().join()
+    ended = time.monotonic()
+    while True:
+        time.sleep(_SAY_SECS)
+        left = [thread.name for thread in threading.enumerate() if _keeps_process(thread)]
+        if not left:
+            return  # what is registered with atexit runs
+        secs = time.monotonic() - ended
+        _log.warning(
+            "The program ended %.0f s ago, and threads that it has left keep the process: %s. End them, or "
+            "make them daemons. After %.0f s the process ends without them.",
+            secs,
+            ", ".join(left),
+            _END_SECS,
+        )
+        if secs >= _END_SECS:
+            _log.critical("This process ends, though threads run:\n%s", thread_stacks())
+            sys.stdout.flush()
+            os._exit(1)
+
+
+def _keeps_process(thread: threading.Thread) -> bool:
+    return not thread.daemon and thread not in (threading.main_thread(), threading.current_thread())

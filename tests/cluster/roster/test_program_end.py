@@ -1,0 +1,41 @@
+"""Programs that end, and leave threads behind."""
+
+import subprocess
+import sys
+
+import pytest
+
+# The times are shortened; else it is a program as users write them.
+PROGRAM = """
+import logging, sys, threading, time
+from muster.cluster import roster
+from muster.cluster.roster import _program_end
+logging.basicConfig(level=logging.INFO)
+_program_end._SAY_SECS, _program_end._END_SECS = 0.2, {end}
+roster.watch_program_end()
+roster.watch_program_end()
+def left_behind():
+    time.sleep({secs})
+threading.Thread(target=left_behind, name="uploads").start()
+sys.exit(7)
+"""
+
+
+def end_of(program):
+    ended = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True, timeout=60)
+    return ended.returncode, ended.stderr
+
+
+def test_the_process_ends_without_a_thread_that_never_does():
+    code, log = end_of(PROGRAM.format(end=1.0, secs=600))
+    assert code == 1
+    assert "threads that it has left keep the process: uploads." in log
+    assert log.index("This process ends, though threads run") < log.index("in left_behind")
+
+
+@pytest.mark.parametrize("secs", [0.0, 1.0])
+def test_a_thread_that_ends_leaves_the_exit_code_alone(secs):
+    code, log = end_of(PROGRAM.format(end=600.0, secs=secs))
+    assert code == 7
+    assert log.count("keep the process: uploads.") <= 10
+    assert ("uploads" in log) == (secs > 0)
