@@ -138,7 +138,8 @@ def test_a_lone_evaluator_says_for_whom_it_waits_and_a_second_one_that_it_is_not
         lone = job.start("evaluator", 0, settings)
         deadline = time.monotonic() + DEADLINE
         while "Nobody trains in" not in lone.log:
-            assert lone.process.poll() is None and time.monotonic() < deadline, lone.log
+            assert lone.process.poll() is None, lone.log
+            assert time.monotonic() < deadline, lone.log
             time.sleep(0.05)
         assert f"Nobody trains in {tmp_path / 'model'} now. Waiting 7200 s for it." in lone.log
         second = job.start("evaluator", 0, settings)
