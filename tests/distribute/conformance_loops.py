@@ -37,11 +37,13 @@ def looped(strategy, case):
         accuracy = keras.metrics.SparseCategoricalAccuracy()
         counted = {"dtype": "int32", "aggregation": "sum", "synchronization": "on_read", "trainable": False}
         seen = keras.Variable(0, **counted)
+        classes = tf.Variable(np.zeros(3, np.int32), False, aggregation=tf.VariableAggregation.SUM)
 
     def forward(x, y, weights):
         logits = model(x, training=True)
         accuracy.update_state(y, logits, weights)
         seen.assign_add(len(x))
+        classes.scatter_add(tf.IndexedSlices(keras.ops.ones(len(y), "int32"), y))
         return keras.ops.sum(loss_of(y, logits) * weights) / BATCH
 
     def guides_step(batch):
@@ -105,6 +107,7 @@ def looped(strategy, case):
         "predicted": predicted.tolist(),
         "weights": [np.asarray(each.value).tolist() for each in [*model.variables, *optimizer.variables]],
         "seen": [int(each) for each in strategy.experimental_local_results(seen)],
+        "classes": np.asarray(classes.value).tolist(),
         "seeds": [np.asarray(each).tolist() for each in own_seeds],
     }
 

@@ -8,8 +8,9 @@ parts one after the other on one device; with whole batches where the model has 
 import itertools
 
 import jax
+import numpy as np
 import pytest
-from conformance import CASES, LOOP_DATA, by_keras, check_same, fitted
+from conformance import CASES, EPOCHS, LOOP_DATA, Y, by_keras, check_same, fitted
 from conformance_loops import by_hand, looped
 from fit_cases import MODELS, OPTIMIZERS
 
@@ -67,5 +68,6 @@ def test_training_is_that_of_one_device(name, case):
     expected = by_hand(case, strategy.num_replicas_in_sync, found["seeds"])
     check_same(found, expected)
     assert found["seen"] == expected["seen"]
+    assert found["classes"] == (EPOCHS * np.bincount(Y)).tolist()
     for seeds in found["seeds"]:
         assert len(set(map(tuple, seeds))) == strategy.num_replicas_in_sync

@@ -3,8 +3,9 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
-from conformance import CASES, by_keras, check_same
+from conformance import CASES, EPOCHS, Y, by_keras, check_same
 from conformance_loops import by_hand
 
 from jobs import Job
@@ -38,3 +39,4 @@ def test_workers_together_are_one_device(job, way):
         check_same(found, expected)
         if way != "fit":
             assert found["seen"] == [expected["seen"][index]]
+            assert found["classes"] == (EPOCHS * np.bincount(Y)).tolist()

@@ -11,6 +11,7 @@ from muster.distribute.input._distributed_dataset import DistributedIterator as 
 from muster.distribute.input._input_context import InputContext as InputContext
 from muster.distribute.input._input_options import InputOptions as InputOptions
 from muster.distribute.input._input_options import InputReplicationMode as InputReplicationMode
+from muster.distribute.replicas._indexed_slices import IndexedSlices as IndexedSlices
 from muster.distribute.replicas._replica_context import ReduceOp as ReduceOp
 from muster.distribute.replicas._replica_context import ReplicaContext as ReplicaContext
 from muster.distribute.replicas._values import PerReplica as PerReplica

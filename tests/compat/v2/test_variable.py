@@ -15,3 +15,33 @@ def test_variables_of_64_bit_have_32():
     assert tf.Variable(np.float64(1.5)).dtype == "float32"
     with pytest.raises(ValueError, match="too large for: set jax_enable_x64"):
         tf.Variable(2**40)
+
+
+def test_rows_are_read_and_changed():
+    table = tf.Variable(np.zeros((2, 3), np.float32))
+    assert table.batch_scatter_update(tf.IndexedSlices([[1, 2], [3, 4]], [[0, 1], [1, 2]])) is table
+    table.scatter_nd_add([[0, 2], [1, 0]], [5.0, 6.0])
+    np.testing.assert_array_equal(table.read_value(), [[1, 2, 5], [6, 3, 4]])
+    table.scatter_nd_sub([[0, 2]], [1.0]).scatter_nd_update([[1]], [[7.0, 8.0, 9.0]])
+    table.scatter_nd_max([[0, 0]], [3.0]).scatter_nd_min([[0, 1]], [0.0])
+    table.scatter_sub(tf.IndexedSlices([[1.0, 1.0, 1.0]], [1]))
+    np.testing.assert_array_equal(table.sparse_read([1, 0]), [[6, 7, 8], [3, 0, 4]])
+    np.testing.assert_array_equal(table.gather_nd([[0, 2], [1, 0]]), [4, 6])
+
+
+def test_changes_that_replicas_cannot_combine_are_refused():
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
+    row = tf.IndexedSlices([2.0], [0])
+    with strategy.scope():
+        table = tf.Variable([1.0])
+        own = tf.Variable(
+            [1.0],
+            synchronization=tf.VariableSynchronization.ON_READ,
+            aggregation=tf.VariableAggregation.SUM,
+        )
+    with pytest.raises(ValueError, match="must specify an aggregation method"):
+        strategy.run(lambda: table.scatter_add(row) and None)
+    with pytest.raises(NotImplementedError, match="synchronization=ON_READ"):
+        own.scatter_add(row)
+    with strategy.scope():
+        assert float(table.scatter_add(row)[0]) == 3.0

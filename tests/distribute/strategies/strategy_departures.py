@@ -189,7 +189,6 @@ _NUMBER = "A number that every replica gives is a value of each, as an array is.
 _DIFFER = _several_say("ValueError", "differ in shape or type")
 _NO_IF = _several_say("TypeError", "Attempted boolean conversion of traced array")
 _NO_AGGREGATION = _several_say("ValueError", "You must specify an aggregation method")
-_NO_METHOD = "keras.Variable has no such method."
 
 
 def _parts_differ(value: Any, count: int) -> bool:
@@ -247,7 +246,9 @@ _IN_REPLICAS = ("replica_update", "reduce_of_ON_READ", "int_AUTO", "int_ON_READ"
 def _drifts(asked: Json) -> bool:
     """Whether replicas assign values that do not combine."""
     reads = asked["what"] == "read_in_replica" and asked.get("synchronization") == "ON_READ"
-    assigns = asked["what"].startswith(_IN_REPLICAS) and asked.get("aggregation") == "NONE"
+    scatters = asked["what"].startswith("scatter_") and asked["kind"] == "mirrored"
+    in_replicas = asked["what"].startswith(_IN_REPLICAS) or scatters and asked["what"].endswith("in_replica")
+    assigns = in_replicas and asked.get("aggregation") == "NONE"
     outside = asked["what"].startswith("variable_created_outside_")
     none = asked.get("aggregation") == "NONE"
     return asked["op"] == "variable" and asked["count"] > 1 and (assigns or outside or reads and none)
@@ -267,6 +268,24 @@ def _of_sum(*whats: str, kind: str, count: Callable[[int], bool]) -> Callable[[J
     """Say whether a case adds to, or subtracts from, what replicas have together."""
     about = _variable(*whats, kind=kind, count=count, synchronization="ON_READ", aggregation="SUM")
     return lambda asked: about(asked) and asked["method"] in ("assign_add", "assign_sub")
+
+
+def _scatters_alone(asked: Json) -> bool:
+    """Whether a single replica scatters what several could not."""
+    sums = asked.get("aggregation") in ("SUM", "MEAN") and asked.get("synchronization") != "ON_READ"
+    known = asked["what"].startswith(("scatter_max", "scatter_min", "scatter_update")) and sums
+    return (
+        asked["kind"] == "mirrored"
+        and asked["count"] == 1
+        and (known or "scatter_add_ON_READ" in asked["what"])
+    )
+
+
+def _scattered(expect: Json, asked: Json, count: int) -> Json:
+    """What one replica's scatter gives."""
+    value = [1.0, 2.0, 3.0] if asked.get("method") == "scatter_min" else [2.0, 2.0, 4.0]
+    value = value if "method" in asked else [3.0, 2.0, 3.0]
+    return {"components": [value], "cross_replica_read": value, "numpy": value}
 
 
 def _int_mean(asked: Json) -> bool:
@@ -302,9 +321,8 @@ RULES = (
         lambda asked: asked["what"].startswith("experimental_set_strategy"),
         "No strategy is for a whole program: enter its scope.",
     ),
-    Rule(lambda asked: asked["op"] == "variable" and asked["what"].startswith("scatter_"), _NO_METHOD),
     Rule(
-        lambda asked: asked["what"].endswith("indexed_slices") or "IndexedSlices" in str(asked.get("value")),
+        lambda asked: asked["op"] != "variable" and "indexed_slices" in asked["what"],
         "JAX has no IndexedSlices: gradients of look-ups are dense, or row by row.",
     ),
     Rule(
@@ -417,6 +435,12 @@ RULES = (
     ),
     # Variables.
     Rule(_drifts, _NO_DRIFT, _NO_AGGREGATION),
+    Rule(_scatters_alone, _ONE_REPLICA, _scattered),
+    Rule(
+        _variable("scatter_add_ON_READ_in_replica", "scatter_add_ON_READ_cross_replica", kind="central"),
+        _CENTRAL,
+        _several_say("NotImplementedError", "doesn't support `scatter_"),
+    ),
     Rule(
         _variable("cross_replica_update_per_replica", count=_several),
         _NO_DRIFT,

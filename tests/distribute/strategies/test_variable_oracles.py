@@ -14,18 +14,20 @@ import pytest
 from strategy_cases import MAKERS, check, error_of, expectation, made, plain
 
 import muster
+import muster.compat.tensorflow as tf
 from muster import keras
 from muster.distribute import PerReplica, Strategy, function, get_replica_context
 from recorded import cases
 
-# Done to many variables at once, in one program, which is compiled once.
+# Done to many variables at once, in one program, which is compiled once: by how the names begin.
 TOGETHER = (
-    "create",
-    "replica_update",
-    "cross_replica_update",
-    "outside_scope_update",
-    "int_AUTO",
-    "int_ON_READ",
+    "create/",
+    "replica_update/",
+    "cross_replica_update/",
+    "outside_scope_update/",
+    "int_AUTO/",
+    "int_ON_READ/",
+    "scatter_",
 )
 
 
@@ -47,6 +49,13 @@ def as_float(value: Any) -> Any:
 
 def variable(strategy: Strategy, asked: dict[str, Any], name: str) -> Any:
     dtype, synchronization = asked.get("dtype", "float32"), asked.get("synchronization", "AUTO").lower()
+    if name.startswith("add_") or "scatter_" in asked.get("method", ""):
+        with strategy.scope():
+            return tf.Variable(
+                asked["initial"],
+                synchronization=tf.VariableSynchronization[asked["synchronization"]],
+                aggregation=tf.VariableAggregation[asked["aggregation"]],
+            )
     with strategy.scope():
         return keras.Variable(
             np.array(asked.get("initial", 4), dtype),
@@ -62,6 +71,13 @@ def update_in_replica(family: str, one: Any, asked: dict[str, Any]) -> None:
     if family.startswith("int_"):
         one.assign_add(keras.ops.cast(number() + 1, "int32"))
         return
+    if family == "scatter_":
+        rows = keras.ops.stack([2 + as_float(number()), 4 + as_float(number())])
+        known = "method" in asked
+        getattr(one, asked.get("method", "scatter_add"))(
+            tf.IndexedSlices(rows, [0, 2]) if known else tf.IndexedSlices([2.0], [0])
+        )
+        return
     values = {
         "python float 2.0 on every replica": lambda: 2.0,
         "tensor 2.0 on every replica": lambda: keras.ops.ones(()) * 2,
@@ -76,7 +92,7 @@ def outcomes(name: str, family: str) -> dict[str, Any]:
     strategy, _ = made(name)
     wanted = {}
     for case in (each.values[0] for each in CASES):
-        prefix, _, what = case.get("name", "").partition(f"{name}/variable/{family}/")
+        prefix, _, what = case.get("name", "").partition(f"{name}/variable/{family}")
         if what and not prefix:
             wanted[what] = case["input"]["inputs"]
     errors: dict[str, BaseException] = {}
@@ -91,14 +107,18 @@ def outcomes(name: str, family: str) -> dict[str, Any]:
 
     def in_replica() -> None:
         for what, one in variables.items():
-            attempt(what, lambda: update_in_replica(family, one, wanted[what]))  # noqa: B023
+            if not what.endswith("cross_replica"):
+                attempt(what, lambda: update_in_replica(family, one, wanted[what]))  # noqa: B023
 
-    if family in ("replica_update", "int_AUTO", "int_ON_READ"):
+    if family in ("replica_update/", "int_AUTO/", "int_ON_READ/", "scatter_"):
         strategy.run(in_replica)
-    elif family != "create":
-        for what, one in variables.items():
-            asked = wanted[what]
-            with contextlib.nullcontext() if family == "outside_scope_update" else strategy.scope():
+    for what, one in variables.items():
+        asked = wanted[what]
+        if what.endswith("cross_replica"):
+            with strategy.scope():
+                attempt(what, functools.partial(one.scatter_add, tf.IndexedSlices([2.0], [0])))
+        elif family.endswith("_update/") and family != "replica_update/":
+            with contextlib.nullcontext() if family == "outside_scope_update/" else strategy.scope():
                 attempt(what, functools.partial(getattr(one, asked["method"]), asked["value"]))
     parts = strategy.experimental_local_results(
         strategy.run(lambda: {k: v.value for k, v in variables.items()})
@@ -184,12 +204,13 @@ def alone(strategy: Strategy, name: str, count: int, family: str, asked: dict[st
 
 @pytest.mark.parametrize("case", CASES)
 def test_variables(case: dict[str, Any]) -> None:
-    name, _, family, *rest = case["name"].split("/")
+    name, _, what = case["name"].split("/", 2)
     strategy, count = made(name)
     expect = expectation(case, count)
-    if family in TOGETHER:
-        check(lambda: result_of(name, family, "/".join(rest)), described_only(expect))
+    if family := next((each for each in TOGETHER if what.startswith(each)), ""):
+        check(lambda: result_of(name, family, what.removeprefix(family)), described_only(expect))
     else:
+        family = what.partition("/")[0]
         check(lambda: alone(strategy, name, count, family, case["input"]["inputs"]), described_only(expect))
 
 

@@ -130,6 +130,7 @@ from muster.compat.v2._variable import VariableAggregation as VariableAggregatio
 from muster.compat.v2._variable import VariableSynchronization as VariableSynchronization
 from muster.data import Optional as _Optional
 from muster.data import TensorSpec as TensorSpec
+from muster.distribute import IndexedSlices as IndexedSlices
 from muster.distribute import function as function
 from muster.program import GradientTape as GradientTape
 from muster.program import gradients as gradients
