@@ -172,13 +172,6 @@ def test_values_of_one_strategy_in_another():
             strategy.reduce("SUM", value)
 
 
-def test_there_is_no_extended():
-    strategy = mirrored()
-    with pytest.raises(AttributeError, match="no `extended`: run, reduce, gather"):
-        strategy.extended.update(None, None)
-    assert not hasattr(strategy, "extended")
-
-
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_dataset_where_batches_are_wanted(strategy):
     strategy = STRATEGIES[strategy]()

@@ -43,7 +43,6 @@ INSTEAD = {
     "tf.config.experimental.get_memory_info": "Use jax.Device.memory_stats.",
     "tf.config.threading": "XLA decides; `muster run` gives each task its share of the cores.",
     "tf.distribute.experimental_set_strategy": "Use `with strategy.scope():`.",
-    "tf.distribute.StrategyExtended": "The strategy itself, and ReplicaContext, do what programs use of it.",
     "tf.io.VarLenFeature": "Use FixedLenSequenceFeature with allow_missing=True, which pads.",
     "tf.train.load_checkpoint": "Use muster.checkpoint.read_checkpoint.",
     "tf.train.Scaffold": "There is no graph to prepare: use hooks, and RunConfig for what is saved.",

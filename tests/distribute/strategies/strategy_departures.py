@@ -179,7 +179,6 @@ _ONE_SHAPE = "Values of replicas have one shape: one compiled program is theirs.
 _ONE_TRACE = "The code of replicas is traced once for all of them, and not run once for each."
 _ACCIDENT = "TensorFlow fails by accident, or in some strategies."
 _PLAIN = "The value of a single replica is plain under every strategy."
-_EXTENDED = "There is no `extended`."
 _NO_DRIFT = "Copies of a variable do not drift apart: replicas must say how their values combine."
 _CENTRAL = "Variables of CentralStorageStrategy do what MirroredStrategy's do, from another place."
 _INITIAL = "What a variable was made with is what all replicas have together, as after a restore."
@@ -310,14 +309,6 @@ def _missing(devices: Any) -> list[str]:
 RULES = (
     # What there is nothing of here.
     Rule(
-        lambda asked: (
-            asked["op"] == "extended"
-            or asked["op"] == "context"
-            and (asked["what"] == "inside_update" or asked["what"].endswith("_devices_count"))
-        ),
-        _EXTENDED,
-    ),
-    Rule(
         lambda asked: asked["what"].startswith("experimental_set_strategy"),
         "No strategy is for a whole program: enter its scope.",
     ),
@@ -415,6 +406,11 @@ RULES = (
     # Contexts, run and merge_call.
     Rule(
         lambda asked: asked["op"] == "context" and asked["what"].startswith("inside_run"), _ONE_TRACE, _once
+    ),
+    Rule(
+        _of("context", "inside_update"),
+        "A variable has one value, which is updated once, and not once for each device.",
+        lambda expect, asked, count: expect | {"state": expect["state"][:1]},
     ),
     Rule(
         _of("run", "different_structures", "result_different_python_ints", "exception_in_last_replica"),

@@ -239,6 +239,11 @@ def context(strategy: Strategy, count: int, what: str, asked: dict[str, Any]) ->
 
             strategy.distribute_datasets_from_function(dataset_fn)
             return {"state": states}
+        case "inside_update":
+            strategy.extended.update(variable(strategy, 1.0), note)
+            return {"state": states}
+        case "worker_devices_count" | "parameter_devices_count":
+            return {"n": len(getattr(strategy.extended, what.removesuffix("_count")))}
         case "num_replicas_in_sync":
             return {"num_replicas_in_sync": strategy.num_replicas_in_sync}
         case "default_replica_context_outside":
@@ -424,7 +429,47 @@ def keras_metric(strategy: Strategy, count: int, what: str, asked: dict[str, Any
 
 
 def extended(strategy: Strategy, count: int, what: str, asked: dict[str, Any]) -> Any:
-    raise NotImplementedError
+    api, one = strategy.extended, variable(strategy, asked.get("initial", 1.0), aggregation="mean")
+
+    def components() -> dict[str, Any]:
+        own = strategy.experimental_local_results(one)
+        return {"components": own[: 1 if type(strategy).__name__.startswith("Central") else count]}
+
+    match what:
+        case "batch_reduce_to_MEAN" | "batch_reduce_to_SUM":
+            pairs = [(given(each, count, "float32"), one) for each in asked["values"]]
+            return api.batch_reduce_to(asked["reduce_op"], pairs)
+        case "reduce_to_then_update":
+            total = api.reduce_to("SUM", given(asked["value"], count, "float32"), one)
+            api.update(one, lambda v, x: v.assign_add(x), (total,))
+            return components()
+        case _ if what.startswith("reduce_to"):
+            destination = one if asked["destination"] == "a variable" else "/cpu:0"
+            return api.reduce_to(asked["reduce_op"], given(asked["value"], count, "float32"), destination)
+        case "colocate_vars_with":
+            with api.colocate_vars_with(one):
+                other = variable(strategy, 2.0)
+            return {"same_device": other.value.devices() == one.value.devices()}
+        case "colocate_vars_with_foreign_variable":
+            with api.colocate_vars_with(keras.Variable(1.0)):
+                return {"ok": True}
+        case "experimental_require_static_shapes":
+            return {"v": api.experimental_require_static_shapes}
+        case "update_broadcast_arg":
+            api.update(one, lambda v, x: v.assign_add(x), (api.broadcast_to(np.float32([10, 20]), one),))
+            return components()
+        case "update_group_False":
+            results = api.update(one, lambda v: v * 2, group=False)
+            return {"kind": {"type": type(results).__name__}, "value": list(results)}
+        case "update_inside_run":
+            api.call_for_each_replica(lambda: api.update(one, lambda v, x: v.assign_add(x), (np.float32(1),)))
+            return api.read_var(one)
+        case "value_container":
+            containers = [api.value_container(one)] * count
+            return {"container_is_v": [each is one for each in containers]}
+    outside = keras.Variable(1.0)
+    owned = api.variable_created_in_scope
+    return {"created_in_scope": owned(one), "created_outside": owned(outside)}
 
 
 COMPUTE = {name: globals()[name] for name in FAMILIES}

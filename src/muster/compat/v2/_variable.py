@@ -192,8 +192,8 @@ class Variable(keras.Variable):  # type: ignore[misc]  # keras is untyped
                 case aggregation if how not in _COMBINED:
                     raise NotImplementedError(
                         f"scatter_{'update' if how == 'set' else how} is only supported for mirrored "
-                        "variable (variable created within certain `tf.distribute.Strategy` scope) with NONE or "
-                        f"`ONLY_FIRST_REPLICA` aggregation, got: {aggregation}."
+                        "variable (variable created within certain `tf.distribute.Strategy` scope) with "
+                        f"NONE or `ONLY_FIRST_REPLICA` aggregation, got: {aggregation}."
                     )
                 case "mean":
                     updates = updates / replicas.active

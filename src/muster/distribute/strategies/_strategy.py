@@ -5,7 +5,7 @@ import inspect
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, NoReturn
+from typing import Any
 
 import jax
 
@@ -22,6 +22,7 @@ from muster.distribute.input._input_context import InputContext
 from muster.distribute.input._input_options import InputOptions
 from muster.distribute.replicas._replica_context import CROSS_REPLICA, Context, ReduceOp, entered
 from muster.distribute.replicas._values import PerReplica, ValueContext, is_leaf, stacked
+from muster.distribute.strategies._extended import StrategyExtended
 from muster.distribute.workers._workers import SingleWorker, Workers
 from muster.program.variables import ByIdentity, current_scope, variables_owned_by
 
@@ -45,7 +46,7 @@ class Strategy:
         workers: The processes.
         local_replicas: The number of replicas of this process.
 
-    Source: tensorflow/python/distribute/distribute_lib.py, ``Strategy``; there is no ``extended`` here.
+    Source: tensorflow/python/distribute/distribute_lib.py, ``Strategy``.
     """
 
     def __init__(
@@ -57,12 +58,9 @@ class Strategy:
         self.local_replicas = local_replicas
 
     @property
-    def extended(self) -> NoReturn:
-        """Raise AttributeError: what programs use of TensorFlow's ``extended`` is elsewhere here."""
-        raise AttributeError(
-            "A strategy has no `extended`: run, reduce, gather, the properties of the strategy and "
-            "ReplicaContext do what programs use of it."
-        )
+    def extended(self) -> StrategyExtended:
+        """What libraries use of a strategy."""
+        return StrategyExtended(self)
 
     @property
     def num_replicas_in_sync(self) -> int:

@@ -21,6 +21,7 @@ from muster.distribute import ReduceOp as ReduceOp
 from muster.distribute import ReductionToOneDevice as ReductionToOneDevice
 from muster.distribute import ReplicaContext as ReplicaContext
 from muster.distribute import Strategy as Strategy
+from muster.distribute import StrategyExtended as StrategyExtended
 from muster.distribute import TPUStrategy as TPUStrategy
 from muster.distribute import get_replica_context as get_replica_context
 from muster.distribute import get_strategy as get_strategy
