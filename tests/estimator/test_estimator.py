@@ -10,10 +10,12 @@ from linear import COUNT, FEATURES, LABELS, dataset, estimator, model_fn, train_
 
 import muster
 from muster._keras import keras
-from muster.checkpoint import list_checkpoints, read_metadata
+from muster.checkpoint import list_checkpoints, read_metadata, restore_latest
 from muster.data import Dataset
 from muster.distribute import OneDeviceStrategy
 from muster.estimator import (
+    CheckpointSaverHook,
+    CheckpointSaverListener,
     Estimator,
     EstimatorSpec,
     EvalSpec,
@@ -498,3 +500,49 @@ def test_training_and_evaluating_in_turn(tmp_path):
     assert metrics["global_step"] == 20
     assert exports == []
     assert {e.step for e in read_events(tmp_path / "eval") if e.tag == "loss"} == {10, 20}
+
+
+class Told(CheckpointSaverListener):
+    """Keeps the steps of the checkpoints that it is told of."""
+
+    def __init__(self):
+        self.steps = []
+
+    def after_save(self, session, global_step_value):
+        self.steps.append(global_step_value)
+
+
+def steps_in(directory):
+    return [info.step for info in list_checkpoints(directory)]
+
+
+@pytest.mark.parametrize(
+    ("hook_in", "period", "in_model_dir", "told"),
+    [
+        ("backup", 4, [0, 4, 6], [0, 4, 6]),
+        ("backup", None, [], [0, 3, 6]),
+        ("model/../model", 4, [0, 3, 6], [0, 3, 6]),
+    ],
+)
+def test_a_savers_directory(tmp_path, hook_in, period, in_model_dir, told):
+    """Beside the Estimator's, whose saver it replaces where it is the same; the listeners hear of one."""
+    model_dir, listener = tmp_path / "model", Told()
+    model_dir.mkdir()
+    saver = CheckpointSaverHook(tmp_path / hook_in, save_steps=3)
+    est = estimator(model_dir, save_checkpoints_steps=period, save_checkpoints_secs=None)
+    est.train(train_input, steps=6, hooks=[saver], saving_listeners=[listener])
+    assert steps_in(model_dir) == in_model_dir
+    assert steps_in(tmp_path / hook_in) == [0, 3, 6]
+    assert listener.steps == told
+    found = restore_latest(tmp_path / hook_in)
+    assert found.metadata["ended"]
+    if in_model_dir:
+        np.testing.assert_array_equal(found.variables["w"], est.get_variable_value("w"))
+
+
+def test_what_a_saver_cannot_do_is_said_once(tmp_path, caplog):
+    CheckpointSaverHook(tmp_path, save_steps=1, checkpoint_basename="model.ckpt", save_graph_def=True)
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        "Checkpoints are called ckpt-<step>, and not 'model.ckpt', so that readers find them.",
+        "There is no graph for save_graph_def to save: keras.Model.export writes programs.",
+    ]

@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from typing import Protocol
 
+from muster.checkpoint import BASENAME
 from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.hooks._timer import SecondOrStepTimer
 from muster.estimator.session._session import Coordinator, Session
@@ -64,7 +65,12 @@ class CheckpointSaverHook(SessionRunHook):
     but the hook waits for the last one, and for all of them if there are listeners. On Ctrl-C and SIGTERM the
     last step is saved too, without a call of the listeners, which may take long.
 
-    A listener's request to stop is followed at every save; TensorFlow ignores it at the first.
+    In the model directory it takes the place of the Estimator's own saver. In another one it saves beside
+    that, so that training goes on after an interruption; in TensorFlow it then does not. A listener's request
+    to stop is followed at every save; TensorFlow ignores it at the first.
+
+    Attributes:
+        checkpoint_dir: Directory of the checkpoints.
 
     Source: tensorflow/python/training/basic_session_run_hooks.py, ``CheckpointSaverHook``.
     """
@@ -75,20 +81,22 @@ class CheckpointSaverHook(SessionRunHook):
         save_secs: float | None = None,
         save_steps: int | None = None,
         saver: Saver | None = None,
-        checkpoint_basename: str = "ckpt",
+        checkpoint_basename: str = BASENAME,
         scaffold: object = None,
         listeners: Sequence[CheckpointSaverListener] | None = None,
+        save_graph_def: bool = False,
     ) -> None:
         """Choose the period, and the listeners.
 
         Args:
-            checkpoint_dir: Folder of the checkpoints, for the log; the session knows where it saves.
+            checkpoint_dir: Directory of the checkpoints.
             save_secs: Period in seconds.
             save_steps: Period in steps. Exactly one of the two.
             saver: Saves instead of the session.
-            checkpoint_basename: What the names of checkpoints begin with, for the log.
+            checkpoint_basename: Accepted with a warning: readers know checkpoints by the name ckpt.
             scaffold: Accepted for programs that pass one, and not used: the session knows what to save.
             listeners: Called before and after each save.
+            save_graph_def: Accepted with a warning: there is no graph.
 
         Raises:
             ValueError: Not exactly one period, or both a saver and a scaffold are given.
@@ -98,7 +106,15 @@ class CheckpointSaverHook(SessionRunHook):
             raise ValueError("You cannot provide both saver and scaffold.")
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
         self._saver = saver
-        self._prefix = os.path.join(checkpoint_dir, checkpoint_basename)
+        self.checkpoint_dir = os.fspath(checkpoint_dir)
+        if checkpoint_basename != BASENAME:
+            _log.warning(
+                "Checkpoints are called %s-<step>, and not %r, so that readers find them.",
+                BASENAME,
+                checkpoint_basename,
+            )
+        if save_graph_def:
+            _log.warning("There is no graph for save_graph_def to save: keras.Model.export writes programs.")
         self._listeners = tuple(listeners or ())
         self._saved_step: int | None = None
 
@@ -159,9 +175,10 @@ class CheckpointSaverHook(SessionRunHook):
 
     def _write(self, session: Session, wait: bool) -> None:
         step = session.global_step
-        _log.info("Saving checkpoints for %d into %s.", step, self._prefix)
+        prefix = os.path.join(self.checkpoint_dir, BASENAME)
+        _log.info("Saving checkpoints for %d into %s.", step, prefix)
         if self._saver is None:
-            session.save(step, wait)
+            session.save(step, wait, self.checkpoint_dir)
         else:
             self._saver(session, step, wait)
         self._saved_step = step

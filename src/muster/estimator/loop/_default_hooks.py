@@ -1,5 +1,6 @@
 """The hooks that trainings have beside the user's."""
 
+import os
 from collections.abc import Callable, Sequence
 
 from muster.cluster.roster import TaskState
@@ -61,14 +62,14 @@ def training_hooks(
         program: The traced model_fn.
         config: Says how often to save, to log and to write summaries.
         user_hooks: The argument of ``train``.
-        listeners: Called around each checkpoint, by the user's CheckpointSaverHook if there is one.
+        listeners: Called around each checkpoint of the model directory.
         writer: Takes summaries; None where none are written.
 
     Source: ``Estimator._train_with_estimator_spec`` (tensorflow_estimator/python/estimator/estimator.py).
     """
     spec = program.static
     hooks: list[SessionRunHook] = []
-    saver = _users_saver(program, user_hooks)
+    saver = _users_saver(program, config, user_hooks)
     if not config.is_chief:
         user_hooks = [hook for hook in user_hooks if not isinstance(hook, CheckpointSaverHook)]
     elif saver is not None:
@@ -107,7 +108,7 @@ def require_saver(
     Raises:
         ValueError: There are listeners, and nothing saves.
     """
-    if listeners and _users_saver(program, user_hooks) is None and not _saves(config):
+    if listeners and _users_saver(program, config, user_hooks) is None and not _saves(config):
         raise ValueError(
             "There should be a CheckpointSaverHook to use saving_listeners. Please set one of the "
             "RunConfig.save_checkpoints_steps or RunConfig.save_checkpoints_secs."
@@ -115,11 +116,15 @@ def require_saver(
 
 
 def _users_saver(
-    program: Program[EstimatorSpec], user_hooks: Sequence[SessionRunHook]
+    program: Program[EstimatorSpec], config: RunConfig, user_hooks: Sequence[SessionRunHook]
 ) -> CheckpointSaverHook | None:
+    """Return the user's hook in place of the Estimator's: one for another directory saves beside it."""
     spec = program.static
     hooks = (*user_hooks, *spec.training_hooks, *spec.training_chief_hooks)
-    return next((hook for hook in hooks if isinstance(hook, CheckpointSaverHook)), None)
+    savers = [hook for hook in hooks if isinstance(hook, CheckpointSaverHook)]
+    model_dir = os.path.realpath(config.model_dir or "")
+    here = [hook for hook in savers if os.path.realpath(hook.checkpoint_dir) == model_dir]
+    return next(iter(here if _saves(config) else here + savers), None)
 
 
 def _saves(config: RunConfig) -> bool:

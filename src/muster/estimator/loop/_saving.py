@@ -4,7 +4,7 @@ import logging
 import os
 import socket
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,8 @@ class TrainingSaver:
     """Saves the state of a session, with the positions of all workers' inputs.
 
     Args:
-        checkpointer: Writes the checkpoints.
+        checkpointer: Writes the checkpoints of the model directory.
+        open_checkpointer: Opens what writes those of another directory.
         batches: The input of this worker.
         positions: The position of each worker's input when training begins. Later ones are counted from
             there: all workers take equally many batches in a step, so that the position that is saved for a
@@ -38,12 +39,15 @@ class TrainingSaver:
     def __init__(
         self,
         checkpointer: Checkpointer,
+        open_checkpointer: Callable[[str], Checkpointer],
         batches: Batches,
         positions: Sequence[Mapping[str, Any]],
         strategy: Strategy,
         writer: EventFileWriter,
     ) -> None:
-        self._checkpointer = checkpointer
+        self._checkpointers = {os.path.realpath(checkpointer.directory): checkpointer}
+        self._open_checkpointer = open_checkpointer
+        self._model_dir = checkpointer.directory
         self._batches = batches
         self._positions = positions
         self._began = batches.taken
@@ -66,7 +70,11 @@ class TrainingSaver:
             self._taken.append((number, self._batches.taken - self._began))
             yield batch
 
-    def __call__(self, state: Mapping[str, Any], step: int, wait: bool) -> None:
+    def __call__(self, state: Mapping[str, Any], step: int, wait: bool, directory: str | None) -> None:
+        place = os.path.realpath(directory or self._model_dir)
+        if place not in self._checkpointers:
+            self._checkpointers[place] = self._open_checkpointer(place)
+        checkpointer = self._checkpointers[place]
         # Copies: NumPy would see the very buffers that the next step writes into.
         arrays = {path: np.array(value) for path, value in state.items()}
         context = self._strategy.input_context
@@ -78,17 +86,18 @@ class TrainingSaver:
         positions = [moved_position(*each) for each in zip(self._positions, taken, strict=True)]
         metadata = {"input": positions, "ended": False}
         with self._strategy.workers.reporting(TaskState.SAVING):
-            self._checkpointer.save(step, arrays, metadata, wait=wait)
-        self._writer.add_session_log(SessionLog.CHECKPOINT, step, self._checkpointer.directory)
+            checkpointer.save(step, arrays, metadata, wait=wait)
+        self._writer.add_session_log(SessionLog.CHECKPOINT, step, checkpointer.directory)
         self._writer.flush()
 
     def end(self, step: int) -> None:
-        """Wait for the last checkpoint, and note in it that training ended by itself at this step."""
+        """Wait for the last checkpoints, and note in them that training ended by itself at this step."""
         with self._strategy.workers.reporting(TaskState.SAVING):
-            self._checkpointer.wait()
-            path = checkpoint_path(self._checkpointer.directory, step)
-            if path == latest_checkpoint(self._checkpointer.directory):
-                mark_ended(path)
+            for checkpointer in self._checkpointers.values():
+                checkpointer.wait()
+                path = checkpoint_path(checkpointer.directory, step)
+                if path == latest_checkpoint(checkpointer.directory):
+                    mark_ended(path)
 
 
 def saved_position(checkpoint: Checkpoint | None, context: InputContext) -> dict[str, Any] | None:

@@ -64,7 +64,9 @@ class Training:
         config, model_dir = self.setup.config, self.setup.model_dir
         with ExitStack() as resources:
             resources.enter_context(self.strategy.workers.supervised(config.session_creation_timeout_secs))
-            checkpointer = resources.enter_context(_checkpointer(config)) if config.is_chief else None
+            checkpointer = (
+                resources.enter_context(_checkpointer(config, model_dir)) if config.is_chief else None
+            )
             checkpoint = restore_latest(model_dir, set_aside=config.is_chief)
             require_same_checkpoint(self.strategy, model_dir, checkpoint)
             if self.max_steps is not None and checkpoint is not None and checkpoint.step >= self.max_steps:
@@ -114,7 +116,11 @@ class Training:
         writer = saver = None
         if checkpointer is not None:
             writer = resources.enter_context(EventFileWriter(self.setup.model_dir))
-            saver = TrainingSaver(checkpointer, batches, positions, strategy, writer)
+
+            def elsewhere(directory: str) -> Checkpointer:
+                return resources.enter_context(_checkpointer(config, directory))
+
+            saver = TrainingSaver(checkpointer, elsewhere, batches, positions, strategy, writer)
         session, step = self.setup.start(program, state, checkpoint, strategy, saver)
         return session, step, saver, self._all_hooks(program, writer)
 
@@ -161,9 +167,9 @@ class Training:
             )
 
 
-def _checkpointer(config: RunConfig) -> Checkpointer:
+def _checkpointer(config: RunConfig, directory: str) -> Checkpointer:
     return Checkpointer(
-        config.model_dir or "",
+        directory,
         max_to_keep=config.keep_checkpoint_max,
         keep_every_n_hours=config.keep_checkpoint_every_n_hours or float("inf"),
         clock=lambda: clock.now(),

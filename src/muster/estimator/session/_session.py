@@ -21,8 +21,15 @@ Outputs: TypeAlias = Mapping[str, Any]
 class SaveState(Protocol):
     """Writes a checkpoint."""
 
-    def __call__(self, state: State, step: int, wait: bool) -> None:
-        """Save ``state`` as of ``step``; with ``wait``, return once the checkpoint is complete."""
+    def __call__(self, state: State, step: int, wait: bool, directory: str | None) -> None:
+        """Save ``state`` as of ``step``; with ``wait``, return once the checkpoint is complete.
+
+        Args:
+            state: The arrays of the variables by path.
+            step: The global step.
+            wait: Whether to return only when the checkpoint is complete.
+            directory: Where to save; None for the model directory.
+        """
 
 
 class Coordinator:
@@ -189,12 +196,13 @@ class Session:
         # Copied on the device: a NumPy view of a CPU buffer would keep the next step from reusing it.
         return np.asarray(self.state[path].copy())[()]
 
-    def save(self, step: int, wait: bool = False) -> None:
+    def save(self, step: int, wait: bool = False, directory: str | None = None) -> None:
         """Save a checkpoint, once the checks of the last step have passed.
 
         Args:
             step: The step that it is named after.
             wait: Whether to return only when it is complete.
+            directory: Where to save; None for the model directory.
 
         Raises:
             RuntimeError: This session does not save.
@@ -205,7 +213,7 @@ class Session:
                 "Give CheckpointSaverHook to Estimator.train, or give it a saver."
             )
         self.check_step()
-        self._save(self.state, step, wait)
+        self._save(self.state, step, wait, directory)
 
     def _read(self, name: str) -> Any:
         found = self._find(name)
