@@ -118,7 +118,7 @@ def pipelines(draw: st.DrawFn) -> Pipeline:
     for _ in range(draw(st.integers(0, 5))):
         names = ["take", "skip", "shard", "repeat", "shuffle", "traced", "python", "cache", "prefetch"]
         names += ["enumerate", "zip", "flat_map", "interleave"] + (
-            ["unbatch"] if is_batched else ["batch", "filter", "concatenate"]
+            ["unbatch", "rebatch"] if is_batched else ["batch", "filter", "concatenate"]
         )
         name = draw(st.sampled_from(names))
         dataset, model, step = _STEPS[name](draw, dataset, model)
@@ -176,6 +176,21 @@ def _batch(draw: Any, dataset: Dataset, model: Model) -> Any:
 
 def _unbatch(draw: Any, dataset: Dataset, model: Model) -> Any:
     return dataset.unbatch(), lambda epoch: [x for batch in model(epoch) for x in batch], "unbatch()"
+
+
+def _rebatch(draw: Any, dataset: Dataset, model: Model) -> Any:
+    sizes, drop = draw(st.lists(st.integers(1, 6), min_size=1, max_size=3)), draw(st.booleans())
+
+    def rebatched(epoch: tuple[int, ...]) -> list[Any]:
+        rows = [row for batch in model(epoch) for row in batch]
+        batches = []
+        for size in itertools.cycle(sizes):
+            if len(rows) < (size if drop else 1):
+                return batches
+            batches.append(np.stack(rows[:size]))
+            rows = rows[size:]
+
+    return dataset.rebatch(sizes, drop), rebatched, f"rebatch({sizes}, {drop})"
 
 
 def _traced(draw: Any, dataset: Dataset, model: Model) -> Any:
@@ -277,6 +292,7 @@ _STEPS: dict[str, Callable[[Any, Dataset, Model], Any]] = {
     "shuffle": _shuffle,
     "batch": _batch,
     "unbatch": _unbatch,
+    "rebatch": _rebatch,
     "traced": _traced,
     "python": _python,
     "filter": _filter,

@@ -79,6 +79,11 @@ _RAGGED = _yielding([[1], [1, 2]], TensorSpec((None,), np.int32))
         (_RAGGED.padded_batch(2, padded_shapes=(1, 1)), r"padded_shapes says \(1, 1\) .* shape \(1,\)"),
         (_RAGGED.padded_batch(2, padded_shapes=((1,), (1,))), "padded_shapes has the structure"),
         (Dataset.range(3).unbatch(), r"first axis.*\(\)"),
+        (Dataset.range(3).rebatch(2), r"rebatch cut .* first axis.*\(\)"),
+        (
+            Dataset.range(5).padded_batch(2).map(lambda x: np.zeros((2, int(x[0])))).rebatch(4),
+            "rebatch joins rows",
+        ),
         (Dataset.from_tensors((np.ones(2), np.ones(3))).unbatch(), r"\(2,\), \(3,\)"),
         (_yielding([([1.0, 2.0], 3), ([1.0], 3)], _PAIR), r"\[1.0\].* float32\[1\].* float32\[2\]"),
         (_yielding([([1.0, 2.0], 3.5)], _PAIR), r"3.5.* float32\[\].* int32\[\]"),

@@ -2,7 +2,7 @@
 
 import builtins
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -14,7 +14,7 @@ from muster.data._iterator import DatasetIterator
 from muster.data._options import Options
 from muster.data.pipeline._cache import Cache
 from muster.data.pipeline._combine import Concatenate, Zip
-from muster.data.pipeline._elements import Batch, Filter, Map, Unbatch
+from muster.data.pipeline._elements import Batch, Filter, Map, Rebatch, Unbatch
 from muster.data.pipeline._flat_map import Interleave
 from muster.data.pipeline._node import INFINITE, UNKNOWN, Node
 from muster.data.pipeline._order import Repeat, Shard, Skip, Take
@@ -207,6 +207,29 @@ class Dataset(DatasetSources["Dataset"]):
             DatasetError: While iterating: a leaf has no axis, or the leaves differ in length.
         """
         return self._then(Unbatch(self._node))
+
+    def rebatch(
+        self, batch_size: int | Sequence[int], drop_remainder: bool = False, name: str | None = None
+    ) -> "Dataset":
+        """Change how many rows the elements have, as ``unbatch().batch(batch_size)`` does, but faster.
+
+        Args:
+            batch_size: The number of rows of a batch, or several numbers, which batches have in turn.
+            drop_remainder: Whether to drop a last batch with fewer rows.
+            name: Ignored.
+
+        Raises:
+            ValueError: `batch_size` is not positive, or neither a number nor a list of numbers.
+            DatasetError: While iterating: a leaf has no axis, or the leaves differ in length.
+        """
+        rank = np.ndim(batch_size)
+        if rank > 1 or np.size(batch_size) == 0:
+            raise ValueError(
+                "Invalid `batch_sizes`. Expected `batch_sizes` to be a scalar or a vector. Received "
+                f"`batch_sizes` of rank {rank}: {batch_size!r}."
+            )
+        sizes = tuple(integer("batch_size", size, 1) for size in np.atleast_1d(batch_size))
+        return self._then(Rebatch(self._node, sizes, bool(drop_remainder)))
 
     def enumerate(self, start: int = 0, name: str | None = None) -> "Dataset":
         """Pair each element i with its number: ``(start + i, element)``, where the number is an int64."""

@@ -40,6 +40,19 @@ def test_batches_of_arrays_without_numbers_or_rows() -> None:
     assert [batch.shape for batch in nothing] == [(2, 0), (1, 0)]
 
 
+def test_rebatch() -> None:
+    numbers = Dataset.range(7).batch(3)
+    assert read(numbers.rebatch(2)) == [[0, 1], [2, 3], [4, 5], [6]]
+    assert read(numbers.rebatch([1, 4], drop_remainder=True)) == [[0], [1, 2, 3, 4], [5]]
+    pairs = Dataset.from_tensor_slices({"x": np.arange(4), "y": np.eye(4)}).batch(3).rebatch(2, True)
+    assert {name: spec.shape for name, spec in pairs.element_spec.items()} == {"x": (2,), "y": (2, 4)}
+    assert [batch["y"].argmax(1).tolist() for batch in pairs] == [[0, 1], [2, 3]]
+    with pytest.raises(ValueError, match="scalar or a vector. Received `batch_sizes` of rank 2"):
+        numbers.rebatch([[2]])
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        numbers.rebatch([2, 0])
+
+
 def test_unbatch() -> None:
     assert read(Dataset.range(7).batch(3).unbatch()) == list(range(7))
     pairs = Dataset.from_tensors((np.arange(3), np.arange(6).reshape(3, 2)))

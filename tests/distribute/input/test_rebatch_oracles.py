@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from workers_in_threads import on_workers, rows_of
 
-from departures import absent, named
+from departures import Departure, absent, error, named
 from muster import OutOfRangeError
 from muster.data import AutoShardPolicy, Dataset, Options, TextLineDataset
 from muster.data.sharding._shard_files import shard_files
@@ -28,11 +28,10 @@ from muster.distribute import (
 from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._split import Split
-from recorded import IN_REPOSITORY, cases, load, unused
+from recorded import IN_REPOSITORY, cases, check_error, load, unused
 
 # Families that have no counterpart here, by how their names begin.
 NOT_OURS = {
-    "rebatch/": "Dataset.rebatch is not there; batch_sizes_for_worker has its sizes",
     "legacy_rebatch/": "an operation inside of TensorFlow",
     "compute_batch_size/": "an operation inside of TensorFlow: the first batch of a pass says its size",
     "auto_shard/DATA/": "an operation inside of TensorFlow: here a worker takes rows of every batch",
@@ -72,10 +71,20 @@ def drops_steps(asked: dict[str, Any]) -> bool:
     return elements % (asked.get("replicas") or asked["workers"] * asked["replicas_per_worker"]) > 0
 
 
+def refused(asked: dict[str, Any], expect: dict[str, Any]) -> dict[str, Any] | None:
+    """What is said where rebatch cannot be: of elements without rows, and of sizes of 0."""
+    if asked["api"] != "tf.data.Dataset.rebatch":
+        return None
+    if asked["pipeline"][-2][0] == "range":
+        return error("ValueError", "rebatch cut the components of an element along their first axis")
+    sizes = np.ravel(asked["pipeline"][-1][1])
+    return error("ValueError", "batch_size must be at least 1, got 0") if 0 in sizes else None
+
+
 DEPARTURES = (
+    Departure("What cannot be is refused in words that say it, or at all: batches without rows.", refused),
     absent(NOT_OURS["auto_shard/HINT/"], uses("shard_hint")),
     absent("There are no ragged tensors.", uses("ragged_batch")),
-    absent(NOT_OURS["rebatch/"], uses("rebatch")),
     absent("Components of a batch are equally long: a replica's rows belong together.", zips_other_sizes),
     absent(
         "test_custom_loops.py has what is refused inside of run, and loops over datasets in functions.",
@@ -146,6 +155,8 @@ def built(pipeline: list[Any], files: Any, shard: InputContext | None = None) ->
                 data = data.batch(args[0], args[1])
             case "padded_batch":
                 data = data.padded_batch(args[0], drop_remainder=args[1])
+            case "rebatch":
+                data = data.rebatch(args[0], args[1])
             case "repeat" | "take" | "skip" | "prefetch" | "cache" | "unbatch":
                 data = getattr(data, op)(*args)
             case "identity_map":
@@ -422,6 +433,19 @@ def test_files_of_workers(case: dict[str, Any], files: Any) -> None:
     assert [[batch.tolist() for batch in share.dataset] for share in shares] == expect["per_worker"]
 
 
+@pytest.mark.parametrize("case", wanted("rebatch/"))
+def test_rebatch(case: dict[str, Any], files: Any) -> None:
+    expect = case["expect"]
+    if "error" in expect:
+        with pytest.raises(ValueError, match="batch_size|rebatch") as raised:
+            list(built(case["input"]["pipeline"], files))
+        check_error(expect["error"], raised.value)
+        return
+    data = built(case["input"]["pipeline"], files)
+    assert [batch.tolist() for batch in data] == expect["elements"]
+    assert list(data.element_spec.shape) == expect["spec_shape"]
+
+
 @pytest.mark.parametrize("case", wanted("batch_sizes_for_worker"))
 def test_sizes(case: dict[str, Any]) -> None:
     asked = case["input"]
@@ -461,6 +485,7 @@ def test_families_without_a_counterpart_are_all_that_is_left_out() -> None:
         "auto_shard/FILE",
         "batch_sizes",
         "input_",
+        "rebatch/",
     )
     names = [case["name"] for case in load("rebatch", IN_REPOSITORY)]
     assert [name for name in names if not name.startswith((*taken, *NOT_OURS))] == []

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, cycle
 from typing import Any
 
 import numpy as np
@@ -209,7 +209,9 @@ def _split(columns: Any, sizes: list[int]) -> list[Any]:
 class Unbatch(Node):
     """The rows of the elements. Handles are the rows."""
 
-    label = "unbatch()"
+    @property
+    def label(self) -> str:
+        return "unbatch()"
 
     @property
     def cardinality(self) -> int:
@@ -252,12 +254,97 @@ class _UnbatchStream(Stream):
             self._rows, self._next = unstacked(Stacked(element, _row_count(element))), 0
 
 
+class Rebatch(Unbatch):
+    """The rows of the elements, in batches of sizes that take turns. Handles are the batches."""
+
+    def __init__(self, source: Node, sizes: tuple[int, ...], drop_remainder: bool):
+        super().__init__(source)
+        self._sizes = sizes
+        self._drop_remainder = drop_remainder
+
+    @property
+    def label(self) -> str:
+        return f"rebatch({list(self._sizes)}{', drop_remainder=True' if self._drop_remainder else ''})"
+
+    @property
+    def cardinality(self) -> int:
+        rows = super().cardinality
+        if rows <= 0:
+            return rows
+        cycles, rest = divmod(rows, sum(self._sizes))
+        ends = list(accumulate(self._sizes))
+        partial = sum(end <= rest for end in ends) + (rest not in (0, *ends) and not self._drop_remainder)
+        return cycles * len(ends) + partial
+
+    @property
+    def element_spec(self) -> Any:
+        size = self._sizes[0] if self._drop_remainder and len(set(self._sizes)) == 1 else None
+        return map_leaves(
+            lambda row: TensorSpec(None if row.shape is None else (size, *row.shape), row.dtype),
+            super().element_spec,
+        )
+
+    def open(self, run: Run, epoch: Epoch) -> Stream:
+        return _RebatchStream(self.inputs[0], self._sizes, self._drop_remainder, run, epoch)
+
+
+class _RebatchStream(Stream):
+    def __init__(self, node: Node, sizes: tuple[int, ...], drop_remainder: bool, run: Run, epoch: Epoch):
+        self._source = node.open(run, epoch)
+        super().__init__(self._source)
+        self._node = node
+        self._sizes = cycle(sizes)
+        self._drop_remainder = drop_remainder
+        self._run = run
+        self._element: Any = None
+        self._next = self._count = 0
+
+    def pull(self, count: int) -> Handles:
+        batches: list[Any] = []
+        while len(batches) < count:
+            size = next(self._sizes)
+            pieces, rows = self._rows(size)
+            if rows == size or (rows and not self._drop_remainder):
+                batches.append(_concatenated(pieces))
+            if rows < size:
+                break
+        return batches
+
+    def _rows(self, size: int) -> tuple[list[Any], int]:
+        """Return the next rows as slices of elements, and their number, which is less only at the end."""
+        pieces, wanted = [], size
+        while wanted:
+            if self._next == self._count:
+                handles = self._source.pull(1)
+                if not len(handles):
+                    break
+                (self._element,) = unstacked(self._node.load(self._run, handles))
+                self._next, self._count = 0, _row_count(self._element)
+            stop = min(self._next + wanted, self._count)
+            rows = [leaf[self._next : stop] for leaf in flatten(self._element)]
+            pieces.append(rebuild(self._element, rows))
+            wanted -= stop - self._next
+            self._next = stop
+        return pieces, size - wanted
+
+
+def _concatenated(pieces: list[Any]) -> Any:
+    """Concatenate the rows of structures of arrays."""
+    if len(pieces) == 1:
+        return pieces[0]
+    columns = zip(*map(flatten, pieces), strict=True)
+    try:
+        return _frozen(rebuild(pieces[0], [np.concatenate(column) for column in columns]))
+    except ValueError as exc:
+        raise DatasetError(f"rebatch joins rows of one shape and structure, got others: {exc}.") from exc
+
+
 def _row_count(element: Any) -> int:
     shapes: list[tuple[int, ...]] = [getattr(leaf, "shape", ()) for leaf in flatten(element)]
     if () in shapes or len({shape[0] for shape in shapes}) != 1:
         raise DatasetError(
-            "unbatch cuts the components of an element along their first axis, which must be equally long; "
-            f"their shapes are {shapes}."
+            "unbatch and rebatch cut the components of an element along their first axis, which must be "
+            f"equally long; their shapes are {shapes}."
         )
     return shapes[0][0]
 
@@ -265,6 +352,7 @@ def _row_count(element: Any) -> int:
 def _row_spec(spec: TensorSpec) -> TensorSpec:
     if spec.shape == ():
         raise DatasetError(
-            "unbatch needs components with a first axis, got single values. Leave unbatch out."
+            "unbatch and rebatch need components with a first axis, got single values. Leave unbatch out, or "
+            "call batch in place of rebatch."
         )
     return TensorSpec(None if spec.shape is None else spec.shape[1:], spec.dtype)
