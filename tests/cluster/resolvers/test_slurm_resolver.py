@@ -55,6 +55,22 @@ def test_counts_are_repeated(groups: list[tuple[int, int]]) -> None:
     assert expand_tasks_per_node(text) == [tasks for tasks, hosts in groups for _ in range(hosts)]
 
 
+@pytest.mark.parametrize("text", ["", "2(x3),", "2(x)", "2(x-1)", "2x3", "-1", "1.5"])
+def test_what_is_no_list_of_counts_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="Invalid tasks-per-node list format"):
+        expand_tasks_per_node(text)
+
+
+def test_tasks_of_hosts_in_slurms_notation(step: pytest.MonkeyPatch) -> None:
+    step.setenv("SLURM_STEP_NODELIST", "n[08-09,10]")
+    hosts = ["n08:8888", "n08:8889", "n09:8888", "n10:8888"]
+    assert SlurmClusterResolver(tasks_per_node="2,1(x2)").cluster_spec() == ClusterSpec({"worker": hosts})
+    with pytest.raises(ValueError, match="Invalid tasks-per-node"):
+        SlurmClusterResolver(tasks_per_node="2;1")
+    with pytest.raises(ClusterEnvironmentError, match="Requested 4 tasks but only 6 were assigned"):
+        SlurmClusterResolver(tasks_per_node="2(x3)", jobs={"worker": 4})
+
+
 def test_hosts_keep_slurms_order(step: pytest.MonkeyPatch) -> None:
     resolver = SlurmClusterResolver(jobs={"worker": 3, "chief": 1})
     cluster = {"chief": ["n9:8888"], "worker": ["n9:8889", "n10:8888", "n10:8889"]}

@@ -27,8 +27,8 @@ class SlurmClusterResolver(TaskResolver):
         port_base: The port of the first task of a host; the others of that host have the next ones.
         gpus_per_node: The number of GPUs of each host for the step. None: as many as this task may use.
         gpus_per_task: The number of GPUs of each task. None: they are divided evenly.
-        tasks_per_node: The number of tasks of each host, by its name, or one number for all hosts. None:
-            Slurm's numbers.
+        tasks_per_node: The number of tasks of each host, by its name, or one number for all hosts, or a text
+            in Slurm's notation, such as ``2(x3),1``. None: Slurm's own, in ``SLURM_STEP_TASKS_PER_NODE``.
         auto_set_gpu: Whether `cluster_spec` sets ``CUDA_VISIBLE_DEVICES`` to the share of this task. JAX
             reads it when it first looks for devices. Nothing is set where Slurm has divided them already
             (``--gpus-per-task``).
@@ -45,7 +45,7 @@ class SlurmClusterResolver(TaskResolver):
         port_base: int = 8888,
         gpus_per_node: int | None = None,
         gpus_per_task: int | None = None,
-        tasks_per_node: Mapping[str, int] | int | None = None,
+        tasks_per_node: Mapping[str, int] | int | str | None = None,
         auto_set_gpu: bool = True,
         rpc_layer: str | None = "grpc",
     ) -> None:
@@ -101,15 +101,17 @@ def _number(environ: Mapping[str, str], name: str) -> int:
 
 
 def _tasks_of_hosts(
-    environ: Mapping[str, str], tasks_per_node: Mapping[str, int] | int | None
+    environ: Mapping[str, str], tasks_per_node: Mapping[str, int] | int | str | None
 ) -> dict[str, int]:
     """Return the number of tasks of each host, in the order of ranks."""
     if isinstance(tasks_per_node, Mapping):
         return dict(tasks_per_node)
     hosts = expand_hostlist(_required(environ, "SLURM_STEP_NODELIST"))
-    if tasks_per_node is not None:
+    if tasks_per_node is None:
+        tasks_per_node = _required(environ, "SLURM_STEP_TASKS_PER_NODE")
+    if not isinstance(tasks_per_node, str):
         return dict.fromkeys(hosts, tasks_per_node)
-    counts = expand_tasks_per_node(_required(environ, "SLURM_STEP_TASKS_PER_NODE"))
+    counts = expand_tasks_per_node(tasks_per_node)
     return dict(zip(hosts, counts, strict=False))  # the sum is compared with the number requested
 
 
