@@ -50,6 +50,21 @@ def test_absent_is_empty() -> None:
         ("[]", "TF_CONFIG must be a JSON object"),
         ('{"cluster": {"worker": ["a:1", "b:1", "a:1"]}}', "'a:1' to worker 0 and worker 2"),
         ('{"cluster": {"chief": ["a:1"], "ps": {"3": "a:1"}}}', "'a:1' to chief 0 and ps 3"),
+        (
+            '{"cluster": {"worker": ["localhost:7811", "127.0.0.1:07811"]}}',
+            "'localhost:7811' and '127.0.0.1:07811' to",
+        ),
+        (
+            '{"cluster": {"worker": ["LOCALHOST:1", "[::1]:1"]}}',
+            "'LOCALHOST:1' and '[::1]:1' to worker 0 and",
+        ),
+        ('{"cluster": {"chief": ["A.b:1"], "worker": ["a.b.:1"]}}', "to chief 0 and worker 0"),
+        ('{"cluster": {}, "tasks": {"type": "worker"}}', "TF_CONFIG has no 'task', but 'tasks'. Rename"),
+        ('{"Clusters": {}}', "TF_CONFIG has no 'cluster', but 'Clusters'. Rename"),
+        (
+            '{"task": {"type": "worker", "indx": 1}}',
+            "\"task\" in TF_CONFIG has no 'index', but 'indx'. Rename",
+        ),
         ('{"task": "worker"}', '"task" in TF_CONFIG must be an object'),
         ('{"task": {"index": {}}}', "must be an integer, given: {}"),
         ('{"rpc_layer": 3}', '"rpc_layer" in TF_CONFIG must be text, given: 3'),

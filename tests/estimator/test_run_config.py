@@ -352,7 +352,7 @@ def test_tasks_that_cannot_reach_each_other_are_refused(monkeypatch: pytest.Monk
     estimator = FakeEstimator(RunConfig())
     with pytest.raises(MusterError, match="worker 0 cannot train together with the 1 other tasks"):
         TrainingExecutor(estimator, *SPECS).run()
-    with pytest.raises(MusterError, match="parameter servers are not available yet"):
+    with pytest.raises(MusterError, match="muster has no parameter servers yet"):
         refuse_server(estimator.config)
     assert not estimator.train_calls
 

@@ -2,11 +2,13 @@
 
 import collections
 import dataclasses
+import difflib
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from muster._errors import ClusterError, ClusterTypeError
+from muster.cluster._address import same_spelling
 from muster.cluster._cluster_resolver import ClusterResolver
 from muster.cluster._cluster_spec import ClusterSpec
 from muster.cluster._task import Task, check_index
@@ -75,8 +77,10 @@ class TFConfig:
             raise ClusterTypeError(
                 f'If "service" is set in {_NAME}, it must be a dict. Given {type(service)}: {service!r}'
             )
+        _check_names(_NAME, raw, ("cluster", "task", "service", *_TEXTS))
+        _check_names(f'"task" in {_NAME}', task, ("type", "index"))
         cluster = ClusterSpec(raw.get("cluster", {}))
-        _check_unique(cluster)
+        check_unique(cluster)
         task_type, index = task.get("type"), task.get("index")
         return cls(
             cluster=cluster,
@@ -116,7 +120,8 @@ class TFConfig:
         if not self.task_type or self.task_index is None:
             raise ClusterError(
                 f'{_NAME} does not say which task this is: "task" has the type {self.task_type!r} '
-                f"and the index {self.task_index!r}. Set both."
+                f"and the index {self.task_index!r}. Set both, such as "
+                '"task": {"type": "worker", "index": 0}, or in the resolver that takes its place.'
             )
         return Task(self.task_type, self.task_index)
 
@@ -139,15 +144,25 @@ def _text(raw: Mapping[str, Any], key: str) -> str | None:
     raise ClusterTypeError(f'"{key}" in {_NAME} must be text, given: {value!r}')
 
 
-def _check_unique(cluster: ClusterSpec) -> None:
+def _check_names(where: str, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    """Raise ClusterError for a key that is a misspelt one of those known. Others are allowed."""
+    for key in given.keys() - set(known):
+        meant = difflib.get_close_matches(key.lower(), [name for name in known if name not in given], 1, 0.75)
+        if meant:
+            raise ClusterError(f"{where} has no {meant[0]!r}, but {key!r}. Rename that to {meant[0]!r}.")
+
+
+def check_unique(cluster: ClusterSpec) -> None:
     """Raise ClusterError if two tasks have one address. TensorFlow does not check, and the job hangs."""
     tasks = collections.defaultdict(list)
     for job in cluster.jobs:
         for index in cluster.task_indices(job):
-            tasks[cluster.task_address(job, index)].append(str(Task(job, index)))
-    for address, names in tasks.items():
-        if len(names) > 1:
+            address = cluster.task_address(job, index)
+            tasks[same_spelling(address)].append((str(Task(job, index)), address))
+    for each in tasks.values():
+        if len(each) > 1:
+            addresses = " and ".join(dict.fromkeys(repr(address) for _, address in each))
             raise ClusterError(
-                f'"cluster" in {_NAME} gives the address {address!r} to {" and ".join(names)}. '
-                "Give each task an address of its own."
+                f"The cluster gives the address {addresses} to {' and '.join(name for name, _ in each)}. "
+                f"Give each task an address of its own in {_NAME}."
             )

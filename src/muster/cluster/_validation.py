@@ -1,8 +1,12 @@
 """Check that strategies can train with a cluster."""
 
+import difflib
+
 from muster._errors import ClusterError
+from muster.cluster._address import split_address
 from muster.cluster._cluster_spec import Addresses, ClusterSpec
-from muster.cluster._task import TaskType
+from muster.cluster._task import Task, TaskType
+from muster.cluster._tf_config import TFConfig, check_unique
 
 _ALLOWED = (TaskType.CHIEF.value, TaskType.WORKER.value, TaskType.EVALUATOR.value, TaskType.PS.value, None)
 
@@ -30,11 +34,15 @@ def validate_cluster_spec(
         ClusterError: The cluster has other jobs, or does not have the task.
     """
     cluster = ClusterSpec(cluster_spec)
-    if not set(cluster.jobs) <= set(_ALLOWED):
-        raise ClusterError(
-            f"Disallowed task type found in cluster spec. Allowed types are {_ALLOWED} and the cluster spec "
-            f"is {cluster}."
-        )
+    for job in cluster.jobs:
+        if job not in _ALLOWED:
+            meant = difflib.get_close_matches(job.lower(), _ALLOWED[:-1], 1) or [
+                "chief" if job == "master" else "worker"
+            ]
+            raise ClusterError(
+                f"Disallowed task type found in cluster spec. Allowed types are {_ALLOWED} and the cluster "
+                f"spec is {cluster}. Rename {job!r}, such as to {meant[0]!r}."
+            )
     for job in (TaskType.CHIEF, TaskType.EVALUATOR):
         if job in cluster.jobs and cluster.num_tasks(job) > 1:
             raise ClusterError(f"There must be at most one '{job}' job. Given: {cluster}")
@@ -51,3 +59,38 @@ def validate_cluster_spec(
         beyond = task_id is not None and task_id > max(indices, default=-1)
         wrong = f"exceeds the maximum id of {task_type}" if beyond else f"is not an id of {task_type}"
         raise ClusterError(f"The `task_id` {task_id} {wrong}. Its ids are {indices}.")
+
+
+def check_job(config: TFConfig) -> Task:
+    """Return the task of this process, after checking that the tasks of the cluster can train together.
+
+    TensorFlow checks less: what is wrong with addresses makes its jobs hang.
+
+    Args:
+        config: All tasks and which one this is; that may be absent if there is only one.
+
+    Raises:
+        ClusterError: The task is absent or not one of the cluster, a job has another name, an address is not
+            host:port, two tasks share one, or this is a parameter server.
+    """
+    cluster = config.cluster
+    tasks = [Task(job, index) for job in cluster.jobs for index in cluster.task_indices(job)]
+    if len(tasks) > 1:
+        validate_cluster_spec(cluster, config.task.type, config.task.index)
+        for task in tasks:
+            try:
+                split_address(cluster.task_address(task.type, task.index))
+            except ClusterError as exc:
+                raise ClusterError(f"{task} has a wrong address in the cluster. {exc}") from exc
+        check_unique(cluster)
+    elif not cluster and config.task_index:
+        raise ClusterError(
+            f"This is {config.task_type} {config.task_index} of an empty cluster: each of its tasks would "
+            "train by itself. Name all tasks in the cluster, or leave out the task to train in one process."
+        )
+    if config.task_type == TaskType.PS:
+        raise ClusterError(
+            f"ps {config.task_index or 0} cannot run: muster has no parameter servers yet. Leave the job "
+            "'ps' out of the cluster, and train with MultiWorkerMirroredStrategy on a chief and workers."
+        )
+    return Task(config.task_type or TaskType.WORKER.value, config.task_index or 0)

@@ -331,7 +331,7 @@ def check_train_args(config: RunConfig, steps: object, max_steps: object) -> tup
         TypeError: A number of steps is not a number.
         ValueError: Both are given, one is not a positive integer, or this task does not train.
     """
-    if config.task_type in (TaskType.EVALUATOR, TaskType.PS):
+    if config.task_type not in (TaskType.CHIEF, TaskType.MASTER, TaskType.WORKER):
         raise ValueError(
             "Train has been called wrong configuration. Please use tf.estimator.train_and_evaluate which "
             f"calls proper API according to given configuration. Current configuration: {config}."

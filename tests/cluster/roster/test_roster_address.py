@@ -106,7 +106,7 @@ def test_an_address_is_host_and_port(address, parts):
         "[]:1",
         "a" * 99 + ":1",
     ]
-    + ["host:²", "grpc://host:2222"],
+    + ["host:²", "grpc://host:2222", "a host:1", "host/a:1", "h\x1b:1"],
 )
 def test_another_address_is_an_error(address):
     with pytest.raises(errors.ClusterError, match=r"must be host:port.*Given: "):

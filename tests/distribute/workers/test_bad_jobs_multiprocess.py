@@ -172,12 +172,6 @@ def test_a_second_job_on_the_same_ports_does_not_harm_the_first(job):
     assert [task.process.poll() for task in first] == [None, None]
 
 
-def test_an_index_that_the_cluster_lacks(job):
-    task = job.start(2)
-    assert task.code() == 1
-    assert task.last_line.startswith("muster._errors.ClusterError: worker 2 is not a task of the cluster")
-
-
 def test_different_versions(job):
     tasks = [job.start(0), job.start(1, jax="0.1.2")]
     one_fails_with("has jax .*Install the same versions everywhere", *tasks)

@@ -14,9 +14,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from muster._errors import ClusterError, MissingPeerError
+from muster.cluster._address import split_address
 from muster.cluster._cluster_spec import ClusterSpec
 from muster.cluster._task import Task, TaskType
-from muster.cluster.roster._roster_address import adopt_listener, listen, split_address
+from muster.cluster.roster._roster_address import adopt_listener, listen
 from muster.cluster.roster._roster_events import Announced, Ended
 from muster.cluster.roster._roster_identity import derive_job_id, installed_versions, training_tasks
 from muster.cluster.roster._roster_messages import MAX_ERROR, MAX_LINE, Progress, Status, TaskState

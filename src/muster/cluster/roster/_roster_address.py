@@ -7,36 +7,14 @@ import os
 import socket
 import time
 
-from muster._errors import AddressInUseError, ClusterError, RosterError, StrayPeerError
+from muster._errors import AddressInUseError, RosterError, StrayPeerError
+from muster.cluster._address import split_address
 from muster.cluster._task import Task
 from muster.cluster.roster import _roster_messages as messages
 
 _BACKLOG = 128
 # How long an occupied address may take to say who occupies it, in seconds.
 _OCCUPANT_SECS = 2.0
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """Return the host and the port of ``"host:port"``. An IPv6 address must be in brackets.
-
-    Raises:
-        ClusterError: It is not of that form.
-    """
-    host, _, port = address.rpartition(":")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    elif ":" in host:
-        host = ""
-    try:
-        host.encode("idna")
-    except UnicodeError:
-        host = ""
-    if not host or not (port.isascii() and port.isdecimal() and 0 < int(port) < 1 << 16):
-        raise ClusterError(
-            f"The address of a task must be host:port, such as 10.0.0.1:2222 or [::1]:2222. "
-            f"Given: {address!r}."
-        )
-    return host, int(port)
 
 
 def listen(task: Task, address: str) -> list[socket.socket]:

@@ -12,10 +12,10 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 
+from muster.cluster._address import split_address
 from muster.cluster._task import Task
 from muster.cluster.roster import _roster_events as events
 from muster.cluster.roster import _roster_messages as messages
-from muster.cluster.roster._roster_address import split_address
 from muster.cluster.roster._roster_service import Service
 from muster.cluster.roster._roster_watch import Watch
 from muster.cluster.roster._running_clock import RunningClock

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, SingleDeviceSharding
 
-from muster.cluster import ClusterResolver, Task, TaskType, TFConfigClusterResolver
+from muster.cluster import ClusterResolver, TaskType, TFConfig, TFConfigClusterResolver, check_job
 from muster.cluster.roster import training_tasks
 from muster.distribute.engine._exchange import ExchangeEngine
 from muster.distribute.engine._mesh import AXIS
@@ -33,7 +33,8 @@ class MultiWorkerMirroredStrategy(Strategy):
             RunConfig's argument of this name says how long they may then take until their first step.
 
     Raises:
-        ClusterError: This task is not in the cluster.
+        ClusterError: It is not known which task this is, or it is not in the cluster, or the tasks of the
+            cluster cannot reach each other at the addresses given.
         RosterError: Another task does not come up, or does not match, or the address of this task is taken.
         ValueError: The implementation is NCCL, and there are no GPUs.
 
@@ -49,8 +50,8 @@ class MultiWorkerMirroredStrategy(Strategy):
     ) -> None:
         options = communication_options or CommunicationOptions()
         self._resolver = resolver = cluster_resolver or TFConfigClusterResolver()
-        cluster = resolver.cluster_spec()
-        task = Task(resolver.task_type or "worker", resolver.task_id or 0)
+        config = TFConfig.from_resolver(resolver)
+        cluster, task = config.cluster, check_job(config)
         tasks = training_tasks(cluster)
         workers: Workers = SingleWorker()
         if len(tasks) > 1 and task.type != TaskType.EVALUATOR:

@@ -85,7 +85,8 @@ def refuse_server(config: RunConfig) -> Server:
     others = sum(map(cluster.num_tasks, cluster.jobs)) - 1
     raise MusterError(
         f"{Task(config.task_type, config.task_id)} cannot train together with the {others} other tasks of "
-        f"its cluster: parameter servers are not available yet. Given: {cluster}. Train in one process: "
+        f"its cluster: muster has no parameter servers yet. Given: {cluster}. Leave the job 'ps' out, and "
+        "give every task RunConfig(train_distribute=MultiWorkerMirroredStrategy()); or train in one process: "
         "unset TF_CONFIG, or leave only the chief in its cluster. An evaluator may follow it."
     )
 
