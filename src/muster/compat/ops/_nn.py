@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from muster.compat.ops._arrays import ArrayLike, Axis, as_array, as_axis
+from muster.program import check_ids, label_factor
 
 
 def relu(features: ArrayLike, name: str | None = None) -> jax.Array:
@@ -70,7 +71,9 @@ def moments(
 
 def embedding_lookup(params: ArrayLike, ids: ArrayLike, name: str | None = None) -> jax.Array:
     """Take rows of a table: shape (rows, width), and ids of shape S, give shape (\\*S, width)."""
-    return jnp.take(as_array(params), as_array(ids), axis=0)
+    table, ids = as_array(params), as_array(ids)
+    check_ids(ids, len(table))
+    return jnp.take(table, ids, axis=0)
 
 
 def in_top_k(targets: ArrayLike, predictions: ArrayLike, k: int, name: str | None = None) -> jax.Array:
@@ -121,19 +124,23 @@ def sparse_softmax_cross_entropy_with_logits(
     """Return the softmax cross entropy of integer labels and logits.
 
     Args:
-        labels: Class indices, shape (…); indices that are out of range give NaN.
+        labels: Class indices, shape (…).
         logits: Float, shape (…, classes).
         name: Unused.
 
     Returns:
         A value for each example: the shape of the labels.
 
+    Raises:
+        DatasetError: A label is less than 0, or not less than the number of classes.
+
     Source: tensorflow/python/ops/nn_ops.py, ``sparse_softmax_cross_entropy_with_logits``.
     """
-    scores = jax.nn.log_softmax(as_array(logits))
+    labels, logits = as_array(labels), as_array(logits)
+    factor = label_factor(labels, logits.shape[-1]).astype(logits.dtype)
+    scores = jax.nn.log_softmax(logits * factor[..., None])
     index = as_array(labels, "int32")[..., None]
-    of_label = jnp.take_along_axis(scores, index, axis=-1, mode="fill")[..., 0]
-    return -jnp.where(index[..., 0] >= 0, of_label, jnp.nan)
+    return -jnp.take_along_axis(scores, index, axis=-1, mode="fill")[..., 0]
 
 
 def sigmoid_cross_entropy_with_logits(

@@ -9,6 +9,7 @@ from muster._keras import keras
 from muster.checkpoint import BASENAME
 from muster.checkpoint.objects import Variable, assign_saved, copied_values
 from muster.distribute.fit import scope_of_model
+from muster.distribute.functions import check_labels
 from muster.distribute.strategies import strategy_of
 
 
@@ -76,7 +77,12 @@ class Checkpoint:
             return self.save_with(writer)
 
     def save_with(self, writer: checkpoint.Checkpointer) -> str:
-        """Save all variables through a Checkpointer, wait until they are on the disk, and return the path."""
+        """Save all variables through a Checkpointer, wait until they are on the disk, and return the path.
+
+        Raises:
+            DatasetError: A function has trained on a label that is no class.
+        """
+        check_labels()
         self.save_counter += 1
         builds = {
             name: keras.saving.serialize_keras_object(each.get_build_config())

@@ -1,6 +1,7 @@
 """Compiles traced code into steps, for one device, a mesh, or several processes."""
 
 from muster.distribute.engine._compilation_cache import keep_compiled as keep_compiled
+from muster.distribute.engine._split import unwrapped as unwrapped
 from muster.distribute.engine._state_store import StateStore as StateStore
 from muster.distribute.engine._traced import BatchGroup as BatchGroup
 from muster.distribute.engine._traced import Executables as Executables

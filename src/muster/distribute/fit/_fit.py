@@ -8,6 +8,7 @@ device, also with batch normalization, dropout and short last batches.
 import contextlib
 import functools
 import inspect
+import logging
 import traceback
 import warnings
 import weakref
@@ -17,6 +18,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from muster._errors import DatasetError
 from muster._keras import keras
 from muster.cluster.roster import TaskState
 from muster.data import UNKNOWN_CARDINALITY, Dataset
@@ -32,7 +34,16 @@ from muster.distribute.fit._fit_step import KerasFunction, is_gone
 from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.distribute.strategies._default import get_strategy, has_strategy
 from muster.distribute.strategies._strategy import Strategy, current_strategy
-from muster.program.variables import ByIdentity, forget_state, set_values, unshared_values, wrap_in_scopes
+from muster.program.variables import (
+    ByIdentity,
+    forget_state,
+    patched_keras,
+    set_values,
+    unshared_values,
+    wrap_in_scopes,
+)
+
+_log = logging.getLogger(__name__)
 
 _TRAINS, _TESTS, _PREDICTS = "fit", "evaluate", "predict"
 
@@ -84,6 +95,7 @@ class DistributedTrainer:
         for name, attribute in _FUNCTIONS.items():
             setattr(model, attribute, None)  # what Keras made before, for arrays, does not fit
             setattr(model, f"make_{attribute}", functools.partial(self._make_function, name))
+        model.jax_state_sync = self._sync
 
     def run(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run Keras' own ``fit``, ``evaluate`` or ``predict``, with data and callbacks for this strategy."""
@@ -126,10 +138,17 @@ class DistributedTrainer:
             self.strategy.placement,
             model.steps_per_execution,
             functools.partial(self._report.after_step, _STATES[name]) if self._report is not None else None,
+            functools.partial(_explain, step),
             INTERRUPTS if jit and self.agreement.single else contextlib.nullcontext(),
             concatenates=name == _PREDICTS,
         )
         setattr(model, _FUNCTIONS[name], function)
+
+    def _sync(self) -> None:
+        """Give the variables what steps have made of them, as Keras does before anybody reads them."""
+        for function in self._functions():
+            function.check()
+        type(self._model).jax_state_sync(self._model)
 
     def _step(self, name: str, state: Any, batch: Any) -> tuple[Any, Any]:
         """Take Keras' step of a method."""
@@ -151,7 +170,8 @@ class DistributedTrainer:
 
     def _compiled(self, step: Callable[[Any, Any], tuple[Any, Any]]) -> Step:
         def run(state: Any, reads: Any, batch: Any, replicas: Any) -> tuple[Any, Any]:
-            returned: tuple[Any, Any] = jax.tree.map(jnp.asarray, step(state, batch))
+            with patched_keras():
+                returned: tuple[Any, Any] = jax.tree.map(jnp.asarray, step(state, batch))
             return returned
 
         return self.strategy.engine.compile(Traced(run=run, view=View.GLOBAL), self._executables)
@@ -202,7 +222,7 @@ class DistributedTrainer:
         """Let the model keep what it has learned when a call of its methods fails."""
         model = self._model
         known = [(each, each.value) for each in self._variables() if not is_gone(each)]
-        model.jax_state_sync()  # drops Keras' copy of the state, which may be outdated
+        type(model).jax_state_sync(model)  # drops Keras' copy of the state, which may be outdated
         for variable, value in known:
             if variable.value is not value:
                 variable.assign(value)
@@ -321,6 +341,18 @@ class DistributedTrainer:
             listed = [*first, *listed, Epochs(self.agreement, self._batches[name].begin, self._report)]
         arguments["callbacks"] = called = called_by(self._model, listed, arguments, trains=name == _TRAINS)
         self._callbacks = called if isinstance(called, EpochCallbacks) else None
+
+
+def _explain(step: Callable[[Any, Any], Any], state: Any, batch: Any) -> None:
+    """Raise the error for which a step returned NaN, if it has one when it is run eagerly."""
+    zeros = jax.tree.map(lambda value: jnp.zeros(value.shape, value.dtype), state)
+    try:
+        with patched_keras():
+            step(zeros, unwrapped(batch))
+    except DatasetError:
+        raise
+    except Exception as exc:  # it need not run eagerly
+        _log.debug("The step does not run eagerly: %s", exc)
 
 
 # Weak, since a model holds its trainer, and the trainer the model.

@@ -1,6 +1,7 @@
 """The function that Keras calls for each step of ``fit``, ``evaluate`` and ``predict``."""
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +11,9 @@ import jax.numpy as jnp
 from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._state_store import ArrayStore, StateStore
 from muster.distribute.engine._traced import State, Step
+
+# How many steps run before the losses of the first half of them are checked.
+_UNCHECKED = 16
 
 
 class KerasFunction:
@@ -23,6 +27,7 @@ class KerasFunction:
         placement: Chooses the store that holds the state between steps.
         steps_per_call: The number of steps in a call.
         after: Called after each call with the number of steps and the last results; None for nothing.
+        explain: Called with the state and the batch of a step whose loss is NaN; may raise.
         uninterrupted: Entered for every step, which must not be interrupted.
         concatenates: Whether a call returns the concatenated results of its steps, rather than the last.
 
@@ -41,6 +46,7 @@ class KerasFunction:
         placement: Placement,
         steps_per_call: int,
         after: Callable[[int, Any], None] | None,
+        explain: Callable[[State, Any], None],
         uninterrupted: contextlib.AbstractContextManager[Any],
         *,
         concatenates: bool,
@@ -53,12 +59,14 @@ class KerasFunction:
         self._place = place
         self._placement = placement
         self._after = after
+        self._explain = explain
         self._uninterrupted = uninterrupted
         self._concatenates = concatenates
         self.forget()
 
     def forget(self) -> None:
         """Release the last state: from here on only the variables hold it."""
+        self._unchecked: list[tuple[Any, Any]] = []
         self._taken: list[Any] = []
         self._last: State = None
         self._failed = False
@@ -86,10 +94,26 @@ class KerasFunction:
             Whether a call had failed.
         """
         failed, self._failed = self._failed, False
+        self._unchecked = []
         for variable, value in zip(self._taken, jax.tree.leaves(self._last), strict=False):
             if failed or is_gone(variable):
                 variable.assign(value)
         return failed
+
+    def check(self, *, ahead: int = 0) -> None:
+        """Explain NaN among the losses of steps that have not been checked, but for the last ones.
+
+        Keras' loss is the mean since the epoch began, so that it stays NaN.
+
+        Args:
+            ahead: The number of steps that may still be running.
+        """
+        count = len(self._unchecked) - ahead
+        checked, self._unchecked = self._unchecked[:count], self._unchecked[count:]
+        losses = [result.get("loss", 0.0) if isinstance(result, dict) else 0.0 for _, result in checked]
+        if losses and math.isnan(losses[-1]):
+            first = next(i for i, loss in enumerate(losses) if math.isnan(loss))
+            self._explain(self._last, checked[first][0])
 
     def __call__(self, state: State, iterator: Iterator[Any]) -> tuple[Any, State]:
         self.skipping = self.to_skip > 0
@@ -115,6 +139,9 @@ class KerasFunction:
                 with self._uninterrupted:
                     state, result = self._take_step(batch)
                 results.append(result)
+                self._unchecked.append((batch, result))
+            if len(self._unchecked) >= _UNCHECKED:
+                self.check(ahead=_UNCHECKED // 2)
             if self._after is not None:
                 self._after(len(results), results[-1])
             if self._concatenates and len(results) > 1:

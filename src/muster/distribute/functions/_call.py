@@ -1,14 +1,19 @@
 """A function, traced and compiled for one kind of arguments: of the same structure, shapes and dtypes."""
 
+import collections
+import logging
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.tree_util import PyTreeDef
 
 from muster._arrays import AnyArray
+from muster._errors import DatasetError
 from muster._keras import keras
 from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._placement import Placement
@@ -22,6 +27,8 @@ from muster.distribute.replicas._values import PerReplica, is_array, is_leaf
 from muster.program import Replicas
 from muster.program.trace import FunctionProgram
 from muster.program.variables import current_scope, origin_of
+
+_log = logging.getLogger(__name__)
 
 ARRAY = object()
 """Stands for an array among values that are constants of a program."""
@@ -51,6 +58,10 @@ class Values:
         pairs = zip(arrays, self.per_replica, strict=True)
         values = iter([PerReplica(array, replicated) if per else array for array, (per, replicated) in pairs])
         return self.structure.unflatten([next(values) if c is ARRAY else c for c in self.constants])
+
+
+# How many calls may be dispatched before the first of them is checked.
+_UNCHECKED = 16
 
 
 class Call:
@@ -98,7 +109,12 @@ class Call:
         for iterator in iterators:
             iterator.end_recording()
         takes = [*(per for per, _ in arguments.per_replica), *draws.per_replica]
-        self._compile(program, takes, [per for per, _ in results.per_replica])
+        self._program, self._takes, self._has_labels = program, takes, program.has_labels
+        self._unchecked: collections.deque[tuple[Sequence[Any], Any]] = collections.deque()
+        if self._has_labels:
+            _WITH_LABELS.add(self)
+        gives = [per for per, _ in results.per_replica]
+        self._compile(program, takes, [*gives, True] if self._has_labels else gives)
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """Run the compiled function.
@@ -110,7 +126,33 @@ class Call:
         state, reads = self._store.take()
         state, results = self._step(state, reads, arrays)
         self._store.give(state)
+        if self._has_labels:
+            self._unchecked.append((arrays, results.pop()))
+            self.check_labels()
         return self._finish(results)
+
+    def check_labels(self, *, wait: bool = False) -> None:
+        """Raise an error if an earlier call had a label that is no class.
+
+        Args:
+            wait: Whether to check calls that are still running, too.
+
+        Raises:
+            DatasetError: A label is out of range.
+        """
+        unchecked = self._unchecked
+        while unchecked and (wait or len(unchecked) > _UNCHECKED or unchecked[0][1].is_ready()):
+            arrays, result = unchecked.popleft()
+            if not any(np.isnan(shard.data).any() for shard in result.addressable_shards):
+                continue
+            try:
+                self._program.run_eagerly(
+                    [_merged(a) if per else a for a, per in zip(arrays, self._takes, strict=True)]
+                )
+            except DatasetError:
+                raise
+            except Exception as exc:  # it need not run eagerly
+                _log.debug("The function does not run eagerly: %s", exc)
 
     def _compile(self, program: FunctionProgram[Any], takes: list[bool], gives: list[bool]) -> None:
         strategy = program.strategy
@@ -128,6 +170,8 @@ class Call:
             values = [*_of_replica(state, store.state_sharded), *reads]
             before = dict(zip(store.paths, values, strict=True))
             after, results = program.step(before, _of_replica(arrays, takes), replicas=replicas)
+            if program.has_labels:
+                results = [*results, _nan_of(after, results, program)]
             new_state = [after[path] for path in store.new_state_paths]
             return _per_replica(new_state, store.new_state_sharded), _per_replica(results, gives)
 
@@ -146,6 +190,36 @@ class Call:
             created = [v for v in program.created if origin_of(v).owner is strategy]
             placement.start_variables(store.shared_variables, [*store.per_replica_variables, *created])
         self._store: StateStore = placement.store(store)
+
+
+_WITH_LABELS: weakref.WeakSet[Call] = weakref.WeakSet()
+
+
+def check_labels() -> None:
+    """Wait for all functions that train on class labels, and raise an error if one of them is no class."""
+    for call in list(_WITH_LABELS):
+        call.check_labels(wait=True)
+
+
+def _nan_of(
+    after: Mapping[str, jax.Array], results: Sequence[Any], program: FunctionProgram[Any]
+) -> jax.Array:
+    """Return NaN, shape (), if a number among the results or the smallest new variable has one."""
+    assigned = [after[spec.path] for spec in program.variables if spec.path in program.assigned]
+    floats = [value for value in assigned if jnp.issubdtype(value.dtype, jnp.floating)]
+    numbers = [value for value in results if value.ndim == 0 and jnp.issubdtype(value.dtype, jnp.floating)]
+    chosen = numbers + sorted(floats, key=lambda value: value.size)[:1]
+    return sum((jnp.sum(value).astype("float32") for value in chosen), start=jnp.float32(0))
+
+
+def _merged(array: Any) -> Any:
+    """Return the rows of this process' replicas one after the other."""
+    rows = (
+        np.concatenate([np.asarray(s.data) for s in array.addressable_shards])
+        if isinstance(array, jax.Array)
+        else array
+    )
+    return rows.reshape(-1, *rows.shape[2:])
 
 
 def _of_replica(values: Sequence[jax.Array], sharded: Sequence[bool]) -> list[jax.Array]:

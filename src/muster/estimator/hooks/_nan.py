@@ -3,7 +3,7 @@
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,8 @@ class NanTensorHook(SessionRunHook):
     hook reads a value (to log it, say), and at the end. So no checkpoint with a NaN loss is written
     unnoticed. A loss that is on the host already is checked in its run, as TensorFlow checks every loss.
 
+    Before it raises, the step is run again eagerly, which names a label that is no class.
+
     Source: tensorflow/python/training/basic_session_run_hooks.py, ``NanTensorHook``.
     """
 
@@ -47,7 +49,7 @@ class NanTensorHook(SessionRunHook):
 
     def _reset(self) -> None:
         self._seen: Mapping[str, Any] | None = None
-        self._unchecked: list[tuple[int, Any]] = []
+        self._unchecked: list[tuple[int, Any, Sequence[Any]]] = []
         self._runs_ahead = 1
         self._waited_at = -math.inf
 
@@ -84,7 +86,7 @@ class NanTensorHook(SessionRunHook):
         """Queue the loss of the last step, unless it is queued already."""
         if session.outputs is not self._seen:
             self._seen = session.outputs
-            self._unchecked.append((session.global_step, session.output(self._loss)))
+            self._unchecked.append((session.global_step, session.output(self._loss), session.batches))
 
     def _check_all(self, session: Session) -> None:
         """Check all losses that are queued."""
@@ -93,20 +95,40 @@ class NanTensorHook(SessionRunHook):
         unchecked, self._unchecked = self._unchecked, []
         self._check(session, unchecked)
 
-    def _check(self, session: Session, losses: list[tuple[int, Any]]) -> None:
-        values = [np.asarray(loss) for _, loss in reversed(losses)]  # once the last is there, all are
-        for (step, _), value in zip(losses, reversed(values), strict=True):
+    def _check(self, session: Session, losses: list[tuple[int, Any, Sequence[Any]]]) -> None:
+        values = [np.asarray(loss) for _, loss, _ in reversed(losses)]  # once the last is there, all are
+        for (step, _, batches), value in zip(losses, reversed(values), strict=True):
             if not _has_nan(value):
                 continue
-            if self._fail:
-                _log.error("Model diverged with loss = NaN.")
-                raise NanLossDuringTrainingError(
-                    f"NaN loss during training. The loss is NaN at global step {step}: look for NaN or "
-                    "extreme values in the input, or lower the learning rate."
-                )
-            _log.warning("Model diverged with loss = NaN.")
-            session.coord.request_stop()
+            session.explain(batches)
+            self._report(session, step)
             return
+
+    def _report(self, session: Session, step: int) -> None:
+        """Raise an error, or stop."""
+        if self._fail:
+            _log.error("Model diverged with loss = NaN.")
+            raise NanLossDuringTrainingError(
+                f"NaN loss during training. The loss is NaN at global step {step}: look for NaN or "
+                "extreme values in the input, or lower the learning rate."
+            )
+        _log.warning("Model diverged with loss = NaN.")
+        session.coord.request_stop()
+
+
+class EvaluationNanHook(NanTensorHook):
+    """Raises the error that made the loss of an evaluation NaN, if running the batch eagerly shows it."""
+
+    def _queue_last(self, session: Session) -> None:
+        if not self._explained:
+            super()._queue_last(session)
+
+    def _reset(self) -> None:
+        super()._reset()
+        self._explained = False
+
+    def _report(self, session: Session, step: int) -> None:
+        self._explained = True  # the mean loss stays NaN, for which it may have reasons
 
 
 def _has_nan(loss: np.ndarray[Any, Any]) -> bool:

@@ -15,6 +15,7 @@ from muster.distribute.input import synchronized
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn
 from muster.estimator.hooks._base import SessionRunHook
+from muster.estimator.hooks._nan import EvaluationNanHook
 from muster.estimator.hooks._stop import StopAfterNEvalsHook
 from muster.estimator.loop._batches import Batches
 from muster.estimator.loop._run_loop import TrainingSession, run_loop
@@ -63,7 +64,8 @@ def evaluate(
         log_restored(checkpoint)
         progress = StopAfterNEvalsHook(steps, log_progress=steps is not None)
         with synchronized(strategy.workers, strategy.local_replicas, batches, batches.first) as shared:
-            run_loop(session, step, shared, [*hooks, *program.static.evaluation_hooks, progress])
+            checks = [EvaluationNanHook(LOSS), progress]
+            run_loop(session, step, shared, [*hooks, *program.static.evaluation_hooks, *checks])
         _log.info("Inference Time : %.5fs", time.monotonic() - began)
         _log.info("Finished evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
         outputs = {**session.outputs[METRICS], LOSS: session.outputs[LOSS]}

@@ -114,6 +114,7 @@ class TrainingSession:
         finally:
             self._signals.waiting = False
         session.input_wait_secs += clock.now() - wait_began
+        session.batches = batches
         if len(batches) > 1 and len(batches) == self._steps_per_execution and _have_same_shapes(batches):
             stacked = BatchGroup(batches)
             session.advance(*self._step(*session.store.take(), stacked), steps=len(batches))

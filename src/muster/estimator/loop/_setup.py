@@ -11,7 +11,7 @@ from muster._errors import CheckpointMismatchError
 from muster.checkpoint import Checkpoint, read_checkpoint, restore_latest
 from muster.cluster import Task
 from muster.distribute import Strategy, get_strategy
-from muster.distribute.engine import Executables, Step
+from muster.distribute.engine import Executables, Step, unwrapped
 from muster.distribute.strategies import compile_program, start_program
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
@@ -136,6 +136,7 @@ class ModelSetup:
             count_steps=_step_counter(program, global_step),
             save=save,
             output_names=program.outputs,
+            run_eagerly=lambda batch: program.step_eagerly(program.zeros(), unwrapped(batch)),
         )
         return session, step
 

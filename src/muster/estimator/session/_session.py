@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Protocol, TypeAlias
 
 import jax
 import numpy as np
 
+from muster._errors import DatasetError
 from muster.distribute.engine import StateStore
 from muster.estimator.session._fetches import Fetches, map_fetches
+
+_log = logging.getLogger(__name__)
 
 State: TypeAlias = Mapping[str, jax.Array]
 """Variable path -> array."""
@@ -61,6 +65,7 @@ class Session:
         outputs: Name -> array of the last step, computed or not; empty before the first step.
         global_step: The current step, a Python int.
         steps_taken: How many steps this session has made.
+        batches: The batches of the last run.
         coord: Takes requests to stop.
         input_wait_secs: How long all runs together waited for their batches, in seconds.
         resources: Closed when the session ends, with an error or without; for files that hooks open.
@@ -76,6 +81,7 @@ class Session:
         count_steps: Callable[[Outputs], int] | None = None,
         save: SaveState | None = None,
         output_names: Collection[str] | None = None,
+        run_eagerly: Callable[[Any], object] = lambda batch: None,
     ) -> None:
         """Start a session.
 
@@ -86,17 +92,20 @@ class Session:
                 be; None if every step adds exactly one.
             save: Writes checkpoints; None if this session has none.
             output_names: The names of the step's outputs, if they are known before it runs.
+            run_eagerly: Runs the step's code on the numbers of a batch, and forgets the results.
         """
         self.store = store
         self.outputs: Outputs = {}
         self.global_step = global_step
         self.steps_taken = 0
+        self.batches: Sequence[Any] = ()
         self.coord = Coordinator()
         self.input_wait_secs = 0.0
         self.resources = ExitStack()
         self._count_steps = count_steps
         self._save = save
         self._output_names = output_names
+        self._run_eagerly = run_eagerly
         self._checks: list[Callable[[Session], None]] = []
 
     @property
@@ -137,6 +146,23 @@ class Session:
         """Run the checks of the last step, which wait for the values that they need."""
         for check in self._checks:
             check(self)
+
+    def explain(self, batches: Sequence[Any]) -> None:
+        """Raise the error for which a step returned NaN, if it has one when it is run eagerly.
+
+        Args:
+            batches: The batches of the step, or of steps that ran together.
+
+        Raises:
+            DatasetError: The data of a batch is wrong.
+        """
+        for batch in batches:
+            try:
+                self._run_eagerly(batch)
+            except DatasetError:
+                raise
+            except Exception as exc:  # it need not run eagerly
+                _log.debug("The step does not run eagerly: %s", exc)
 
     def output(self, name: str) -> Any:
         """Return an output of the last step without waiting for it.

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import jax
+import jax.numpy as jnp
 
 from muster import cpu
 from muster._errors import TraceError, VariableMismatchError
@@ -39,6 +40,7 @@ class FunctionProgram(Generic[Static]):
             value reduced over the replicas, under `reduced_path`.
         strategy: The strategy whose ``run`` or ``reduce`` it calls, if any.
         created: The variables that the function created.
+        has_labels: Whether it computes losses that are NaN for labels out of range.
         assigned: Path -> how often the function assigns to the variable, if it does.
         static: The second value that the function returned.
         outputs: The shapes of the outputs, as ``jax.ShapeDtypeStruct`` s, per replica.
@@ -55,6 +57,7 @@ class FunctionProgram(Generic[Static]):
         self.variables = scope.table.specs
         self.assigned = scope.assignments.counts(self.used)
         self.strategy = scope.strategy or first.strategy
+        self.has_labels = scope.has_labels
 
     def _recorded(self, args: Sequence[Any], *, may_create: bool) -> FunctionScope:
         """Run the function on abstract values, and initialize the variables it creates, even if it fails."""
@@ -105,6 +108,11 @@ class FunctionProgram(Generic[Static]):
             return {**scope.state(), **reduced}, outputs
 
         return compute_traced(replay, state, *args)
+
+    def run_eagerly(self, *args: Any) -> None:
+        """Run the function on numbers, with variables of zeros, for the errors that it raises then."""
+        zeros = {spec.path: jnp.zeros(spec.shape, spec.dtype) for spec in self.variables}
+        FunctionScope(self.used, zeros).run(self._function, *args)
 
     def _check_same(self, scope: FunctionScope) -> None:
         """Raise an error if the function did something else than when it was recorded."""

@@ -112,6 +112,10 @@ class Program(Generic[Static]):
         """
         return self._run_eagerly(jax.tree.map(jnp.asarray, (state, args)))
 
+    def zeros(self) -> State:
+        """Return a state of zeros, for a run whose results do not matter."""
+        return {v.path: jnp.zeros(v.shape, v.dtype) for v in self.variables}
+
     def _run_eagerly(self, inputs: tuple[State, tuple[Any, ...]], until: int = -1) -> tuple[State, Outputs]:
         """Run on numbers, up to gradient number `until`; to the end if that is -1."""
         leaves, structure = jax.tree.flatten(inputs)

@@ -12,6 +12,8 @@ process-wide random numbers, which belong to the user and to all threads, and of
 The state of a model's trainer: after ``train_on_batch`` Keras keeps references to the variables' arrays that
 it no longer needs, and offers no way to drop them.
 
+The backend's functions: losses call them, and Keras ignores labels that are no classes.
+
 A variable's value: every call sets hundreds of variables to a step's results. Keras' own ``assign`` converts
 and checks each, which takes longer than a small step.
 """
@@ -29,6 +31,7 @@ from muster._keras import keras  # chooses the backend
 
 global_state = keras.src.backend.common.global_state
 seed_generator = keras.src.random.seed_generator
+backend_functions = keras.src.backend.nn
 
 _COUNTERS = "object_name_uids"
 

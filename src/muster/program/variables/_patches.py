@@ -1,23 +1,24 @@
-"""Wrap methods of Keras' classes while a scope is active.
+"""Wrap methods of Keras' classes, and functions of its modules, while a scope is active.
 
-In threads that trace nothing, the wrapped methods must behave as Keras' own.
+In threads that trace nothing, what is wrapped must behave as Keras' own.
 """
 
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
 _Wrapper = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-_WRAPPERS: list[tuple[type, str, _Wrapper]] = []
+_WRAPPERS: list[tuple[type | ModuleType, str, _Wrapper]] = []
 _lock = threading.Lock()
 _users = 0
 _originals: list[Callable[..., Any]] = []
 
 
-def wrap_in_scopes(owner: type, name: str, wrapper: _Wrapper) -> None:
-    """Register a wrapper for a method of a class, for as long as any scope is active."""
+def wrap_in_scopes(owner: type | ModuleType, name: str, wrapper: _Wrapper) -> None:
+    """Register a wrapper for a method of a class or a function of a module, while any scope is active."""
     _WRAPPERS.append((owner, name, wrapper))
 
 

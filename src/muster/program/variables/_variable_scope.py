@@ -69,6 +69,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         penalties: The (path, value) pairs of ``add_penalty``.
         global_step: The variable that counts steps, once the code has asked for it.
         is_in_sync: Whether assignments are the same on all replicas now.
+        has_labels: Whether a loss of class labels has been computed, which is NaN for labels out of range.
         eager_gradients: Computes gradients when the code runs untraced; None while it is traced.
     """
 
@@ -83,6 +84,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         self.eager_gradients: EagerGradients | None = None
         self._diverged = DivergedValues()
         self.is_in_sync = False
+        self.has_labels = False
         self._reduced: list[tuple[jax.Array, jax.Array]] = []
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
