@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.checkpoint import Checkpointer, CheckpointInfo, list_checkpoints, retain
+from muster.checkpoint import Checkpointer, CheckpointInfo, list_checkpoints, retain, write_checkpoint
 from recorded import cases
 
 KEEP_CASES = cases("train_and_evaluate_local", lambda case: case["name"].startswith("keep_"))
@@ -115,9 +115,25 @@ def test_all_are_kept(max_to_keep: int | None) -> None:
 
 
 def test_a_lowered_maximum_catches_up(tmp_path: Path) -> None:
-    save_steps(tmp_path, range(10), max_to_keep=None)
+    save_steps(tmp_path, range(10), max_to_keep=8)
     save_steps(tmp_path, range(10, 11), max_to_keep=3)
     assert [i.step for i in list_checkpoints(tmp_path)] == [8, 9, 10]
+
+
+@pytest.mark.parametrize("other", [{"max_to_keep": None}, {"max_to_keep": 0}, {"keep_every_n_hours": 1}])
+def test_what_a_run_under_another_policy_kept_stays(tmp_path: Path, other: dict[str, Any]) -> None:
+    """TensorFlow's later run has only the last of them in its list, and deletes that one."""
+    save_steps(tmp_path, range(3), **other)
+    write_checkpoint(tmp_path, 3, {}, {})  # by hand
+    for first in (4, 8):
+        save_steps(tmp_path, range(first, first + 4), max_to_keep=2)
+    assert [i.step for i in list_checkpoints(tmp_path)] == [0, 1, 2, 3, 10, 11]
+
+
+def test_hours_without_end_are_plain_json(tmp_path: Path) -> None:
+    save_steps(tmp_path, range(4), max_to_keep=1, keep_every_n_hours=float("inf"))
+    (left,) = list_checkpoints(tmp_path)
+    assert "Infinity" not in (Path(left.path) / "manifest.json").read_text()
 
 
 def test_periods_go_on_over_restarts(tmp_path: Path) -> None:

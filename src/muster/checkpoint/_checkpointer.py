@@ -3,6 +3,7 @@
 import itertools
 import logging
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -28,7 +29,10 @@ class Checkpointer:
     than one copy of the arrays. An error in the background is raised by the next call of ``save``, ``wait``
     or ``close``. A process that ends normally finishes the save under way.
 
-    Source: tensorflow/python/training/saver.py, ``Saver``.
+    It deletes what runs with the same ``keep_every_n_hours`` saved, and never what was kept otherwise: by a run
+    that keeps all, or by `write_checkpoint`.
+
+    Source: tensorflow/python/training/saver.py, ``Saver``, and what ``recover_last_checkpoints`` gives it.
     """
 
     def __init__(
@@ -56,7 +60,7 @@ class Checkpointer:
         check_retention(max_to_keep, keep_every_n_hours)
         self._directory = os.fspath(directory)
         self._max_to_keep = max_to_keep
-        self._keep_every_n_hours = keep_every_n_hours
+        self._keep_every_n_hours = min(keep_every_n_hours, sys.float_info.max)  # JSON has no infinity
         self.clock = clock
         try:
             os.makedirs(self._directory, exist_ok=True)
@@ -159,10 +163,13 @@ class Checkpointer:
             # Directories without a manifest: a process was killed while it wrote or deleted them.
             self._delete(*itertools.filterfalse(is_complete, scan(self._directory)))
             self._swept = True
-        write_snapshot(self._directory, snapshot, now)
+        retention = self._keep_every_n_hours if self._max_to_keep else None
+        write_snapshot(self._directory, snapshot, now, retention)
         if self._max_to_keep:
+            # What other runs kept stays: those that keep all, or one for other hours.
+            infos = list_checkpoints(self._directory)
             doomed = retain(
-                list_checkpoints(self._directory),
+                [info for info in infos if info.keep_every_n_hours == retention],
                 max_to_keep=self._max_to_keep,
                 keep_every_n_hours=self._keep_every_n_hours,
                 current=snapshot.step,

@@ -22,12 +22,14 @@ class CheckpointInfo:
         step: The global step.
         time: When it was written, in seconds since the epoch.
         started: When the first checkpoint of the directory was written, in seconds since the epoch.
+        keep_every_n_hours: Runs with this retention may delete it; None: no run may.
     """
 
     path: str
     step: int
     time: float
     started: float
+    keep_every_n_hours: float | None = None
 
 
 def checkpoint_path(directory: str, step: int) -> str:
@@ -71,7 +73,9 @@ def list_checkpoints(directory: str | os.PathLike[str]) -> list[CheckpointInfo]:
         step = int(path.rpartition("-")[2])
         try:
             manifest = read_manifest(path)
-            infos.append(CheckpointInfo(path, step, manifest.time, manifest.started))
+            infos.append(
+                CheckpointInfo(path, step, manifest.time, manifest.started, manifest.keep_every_n_hours)
+            )
         except CheckpointNotFoundError:
             continue  # deleted since the scan
         except CheckpointError:

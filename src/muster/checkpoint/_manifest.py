@@ -52,6 +52,8 @@ class Manifest:
         time: When it was written, in seconds since the epoch.
         started: When the first checkpoint of this directory was written: retention counts hours from
             there, also after that checkpoint is gone.
+        keep_every_n_hours: The retention it was written under: runs with the same value may delete it. None
+            keeps it.
         variables: By name, in the order in which they were given.
         files: The data files by their name in the directory.
         metadata: The entries that the caller gave.
@@ -63,6 +65,7 @@ class Manifest:
     variables: Mapping[str, VariableRecord]
     files: Mapping[str, FileRecord]
     metadata: Mapping[str, Any]
+    keep_every_n_hours: float | None = None
 
 
 def encode(manifest: Manifest) -> bytes:

@@ -28,11 +28,11 @@ def retain(
     period stays, except in the first period.
 
     Source: tensorflow/python/training/saver.py, ``Saver._MaybeDeleteOldCheckpoints``. Departs in
-    that it looks at everything on the disk and not at what this process wrote: a lowered
+    that it looks at what is on the disk and not at what this process wrote: a lowered
     ``max_to_keep`` catches up, and periods go on over a restart.
 
     Args:
-        infos: The checkpoints of one directory in any order.
+        infos: The checkpoints of one directory that may be deleted, in any order.
         max_to_keep: The number of newest checkpoints to keep; 0 or None keeps all.
         keep_every_n_hours: The length of a period, in hours.
         current: The step that was written last. It is kept even if there are higher ones, as after a fall

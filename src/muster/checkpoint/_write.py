@@ -96,8 +96,10 @@ def write_checkpoint(
     return write_snapshot(os.fspath(directory), snapshot, time.time() if now is None else now)
 
 
-def write_snapshot(directory: str, snapshot: Snapshot, now: float) -> str:
-    """Write a snapshot as :func:`write_checkpoint` does."""
+def write_snapshot(
+    directory: str, snapshot: Snapshot, now: float, keep_every_n_hours: float | None = None
+) -> str:
+    """Write a snapshot as :func:`write_checkpoint` does, and which runs may delete it."""
     path = checkpoint_path(directory, snapshot.step)
     # A name of its own: a reader that still has the old manifest never opens the new data.
     data_name = f"variables-{secrets.token_hex(4)}.safetensors"
@@ -118,6 +120,7 @@ def write_snapshot(directory: str, snapshot: Snapshot, now: float) -> str:
                 },
                 files={data_name: write_arrays(data_path, snapshot.variables)},
                 metadata=snapshot.metadata,
+                keep_every_n_hours=keep_every_n_hours,
             )
             write_manifest(path, manifest)
             undo.pop_all()  # the checkpoint exists now, whatever happens
