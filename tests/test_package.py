@@ -228,9 +228,20 @@ def test_inspect_says_what_is_wrong_with_one_checkpoint(
     manifest.write_bytes(b"{")
     assert main(["inspect", str(directory)]) == 1
     assert f"Damaged: {manifest} does not match its checksum" in capsys.readouterr().out
-    manifest.unlink()  # as a process leaves it that is killed while it writes
+    manifest.unlink()
     assert main(["inspect", str(directory)]) == 1
     assert f"There is no checkpoint in {directory}" in capsys.readouterr().err
+
+
+def test_inspect_repairs(model_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (model_dir / "ckpt-250" / "manifest.json").unlink()
+    assert main(["inspect", str(model_dir)]) == 1
+    out = capsys.readouterr().out
+    assert f"No reader takes {model_dir}/ckpt-250: it has no manifest.json. `muster inspect --repair" in out
+    assert main(["inspect", str(model_dir), "--repair"]) == 0
+    out = capsys.readouterr().out
+    assert f"{model_dir}/ckpt-250: manifest.json rebuilt from variables-" in out
+    assert "Of the input 12 batches were taken" in out
 
 
 def test_inspect_names_the_steps_that_are_there(model_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,7 +37,7 @@ def _inspect(args: argparse.Namespace) -> int:
     from muster._inspect import inspect_checkpoints
 
     try:
-        code = inspect_checkpoints(args.path, step=args.step, variables=args.variables)
+        code = inspect_checkpoints(args.path, step=args.step, variables=args.variables, restore=args.repair)
         sys.stdout.flush()
         return code
     except MusterError as exc:
@@ -64,6 +64,11 @@ def _parser() -> argparse.ArgumentParser:
     inspect.add_argument("path", metavar="DIR", help="the model_dir of an Estimator, or a ckpt-N in it")
     inspect.add_argument(
         "--variables", action="store_true", help="list names, shapes and dtypes of one checkpoint's variables"
+    )
+    inspect.add_argument(
+        "--repair",
+        action="store_true",
+        help="first restore lost manifests from data files, and the names of renamed checkpoints",
     )
     inspect.add_argument(
         "--step", type=int, metavar="N", help="the checkpoint to look at (default: the newest)"

@@ -9,12 +9,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from muster._errors import DamagedCheckpointError
-from muster.checkpoint import CheckpointInfo, list_checkpoints, list_variables, read_checkpoint, read_metadata
+from muster.checkpoint import (
+    CheckpointInfo,
+    list_checkpoints,
+    list_variables,
+    read_checkpoint,
+    read_metadata,
+    repair,
+    stray_checkpoints,
+)
 
 _WIDEST_VALUE = 100
 
 
-def inspect_checkpoints(path: str, *, step: int | None, variables: bool) -> int:
+def inspect_checkpoints(path: str, *, step: int | None, variables: bool, restore: bool) -> int:
     """Print the checkpoints of a model directory, or one checkpoint.
 
     Every byte of the listed checkpoints is read and checked.
@@ -23,6 +31,7 @@ def inspect_checkpoints(path: str, *, step: int | None, variables: bool) -> int:
         path: The directory of the model or of the checkpoint.
         step: The step of the checkpoint to print; None for all of them.
         variables: Whether to list the variables of that checkpoint, or of the newest.
+        restore: Whether to restore first what can be restored, and print what was done.
 
     Returns:
         The exit code of the command.
@@ -34,10 +43,17 @@ def inspect_checkpoints(path: str, *, step: int | None, variables: bool) -> int:
         return _complain(
             f"{path} is not a directory: give the model_dir of an Estimator, or a ckpt-N in it.", 2
         )
+    if restore:
+        print("".join(f"{line}\n" for line in repair(path)), end="")
     itself = os.path.abspath(path)
-    infos = list_checkpoints(path) or [
-        info for info in list_checkpoints(os.path.dirname(itself)) if info.path == itself
-    ]
+    infos = [info for info in list_checkpoints(os.path.dirname(itself)) if info.path == itself]
+    strays = {} if infos else stray_checkpoints(path)
+    infos = infos or list_checkpoints(path)
+    if step is None:
+        for stray, reason in strays.items():
+            print(
+                f"No reader takes {stray}: {reason}. `muster inspect --repair {path}` restores what it can."
+            )
     if not infos:
         return _complain(
             f"There is no checkpoint in {path}: give the model_dir of an Estimator, or a ckpt-N in it.", 1
@@ -68,7 +84,7 @@ def inspect_checkpoints(path: str, *, step: int | None, variables: bool) -> int:
     chosen = infos[-1]
     if chosen.step not in damage:
         _print_contents(chosen, variables)
-    return 1 if damage else 0
+    return 1 if damage or (strays and step is None) else 0
 
 
 def _print_contents(info: CheckpointInfo, variables: bool) -> None:

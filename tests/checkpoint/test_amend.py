@@ -22,8 +22,8 @@ def test_entries_are_set_and_the_rest_stays(tmp_path: Path) -> None:
     assert len(os.listdir(path)) == 2
 
 
-def full_when_written(path: str, mode: str) -> IO[Any]:
-    return open("/dev/full" if mode == "wb" else path, mode)
+def full_when_written(path: str, mode: str, **options: Any) -> IO[Any]:
+    return open("/dev/full", mode) if mode == "wb" else open(path, mode, **options)
 
 
 def test_what_cannot_be_amended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

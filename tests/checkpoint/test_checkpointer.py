@@ -187,6 +187,7 @@ def test_the_next_save_sweeps_what_a_kill_left(tmp_path: Path) -> None:
     for step in (2, 5):
         (tmp_path / f"ckpt-{step}").mkdir()
         (tmp_path / f"ckpt-{step}" / "variables-0.safetensors").write_bytes(b"half")
+        (tmp_path / f"ckpt-{step}" / "manifest.json.tmp").touch()
     (tmp_path / "ckpt-1" / "variables-0.safetensors").write_bytes(b"half")
     (tmp_path / "eval").mkdir()
     restore_latest(tmp_path)
@@ -213,12 +214,18 @@ def test_what_cannot_be_deleted_does_not_stop_training(
     assert f"The old checkpoint {tmp_path / 'ckpt-1'} cannot be deleted" in caplog.text
 
 
-def test_the_manifest_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_manifest_goes_first_and_the_mark_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_checkpoint(tmp_path, 1, {}, {})
     seen = []
-    monkeypatch.setattr(_layout.shutil, "rmtree", lambda path: seen.append(os.listdir(path)))
+    unlink = os.unlink
+
+    def watched(*args: Any, **options: Any) -> None:
+        seen.append(sorted(name.partition("-")[0] for name in os.listdir(path)))
+        unlink(*args, **options)
+
+    monkeypatch.setattr(os, "unlink", watched)
     _layout.delete_checkpoint(path)
-    assert [[name.endswith("safetensors") for name in names] for names in seen] == [[True]]
+    assert seen == [["manifest.json.tmp", "variables"], ["manifest.json.tmp"]]
 
 
 def test_readers_beside_a_writer_that_deletes(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Checkpoints: written in the background, and complete or absent for every reader.
 
 A checkpoint is ``<directory>/ckpt-<step>/``: one or more data files in the safetensors format, and
-``manifest.json``, written last. Readers ignore a directory without a manifest.
+``manifest.json``, written last. Readers ignore what is being written or deleted.
 """
 
 from muster.checkpoint._checkpointer import Checkpointer as Checkpointer
@@ -10,6 +10,7 @@ from muster.checkpoint._layout import CheckpointInfo as CheckpointInfo
 from muster.checkpoint._layout import checkpoint_path as checkpoint_path
 from muster.checkpoint._layout import latest_checkpoint as latest_checkpoint
 from muster.checkpoint._layout import list_checkpoints as list_checkpoints
+from muster.checkpoint._layout import stray_checkpoints as stray_checkpoints
 from muster.checkpoint._lease import Lease as Lease
 from muster.checkpoint._lease import WriterWatch as WriterWatch
 from muster.checkpoint._read import Checkpoint as Checkpoint
@@ -18,6 +19,7 @@ from muster.checkpoint._read import list_variables as list_variables
 from muster.checkpoint._read import read_checkpoint as read_checkpoint
 from muster.checkpoint._read import read_metadata as read_metadata
 from muster.checkpoint._read import restore_latest as restore_latest
+from muster.checkpoint._repair import repair as repair
 from muster.checkpoint._retention import retain as retain
 from muster.checkpoint._write import amend_metadata as amend_metadata
 from muster.checkpoint._write import write_checkpoint as write_checkpoint

@@ -7,6 +7,7 @@ contiguous wrongly, has no name for complex128, int4 and others, and needs a sec
 bytes for a checksum. The package reads these files, which a test makes sure of.
 """
 
+import errno
 import json
 import os
 import struct
@@ -41,6 +42,7 @@ _CODES = {
 # Small enough that the checksum finds the bytes in the processor's cache.
 _CHUNK = 1 << 20
 _ALIGNMENT = 64
+_METADATA, _DESCRIPTION = "__metadata__", "muster"
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,20 @@ def is_numeric(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "biufc" or dtype.isbuiltin == 2
 
 
-def write_arrays(path: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> FileRecord:
+def open_regular(path: str, flags: int) -> int:
+    """Open a file, as the opener of `open`, but no FIFO, socket or device: opening one may block.
+
+    Raises:
+        FileNotFoundError: There is no file at this path, or another thing.
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise FileNotFoundError(errno.ENOENT, f"{os.path.basename(path)} is not a regular file", path)
+    return os.open(path, flags, 0o666)
+
+
+def write_arrays(
+    path: str, arrays: Mapping[str, np.ndarray[Any, Any]], description: str | None = None
+) -> FileRecord:
     """Write arrays into a new file, and wait until it is on the disk.
 
     An array is copied only if it is not contiguous or not little-endian, one array at a time.
@@ -75,6 +90,7 @@ def write_arrays(path: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> FileR
     Args:
         path: The path of the file, which must not exist yet.
         arrays: Arrays of any numeric dtype and shape by key. The key ``__metadata__`` is the format's own.
+        description: Stored beside them.
 
     Returns:
         The size and the checksum of the file.
@@ -84,7 +100,7 @@ def write_arrays(path: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> FileR
     """
     # Wide types first: then every array starts at a multiple of its item's size.
     keys = sorted(arrays, key=lambda key: -arrays[key].dtype.itemsize)
-    header = _header([(key, arrays[key]) for key in keys])
+    header = _header([(key, arrays[key]) for key in keys], description)
     size, crc = 0, 0
     with open(path, "xb", buffering=0) as file:
         for data in (memoryview(header), *(_bytes_of(arrays[key]) for key in keys)):
@@ -128,12 +144,38 @@ def read_arrays(file: BinaryIO, path: str, record: FileRecord) -> dict[str, np.n
     (length,) = struct.unpack_from("<Q", view)
     header = json.loads(bytes(view[8 : 8 + length]))
     data = buffer[8 + length :]
+    header.pop(_METADATA, None)
     return {key: data[slice(*entry["data_offsets"])] for key, entry in header.items()}
 
 
-def _header(arrays: list[tuple[str, np.ndarray[Any, Any]]]) -> bytes:
+def describe(path: str) -> tuple[FileRecord, str]:
+    """Return the size and the checksum of a file as it is, and the description that it was written with.
+
+    Raises:
+        DamagedCheckpointError: It is cut off, or has no description.
+        OSError: It cannot be read.
+    """
+    crc = 0
+    with open(path, "rb", opener=open_regular) as file:
+        while chunk := file.read(_CHUNK):
+            crc = zlib.crc32(chunk, crc)
+        record = FileRecord(file.tell(), crc)
+        file.seek(0)
+        try:
+            (length,) = struct.unpack("<Q", file.read(8))
+            header = json.loads(file.read(length))
+            description = header.pop(_METADATA)[_DESCRIPTION]
+            end = 8 + length + max((entry["data_offsets"][1] for entry in header.values()), default=0)
+        except (struct.error, ValueError, LookupError, TypeError, AttributeError, OverflowError) as exc:
+            raise DamagedCheckpointError(f"{path} does not say what it holds.") from exc
+    if record.bytes != end:
+        raise DamagedCheckpointError(f"{path} is {record.bytes} bytes long, but {end} were written.")
+    return record, description
+
+
+def _header(arrays: list[tuple[str, np.ndarray[Any, Any]]], description: str | None) -> bytes:
     """Return the length and the JSON header of a file that holds these arrays in this order."""
-    entries: dict[str, Any] = {}
+    entries: dict[str, Any] = {} if description is None else {_METADATA: {_DESCRIPTION: description}}
     offset = 0
     for key, array in arrays:
         code = _CODES.get(array.dtype.name)

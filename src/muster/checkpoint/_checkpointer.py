@@ -1,6 +1,5 @@
 """Saving checkpoints in the background, and deleting old ones."""
 
-import itertools
 import logging
 import os
 import sys
@@ -14,7 +13,13 @@ from typing import Any, Self
 import numpy as np
 
 from muster._errors import CheckpointError
-from muster.checkpoint._layout import checkpoint_path, delete_checkpoint, is_complete, list_checkpoints, scan
+from muster.checkpoint._layout import (
+    checkpoint_path,
+    delete_checkpoint,
+    is_unfinished,
+    list_checkpoints,
+    scan,
+)
 from muster.checkpoint._lease import Lease
 from muster.checkpoint._retention import check_retention, retain
 from muster.checkpoint._write import Snapshot, take_snapshot, write_snapshot
@@ -29,8 +34,8 @@ class Checkpointer:
     than one copy of the arrays. An error in the background is raised by the next call of ``save``, ``wait``
     or ``close``. A process that ends normally finishes the save under way.
 
-    It deletes what runs with the same ``keep_every_n_hours`` saved, and never what was kept otherwise: by a run
-    that keeps all, or by `write_checkpoint`.
+    It deletes what runs with the same ``keep_every_n_hours`` saved, and never what was kept otherwise: by a
+    run that keeps all, or by `write_checkpoint`.
 
     Source: tensorflow/python/training/saver.py, ``Saver``, and what ``recover_last_checkpoints`` gives it.
     """
@@ -160,8 +165,8 @@ class Checkpointer:
 
     def _write(self, snapshot: Snapshot, now: float) -> None:
         if not self._swept:
-            # Directories without a manifest: a process was killed while it wrote or deleted them.
-            self._delete(*itertools.filterfalse(is_complete, scan(self._directory)))
+            # A process was killed while it wrote or deleted them.
+            self._delete(*filter(is_unfinished, scan(self._directory)))
             self._swept = True
         retention = self._keep_every_n_hours if self._max_to_keep else None
         write_snapshot(self._directory, snapshot, now, retention)

@@ -1,16 +1,19 @@
 """The names of checkpoints in a directory, and finding them."""
 
+import itertools
 import os
 import re
 import shutil
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 
 from muster._errors import CheckpointError, CheckpointNotFoundError
-from muster.checkpoint._manifest import FILE_NAME, read_manifest
+from muster.checkpoint._manifest import FILE_NAME, UNFINISHED, read_manifest
 
 BASENAME = "ckpt"
 _NAME = re.compile(rf"{BASENAME}-(0|[1-9][0-9]*)")
+_DATA = re.compile(r"variables-[0-9a-f]{8}\.safetensors")
 
 
 @dataclass(frozen=True)
@@ -37,9 +40,64 @@ def checkpoint_path(directory: str, step: int) -> str:
     return os.path.join(directory, f"{BASENAME}-{step}")
 
 
+def is_named(path: str) -> bool:
+    """Return whether a path ends like that of a checkpoint."""
+    return _NAME.fullmatch(os.path.basename(path)) is not None
+
+
 def is_complete(path: str) -> bool:
     """Return whether a checkpoint's directory has a manifest. Readers ignore a directory without one."""
-    return os.path.exists(os.path.join(path, FILE_NAME))
+    return os.path.isfile(os.path.join(path, FILE_NAME))
+
+
+def is_unfinished(path: str) -> bool:
+    """Return whether a process is writing or deleting a checkpoint's directory, or was killed over it."""
+    files = _files(path)
+    return not files.get(FILE_NAME) and (UNFINISHED in files or not files)
+
+
+def is_lost(path: str) -> bool:
+    """Return whether a checkpoint's directory has lost its manifest."""
+    files = _files(path)
+    return bool(files) and not files.get(FILE_NAME) and UNFINISHED not in files
+
+
+def stray_checkpoints(directory: str) -> dict[str, str]:
+    """Return directories that hold checkpoints which no reader takes, and what is wrong with each.
+
+    They are subdirectories, or the directory itself. Those that are being written are left out.
+
+    Raises:
+        CheckpointError: One cannot be listed.
+    """
+    wrong = {path: f"it has no {FILE_NAME}" for path in scan(directory) if is_lost(path)}
+    if holds_data(directory):
+        wrong[directory] = "it is a checkpoint itself, and not the directory of one"
+    for name in sorted(_files(directory)):
+        path = os.path.join(directory, name)
+        if not is_named(name) and holds_data(path):
+            wrong[path] = f"it is not called {BASENAME}-<step>"
+    return wrong
+
+
+def holds_data(path: str) -> bool:
+    """Return whether a directory holds a data file of a checkpoint."""
+    return any(map(_DATA.fullmatch, _files(path)))
+
+
+def _files(path: str) -> dict[str, bool]:
+    """Return the names in a directory, and whether each is a regular file; none if it is no directory.
+
+    Raises:
+        CheckpointError: It cannot be listed.
+    """
+    try:
+        with os.scandir(path) as entries:
+            return {entry.name: entry.is_file() for entry in entries}
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as exc:
+        raise CheckpointError(f"The directory {path} cannot be listed: {exc}.") from exc
 
 
 def scan(directory: str) -> list[str]:
@@ -120,13 +178,25 @@ def is_settled(directory: str, paths: list[str], seen: Collection[str] = ()) -> 
 
 
 def delete_checkpoint(path: str) -> None:
-    """Delete a checkpoint, its manifest first: from then on readers ignore it.
+    """Delete a checkpoint. From the start readers ignore it, and to the end it is marked as unfinished.
 
     Raises:
         OSError: The checkpoint cannot be deleted.
     """
-    try:
-        os.unlink(os.path.join(path, FILE_NAME))
-    except FileNotFoundError:
-        pass  # half written, or half deleted
+    with suppress(FileNotFoundError):  # half written, or half deleted
+        os.replace(os.path.join(path, FILE_NAME), os.path.join(path, UNFINISHED))
+    for entry in list(os.scandir(path)):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry)
+        elif entry.name != UNFINISHED:
+            os.unlink(entry)
     shutil.rmtree(path)
+
+
+def move_aside(path: str) -> str:
+    """Rename a checkpoint so that no reader takes it, to a name that is free, and return that."""
+    names = itertools.chain([f"{path}.damaged"], (f"{path}.damaged-{n}" for n in itertools.count(2)))
+    aside = next(name for name in names if not os.path.lexists(name))
+    with suppress(FileNotFoundError):  # somebody has deleted it meanwhile
+        os.rename(path, aside)
+    return aside

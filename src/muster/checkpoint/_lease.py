@@ -20,6 +20,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from muster._errors import DirectoryInUseError
+from muster.checkpoint._arrays import open_regular
 
 _log = logging.getLogger(__name__)
 
@@ -114,7 +115,7 @@ class Lease:
         give_up = time.monotonic() + _BRIEFLY_SECS
         while True:
             with ExitStack() as opened:
-                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+                descriptor = open_regular(self._path, os.O_RDWR | os.O_CREAT)
                 opened.callback(os.close, descriptor)
                 locked, found = _lock(descriptor, fcntl.LOCK_EX), _read(descriptor)
                 if locked is False:
@@ -176,7 +177,7 @@ class WriterWatch:
     def is_writing(self) -> bool:
         """Return whether there is a writer now, or one of another machine was less than EXPIRE_SECS ago."""
         try:
-            descriptor = os.open(self._path, os.O_RDONLY)
+            descriptor = open_regular(self._path, os.O_RDONLY)
         except FileNotFoundError:
             return False
         try:
@@ -233,7 +234,7 @@ def _read(descriptor: int) -> _Record | None:
 
 def _read_path(path: str) -> _Record | None:
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = open_regular(path, os.O_RDONLY)
     except FileNotFoundError:
         return None
     try:

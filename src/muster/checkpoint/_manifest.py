@@ -2,6 +2,9 @@
 
 ``manifest.json`` is one JSON object in two parts: the first line holds the CRC-32 of every byte
 after it, and is the same in every version of the format; the rest is the contents.
+
+While a directory is being written or deleted, it has ``manifest.json.tmp``. So one that has neither has lost
+its manifest, and is not what a process left that was killed.
 """
 
 import contextlib
@@ -14,9 +17,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from muster._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
-from muster.checkpoint._arrays import FileRecord
+from muster.checkpoint._arrays import FileRecord, open_regular
 
 FILE_NAME = "manifest.json"
+UNFINISHED = FILE_NAME + ".tmp"
 FORMAT = 1
 
 
@@ -119,7 +123,7 @@ def read_bytes(checkpoint: str) -> bytes:
         CheckpointError: It cannot be read.
     """
     try:
-        with open(os.path.join(checkpoint, FILE_NAME), "rb") as file:
+        with open(os.path.join(checkpoint, FILE_NAME), "rb", opener=open_regular) as file:
             return file.read()
     except (FileNotFoundError, NotADirectoryError) as exc:
         raise CheckpointNotFoundError(
@@ -144,17 +148,17 @@ def write_manifest(checkpoint: str, manifest: Manifest) -> None:
     Raises:
         OSError: It cannot be written; the old manifest stays, and no temporary file is left.
     """
-    target = os.path.join(checkpoint, FILE_NAME)
+    temporary = os.path.join(checkpoint, UNFINISHED)
     data = encode(manifest)
     try:
-        with open(target + ".tmp", "wb") as file:
+        with open(temporary, "wb", opener=open_regular) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(target + ".tmp", target)
+        os.replace(temporary, os.path.join(checkpoint, FILE_NAME))
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(target + ".tmp")
+            os.unlink(temporary)
         raise
 
 

@@ -1,18 +1,25 @@
 """Reading checkpoints, also while another process writes and deletes them."""
 
-import itertools
 import logging
 import os
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from muster._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
-from muster.checkpoint._arrays import dtype_named, read_arrays
-from muster.checkpoint._layout import is_complete, is_settled, scan
+from muster.checkpoint._arrays import dtype_named, open_regular, read_arrays
+from muster.checkpoint._layout import (
+    checkpoint_path,
+    is_complete,
+    is_lost,
+    is_settled,
+    move_aside,
+    scan,
+    stray_checkpoints,
+)
 from muster.checkpoint._manifest import FILE_NAME, Manifest, VariableRecord, decode, read_bytes, read_manifest
 
 _log = logging.getLogger(__name__)
@@ -89,7 +96,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
             if read_bytes(path) != data:
                 continue
             if isinstance(exc, FileNotFoundError):
-                raise DamagedCheckpointError(f"{exc.filename} is missing.") from exc
+                raise DamagedCheckpointError(f"{exc.filename} is missing, or not a regular file.") from exc
             raise CheckpointError(f"The checkpoint at {path} cannot be read: {exc}.") from exc
 
 
@@ -106,8 +113,8 @@ def restore_latest(directory: str | os.PathLike[str], *, set_aside: bool = False
         The checkpoint, or None if the directory has none.
 
     Raises:
-        DamagedCheckpointError: There are checkpoints, and all are damaged.
-        CheckpointError: One cannot be read for another reason, or has an unknown format.
+        DamagedCheckpointError: There are checkpoints, and all are damaged or misplaced.
+        CheckpointError: One cannot be read for another reason, has an unknown format, or was renamed.
     """
     directory = os.fspath(directory)
     while True:
@@ -119,11 +126,12 @@ def restore_latest(directory: str | os.PathLike[str], *, set_aside: bool = False
             continue  # deleted since the directory was listed, because there are newer ones
         if checkpoint is None and not is_settled(directory, paths, damaged):
             continue
-        if checkpoint is None and damaged:
-            reasons = "; ".join(f"{path}: {exc}" for path, exc in damaged.items())
+        if checkpoint is None and (unusable := {**damaged, **stray_checkpoints(directory)}):
+            reasons = "; ".join(f"{path}: {reason}" for path, reason in unusable.items())
             raise DamagedCheckpointError(
-                f"Every checkpoint in {directory} is damaged ({reasons}). "
-                "Put one back from a copy, or train into another directory."
+                f"Every checkpoint in {directory} is damaged or misplaced ({reasons}). "
+                f"`muster inspect --repair {directory}` restores what it can. Else put one back from a copy; "
+                "to start anew, move these elsewhere or train into another directory."
             )
         if checkpoint is not None:
             for path, exc in damaged.items():
@@ -134,31 +142,39 @@ def restore_latest(directory: str | os.PathLike[str], *, set_aside: bool = False
                     checkpoint.path,
                 )
                 if set_aside:
-                    _set_aside(path)
+                    move_aside(path)
         return checkpoint
 
 
-def _set_aside(path: str) -> None:
-    """Rename a damaged checkpoint, to a name that no earlier damaged one has."""
-    names = itertools.chain([f"{path}.damaged"], (f"{path}.damaged-{n}" for n in itertools.count(2)))
-    with suppress(FileNotFoundError):  # somebody has deleted it meanwhile
-        os.rename(path, next(name for name in names if not os.path.lexists(name)))
-
-
 def _newest_undamaged(paths: list[str], damaged: dict[str, DamagedCheckpointError]) -> Checkpoint | None:
-    for path in filter(is_complete, reversed(paths)):
+    for path in reversed(paths):
         try:
-            return read_checkpoint(path)
+            if is_complete(path):
+                checkpoint = read_checkpoint(path)
+                _require_own_name(checkpoint)
+                return checkpoint
+            if is_lost(path):
+                raise DamagedCheckpointError(f"it has no {FILE_NAME}")
         except DamagedCheckpointError as exc:
             damaged[path] = exc
     return None
+
+
+def _require_own_name(checkpoint: Checkpoint) -> None:
+    directory, name = os.path.split(checkpoint.path)
+    own = checkpoint_path(directory, checkpoint.step)
+    if checkpoint.path != own:
+        raise CheckpointError(
+            f"{checkpoint.path} was renamed: it is the checkpoint of step {checkpoint.step}. Rename it to "
+            f"{os.path.basename(own)}, as `muster inspect --repair {directory}` does, or move it elsewhere."
+        )
 
 
 def _read_variables(path: str, manifest: Manifest) -> dict[str, np.ndarray[Any, Any]]:
     with ExitStack() as stack:
         # All are opened before any is read: what is deleted from now on can still be read.
         opened = {
-            name: stack.enter_context(open(os.path.join(path, name), "rb", buffering=0))
+            name: stack.enter_context(open(os.path.join(path, name), "rb", buffering=0, opener=open_regular))
             for name in manifest.files
         }
         files = {

@@ -4,29 +4,41 @@ A failed write leaves nothing behind.
 """
 
 import json
+import logging
 import os
 import secrets
 import shutil
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from muster._errors import CheckpointError
-from muster.checkpoint._arrays import is_numeric, write_arrays
-from muster.checkpoint._layout import checkpoint_path, is_complete, scan
+from muster.checkpoint._arrays import is_numeric, open_regular, write_arrays
+from muster.checkpoint._layout import (
+    checkpoint_path,
+    delete_checkpoint,
+    is_complete,
+    is_lost,
+    move_aside,
+    scan,
+)
 from muster.checkpoint._manifest import (
     FILE_NAME,
+    UNFINISHED,
     Manifest,
     Piece,
     VariableRecord,
+    encode,
     read_manifest,
     sync_directory,
     write_manifest,
 )
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -105,12 +117,15 @@ def write_snapshot(
     data_name = f"variables-{secrets.token_hex(4)}.safetensors"
     data_path = os.path.join(path, data_name)
     try:
+        if is_lost(path):
+            _log.warning("%s has no %s: it is renamed to %s.", path, FILE_NAME, move_aside(path))
         os.makedirs(path, exist_ok=True)
         with ExitStack() as undo:
             if is_complete(path):
                 undo.callback(_remove_files, data_path)
             else:
-                undo.callback(shutil.rmtree, path, ignore_errors=True)
+                undo.callback(_abandon, path)
+                open(os.path.join(path, UNFINISHED), "wb", opener=open_regular).close()
             manifest = Manifest(
                 step=snapshot.step,
                 time=now,
@@ -118,16 +133,18 @@ def write_snapshot(
                 variables={
                     name: _record(array, data_name, name) for name, array in snapshot.variables.items()
                 },
-                files={data_name: write_arrays(data_path, snapshot.variables)},
+                files={},
                 metadata=snapshot.metadata,
                 keep_every_n_hours=keep_every_n_hours,
             )
-            write_manifest(path, manifest)
+            # The data file says what it holds, in case that the manifest is lost.
+            record = write_arrays(data_path, snapshot.variables, encode(manifest).decode())
+            write_manifest(path, replace(manifest, files={data_name: record}))
             undo.pop_all()  # the checkpoint exists now, whatever happens
         sync_directory(path)
         sync_directory(directory)
         # What an earlier checkpoint of this step left, or a process that was killed over it.
-        litter = set(os.listdir(path)) - {FILE_NAME, *manifest.files}
+        litter = set(os.listdir(path)) - {FILE_NAME, data_name}
     except OSError as exc:
         raise CheckpointError(_explain(path, snapshot, exc)) from exc
     _remove_files(*(os.path.join(path, name) for name in litter))
@@ -178,6 +195,12 @@ def _started(directory: str, now: float) -> float:
         except CheckpointError:
             continue
     return now
+
+
+def _abandon(path: str) -> None:
+    """Delete what was written of a checkpoint; what cannot be deleted is marked as unfinished."""
+    with suppress(OSError):
+        delete_checkpoint(path)
 
 
 def _remove_files(*paths: str) -> None:

@@ -199,5 +199,7 @@ class CheckpointManager:
     def restore_or_initialize(self) -> str | None:
         """Restore the newest checkpoint, if there is one, and return its path."""
         latest = self.latest_checkpoint
+        if latest is None:
+            checkpoint.restore_latest(self._directory)  # an error where there is something of one
         self._checkpoint.restore(latest)
         return latest
