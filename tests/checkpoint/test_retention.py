@@ -25,13 +25,14 @@ def test_as_tensorflow_keeps(tmp_path: Path, case: dict[str, Any]) -> None:
     now = 0.0
     for before in case["input"].get("before", []):
         every = before["run_config"]["save_checkpoints_steps"]
-        save_steps(tmp_path, range(0, before["train_to"] + 1, every), clock=lambda: now)
+        save_steps(tmp_path, range(0, before["train_to"] + 1, every), clock=lambda: now, timer=lambda: now)
     steps = [event["step"] for event in case["expect"]["events"] if event["event"] == "checkpoint_saved"]
     with Checkpointer(
         tmp_path,
         max_to_keep=config["keep_checkpoint_max"],
         keep_every_n_hours=config.get("keep_checkpoint_every_n_hours", 10000),
         clock=lambda: now,
+        timer=lambda: now,
     ) as checkpointer:
         for step in steps:
             now = step * secs_per_step
@@ -144,6 +145,21 @@ def test_periods_go_on_over_restarts(tmp_path: Path) -> None:
         ) as one:
             one.save(step, {}, {})
     assert [i.step for i in list_checkpoints(tmp_path)] == [3, 5, 8, 10, 12]
+
+
+@pytest.mark.parametrize("set_by", [-3600, 36000])
+def test_periods_are_measured_by_a_clock_that_nobody_sets(tmp_path: Path, set_by: float) -> None:
+    date = passed = 1e9
+    with Checkpointer(
+        tmp_path, max_to_keep=1, keep_every_n_hours=1, clock=lambda: date, timer=lambda: passed
+    ) as checkpointer:
+        for step in range(13):
+            checkpointer.save(step, {}, {}, wait=True)
+            date += 1500 + (set_by if step == 6 else 0)
+            passed += 1500
+    infos = list_checkpoints(tmp_path)
+    assert [i.step for i in infos] == [3, 5, 8, 10, 12]  # as if it had not been set
+    assert infos[-1].time == 1e9 + 12 * 1500 + set_by  # and dates are dates
 
 
 @pytest.mark.parametrize(("max_to_keep", "hours"), [(-1, 1.0), (1, 0.0), (1, -1.0), (1, float("nan"))])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,24 @@ class FakeClock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
-        monkeypatch.setattr(clock, "now", lambda: self.now)
+        for name in ("now", "date"):
+            monkeypatch.setattr(clock, name, lambda: self.now)
+
+
+class SystemClock:
+    """The clock of dates, which may be set, and the one that only goes forward."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.date, self.passed = 1.7e9, 1000.0
+        fake = SimpleNamespace(time=lambda: self.date, monotonic=lambda: self.passed, sleep=self.wait)
+        monkeypatch.setattr(clock, "time", fake)
+
+    def wait(self, secs: float) -> None:
+        self.date += secs
+        self.passed += secs
+
+    def set_back(self) -> None:
+        self.date -= 3600
 
 
 class Counter:

@@ -22,7 +22,7 @@ from muster.checkpoint._layout import (
 )
 from muster.checkpoint._lease import Lease
 from muster.checkpoint._retention import check_retention, retain
-from muster.checkpoint._write import Snapshot, take_snapshot, write_snapshot
+from muster.checkpoint._write import Snapshot, first_written, take_snapshot, write_snapshot
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +47,7 @@ class Checkpointer:
         max_to_keep: int | None = 5,
         keep_every_n_hours: float = 10000.0,
         clock: Callable[[], float] = time.time,
+        timer: Callable[[], float] = time.monotonic,
     ) -> None:
         """Make the directory if it is missing, and try to write in it.
 
@@ -56,6 +57,7 @@ class Checkpointer:
             keep_every_n_hours: The length of a period, in hours. Of the older checkpoints, the first of
                 each period is kept, too.
             clock: Returns the time in seconds since the epoch.
+            timer: Returns the time in seconds of a clock that nobody sets: periods are measured by it.
 
         Raises:
             ValueError: An argument is out of range.
@@ -66,7 +68,9 @@ class Checkpointer:
         self._directory = os.fspath(directory)
         self._max_to_keep = max_to_keep
         self._keep_every_n_hours = min(keep_every_n_hours, sys.float_info.max)  # JSON has no infinity
-        self.clock = clock
+        self._clock = clock
+        self._timer = timer
+        self._first: float | None = None
         try:
             os.makedirs(self._directory, exist_ok=True)
             with tempfile.TemporaryFile(dir=self._directory):
@@ -119,7 +123,7 @@ class Checkpointer:
         self._lease.check()
         snapshot = take_snapshot(step, variables, metadata)
         self.wait()
-        self._pending = self._thread.submit(self._write, snapshot, self.clock())
+        self._pending = self._thread.submit(self._write, snapshot, self._clock(), self._timer())
         if wait:
             self.wait()
         return checkpoint_path(self._directory, snapshot.step)
@@ -163,13 +167,15 @@ class Checkpointer:
             # The error under way is the one to report.
             _log.error("%s", exc)
 
-    def _write(self, snapshot: Snapshot, now: float) -> None:
+    def _write(self, snapshot: Snapshot, now: float, timer: float) -> None:
         if not self._swept:
             # A process was killed while it wrote or deleted them.
             self._delete(*filter(is_unfinished, scan(self._directory)))
             self._swept = True
         retention = self._keep_every_n_hours if self._max_to_keep else None
-        write_snapshot(self._directory, snapshot, now, retention)
+        if self._first is None:  # when the first checkpoint was written, by the timer
+            self._first = timer - (now - first_written(self._directory, now))
+        write_snapshot(self._directory, snapshot, now, now - (timer - self._first), retention)
         if self._max_to_keep:
             # What other runs kept stays: those that keep all, or one for other hours.
             infos = list_checkpoints(self._directory)

@@ -55,7 +55,7 @@ class Manifest:
         step: The global step.
         time: When it was written, in seconds since the epoch.
         started: When the first checkpoint of this directory was written: retention counts hours from
-            there, also after that checkpoint is gone.
+            there, also after that checkpoint is gone. It moves with a clock that is set while a run goes on.
         keep_every_n_hours: The retention it was written under: runs with the same value may delete it. None
             keeps it.
         variables: By name, in the order in which they were given.

@@ -47,11 +47,10 @@ def retain(
     check_retention(max_to_keep, keep_every_n_hours)
     if not max_to_keep or not infos:
         return []
-    started = min(info.started for info in infos)
     periods_kept = {0, -1}  # a checkpoint written at the very start, and the first period
     doomed = []
     for info in sorted(infos, key=lambda info: info.step)[:-max_to_keep]:
-        period = math.ceil((info.time - started) / (keep_every_n_hours * 3600)) - 1
+        period = math.ceil((info.time - info.started) / (keep_every_n_hours * 3600)) - 1
         if info.step == current:
             continue
         if period in periods_kept:

@@ -109,9 +109,21 @@ def write_checkpoint(
 
 
 def write_snapshot(
-    directory: str, snapshot: Snapshot, now: float, keep_every_n_hours: float | None = None
+    directory: str,
+    snapshot: Snapshot,
+    now: float,
+    started: float | None = None,
+    keep_every_n_hours: float | None = None,
 ) -> str:
-    """Write a snapshot as :func:`write_checkpoint` does, and which runs may delete it."""
+    """Write a snapshot as :func:`write_checkpoint` does.
+
+    Args:
+        directory: The directory of the checkpoints.
+        snapshot: The contents.
+        now: The time to record, in seconds since the epoch.
+        started: When the directory's first checkpoint was written; None looks into the newest.
+        keep_every_n_hours: The retention of runs that may delete it; None for no run.
+    """
     path = checkpoint_path(directory, snapshot.step)
     # A name of its own: a reader that still has the old manifest never opens the new data.
     data_name = f"variables-{secrets.token_hex(4)}.safetensors"
@@ -129,7 +141,7 @@ def write_snapshot(
             manifest = Manifest(
                 step=snapshot.step,
                 time=now,
-                started=min(now, _started(directory, now)),
+                started=first_written(directory, now) if started is None else started,
                 variables={
                     name: _record(array, data_name, name) for name, array in snapshot.variables.items()
                 },
@@ -187,11 +199,11 @@ def _record(array: np.ndarray[Any, Any], file: str, key: str) -> VariableRecord:
     return VariableRecord(array.shape, array.dtype.name, (Piece(file, key, 0, rows),))
 
 
-def _started(directory: str, now: float) -> float:
+def first_written(directory: str, now: float) -> float:
     """Return when the directory's first checkpoint was written, as the newest readable manifest has it."""
     for path in filter(is_complete, reversed(scan(directory))):
         try:
-            return read_manifest(path).started
+            return min(now, read_manifest(path).started)
         except CheckpointError:
             continue
     return now

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hooks_fakes import Counter, Deferred, FakeClock, RecordingWriter
+from hooks_fakes import Counter, Deferred, FakeClock, RecordingWriter, SystemClock
 
 from muster import _errors as errors
 from muster.distribute.engine._state_store import ArrayStore
@@ -28,6 +28,7 @@ from muster.estimator import (
     stop_if_lower_hook,
 )
 from muster.estimator.hooks import _nan
+from muster.estimator.hooks._early_stopping import StopOnPredicateHook
 from muster.estimator.hooks._stop import StopAfterNEvalsHook
 from muster.estimator.loop._run_loop import TrainingSession, run_loop
 from muster.estimator.session._session import Session
@@ -217,6 +218,31 @@ def test_the_period_of_a_saver_counts_from_the_beginning_of_a_save(
             clock.now += 1.0
             training.run()
     assert [step for step, _ in counter.saved] == [0, 2, 4]
+
+
+def test_a_clock_that_is_set_back_holds_up_no_hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, counter, events, asked = SystemClock(monkeypatch), Counter(), [], []
+
+    def due() -> bool:
+        asked.append(counter.session.global_step)
+        return False
+
+    hooks = [
+        CheckpointSaverHook(tmp_path, save_secs=10),
+        StepCounterHook(every_n_steps=None, every_n_secs=10, summary_writer=RecordingWriter(events)),
+        StopOnPredicateHook(due, run_every_secs=10),
+    ]
+    with counter.training(hooks) as training:
+        for step in range(6):
+            clock.wait(5)
+            if step == 2:
+                clock.set_back()
+            training.run()
+    assert [step for step, _ in counter.saved] == [0, 2, 4, 6]
+    assert asked == [1, 3, 5]
+    assert [event for event in events if event[1] == "global_step/sec"] == [
+        ["summary", "global_step/sec", 0.2, step] for step in (3, 5)
+    ]
 
 
 def test_step_counter_reports_the_share_of_input_in_the_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,8 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.start = self.time = 1_700_000_000.0
-        monkeypatch.setattr(clock, "now", lambda: self.time)
+        for name in ("now", "date"):
+            monkeypatch.setattr(clock, name, lambda: self.time)
         monkeypatch.setattr(clock, "sleep", self.sleep)
 
     def sleep(self, secs: float) -> None:

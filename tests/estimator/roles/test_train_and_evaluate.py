@@ -12,6 +12,7 @@ from unittest import mock
 
 import estimator_departures as departures
 import pytest
+from hooks_fakes import SystemClock
 from recorded_runs import (
     Clock,
     ClockHook,
@@ -309,6 +310,33 @@ def test_evaluator(
         [line for line in wanted_logs if not _OF_ESTIMATOR.match(line[1])],
         pathlib.Path("<model_dir>"),
     )
+
+
+def test_a_clock_that_is_set_back_lengthens_no_pause_of_an_evaluator(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    clock = SystemClock(monkeypatch)
+    cluster = '{"cluster": {"chief": ["c:1"]}, "task": {"type": "evaluator", "index": 0}}'
+    monkeypatch.setenv("TF_CONFIG", cluster)
+
+    class Followed:
+        config, model_dir, step = RunConfig(), str(tmp_path), 0
+
+        def latest_checkpoint(self) -> str:
+            self.step += 10
+            return f"ckpt-{self.step}"
+
+        def evaluate(self, input_fn: Any, **options: Any) -> dict[str, Any]:
+            clock.wait(5)
+            clock.set_back()
+            return {"global_step": self.step}
+
+        def train(self, *args: Any, **options: Any) -> None:
+            raise AssertionError("an evaluator does not train")
+
+    spec = EvalSpec(lambda: None, start_delay_secs=0, throttle_secs=30)
+    TrainingExecutor(Followed(), TrainSpec(lambda: None, max_steps=30), spec).run()
+    assert clock.passed == 1000 + 3 * 5 + 2 * 25
 
 
 def test_an_evaluator_that_is_interrupted_says_so_and_does_not_count_as_done(

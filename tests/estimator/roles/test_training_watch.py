@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hooks_fakes import FakeClock
+from hooks_fakes import FakeClock, SystemClock
 
 from muster._errors import PeerLostError
 from muster.checkpoint import Checkpointer, amend_metadata, checkpoint_path, write_checkpoint
@@ -79,6 +79,17 @@ def test_training_that_died_is_waited_for_and_then_an_error(
         PeerLostError, match=r"Nobody has trained in .* for 601 s, and training had not ended"
     ):
         watch.has_ended()
+
+
+def test_a_clock_that_is_set_back_hides_no_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    clock = SystemClock(monkeypatch)
+    monkeypatch.setattr(_training_watch, "_process_start", lambda: clock.date)
+    watch = TrainingWatch(str(tmp_path))
+    clock.set_back()
+    write_checkpoint(tmp_path, 3, {}, {"ended": True}, now=clock.date)  # between two looks
+    assert not watch.has_ended()
+    clock.wait(6)
+    assert watch.has_ended()
 
 
 def test_training_may_take_two_hours_to_begin(clock: FakeClock, tmp_path: Path) -> None:

@@ -172,5 +172,6 @@ def _checkpointer(config: RunConfig, directory: str) -> Checkpointer:
         directory,
         max_to_keep=config.keep_checkpoint_max,
         keep_every_n_hours=config.keep_checkpoint_every_n_hours or float("inf"),
-        clock=lambda: clock.now(),
+        clock=lambda: clock.date(),
+        timer=lambda: clock.now(),
     )

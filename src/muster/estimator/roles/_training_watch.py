@@ -38,6 +38,7 @@ class TrainingWatch:
         self._model_dir = model_dir
         self._writer = WriterWatch(model_dir)
         self._began = _process_start()
+        self._first = self._newest()
         self.seen = False
         self._absent_since = clock.now()
         self._warned = False
@@ -58,7 +59,8 @@ class TrainingWatch:
         if self.is_on():
             return False
         newest = self._newest()
-        self.seen = self.seen or (newest is not None and newest.time >= self._began)
+        # Its date counts only for what was there at first: the clock may have been set since.
+        self.seen = self.seen or newest != self._first or (newest is not None and newest.time >= self._began)
         ended = newest is not None and _says_ended(newest)
         absent = clock.now() - self._absent_since
         if ended:

@@ -1,10 +1,15 @@
-"""The clock of timers, throttles and delays, in one place so that tests can set it."""
+"""The clocks of timers, throttles and delays, and of dates, in one place so that tests can set them."""
 
 import time
 
 
 def now() -> float:
-    """Return the time in seconds since the epoch."""
+    """Return the time in seconds, by a clock that nobody sets: for durations."""
+    return time.monotonic()
+
+
+def date() -> float:
+    """Return the time in seconds since the epoch, by a clock that may be set: for what is shown or stored."""
     return time.time()
 
 
