@@ -66,6 +66,22 @@ def act(what, value):
             ready()
             if value == "stay":
                 time.sleep(FOREVER)
+        case "daemon":  # a process that has left the task, its session and its environment
+            program = """if True:
+                import os, signal, time
+                if os.fork() == 0:
+                    os.setsid()
+                    if os.fork() == 0:
+                        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+                        print(os.getpid(), flush=True)
+                        os.close(1)
+                        time.sleep(600)
+            """
+            command = [sys.executable, "-I", "-S", "-c", program]
+            left = subprocess.run(command, env={}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            print(f"left {int(left.stdout)}")
+            if value == "stay":
+                time.sleep(FOREVER)
         case "once":
             # Fails the first time, ends well the second.
             marker = Path(value)

@@ -321,6 +321,20 @@ def test_nothing_outlives_a_launcher_that_is_killed(launch):
     assert "saved after SIGTERM" in (job.log_dir / "worker-1.log").read_text()
 
 
+@pytest.mark.parametrize("how", ["end", "term", "kill"])
+def test_what_a_task_has_sent_away_ends_with_the_job(launch, how):
+    job = launch("worker0=daemon:stay" if how != "end" else "worker0=daemon:go")
+    job.read_until("left ")
+    left = int(job.lines[-1].rpartition(" ")[2])
+    if how == "kill":
+        time.sleep(2.5)  # the keeper looks once a second
+        job.process.kill()
+    elif how == "term":
+        job.process.terminate()
+    assert job.end() == {"end": 0, "term": 143, "kill": -signal.SIGKILL}[how]
+    wait_until(lambda: not Path(f"/proc/{left}/cmdline").exists(), timeout=10)
+
+
 def test_tasks_end_with_the_launcher_also_when_the_keeper_was_killed(launch):
     job = launch("worker0=sleep", "worker1=save", options=["--workers", "2"])
     job.read_until("worker 0 | ready", "worker 1 | ready")

@@ -1,6 +1,7 @@
 """The processes of a job: tasks with their sockets and logs, and the keeper; and the launcher's signals."""
 
 import contextlib
+import ctypes
 import os
 import signal
 import socket
@@ -28,6 +29,14 @@ def address_of(listener: socket.socket) -> str:
     """Return a listening socket's address, ``host:port``."""
     host, port = listener.getsockname()
     return f"{host}:{port}"
+
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans() -> None:
+    """Become the parent of whatever a child of this process leaves behind, so that the keeper finds it."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 class TaskProcess:
@@ -139,7 +148,16 @@ class Keeper:
         reader, self._writer = os.pipe()
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", _keeper.__file__, str(reader), job_id, str(grace_secs)],
+                [
+                    sys.executable,
+                    "-I",
+                    "-S",
+                    _keeper.__file__,
+                    str(reader),
+                    str(os.getpid()),
+                    job_id,
+                    str(grace_secs),
+                ],
                 pass_fds=[reader],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

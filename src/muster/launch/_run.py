@@ -16,7 +16,7 @@ from muster.cluster.roster import RunningClock
 from muster.launch import _job as job
 from muster.launch._machine import Machine
 from muster.launch._plan import JobShape, plan_job
-from muster.launch._process import Keeper, SignalInbox, TaskProcess, address_of, listen
+from muster.launch._process import Keeper, SignalInbox, TaskProcess, address_of, adopt_orphans, listen
 from muster.launch._status import StatusPoller
 from muster.launch._view import Row, View
 
@@ -100,6 +100,7 @@ class _Run:
 
     def until_end(self) -> int:
         """Run the job, and return the launcher's exit code."""
+        adopt_orphans()
         with ExitStack() as stack:
             stack.callback(self._view.close)
             stack.enter_context(self._signals)
