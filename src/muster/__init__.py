@@ -6,4 +6,8 @@ they are first used, so that ``import muster`` is quick and claims no device; ``
 
 import lazy_loader
 
+from muster import _interrupts
+
+_interrupts.keep_interrupts()
+
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
