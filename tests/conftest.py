@@ -56,6 +56,8 @@ _EXPECTED_VARIABLES = {
 # What a module imports to start processes: of those from jobs.py, and others.
 _STARTS_JOBS = ("Job", "Process")
 _STARTS_PROCESSES = (*_STARTS_JOBS, "subprocess")
+# How many recorded cases come out otherwise than in TensorFlow, and how many of these muster cannot do.
+_DEPARTED = pytest.StashKey[tuple[int, int]]()
 # How long what a test has ended may take to be gone, in seconds.
 _GRACE_SECS = 3.0
 
@@ -75,12 +77,26 @@ def pytest_configure() -> None:
     compiler.get_compile_options = as_wanted
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of modules that start processes."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests of modules that start processes; count the cases that come out otherwise."""
+    departed = [
+        mark for item in items for name in ("departs", "otherwise") for mark in item.iter_markers(name)
+    ]
+    config.stash[_DEPARTED] = len(departed), sum(not mark.args[-1] for mark in departed)
     for item in items:
         module = getattr(item, "module", None)
         if any(hasattr(module, name) for name in _STARTS_PROCESSES):
             item.add_marker(pytest.mark.processes)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say how many of the recorded cases come out otherwise than they did in TensorFlow."""
+    departed, without = config.stash.get(_DEPARTED, (0, 0))
+    if departed:
+        terminalreporter.line(
+            f"{departed} recorded cases come out otherwise than in TensorFlow, by rules that say why; in "
+            f"{without} of them muster has nothing of the kind."
+        )
 
 
 @pytest.hookimpl(wrapper=True)

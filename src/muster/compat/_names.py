@@ -42,7 +42,6 @@ INSTEAD = {
     "XLA_FLAGS=--xla_gpu_deterministic_ops=true.",
     "tf.config.experimental.get_memory_info": "Use jax.Device.memory_stats.",
     "tf.config.threading": "XLA decides; `muster run` gives each task its share of the cores.",
-    "tf.distribute.experimental_set_strategy": "Use `with strategy.scope():`.",
     "tf.io.VarLenFeature": "Use FixedLenSequenceFeature with allow_missing=True, which pads.",
     "tf.train.load_checkpoint": "Use muster.checkpoint.read_checkpoint.",
     "tf.train.Scaffold": "There is no graph to prepare: use hooks, and RunConfig for what is saved.",

@@ -27,6 +27,7 @@ from muster.distribute.strategies._cross_device_ops import (
 )
 from muster.distribute.strategies._cross_device_ops import NcclAllReduce as NcclAllReduce
 from muster.distribute.strategies._cross_device_ops import ReductionToOneDevice as ReductionToOneDevice
+from muster.distribute.strategies._default import experimental_set_strategy as experimental_set_strategy
 from muster.distribute.strategies._default import get_replica_context as get_replica_context
 from muster.distribute.strategies._default import get_strategy as get_strategy
 from muster.distribute.strategies._default import has_strategy as has_strategy

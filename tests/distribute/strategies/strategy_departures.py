@@ -309,12 +309,16 @@ def _missing(devices: Any) -> list[str]:
 RULES = (
     # What there is nothing of here.
     Rule(
-        lambda asked: asked["what"].startswith("experimental_set_strategy"),
-        "No strategy is for a whole program: enter its scope.",
+        lambda asked: (
+            _of("context", "experimental_set_strategy_inside_scope")(asked) and asked["kind"] == "default"
+        ),
+        "The scope of the default strategy changes nothing.",
+        lambda expect, asked, count: {"in_cross_replica_context": False, "has_strategy": False},
     ),
     Rule(
-        lambda asked: asked["op"] != "variable" and "indexed_slices" in asked["what"],
-        "JAX has no IndexedSlices: gradients of look-ups are dense, or row by row.",
+        lambda asked: _of("gather", "indexed_slices")(asked) and asked["count"] > 1,
+        "TensorFlow makes arrays of them, against its documentation.",
+        _says("NotImplementedError", "gather does not support IndexedSlices"),
     ),
     Rule(
         lambda asked: (
@@ -327,9 +331,11 @@ RULES = (
         lambda asked: asked["op"] == "construct" and asked["what"].startswith("reduce_op_from_aggregation"),
         "A conversion that only TensorFlow's own code needs.",
     ),
-    Rule(_of("values_from_function", "str_of_context"), "A context is a dataclass, and its text says so."),
     Rule(
-        lambda asked: asked.get("dtype") == "string" or "string" in asked["what"].split("/"),
+        lambda asked: (
+            (asked.get("dtype") == "string" or asked["what"] == "string")
+            and (asked["count"] == 1 or asked["kind"] == "central" and asked["op"] == "gather")
+        ),
         "Texts are no arrays here.",
     ),
     # Values of replicas.
@@ -379,7 +385,7 @@ RULES = (
         _itself,
     ),
     Rule(
-        _of("values_from_function", "inside_run"),
+        lambda asked: _of("values_from_function", "inside_run")(asked) and asked["count"] > 1,
         "It is for all replicas; in one's code, it is of no use.",
     ),
     Rule(lambda asked: asked["op"] == "values_from_function", _PLAIN, _plain),
@@ -417,7 +423,7 @@ RULES = (
         _ONE_TRACE,
         _NO_IF,
     ),
-    Rule(_of("run", "exception_in_replica"), _ONE_TRACE, _says("ValueError", "boom")),
+    Rule(_of("run", "exception_in_replica"), _ONE_TRACE, _several_say("ValueError", "boom")),
     Rule(_of("merge_call", "only_replica_0_calls"), _ONE_TRACE, _NO_IF),
     Rule(
         _of("merge_call", "execution_order"),

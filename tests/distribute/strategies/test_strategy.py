@@ -12,6 +12,7 @@ from muster.distribute import (
     OneDeviceStrategy,
     PerReplica,
     Strategy,
+    experimental_set_strategy,
     get_replica_context,
     get_strategy,
     has_strategy,
@@ -104,3 +105,17 @@ def test_per_replica_batch_sizes():
     assert InputContext(2, 1, 4).get_per_replica_batch_size(64) == 16
     with pytest.raises(ValueError, match="65 is not divisible by `num_replicas_in_sync` 4"):
         InputContext(2, 1, 4).get_per_replica_batch_size(65)
+
+
+def test_a_strategy_for_the_whole_program():
+    first, second = MirroredStrategy(["/cpu:0", "/cpu:1"]), OneDeviceStrategy("/cpu:0")
+    try:
+        for strategy in (first, second):
+            experimental_set_strategy(strategy)
+            assert get_strategy() is strategy
+    finally:
+        experimental_set_strategy(None)
+    assert not has_strategy()
+    with first.scope(), pytest.raises(RuntimeError, match="Must not be called inside"):
+        experimental_set_strategy(second)
+    experimental_set_strategy(None)

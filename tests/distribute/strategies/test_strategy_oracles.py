@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from strategy_cases import MAKERS, check, expectation, made
+from strategy_cases import MAKERS, check, expectation, made, strategy_cases
 from strategy_departures import RULES, rule_of
 
 import muster
@@ -28,7 +28,7 @@ from muster.distribute import (
     in_cross_replica_context,
 )
 from muster.distribute.replicas._values import stacked
-from recorded import IN_REPOSITORY, cases, load
+from recorded import IN_REPOSITORY, load
 
 # Of the other families, "variable" is in test_variable_oracles.py, and losses are in test_average_loss.py.
 FAMILIES = (
@@ -55,6 +55,7 @@ def is_ours(case: dict[str, Any]) -> bool:
 
 def given(value: Any, count: int, dtype: str) -> Any:
     """Values by replica as this strategy's; numbers in lists are arrays."""
+    dtype = "str" if dtype == "string" else dtype
     if isinstance(value, dict) and list(value) == ["a", "b"]:
         return {"a": given(value["a"], count, dtype), "b": _in_list(value["b"], count, dtype)}
     if isinstance(value, dict):
@@ -83,6 +84,9 @@ def number() -> Any:
 
 def value_of(strategy: Strategy, count: int, asked: dict[str, Any]) -> Any:
     value = asked.get("value")
+    if "IndexedSlices" in str(value):
+        rows = given([[[i + 1.0], [10 * (i + 1.0)]] for i in range(count)], count, "float32")
+        return tf.IndexedSlices(rows, given([[0, 2]] * count, count, "int32"), (4, 1))
     if not isinstance(value, str):
         return given(value, count, asked.get("dtype", "float32"))
     return {
@@ -122,6 +126,10 @@ def reduce(strategy: Strategy, count: int, what: str, asked: dict[str, Any]) -> 
 def gather(strategy: Strategy, count: int, what: str, asked: dict[str, Any]) -> Any:
     if what == "inside_run":
         return strategy.run(lambda: strategy.gather(np.ones(1), 0))
+    if what == "indexed_slices":
+        asked = {"axis": 0, "value": "IndexedSlices"}
+    if what == "string":
+        asked = {"dtype": "str", **asked}
     value = value_of(strategy, count, asked)
     if what == "axis_missing":
         return strategy.gather(value)  # type: ignore[call-arg]
@@ -133,10 +141,15 @@ def all_reduce(strategy: Strategy, count: int, what: str, asked: dict[str, Any])
     if "gradient" in what:
         return strategy.run(lambda x: slope(x, lambda y: get_replica_context().all_reduce(op, y)), (value,))
     call = function(lambda v: strategy.run(lambda x: get_replica_context().all_reduce(op, x), (v,)))
-    return call(value)
+    result = call(value)
+    if isinstance(result, tf.IndexedSlices) and count > 1:
+        return {"kind": "PerReplica", "per_replica": strategy.experimental_local_results(result)}
+    return result
 
 
 def all_gather(strategy: Strategy, count: int, what: str, asked: dict[str, Any]) -> Any:
+    if what == "indexed_slices":
+        asked = {"axis": 0, "value": "IndexedSlices"}
     value = value_of(strategy, count, asked)
     if what == "gradient":
         return strategy.run(lambda x: slope(x, lambda y: get_replica_context().all_gather(y, 0)), (value,))
@@ -165,6 +178,7 @@ def local_results(strategy: Strategy, count: int, what: str, asked: dict[str, An
 def values_from_function(strategy: Strategy, count: int, what: str, asked: dict[str, Any]) -> Any:
     made_of: dict[str, Callable[[ValueContext], Any]] = {
         "ids": lambda context: context.replica_id_in_sync_group * 10,
+        "str_of_context": str,
         "python_values": lambda context: context.num_replicas_in_sync,
         "structure": lambda context: {
             "a": context.replica_id_in_sync_group,
@@ -239,6 +253,17 @@ def context(strategy: Strategy, count: int, what: str, asked: dict[str, Any]) ->
 
             strategy.distribute_datasets_from_function(dataset_fn)
             return {"state": states}
+        case "experimental_set_strategy":
+            tf.distribute.experimental_set_strategy(strategy)
+            try:
+                return state_of(strategy)
+            finally:
+                tf.distribute.experimental_set_strategy(None)
+        case "experimental_set_strategy_inside_scope":
+            with strategy.scope():
+                tf.distribute.experimental_set_strategy(strategy)
+                tf.distribute.experimental_set_strategy(None)
+                return state_of(strategy)
         case "inside_update":
             strategy.extended.update(variable(strategy, 1.0), note)
             return {"state": states}
@@ -475,11 +500,11 @@ def extended(strategy: Strategy, count: int, what: str, asked: dict[str, Any]) -
 COMPUTE = {name: globals()[name] for name in FAMILIES}
 
 
-@pytest.mark.parametrize("case", cases("strategy_api", is_ours))
+@pytest.mark.parametrize("case", strategy_cases(is_ours))
 def test_values_of_replicas(case: dict[str, Any]) -> None:
     name, family, what = case["name"].split("/", 2)
     strategy, count = made(name)
-    expect = expectation(case, count)
+    expect = expectation(case)
     check(lambda: COMPUTE[family](strategy, count, what, case["input"]["inputs"]), expect)
 
 
@@ -519,11 +544,9 @@ def construct(what: str, asked: dict[str, Any]) -> Any:
     return devices_of(MirroredStrategy(asked["devices"]))
 
 
-@pytest.mark.parametrize(
-    "case", cases("strategy_api", lambda case: case["name"].startswith("construct/")), ids=str
-)
+@pytest.mark.parametrize("case", strategy_cases(lambda case: case["name"].startswith("construct/")), ids=str)
 def test_constructors(monkeypatch: pytest.MonkeyPatch, case: dict[str, Any]) -> None:
-    expect, asked = expectation(case, 1), case["input"]["inputs"]
+    expect, asked = expectation(case), case["input"]["inputs"]
     if visible := asked.get("visible"):
         devices = jax.local_devices()[: int(visible.split()[0])]
         monkeypatch.setattr(jax, "local_devices", lambda: devices)

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from strategy_cases import MAKERS, check, error_of, expectation, made, plain
+from strategy_cases import MAKERS, check, error_of, expectation, made, plain, strategy_cases
 
 import muster
 import muster.compat.tensorflow as tf
 from muster import keras
 from muster.distribute import PerReplica, Strategy, function, get_replica_context
-from recorded import cases
 
 # Done to many variables at once, in one program, which is compiled once: by how the names begin.
 TOGETHER = (
@@ -36,7 +35,7 @@ def is_ours(case: dict[str, Any]) -> bool:
     return strategy in MAKERS and family == "variable"
 
 
-CASES = cases("strategy_api", is_ours)
+CASES = strategy_cases(is_ours)
 
 
 def number() -> Any:
@@ -206,7 +205,7 @@ def alone(strategy: Strategy, name: str, count: int, family: str, asked: dict[st
 def test_variables(case: dict[str, Any]) -> None:
     name, _, what = case["name"].split("/", 2)
     strategy, count = made(name)
-    expect = expectation(case, count)
+    expect = expectation(case)
     if family := next((each for each in TOGETHER if what.startswith(each)), ""):
         check(lambda: result_of(name, family, what.removeprefix(family)), described_only(expect))
     else:
@@ -217,7 +216,7 @@ def test_variables(case: dict[str, Any]) -> None:
 def described_only(expect: dict[str, Any]) -> dict[str, Any]:
     """Without what Keras does not say in these words."""
     unknown = ("type", "synchronization", "name", "is_tf_Variable", "distinct_objects")
-    if "departs" in expect:
+    if "from" in expect or "departs" in expect:
         return {part: described_only(each) for part, each in expect.items()}
     return {key: value for key, value in expect.items() if key not in unknown}
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from muster._keras import keras
 from muster.data import GetNext
 from muster.distribute.input._distributed_dataset import DistributedDataset
+from muster.distribute.replicas._indexed_slices import IndexedSlices
 from muster.distribute.replicas._replica_context import (
     ReduceOp,
     ReplicaContext,
@@ -16,6 +17,8 @@ from muster.distribute.replicas._replica_context import (
     current_context,
     gathered,
     reduced,
+    reduced_slices,
+    refuse_slices,
     traced_scope,
 )
 from muster.distribute.replicas._values import PerReplica, is_array, is_leaf, map_values
@@ -59,12 +62,16 @@ def _require_values(method: str, values: Any, strategy: ReplicaGroup) -> None:
 def reduce(strategy: ReplicaGroup, op: ReduceOp, value: Any, axis: int | tuple[int, ...] | None) -> Any:
     """Reduce values over the replicas, and along axes of them if any are given."""
     _require_values("reduce", value, strategy)
-    return map_values(lambda leaf: _reduced(strategy, op, leaf, axis), value)
+    return jax.tree.map(
+        lambda leaf: _reduced(strategy, op, leaf, axis),
+        value,
+        is_leaf=lambda leaf: is_leaf(leaf) or isinstance(leaf, IndexedSlices),
+    )
 
 
-def _reduced(
-    strategy: ReplicaGroup, op: ReduceOp, value: Any, axis: int | tuple[int, ...] | None
-) -> jax.Array | None:
+def _reduced(strategy: ReplicaGroup, op: ReduceOp, value: Any, axis: int | tuple[int, ...] | None) -> Any:
+    if isinstance(value, IndexedSlices):
+        return _reduced_slices(strategy, op, value)
     if isinstance(value, PerReplica):
         return reduced(_replicas(strategy, value.replicated), op, jnp.asarray(value.data), axis)
     replicas = _replicas(strategy)
@@ -82,6 +89,15 @@ def _reduced(
     return reduced(None, op, traced_scope().read(value), axis)
 
 
+def _reduced_slices(strategy: ReplicaGroup, op: ReduceOp, slices: IndexedSlices) -> IndexedSlices:
+    """Gather the rows of all replicas, or return those that all of them share."""
+    parts: list[Any] = list(slices)
+    of_replicas = [each for each in parts if isinstance(each, PerReplica)]
+    own: list[Any] = [each.data if isinstance(each, PerReplica) else each for each in parts]
+    replicas = _replicas(strategy, of_replicas[0].replicated) if of_replicas else None
+    return reduced_slices(replicas, op, IndexedSlices(*own))
+
+
 def gather(strategy: ReplicaGroup, value: Any, axis: int) -> Any:
     """Concatenate the values of all replicas along an axis; values that they share stay as they are."""
     if isinstance(current_context(), ReplicaContext):
@@ -90,6 +106,7 @@ def gather(strategy: ReplicaGroup, value: Any, axis: int) -> Any:
             "get_replica_context().all_gather() instead."
         )
     _require_values("gather", value, strategy)
+    refuse_slices("gather", value)
 
     def gathered_leaf(leaf: Any) -> jax.Array:
         if isinstance(leaf, PerReplica):

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from muster._errors import TraceError
+from muster.distribute.replicas._indexed_slices import IndexedSlices
 from muster.distribute.replicas._values import PerReplica, by_numbers, is_key, map_values
 from muster.program import Replicas
 from muster.program.trace import FunctionScope
@@ -84,6 +85,7 @@ class ReplicaContext:
         Args:
             reduce_op: SUM or MEAN.
             value: Arrays in a nested structure, per replica; of the same shapes and dtypes on all replicas.
+                Of `IndexedSlices`, the result has the rows of all replicas.
             options: Accepted for TensorFlow's programs.
 
         Returns:
@@ -94,8 +96,8 @@ class ReplicaContext:
             ValueError: There is no such operation.
         """
         op = ReduceOp.of(reduce_op)
-        leaves, structure = jax.tree.flatten(value)
-        arrays = [jnp.asarray(_read(leaf)) for leaf in leaves]
+        leaves, structure = jax.tree.flatten(value, is_leaf=_is_slices)
+        arrays = [jnp.asarray(_read(leaf)) for leaf in leaves if not _is_slices(leaf)]
         if any(map(is_key, arrays)):
             raise TypeError("Random keys cannot be reduced: all_gather them, or draw from them first.")
         replicas = self._replicas
@@ -103,7 +105,9 @@ class ReplicaContext:
             arrays = replicas.sum(arrays)
             if op is ReduceOp.MEAN:
                 arrays = [total / replicas.active for total in arrays]
-        return jax.tree.unflatten(structure, arrays)
+        dense = iter(arrays)
+        results = [reduced_slices(replicas, op, leaf) if _is_slices(leaf) else next(dense) for leaf in leaves]
+        return jax.tree.unflatten(structure, results)
 
     def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
         """All-gather: concatenate the values of all replicas along an axis, in the order of the replicas.
@@ -117,8 +121,10 @@ class ReplicaContext:
             Arrays in the same structure, equal on all replicas.
 
         Raises:
+            NotImplementedError: There are `IndexedSlices`.
             ValueError: An array has no such axis.
         """
+        refuse_slices("all_gather", value)
         return jax.tree.map(lambda leaf: gathered(self._replicas, jnp.asarray(_read(leaf)), axis), value)
 
     def merge_call(
@@ -215,6 +221,26 @@ def gathered(replicas: Replicas | None, value: jax.Array, axis: int) -> jax.Arra
         lambda numbers: jnp.concatenate(list(replicas.all_gather(numbers)), axis), value
     )
     return values
+
+
+def reduced_slices(replicas: Replicas | None, op: ReduceOp, slices: IndexedSlices) -> IndexedSlices:
+    """Gather the rows of all replicas; for MEAN, divide them by the number of replicas."""
+    values, indices = (gathered(replicas, jnp.asarray(_read(each)), 0) for each in slices[:2])
+    if replicas is not None and op is ReduceOp.MEAN:
+        values = values / replicas.active
+    return slices._replace(values=values, indices=indices)
+
+
+def refuse_slices(method: str, value: Any) -> None:
+    """Raise NotImplementedError if there are `IndexedSlices` in a nested structure."""
+    if any(map(_is_slices, jax.tree.leaves(value, is_leaf=_is_slices))):
+        raise NotImplementedError(
+            f"{method} does not support IndexedSlices: reduce them, or gather their values and indices."
+        )
+
+
+def _is_slices(value: Any) -> bool:
+    return isinstance(value, IndexedSlices)
 
 
 def refuse_in_program(action: str, instead: str) -> None:

@@ -132,3 +132,9 @@ class ValueContext:
 
     replica_id_in_sync_group: int = 0
     num_replicas_in_sync: int = 1
+
+    def __str__(self) -> str:
+        return (
+            f"tf.distribute.ValueContext(replica id {self.replica_id_in_sync_group}, "
+            f" total replicas in sync: {self.num_replicas_in_sync})"
+        )

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import Any
 
 from muster.distribute.engine._device import DeviceEngine
@@ -44,6 +45,33 @@ def _default() -> DefaultStrategy:
 def get_strategy() -> Strategy:
     """Return the strategy of the innermost scope, else the default strategy, which is one object."""
     return current_strategy() or _default()
+
+
+# What leaves the scope that `experimental_set_strategy` has entered.
+_SET: ContextVar[contextlib.ExitStack | None] = ContextVar("muster_set_strategy", default=None)
+
+
+def experimental_set_strategy(strategy: Strategy | None) -> None:
+    """Enter a strategy's scope until the next call, in this thread: for programs without a ``with``.
+
+    Args:
+        strategy: The strategy; None for none.
+
+    Raises:
+        RuntimeError: Inside of a scope.
+
+    Source: tensorflow/python/distribute/distribute_lib.py, ``experimental_set_strategy``.
+    """
+    entered = _SET.get()
+    if entered is None and current_context() is not None:
+        raise RuntimeError("Must not be called inside a `tf.distribute.Strategy` scope.")
+    if entered is not None:
+        entered.close()
+    _SET.set(None)
+    if strategy is not None:
+        stack = contextlib.ExitStack()
+        stack.enter_context(strategy.scope())
+        _SET.set(stack)
 
 
 def has_strategy() -> bool:

@@ -23,6 +23,7 @@ from muster.distribute import ReplicaContext as ReplicaContext
 from muster.distribute import Strategy as Strategy
 from muster.distribute import StrategyExtended as StrategyExtended
 from muster.distribute import TPUStrategy as TPUStrategy
+from muster.distribute import experimental_set_strategy as experimental_set_strategy
 from muster.distribute import get_replica_context as get_replica_context
 from muster.distribute import get_strategy as get_strategy
 from muster.distribute import has_strategy as has_strategy
