@@ -1,7 +1,8 @@
 """The cases recorded by running TensorFlow: data in ``oracles``, or in the folder that MUSTER_ORACLES names.
 
 The READMEs there say what the tags and placeholders mean. Where muster does something else on purpose, a
-`Departure` says why, and what: such a case runs like any other, against that.
+`Departure` says why, and what: such a case runs like any other, against that. How many there are is said at
+the end of a run; ``pytest -m oracle --collect-only -q`` says it without one.
 """
 
 import json

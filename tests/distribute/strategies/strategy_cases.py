@@ -19,6 +19,7 @@ from muster.distribute import (
     Strategy,
     get_strategy,
 )
+from muster.distribute.replicas._values import stacked
 from recorded import cases
 
 _COUNTS = {"default": 1, "one_device": 1, "central1": 1, "central2": 2} | {
@@ -39,6 +40,28 @@ _KNOWN_TEXTS = ("RuntimeError", "A non-DistributedValues", "positional args must
 def made(name: str) -> tuple[Strategy, int]:
     """The strategy of some name, and how many replicas it has."""
     return MAKERS[name](), _COUNTS[name]
+
+
+def variable(strategy: Strategy, value: Any, **kwargs: Any) -> Any:
+    with strategy.scope():
+        return keras.Variable(np.array(value, np.float32), **kwargs)
+
+
+def given(value: Any, count: int, dtype: str) -> Any:
+    """Values by replica as this strategy's; numbers in lists are arrays."""
+    dtype = "str" if dtype == "string" else dtype
+    if isinstance(value, dict) and list(value) == ["a", "b"]:
+        return {"a": given(value["a"], count, dtype), "b": _in_list(value["b"], count, dtype)}
+    if isinstance(value, dict):
+        return {key: given(each, count, dtype) for key, each in value.items()}
+    arrays = [np.array(each, dtype) for each in value]
+    return stacked(arrays) if count > 1 else arrays[0]
+
+
+def _in_list(value: Any, count: int, dtype: str) -> Any:
+    """The second part of a structure: a list of one, or, for all_gather, values by replica."""
+    one = len(value) == 1 and len(value[0]) == count and isinstance(value[0][0], list)
+    return [given(value[0], count, dtype)] if one else given(value, count, dtype)
 
 
 def strategy_cases(wanted: Callable[[dict[str, Any]], bool]) -> list[Any]:

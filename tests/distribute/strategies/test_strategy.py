@@ -10,10 +10,8 @@ from muster.distribute import (
     InputContext,
     MirroredStrategy,
     OneDeviceStrategy,
-    PerReplica,
     Strategy,
     experimental_set_strategy,
-    get_replica_context,
     get_strategy,
     has_strategy,
 )
@@ -77,28 +75,6 @@ def test_a_program_runs_and_is_compiled_once_for_each_shape(strategy: Strategy):
         state, outputs = step(state, {"x": np.ones(2, np.float32)})
         assert float(outputs["count"]) == 5.0
     assert len(executables) == 2
-
-
-def test_an_update_in_replicas_takes_what_they_have_reduced():
-    strategy = MirroredStrategy(["/cpu:0", "/cpu:1"])
-    with strategy.scope():
-        weight = keras.Variable(1.0)
-
-    def step(x):
-        total = get_replica_context().all_reduce("SUM", x)
-        strategy.extended.update(weight, lambda v, x, rate: v.assign_sub(rate * x), (total,), {"rate": 0.5})
-
-    strategy.run(step, (PerReplica(np.array([2.0, 4.0], np.float32)),))
-    assert float(weight) == 1.0 - 0.5 * 6.0
-
-
-def test_extended_describes_where_things_are():
-    extended = MirroredStrategy(["/cpu:0", "/cpu:1"]).extended
-    assert extended.worker_devices == extended.parameter_devices == ("/device:CPU:0", "/device:CPU:1")
-    assert extended.should_checkpoint
-    assert extended.should_save_summary
-    made = extended.update_non_slot(extended.non_slot_devices([]), lambda x: x + 1, (1,), group=False)
-    assert made == (2, 2)
 
 
 def test_per_replica_batch_sizes():

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from strategy_cases import MAKERS, check, expectation, made, strategy_cases
+from strategy_cases import MAKERS, check, expectation, given, made, strategy_cases, variable
 from strategy_departures import RULES, rule_of
 
 import muster
@@ -27,10 +27,10 @@ from muster.distribute import (
     has_strategy,
     in_cross_replica_context,
 )
-from muster.distribute.replicas._values import stacked
 from recorded import IN_REPOSITORY, load
 
-# Of the other families, "variable" is in test_variable_oracles.py, and losses are in test_average_loss.py.
+# Of the other families, "variable" is in test_variable_oracles.py, "extended" in test_extended.py, and losses
+# are in test_average_loss.py.
 FAMILIES = (
     "reduce",
     "gather",
@@ -44,30 +44,12 @@ FAMILIES = (
     "optimizer",
     "per_replica",
     "keras_metric",
-    "extended",
 )
 
 
 def is_ours(case: dict[str, Any]) -> bool:
     strategy, family, *_ = case["name"].split("/")
     return strategy in MAKERS and family in FAMILIES
-
-
-def given(value: Any, count: int, dtype: str) -> Any:
-    """Values by replica as this strategy's; numbers in lists are arrays."""
-    dtype = "str" if dtype == "string" else dtype
-    if isinstance(value, dict) and list(value) == ["a", "b"]:
-        return {"a": given(value["a"], count, dtype), "b": _in_list(value["b"], count, dtype)}
-    if isinstance(value, dict):
-        return {key: given(each, count, dtype) for key, each in value.items()}
-    arrays = [np.array(each, dtype) for each in value]
-    return stacked(arrays) if count > 1 else arrays[0]
-
-
-def _in_list(value: Any, count: int, dtype: str) -> Any:
-    """The second part of a structure: a list of one, or, for all_gather, values by replica."""
-    one = len(value) == 1 and len(value[0]) == count and isinstance(value[0][0], list)
-    return [given(value[0], count, dtype)] if one else given(value, count, dtype)
 
 
 def op_of(name: Any) -> Any:
@@ -99,11 +81,6 @@ def value_of(strategy: Strategy, count: int, asked: dict[str, Any]) -> Any:
         "python 2.0 on every replica": lambda: 2.0,
         "{'a': ...}": lambda: {"a": given([[i + 1.0] for i in range(count)], count, "float32")},
     }[value]()
-
-
-def variable(strategy: Strategy, value: Any, **kwargs: Any) -> Any:
-    with strategy.scope():
-        return keras.Variable(np.array(value, np.float32), **kwargs)
 
 
 def slope(x: jax.Array, meet: Callable[[Any], Any]) -> Any:
@@ -451,50 +428,6 @@ def keras_metric(strategy: Strategy, count: int, what: str, asked: dict[str, Any
         metric.reset_state()
         result["after_reset"] = metric.result()
     return result
-
-
-def extended(strategy: Strategy, count: int, what: str, asked: dict[str, Any]) -> Any:
-    api, one = strategy.extended, variable(strategy, asked.get("initial", 1.0), aggregation="mean")
-
-    def components() -> dict[str, Any]:
-        own = strategy.experimental_local_results(one)
-        return {"components": own[: 1 if type(strategy).__name__.startswith("Central") else count]}
-
-    match what:
-        case "batch_reduce_to_MEAN" | "batch_reduce_to_SUM":
-            pairs = [(given(each, count, "float32"), one) for each in asked["values"]]
-            return api.batch_reduce_to(asked["reduce_op"], pairs)
-        case "reduce_to_then_update":
-            total = api.reduce_to("SUM", given(asked["value"], count, "float32"), one)
-            api.update(one, lambda v, x: v.assign_add(x), (total,))
-            return components()
-        case _ if what.startswith("reduce_to"):
-            destination = one if asked["destination"] == "a variable" else "/cpu:0"
-            return api.reduce_to(asked["reduce_op"], given(asked["value"], count, "float32"), destination)
-        case "colocate_vars_with":
-            with api.colocate_vars_with(one):
-                other = variable(strategy, 2.0)
-            return {"same_device": other.value.devices() == one.value.devices()}
-        case "colocate_vars_with_foreign_variable":
-            with api.colocate_vars_with(keras.Variable(1.0)):
-                return {"ok": True}
-        case "experimental_require_static_shapes":
-            return {"v": api.experimental_require_static_shapes}
-        case "update_broadcast_arg":
-            api.update(one, lambda v, x: v.assign_add(x), (api.broadcast_to(np.float32([10, 20]), one),))
-            return components()
-        case "update_group_False":
-            results = api.update(one, lambda v: v * 2, group=False)
-            return {"kind": {"type": type(results).__name__}, "value": list(results)}
-        case "update_inside_run":
-            api.call_for_each_replica(lambda: api.update(one, lambda v, x: v.assign_add(x), (np.float32(1),)))
-            return api.read_var(one)
-        case "value_container":
-            containers = [api.value_container(one)] * count
-            return {"container_is_v": [each is one for each in containers]}
-    outside = keras.Variable(1.0)
-    owned = api.variable_created_in_scope
-    return {"created_in_scope": owned(one), "created_outside": owned(outside)}
 
 
 COMPUTE = {name: globals()[name] for name in FAMILIES}
