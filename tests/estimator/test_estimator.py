@@ -23,6 +23,7 @@ from muster.estimator import (
     ModeKeys,
     SessionRunArgs,
     SessionRunHook,
+    StopAtStepHook,
     TrainSpec,
     WarmStartSettings,
     train_and_evaluate,
@@ -458,6 +459,9 @@ def test_a_model_fn_that_never_advances_the_global_step_is_told(tmp_path, caplog
 
     estimator(tmp_path, still).train(dataset)
     assert any("never advances the global step" in message for message in caplog.messages)
+    for limit in ({"steps": 3}, {"max_steps": 3}, {"hooks": [StopAtStepHook(3)]}):
+        with pytest.raises(muster.TraceError, match="after 3 steps .* still 0.*Pass global_step="):
+            estimator(tmp_path, still).train(train_input, **limit)
 
 
 def test_a_full_disk(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import logging
 
+from muster._errors import TraceError
 from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.session._session import Coordinator, Session
 
@@ -12,7 +13,8 @@ class StopAtStepHook(SessionRunHook):
     """Stops once the global step reaches a number.
 
     The hook checks the step after each run, as in TensorFlow, so that a session that starts at or past that
-    step still runs once. Estimator skips training that has reached ``max_steps``.
+    step still runs once. Estimator skips training that has reached ``max_steps``. A model_fn that never
+    advances the global step would train for ever: it is an error after the number of steps that were left.
 
     Source: tensorflow/python/training/basic_session_run_hooks.py, ``StopAtStepHook``.
     """
@@ -39,13 +41,28 @@ class StopAtStepHook(SessionRunHook):
 
     def after_create_session(self, session: Session, coord: Coordinator) -> None:
         """Count from the step that the session starts at."""
+        self._first_step = session.global_step
         if self._num_steps is not None and self._last_step is None:
             self._last_step = session.global_step + self._num_steps
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        """Stop if the step is reached."""
-        if self._last_step is not None and run_context.session.global_step >= self._last_step:
+        """Stop if the step is reached.
+
+        Raises:
+            TraceError: It would never be reached.
+        """
+        session = run_context.session
+        if self._last_step is None:
+            return
+        if session.global_step >= self._last_step:
             run_context.request_stop()
+        elif session.stands_still and session.steps_taken >= self._last_step - self._first_step:
+            raise TraceError(
+                f"Training was to end at global step {self._last_step}, and after {session.steps_taken} steps "
+                f"the global step is still {session.global_step}, since the model_fn never advances it. Pass "
+                "global_step=tf.compat.v1.train.get_global_step() to minimize; that is "
+                "muster.get_or_create_global_step()."
+            )
 
     def steps_until_due(self, session: Session) -> int | None:
         """Return the steps left to the last one."""

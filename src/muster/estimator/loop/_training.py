@@ -26,7 +26,7 @@ from muster.estimator.loop._run_loop import run_loop
 from muster.estimator.loop._saving import TrainingSaver, mark_ended, require_same_checkpoint, saved_position
 from muster.estimator.loop._setup import ModelSetup, log_restored
 from muster.estimator.loop._step_profile import StepProfile
-from muster.estimator.loop._tracing import LOSS
+from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS
 from muster.estimator.session import clock
 from muster.estimator.session._session import Session
 from muster.program.trace import Program, functions_run_eagerly
@@ -122,6 +122,7 @@ class Training:
 
             saver = TrainingSaver(checkpointer, elsewhere, batches, positions, strategy, writer)
         session, step = self.setup.start(program, state, checkpoint, strategy, saver)
+        session.stands_still = not program.updates(GLOBAL_STEP)
         return session, step, saver, self._all_hooks(program, writer)
 
     def _all_hooks(

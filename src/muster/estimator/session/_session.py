@@ -64,6 +64,7 @@ class Session:
         state: Variable path -> array, as the last step left it.
         outputs: Name -> array of the last step, computed or not; empty before the first step.
         global_step: The current step, a Python int.
+        stands_still: Whether no step advances the global step.
         steps_taken: How many steps this session has made.
         batches: The batches of the last run.
         coord: Takes requests to stop.
@@ -98,6 +99,7 @@ class Session:
         self.outputs: Outputs = {}
         self.global_step = global_step
         self.steps_taken = 0
+        self.stands_still = False
         self.batches: Sequence[Any] = ()
         self.coord = Coordinator()
         self.input_wait_secs = 0.0
