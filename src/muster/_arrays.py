@@ -1,9 +1,21 @@
-"""A type for NumPy arrays, on the host, and JAX arrays, on devices, alike."""
+"""A type for NumPy arrays, on the host, and JAX arrays, on devices, alike; and a check of their dtypes."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
+
+from muster._errors import DatasetError
+
+
+def require_numbers(name: str, array: Any) -> None:
+    """Raise DatasetError if an array holds text or objects."""
+    dtype = np.asarray(array).dtype
+    if dtype.kind not in "biufcV":
+        raise DatasetError(
+            f"{name} has dtype {dtype}, with which a step cannot compute. Turn it into numbers in the input "
+            "pipeline, or leave it out."
+        )
 
 
 class AnyArray(Protocol):

@@ -460,7 +460,7 @@ def test_a_model_fn_that_never_advances_the_global_step_is_told(tmp_path, caplog
     estimator(tmp_path, still).train(dataset)
     assert any("never advances the global step" in message for message in caplog.messages)
     for limit in ({"steps": 3}, {"max_steps": 3}, {"hooks": [StopAtStepHook(3)]}):
-        with pytest.raises(muster.TraceError, match="after 3 steps .* still 0.*Pass global_step="):
+        with pytest.raises(muster.TraceError, match="After 3 steps .* still 0.*Pass global_step="):
             estimator(tmp_path, still).train(train_input, **limit)
 
 

@@ -13,15 +13,11 @@ import recorded
 from muster import MusterError
 from muster._errors import ClusterError
 from muster.cluster import ClusterResolver, ClusterSpec, SimpleClusterResolver
-from muster.distribute import MirroredStrategy, MultiWorkerMirroredStrategy
+from muster.distribute import MirroredStrategy, MultiWorkerMirroredStrategy, OneDeviceStrategy
 from muster.estimator._model_fn import argument_names, call_input_fn, call_model_fn, check_model_fn_args
 from muster.estimator._run_config import DistributeConfig, RunConfig, check_train_args, resolve_config
 from muster.estimator._specs import EvalSpec, TrainSpec
 from muster.estimator.roles._train_and_evaluate import TrainingExecutor, refuse_server
-
-
-class OneDeviceStrategy:
-    """Stands in for any strategy: RunConfig only carries it."""
 
 
 class CallableWithOp:
@@ -48,7 +44,7 @@ def function(args: list[str]) -> Any:
 
 
 OBJECTS = {
-    "OneDeviceStrategy": OneDeviceStrategy,
+    "OneDeviceStrategy": lambda: OneDeviceStrategy("/cpu:0"),
     "callable_with_op": CallableWithOp,
     "ConfigProto": ConfigProto,
 }

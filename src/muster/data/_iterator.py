@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from muster._errors import DatasetError, PositionError
+from muster._user_code import stop_text
 from muster.data._optional import GetNext
 from muster.data.pipeline._handles import Handles, unstacked
 from muster.data.pipeline._node import Node, Run
@@ -48,6 +49,7 @@ class DatasetIterator(GetNext):
         """Return the next element.
 
         Raises:
+            DatasetError: A user's function has raised StopIteration.
             StopIteration: There is none.
             ValueError: The iterator was closed.
         """
@@ -55,7 +57,12 @@ class DatasetIterator(GetNext):
             raise ValueError("this dataset iterator was closed; make another one")
         if self._elements is None:
             self._elements = self._open()
-        element = next(self._elements)
+        try:
+            element = next(self._elements)
+        except RuntimeError as exc:
+            if isinstance(exc.__cause__, StopIteration):
+                raise DatasetError(stop_text("A function of the dataset", exc.__cause__)) from exc
+            raise
         self._consumed += 1
         return element
 

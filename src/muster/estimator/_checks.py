@@ -67,6 +67,8 @@ def check_instances(message: str, kind: type[T], values: Iterable[T] | None) -> 
     Raises:
         TypeError: It cannot be iterated over, or holds something else.
     """
+    if not isinstance(values, Iterable | None):
+        raise TypeError(f"{message} instances in a list, given: {values!r}")
     instances = () if values is None else tuple(values)
     for instance in instances:
         if not isinstance(instance, kind):

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from muster._errors import DatasetError
+from muster._user_code import no_stop_iteration
 from muster.distribute import InputContext
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
@@ -44,11 +46,14 @@ def check_model_fn_args(model_fn: ModelFn | None, params: Mapping[str, Any] | No
         params: The Estimator's argument.
 
     Raises:
+        TypeError: ``model_fn`` is no function.
         ValueError: There is no model_fn, it does not take ``features``, it takes others than ``features``,
             ``labels``, ``mode``, ``params`` and ``config``, or ``params`` are given that it does not take.
     """
     if model_fn is None:
         raise ValueError("model_fn must be provided to Estimator.")
+    if not callable(model_fn):
+        raise TypeError(f"model_fn must be a function, given: {model_fn!r}.")
     names = set(argument_names(model_fn))
     if "features" not in names:
         raise ValueError(f"model_fn ({model_fn}) must include features argument.")
@@ -120,7 +125,29 @@ def call_input_fn(
         params: The Estimator's.
         config: The Estimator's.
         input_context: The part of the input that this process reads; None for all.
+
+    Raises:
+        TypeError: ``input_fn`` is no function.
+        ValueError: It takes other arguments.
     """
+    if not callable(input_fn):
+        raise TypeError(
+            f"`input_fn` must be callable, given: {input_fn!r}. Write a function that returns it: "
+            "lambda: dataset."
+        )
     names = argument_names(input_fn)
     given = {"mode": mode, "params": params, "config": config, "input_context": input_context}
-    return input_fn(**{name: value for name, value in given.items() if name in names})
+    if unknown := [name for name in _required(input_fn) if name not in given]:
+        raise ValueError(
+            f"input_fn ({input_fn}) has following not expected args: {unknown}. It is called with those of "
+            f"{', '.join(given)} that it names. Bind others: lambda: input_fn(...)."
+        )
+    with no_stop_iteration("The input_fn", DatasetError):
+        return input_fn(**{name: value for name, value in given.items() if name in names})
+
+
+def _required(function: Callable[..., Any]) -> list[str]:
+    """Return the names of the arguments without a default that a function takes."""
+    by_position = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = inspect.signature(function).parameters.values()
+    return [each.name for each in parameters if each.kind in by_position and each.default is each.empty]

@@ -156,6 +156,7 @@ class RunConfig:
         replaced = copy.copy(self)
         replaced._set(**changes)
         replaced._check_fields()
+        replaced._check_strategies()
         _warn_of_session(changes.get("session_config"))
         return replaced
 
@@ -218,6 +219,9 @@ class RunConfig:
         """Check all fields, and convert integers such as 1e6 to int."""
         if self.model_dir == "":
             raise ValueError("model_dir should be non-empty.")
+        for name in ("model_dir", "profile_dir"):
+            if not isinstance(getattr(self, name), str | bytes | os.PathLike | None):
+                raise TypeError(f"{name} must be a path, given: {getattr(self, name)!r}.")
         for name, positive, integer in (
             ("save_summary_steps", False, True),
             ("save_checkpoints_steps", False, True),
@@ -251,10 +255,19 @@ class RunConfig:
         if self.protocol not in (None, "grpc", "grpc+verbs"):
             raise ValueError(f"protocol should be grpc or grpc+verbs. Given: {self.protocol!r}")
 
+    def _check_strategies(self) -> None:
+        for name in ("train_distribute", "eval_distribute"):
+            if not isinstance(given := getattr(self, name), Strategy | None):
+                raise TypeError(
+                    f"{name} must be a strategy, such as MirroredStrategy(), or None, given: {given!r}."
+                )
+
     def _take_strategies(self, tf_config: TFConfig) -> None:
         """Take over the strategies of `experimental_distribute`, each of which may be set only once."""
         both = self.experimental_distribute
         if both is not None:
+            if not isinstance(both, DistributeConfig):
+                raise TypeError(f"experimental_distribute must be a DistributeConfig, given: {both!r}.")
             for name in ("train_distribute", "eval_distribute"):
                 if getattr(self, name) is not None and getattr(both, name) is not None:
                     raise ValueError(f"Either `{name}` or`experimental_distribute.{name}` can be set.")
@@ -272,6 +285,7 @@ class RunConfig:
                 train_distribute=self.train_distribute or both.train_distribute,
                 eval_distribute=self.eval_distribute or both.eval_distribute,
             )
+        self._check_strategies()
         if self.train_distribute is not None or self.eval_distribute is not None:
             _log.info("Initializing RunConfig with distribution strategies.")
 

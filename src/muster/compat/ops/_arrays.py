@@ -54,7 +54,12 @@ def as_array(value: ArrayLike, dtype: DTypeLike = None) -> Array:
     Args:
         value: Any value; Python numbers become int32 and float32, as in TensorFlow.
         dtype: The array's dtype; None keeps the value's. JAX arrays take the closest that JAX has.
+
+    Raises:
+        ValueError: The value is None.
     """
+    if value is None:
+        raise ValueError("Got None where an array is needed. Are these labels that the input does not give?")
     if isinstance(value, keras.Variable):
         value = value.value
     if isinstance(value, jax.Array):

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from muster.compat.ops._arrays import ArrayLike, Axis, as_array, as_axis
+from muster.compat.ops._arrays import Array, ArrayLike, Axis, as_array, as_axis
 from muster.program import check_ids, label_factor
 
 
@@ -115,7 +115,12 @@ def softmax_cross_entropy_with_logits(
     Source: tensorflow/python/ops/nn_ops.py, ``softmax_cross_entropy_with_logits_v2``.
     """
     logits = as_array(logits)
-    return -jnp.sum(as_array(labels, logits.dtype) * jax.nn.log_softmax(logits, axis), axis)
+    labels = as_array(labels, logits.dtype)
+    same = labels.ndim == logits.ndim and all(
+        a in (1, b) for a, b in zip(labels.shape, logits.shape, strict=True)
+    )
+    _require_shapes(labels, logits, same, "have one shape")
+    return -jnp.sum(labels * jax.nn.log_softmax(logits, axis), axis)
 
 
 def sparse_softmax_cross_entropy_with_logits(
@@ -137,6 +142,10 @@ def sparse_softmax_cross_entropy_with_logits(
     Source: tensorflow/python/ops/nn_ops.py, ``sparse_softmax_cross_entropy_with_logits``.
     """
     labels, logits = as_array(labels), as_array(logits)
+    same = labels.shape == logits.shape[:-1]
+    _require_shapes(labels, logits, same, "have one shape, but for the last axis of the logits")
+    if not jnp.issubdtype(labels.dtype, jnp.integer):
+        raise TypeError(f"`labels` must be class indices, which are integers, got {labels.dtype}.")
     factor = label_factor(labels, logits.shape[-1]).astype(logits.dtype)
     scores = jax.nn.log_softmax(logits * factor[..., None])
     index = as_array(labels, "int32")[..., None]
@@ -151,4 +160,11 @@ def sigmoid_cross_entropy_with_logits(
     Source: tensorflow/python/ops/nn_impl.py, ``sigmoid_cross_entropy_with_logits``.
     """
     logits = as_array(logits)
-    return jax.nn.softplus(logits) - logits * as_array(labels, logits.dtype)
+    labels = as_array(labels, logits.dtype)
+    _require_shapes(labels, logits, labels.shape == logits.shape, "have one shape")
+    return jax.nn.softplus(logits) - logits * labels
+
+
+def _require_shapes(labels: Array, logits: Array, fit: bool, must: str) -> None:
+    if not fit:
+        raise ValueError(f"`labels` and `logits` must {must}, got {labels.shape} and {logits.shape}.")

@@ -51,10 +51,14 @@ def compute_weighted_loss(
         reduction: One of those in `Reduction`.
 
     Raises:
-        ValueError: There is no such reduction.
+        ValueError: There is no such reduction, or the weights do not broadcast to the losses.
     """
-    values = jnp.asarray(as_array(losses))
-    factors = jnp.broadcast_to(as_array(weights), values.shape).astype(values.dtype)
+    values, factors = jnp.asarray(as_array(losses)), as_array(weights)
+    if factors.ndim > values.ndim or any(
+        mine not in (1, theirs) for mine, theirs in zip(factors.shape[::-1], values.shape[::-1], strict=False)
+    ):
+        raise ValueError(f"weights of shape {factors.shape} cannot be broadcast to losses of {values.shape}.")
+    factors = jnp.broadcast_to(factors, values.shape).astype(values.dtype)
     weighted = values * factors
     match reduction:
         case Reduction.NONE:

@@ -177,6 +177,8 @@ class CheckpointManager:
     ) -> None:
         if checkpoint_name != BASENAME:
             raise ValueError(f"Checkpoints are called {BASENAME!r}, got checkpoint_name={checkpoint_name!r}.")
+        if not isinstance(checkpoint, Checkpoint):
+            raise TypeError(f"CheckpointManager needs a tf.train.Checkpoint, got {checkpoint!r}.")
         self._checkpoint = checkpoint
         self._directory = os.fspath(directory)
         self._max_to_keep = max_to_keep

@@ -189,7 +189,10 @@ class MapFunction:
         return self._call(element) if trace is None else trace.one(leaves)
 
     def _call(self, element: Any) -> Any:
-        return as_element(spread(self._function, element))
+        result = spread(self._function, element)
+        if result is None:
+            raise DatasetError(f"The function of {self._name} returned None. Does it lack a `return`?")
+        return as_element(result)
 
     def _trace(self, template: Any, specs: list[TensorSpec] | None) -> Trace | None:
         """Return the trace for elements like these, or None to call the function in Python."""
@@ -291,6 +294,8 @@ def _trace_twice(
 
     def flat(*leaves: Any) -> list[Any]:
         result = spread(function, rebuild(template, leaves))
+        if result is None:
+            raise _NotTraceable("it returns None")
         found.append(map_leaves(lambda leaf: 0, result))
         return [leaf if isinstance(leaf, jax.Array) else jax.numpy.asarray(leaf) for leaf in flatten(result)]
 

@@ -18,8 +18,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from muster._errors import DatasetError
+from muster._errors import DatasetError, TraceError
 from muster._keras import keras
+from muster._user_code import no_stop_iteration
 from muster.cluster.roster import TaskState
 from muster.data import UNKNOWN_CARDINALITY, Dataset
 from muster.distribute.engine._split import Split, unwrapped
@@ -28,7 +29,7 @@ from muster.distribute.fit._agreement import Agreement
 from muster.distribute.fit._fit_backup import Backup, backup_of
 from muster.distribute.fit._fit_callback_list import EpochCallbacks, called_by
 from muster.distribute.fit._fit_callbacks import Epochs, Report, Saves, callbacks_of
-from muster.distribute.fit._fit_input import Batches, DatasetBatches, KerasBatches, Wait
+from muster.distribute.fit._fit_input import Batches, DatasetBatches, KerasBatches, Wait, check_data
 from muster.distribute.fit._fit_interrupts import INTERRUPTS
 from muster.distribute.fit._fit_step import KerasFunction, is_gone
 from muster.distribute.input._distributed_dataset import DistributedDataset
@@ -110,7 +111,8 @@ class DistributedTrainer:
                 # The end of a pass is that of an epoch, or another worker has stopped: Keras cannot know.
                 warnings.filterwarnings("ignore", message="Your input ran out of data")
             try:
-                return method(*arguments.args, **arguments.kwargs)
+                with no_stop_iteration("A step of the model", TraceError):
+                    return method(*arguments.args, **arguments.kwargs)
             except BaseException:
                 self._give_back(name)
                 raise
@@ -170,7 +172,7 @@ class DistributedTrainer:
 
     def _compiled(self, step: Callable[[Any, Any], tuple[Any, Any]]) -> Step:
         def run(state: Any, reads: Any, batch: Any, replicas: Any) -> tuple[Any, Any]:
-            with patched_keras():
+            with no_stop_iteration("A step of the model", TraceError), patched_keras():
                 returned: tuple[Any, Any] = jax.tree.map(jnp.asarray, step(state, batch))
             return returned
 
@@ -295,6 +297,8 @@ class DistributedTrainer:
             self._batches[name] = x
         else:
             self._batches[name] = KerasBatches(self.agreement, self._split, per_epoch)
+        given = x[0] if isinstance(x, DatasetBatches) else (x, arguments.get("y"))
+        check_data(self._model, given, trains_or_tests=name != _PREDICTS)
         self._batches[name].begin()
         validation = arguments.get("validation_data")
         if isinstance(validation, Dataset | DistributedDataset):
@@ -327,6 +331,9 @@ class DistributedTrainer:
         if not self.agreement.is_chief:
             arguments["verbose"] = 0
         listed = jax.tree.leaves(callbacks)
+        for each in listed:
+            if not isinstance(each, keras.callbacks.Callback):
+                raise TypeError(f"`callbacks` must be keras.callbacks.Callback instances, got {each!r}.")
         if name == _TRAINS:
             replaced = [each for each in listed if isinstance(each, keras.callbacks.BackupAndRestore)]
             batches = self._batches[_TRAINS]

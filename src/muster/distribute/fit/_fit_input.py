@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster._arrays import AnyArray
+from muster._arrays import AnyArray, require_numbers
 from muster._errors import DatasetError, MismatchError
 from muster._keras import keras
 from muster.distribute.engine._split import (
@@ -119,6 +119,40 @@ class KerasBatches:
                 "them: give shuffles a seed. For workers that read different data, pass "
                 "strategy.distribute_datasets_from_function(...)."
             )
+
+
+_COMPUTE_LOSS = ("train_step", "test_step", "compute_loss")
+
+
+def check_data(model: Any, data: Any, *, trains_or_tests: bool) -> None:
+    """Check that a step can compute with the arrays among the data, and that a loss gets labels.
+
+    Args:
+        model: The model.
+        data: A batch, or the arguments ``x`` and ``y``.
+        trains_or_tests: Whether the model's loss is computed.
+
+    Raises:
+        DatasetError: An array holds text or objects, or there are no labels.
+    """
+    x, y, _ = keras.utils.unpack_x_y_sample_weight(data)
+    for name, part in (("x", x), ("y", y)):
+        for leaf in jax.tree.leaves(part):
+            if isinstance(leaf, np.ndarray):
+                require_numbers(name, leaf)
+    inputs = jax.tree.leaves(x)
+    overrides = (getattr(type(model), each) is not getattr(keras.Model, each) for each in _COMPUTE_LOSS)
+    needs_labels = trains_or_tests and getattr(model, "loss", None) is not None and not any(overrides)
+    if (
+        y is None
+        and needs_labels
+        and inputs
+        and all(isinstance(each, np.ndarray | jax.Array) for each in inputs)
+    ):
+        raise DatasetError(
+            f"The data has no labels: give `y`, or a dataset of (inputs, labels). The model was compiled "
+            f"with the loss {model.loss!r}, which needs them."
+        )
 
 
 class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]

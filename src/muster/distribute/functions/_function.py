@@ -39,6 +39,8 @@ class Function:
     """
 
     def __init__(self, python_function: Callable[..., Any]) -> None:
+        if not callable(python_function):
+            raise TypeError(f"`function` needs a function, got {python_function!r}.")
         self.python_function = python_function
         self._calls: dict[Any, Call | Branch] = {}
         functools.update_wrapper(self, python_function)

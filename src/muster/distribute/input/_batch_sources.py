@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from muster._errors import DatasetError
+from muster._user_code import no_stop_iteration
 from muster.data import AutoShardPolicy, Dataset, TensorSpec
 from muster.data.sharding import FileShare, describe_share
 from muster.distribute.engine._split import Split, UnevenWarning, cut, row_count
@@ -276,7 +277,8 @@ def datasets_from_function(
             count = context.num_replicas_in_sync
             first = context.input_pipeline_id * local_replicas
             contexts = [InputContext(count, first + place, count) for place in range(local_replicas)]
-    datasets = [dataset_fn(each) for each in contexts]
+    with no_stop_iteration("The dataset function", DatasetError):
+        datasets = [dataset_fn(each) for each in contexts]
     for dataset in datasets:
         if not isinstance(dataset, Dataset):
             raise TypeError(f"The function must return a Dataset, got {type(dataset).__name__}: {dataset!r}.")

@@ -36,6 +36,7 @@ class MultiWorkerMirroredStrategy(Strategy):
         ClusterError: It is not known which task this is, or it is not in the cluster, or the tasks of the
             cluster cannot reach each other at the addresses given.
         RosterError: Another task does not come up, or does not match, or the address of this task is taken.
+        TypeError: An argument has the wrong type.
         ValueError: The implementation is NCCL, and there are no GPUs.
 
     Source: tensorflow/python/distribute/collective_all_reduce_strategy.py, ``CollectiveAllReduceStrategy``.
@@ -49,6 +50,12 @@ class MultiWorkerMirroredStrategy(Strategy):
         session_creation_timeout_secs: float = START_SECS,
     ) -> None:
         options = communication_options or CommunicationOptions()
+        if not isinstance(options, CommunicationOptions):
+            raise TypeError(f"communication_options must be CommunicationOptions(...), got {options!r}.")
+        if not isinstance(cluster_resolver, ClusterResolver | None):
+            raise TypeError(
+                f"cluster_resolver must be a ClusterResolver, got {cluster_resolver!r}. None reads TF_CONFIG."
+            )
         self._resolver = resolver = cluster_resolver or TFConfigClusterResolver()
         config = TFConfig.from_resolver(resolver)
         cluster, task = config.cluster, check_job(config)

@@ -128,13 +128,16 @@ class Strategy:
 
         Raises:
             RuntimeError: It is called inside of ``run``.
-            TypeError: An argument is a dataset, or an iterator for more than one replica.
+            TypeError: ``fn`` is no function, or an argument is a dataset, or an iterator for more than one
+                replica.
             ValueError: ``args`` is not a list or tuple.
 
         Source: tensorflow/python/distribute/distribute_lib.py, ``StrategyBase.run``.
         """
         if not isinstance(args, list | tuple):
             raise ValueError(f"positional args must be a list or tuple, got {type(args)}: {args!r}.")
+        if not callable(fn):
+            raise TypeError(f"`run` needs a function, got {fn!r}.")
         traced_calls.require_cross_replica()
         if current_scope() is None:
             return _run_of(self, fn)(tuple(args), dict(kwargs or {}))

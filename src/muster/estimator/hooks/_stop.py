@@ -58,8 +58,8 @@ class StopAtStepHook(SessionRunHook):
             run_context.request_stop()
         elif session.stands_still and session.steps_taken >= self._last_step - self._first_step:
             raise TraceError(
-                f"Training was to end at global step {self._last_step}, and after {session.steps_taken} "
-                f"steps the global step is still {session.global_step}, since the model_fn never advances it. Pass "
+                f"Training was to end at global step {self._last_step}. After {session.steps_taken} steps "
+                f"the global step is still {session.global_step}: the model_fn never advances it. Pass "
                 "global_step=tf.compat.v1.train.get_global_step() to minimize; that is "
                 "muster.get_or_create_global_step()."
             )

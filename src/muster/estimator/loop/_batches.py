@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import jax
 import numpy as np
 
+from muster._arrays import require_numbers
 from muster._errors import DatasetError, PositionError
 from muster.data import Dataset
 from muster.data.sharding import describe_share
@@ -159,13 +160,16 @@ def _check_batch(batch: Batch) -> None:
     for path, leaf in jax.tree_util.tree_leaves_with_path(batch):
         name = jax.tree_util.keystr(path).removeprefix(".")
         array = np.asarray(leaf)
-        if array.dtype.kind not in "biufcV":
-            raise DatasetError(
-                f"{name} has dtype {array.dtype}, with which a step cannot compute. Turn it into numbers "
-                "in the input pipeline, or leave it out."
-            )
+        require_numbers(name, array)
         if array.ndim:
             lengths.setdefault(array.shape[0], name)
+    for name, part in (("labels", batch.labels), ("features", batch.features)):
+        leaves = jax.tree.leaves(part)
+        if leaves and not any(map(np.ndim, leaves)):
+            raise DatasetError(
+                f"The {name} have no axis of examples: an element of the dataset must be a batch. Call "
+                "`dataset.batch(batch_size)`."
+            )
     if len(lengths) > 1:
         parts = ", ".join(f"{name} has {length}" for length, name in lengths.items())
         raise DatasetError(f"The parts of a batch differ in length: {parts} examples.")

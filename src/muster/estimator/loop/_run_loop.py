@@ -149,6 +149,11 @@ class TrainingSession:
             args = before_run(self._context)
             if args is None:
                 continue
+            if not isinstance(args, SessionRunArgs):
+                raise TypeError(
+                    f"before_run of {self._hooks[index]!r} must return SessionRunArgs(...) or None, it "
+                    f"returned {args!r}."
+                )
             if args.feed_dict:
                 raise ValueError(
                     f"{self._hooks[index]!r} feeds {args.feed_dict!r}, but a compiled step reads its batch "

@@ -158,6 +158,10 @@ def apply_gradients(
 def _applied(scope: VariableScope, optimizer: Any, global_step: Any) -> TrainOp:
     """Increment the global step, if there is one, after an optimizer's step."""
     if global_step is not None:
+        if not isinstance(global_step, keras.Variable):
+            raise TypeError(
+                f"global_step must be the variable of get_or_create_global_step(), got {global_step!r}."
+            )
         with scope.in_sync():
             scope.increment(global_step)
     return TrainOp(optimizer.name)
@@ -195,6 +199,12 @@ def _in_steps(original: Callable[..., Any]) -> Callable[..., Any]:
         scope = current_scope()
         if scope is None:
             return original(self, grads, trainable_variables)
+        for variable in trainable_variables or ():
+            if not isinstance(variable, keras.Variable):
+                raise TypeError(
+                    f"An optimizer needs pairs (gradient, variable), in this order; it got {variable!r} as a "
+                    "variable."
+                )
         if scope.replicas is not None and not scope.is_in_sync:
             sums = iter(scope.replicas.sum([grad for grad in grads if grad is not None]))
             grads = [None if grad is None else next(sums) for grad in grads]

@@ -85,7 +85,7 @@ class FunctionScope(VariableScope):
         if self.strategy not in (None, strategy):
             raise RuntimeError(
                 f"Mixing different tf.distribute.Strategy objects: {strategy} is used in a function that "
-                f"uses {self.strategy} as well."
+                f"uses {self.strategy} as well. Build one strategy, and use it everywhere."
             )
         self.strategy = strategy
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from muster._errors import TraceError
 from muster._keras import keras
+from muster._user_code import no_stop_iteration
 from muster.program._replicas import Replicas
 from muster.program.variables._assignments import Assignments, DivergedValues
 from muster.program.variables._initial_values import donatable_copy
@@ -91,7 +92,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         """Call ``function(*args)`` in this scope."""
         token = _ACTIVE.set(self)
         try:
-            with patched_keras(), self:
+            with no_stop_iteration("The code of a step", TraceError), patched_keras(), self:
                 return function(*args)
         finally:
             _ACTIVE.reset(token)
