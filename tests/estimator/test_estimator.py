@@ -1,6 +1,8 @@
 """Estimator: train, evaluate, predict, restore; and what it says to bad input."""
 
 import errno
+import gc
+import inspect
 import logging
 import os
 
@@ -550,3 +552,33 @@ def test_what_a_saver_cannot_do_is_said_once(tmp_path, caplog):
         "Checkpoints are called ckpt-<step>, and not 'model.ckpt', so that readers find them.",
         "There is no graph for save_graph_def to save: keras.Model.export writes programs.",
     ]
+
+
+@pytest.mark.parametrize("call", ["train", "evaluate", "predict"])
+def test_calls_leave_no_traces_behind(tmp_path, call):
+    """JAX keeps the traces of each call of einsum, and with each a signature."""
+
+    def model(features, labels, mode):
+        w = keras.Variable(np.zeros((2, 1), np.float32), name="w")
+        y = keras.ops.einsum("ij,jk->ik", features, w)
+        if mode == ModeKeys.PREDICT:
+            return EstimatorSpec(mode, predictions=y)
+        loss = keras.ops.mean((y - labels) ** 2)
+        train_op = muster.minimize(keras.optimizers.SGD(0.1), loss, muster.get_or_create_global_step())
+        return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    trained = estimator(tmp_path, model).train(train_input, steps=1)
+    calls = {
+        "train": lambda: trained.train(train_input, steps=1),
+        "evaluate": lambda: trained.evaluate(dataset),
+        "predict": lambda: list(trained.predict(dataset)),
+    }
+
+    def traces_after(count):
+        for _ in range(count):
+            calls[call]()
+        gc.collect()
+        return sum(type(each) is inspect.Signature for each in gc.get_objects())
+
+    traces_after(2)
+    assert traces_after(2) >= traces_after(3)

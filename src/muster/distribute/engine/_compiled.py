@@ -78,7 +78,10 @@ def compiled(
 
     cpu.prepare()
     cpu.keep_memory()
-    lowered = jax.jit(step, donate_argnums=donates).lower(*args)
+    jitted = jax.jit(step, donate_argnums=donates)
+    lowered = jitted.lower(*args)
+    # JAX keeps traces for later calls, which do not come, and those of each call of einsum.
+    jitted.clear_cache()
     text = lowered.as_text()
     options = cpu.compiler_options(text)
     # An executable is called with arguments in the structure that it was compiled for.
