@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import hypothesis
 import pytest
 
 import jobs
+from departures import Outcome
 
 # A shell's background jobs ignore Ctrl-C, and so would the processes that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -56,8 +58,8 @@ _EXPECTED_VARIABLES = {
 # What a module imports to start processes: of those from jobs.py, and others.
 _STARTS_JOBS = ("Job", "Process")
 _STARTS_PROCESSES = (*_STARTS_JOBS, "subprocess")
-# How many recorded cases come out otherwise than in TensorFlow, and how many of these muster cannot do.
-_DEPARTED = pytest.StashKey[tuple[int, int]]()
+# How many recorded cases come out otherwise than in TensorFlow, and how.
+_DEPARTED = pytest.StashKey[Counter[str]]()
 # How long what a test has ended may take to be gone, in seconds.
 _GRACE_SECS = 3.0
 
@@ -79,10 +81,8 @@ def pytest_configure() -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests of modules that start processes; count the cases that come out otherwise."""
-    departed = [
-        mark for item in items for name in ("departs", "otherwise") for mark in item.iter_markers(name)
-    ]
-    config.stash[_DEPARTED] = len(departed), sum(not mark.args[-1] for mark in departed)
+    marks = [mark for item in items for name in ("departs", "otherwise") for mark in item.iter_markers(name)]
+    config.stash[_DEPARTED] = Counter(mark.args[-1].value for mark in marks)
     for item in items:
         module = getattr(item, "module", None)
         if any(hasattr(module, name) for name in _STARTS_PROCESSES):
@@ -91,11 +91,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say how many of the recorded cases come out otherwise than they did in TensorFlow."""
-    departed, without = config.stash.get(_DEPARTED, (0, 0))
-    if departed:
+    if departed := config.stash.get(_DEPARTED, Counter()):
+        outcomes = ", ".join(f"{count} {outcome}" for outcome, count in departed.items())
         terminalreporter.line(
-            f"{departed} recorded cases come out otherwise than in TensorFlow, by rules that say why; in "
-            f"{without} of them muster has nothing of the kind."
+            f"{departed.total()} recorded cases come out otherwise than in TensorFlow, by rules: {outcomes}."
         )
 
 
@@ -105,11 +104,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
     mark = pyfuncitem.get_closest_marker("departs")
     if mark is None:
         return (yield)
-    reason, has_counterpart = mark.args
+    reason, outcome = mark.args
     try:
         yield
     except (Exception, pytest.fail.Exception):
-        if not has_counterpart:
+        if outcome is Outcome.LACKING:
             pytest.skip(reason)
         return True
     pytest.fail(f"muster does here what TensorFlow did: the departure is too wide whose reason is: {reason}")

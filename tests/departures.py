@@ -5,6 +5,7 @@ for cases that are recorded later, too. The rules lie beside the tests that read
 applies them, and sees to it that no rule excuses too much.
 """
 
+import enum
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -48,6 +49,24 @@ def departed(rules: Iterable[Departure], case: Json) -> tuple[Json, list[Departu
         if instead is NOTHING:
             break
     return expect, applied
+
+
+class Outcome(enum.Enum):
+    """How what muster does in a case compares with what TensorFlow did."""
+
+    LACKING = "are about what muster does not have"
+    WORKING = "work where TensorFlow fails"
+    REFUSED = "are refused"
+    OTHER = "give something else"
+
+    @classmethod
+    def of(cls, theirs: Json, ours: Json) -> "Outcome":
+        """Compare two expectations."""
+        if ours is NOTHING:
+            return cls.LACKING
+        if "error" in ours:
+            return cls.REFUSED
+        return cls.WORKING if "error" in theirs else cls.OTHER
 
 
 def error(kind: str, message: str) -> Json:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from departures import NOTHING, Departure, departed
+from departures import NOTHING, Departure, Outcome, departed
 
 IN_REPOSITORY = pathlib.Path(__file__).with_name("oracles")
 FOLDER = pathlib.Path(os.environ.get("MUSTER_ORACLES") or IN_REPOSITORY)
@@ -53,7 +53,10 @@ def cases(
             ours = case | {"expect": expect}
             params.append(pytest.param(ours, id=case["name"], marks=pytest.mark.oracle))
         if rules:
-            marks = [pytest.mark.oracle, pytest.mark.departs(rules[-1].reason, expect is not NOTHING)]
+            marks = [
+                pytest.mark.oracle,
+                pytest.mark.departs(rules[-1].reason, Outcome.of(case["expect"], expect)),
+            ]
             params.append(pytest.param(case, id=f"{case['name']}-as-TensorFlow", marks=marks))
     if not params:
         reason = f"{FOLDER}, which MUSTER_ORACLES names, holds no such cases of {file}"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from strategy_departures import asked_of, rule_of
 
+from departures import NOTHING, Outcome
 from muster import keras
 from muster.distribute import (
     CentralStorageStrategy,
@@ -69,7 +70,8 @@ def strategy_cases(wanted: Callable[[dict[str, Any]], bool]) -> list[Any]:
     params = []
     for param in cases("strategy_api", wanted):
         expected = expectation(param.values[0]) if param.values[0] else {}
-        marks = [pytest.mark.otherwise("departs" in expected)] if "from" in expected else []
+        outcome = Outcome.of(expected.get("from", {}), expected.get("departs", NOTHING))
+        marks = [pytest.mark.otherwise(outcome)] if "from" in expected else []
         params.append(pytest.param(*param.values, id=param.id, marks=[*param.marks, *marks]))
     return params
 
