@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from muster._errors import DamagedCheckpointError
+from muster._text import printable
 from muster.checkpoint import (
     CheckpointInfo,
     list_checkpoints,
@@ -80,7 +81,7 @@ def inspect_checkpoints(path: str, *, step: int | None, variables: bool, restore
     ]
     _print_table(("step", "written", "size", "state"), rows, right={0, 2})
     for problem in damage.values():
-        print(f"Damaged: {problem}")
+        print(f"Damaged: {printable(problem)}")
     chosen = infos[-1]
     if chosen.step not in damage:
         _print_contents(chosen, variables)
@@ -92,12 +93,12 @@ def _print_contents(info: CheckpointInfo, variables: bool) -> None:
     count = sum(math.prod(variable.shape) for variable in found.values())
     print(f"\nStep {info.step} has {len(found)} variables with {count:,} values.")
     for line in _metadata_lines(read_metadata(info.path)):
-        print(line)
+        print(printable(line))
     if variables:
         print()
         _print_table(
             ("variable", "shape", "dtype"),
-            [(name, _shape(each.shape), each.dtype) for name, each in found.items()],
+            [(printable(name), _shape(each.shape), each.dtype) for name, each in found.items()],
         )
 
 

@@ -20,6 +20,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from muster._errors import DirectoryInUseError
+from muster._text import printable_json
 from muster.checkpoint._arrays import open_regular
 
 _log = logging.getLogger(__name__)
@@ -227,7 +228,7 @@ def _is_at(descriptor: int, path: str) -> bool:
 def _read(descriptor: int) -> _Record | None:
     """Return what is in the file; None while nothing is, or only a part."""
     try:
-        return _Record(**json.loads(os.pread(descriptor, 1 << 12, 0)))
+        return _Record(**printable_json(json.loads(os.pread(descriptor, 1 << 12, 0))))
     except (ValueError, TypeError):
         return None
 

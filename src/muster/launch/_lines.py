@@ -6,8 +6,8 @@ from pathlib import Path
 
 _MOST_BYTES = 1 << 20
 _LONGEST_BYTES = 1 << 16
-# Characters that move the cursor or ring the bell. Colours (escape sequences) and tabs may pass.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f]")
+# Characters that move the cursor or ring the bell, and start all escape sequences but those of colours.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]|\x1b(?!\[[0-9;:]*m)")
 
 
 class LineReader:

@@ -26,7 +26,7 @@ from muster.cluster.roster._roster_messages import (
     encode_status,
 )
 
-names = st.text(max_size=20)
+names = st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=20)
 tasks = st.builds(Task, names, st.integers(0, 10**6))
 numbers = st.none() | st.floats(allow_nan=False)
 progresses = st.builds(
@@ -156,3 +156,23 @@ def test_a_line_that_does_not_end_is_refused_before_it_fills_the_memory(chunk):
 def test_a_line_that_starts_otherwise_is_refused_at_once(data):
     with pytest.raises(ProtocolError, match="it sends b"):
         LineBuffer(100).feed(data)
+
+
+def test_control_characters_of_others_are_shown_as_text():
+    evil = "\x1b]0;title\x07\x1b[2J\x9bA"
+    sent = Status(
+        job=evil,
+        task=Task(evil, 0),
+        run="r",
+        pid=1,
+        host=evil,
+        versions={evil: evil},
+        error=f"\x1b[1m{evil}\n\tat",
+    )
+    got = decode_news(encode_status(sent))
+    shown = "\\x1b]0;title\\x07\\x1b[2J\\x9bA"
+    assert got == dataclasses.replace(
+        sent, job=shown, task=Task(shown, 0), host=shown, versions={shown: shown}, error=f"{shown}\n\tat"
+    )
+    with pytest.raises(ProtocolError, match=r"it answers: \\x1b"):
+        decode_news(encode_refusal("\x1bc"))

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from muster._text import printable_json
 from muster.cluster._task import Task
 
 PROTOCOL = 1
@@ -204,7 +205,7 @@ def _line(content: Mapping[str, Any]) -> bytes:
 
 def _message(line: bytes) -> dict[str, Any]:
     try:
-        message = json.loads(line)
+        message = printable_json(json.loads(line))
     except (ValueError, RecursionError) as exc:  # bytes that are not UTF-8 are a ValueError too
         raise ProtocolError(f"it sends {line[:60]!r}") from exc
     if not isinstance(message, dict) or "muster" not in message:

@@ -136,11 +136,13 @@ def check_data(model: Any, data: Any, *, trains_or_tests: bool) -> None:
         DatasetError: An array holds text or objects, or there are no labels.
     """
     x, y, _ = keras.utils.unpack_x_y_sample_weight(data)
-    for name, part in (("x", x), ("y", y)):
-        for leaf in jax.tree.leaves(part):
+    inputs, labels = (
+        jax.tree.leaves(part, is_leaf=lambda each: hasattr(each, "__next__")) for part in (x, y)
+    )
+    for name, leaves in (("x", inputs), ("y", labels)):
+        for leaf in leaves:
             if isinstance(leaf, np.ndarray):
                 require_numbers(name, leaf)
-    inputs = jax.tree.leaves(x)
     overrides = (getattr(type(model), each) is not getattr(keras.Model, each) for each in _COMPUTE_LOSS)
     needs_labels = trains_or_tests and getattr(model, "loss", None) is not None and not any(overrides)
     if (

@@ -1,0 +1,27 @@
+"""Text from other processes, made safe to show."""
+
+import re
+from typing import Any
+
+_STYLES = re.compile(r"\x1b\[[0-9;:]*m")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def printable(text: str) -> str:
+    """Return text without colours, and other control characters but tabs and line ends as ``\\x1b``.
+
+    Names and messages come from other processes and from files: a terminal would obey what they hold.
+    """
+    return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", _STYLES.sub("", text))
+
+
+def printable_json(value: Any) -> Any:
+    """Return parsed JSON with `printable` texts and keys."""
+    match value:
+        case str():
+            return printable(value)
+        case list():
+            return [printable_json(each) for each in value]
+        case dict():
+            return {printable(key): printable_json(each) for key, each in value.items()}
+    return value
