@@ -45,16 +45,15 @@ def inspect_checkpoints(path: str, *, step: int | None, variables: bool, restore
             f"{path} is not a directory: give the model_dir of an Estimator, or a ckpt-N in it.", 2
         )
     if restore:
-        print("".join(f"{line}\n" for line in repair(path)), end="")
+        print("".join(f"{printable(line)}\n" for line in repair(path)), end="")
     itself = os.path.abspath(path)
     infos = [info for info in list_checkpoints(os.path.dirname(itself)) if info.path == itself]
     strays = {} if infos else stray_checkpoints(path)
     infos = infos or list_checkpoints(path)
     if step is None:
         for stray, reason in strays.items():
-            print(
-                f"No reader takes {stray}: {reason}. `muster inspect --repair {path}` restores what it can."
-            )
+            named = printable(f"{stray}: {reason}")
+            print(f"No reader takes {named}. `muster inspect --repair {path}` restores what it can.")
     if not infos:
         return _complain(
             f"There is no checkpoint in {path}: give the model_dir of an Estimator, or a ckpt-N in it.", 1

@@ -78,7 +78,7 @@ def compiled(
 
     cpu.prepare()
     cpu.keep_memory()
-    jitted = jax.jit(step, donate_argnums=donates)
+    jitted: Any = jax.jit(step, donate_argnums=donates)  # jax.stages.Wrapped, which lacks clear_cache
     lowered = jitted.lower(*args)
     # JAX keeps traces for later calls, which do not come, and those of each call of einsum.
     jitted.clear_cache()
