@@ -8,6 +8,7 @@ import pytest
 import muster.compat.tensorflow as tf
 from muster._errors import DatasetError
 from muster._keras import keras
+from muster.program import keepable
 from muster.program.variables import patched_keras
 
 LOGITS = np.zeros((3, 5), np.float32)
@@ -44,3 +45,9 @@ def test_an_ignored_class_is_no_error():
 def test_an_id_out_of_range_is_named():
     with pytest.raises(DatasetError, match=r"id value of 7 .* \[0, 4\)"):
         tf.nn.embedding_lookup(np.zeros((4, 2), np.float32), np.array([1, 7]))
+
+
+@pytest.mark.parametrize(("rows", "most"), [(1, 16), (1 << 14, 16), (1 << 20, 8), (1 << 30, 1)])
+def test_large_batches_do_not_wait_in_numbers(rows, most):
+    batch = {"x": np.broadcast_to(np.float32(0), (rows, 2))}
+    assert keepable(batch, 16) == most

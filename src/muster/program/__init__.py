@@ -1,6 +1,7 @@
 """Trace user code, with the Keras variables that it uses, into a pure step over state."""
 
 from muster.program._labels import check_ids as check_ids
+from muster.program._labels import keepable as keepable
 from muster.program._labels import label_factor as label_factor
 from muster.program._replicas import Replicas as Replicas
 from muster.program.gradients._gradients import GradientTape as GradientTape

@@ -13,6 +13,14 @@ from muster._keras import keras
 from muster.program.variables import backend_functions, current_scope, wrap_in_scopes
 
 _SHOWN = 20
+# How much memory batches may take that are kept until their losses are checked, in bytes.
+_KEPT_BYTES = 64 << 20
+
+
+def keepable(batch: Any, most: int) -> int:
+    """Return how many batches like this one to keep until their losses are checked: 1 to ``most``."""
+    size = sum(getattr(leaf, "nbytes", 0) for leaf in jax.tree.leaves(batch))
+    return max(1, min(most, _KEPT_BYTES // max(1, size)))
 
 
 def label_factor(labels: Any, classes: int) -> jax.Array:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._state_store import ArrayStore, StateStore
 from muster.distribute.engine._traced import State, Step
+from muster.program import keepable
 
 # How many steps run before the losses of the first half of them are checked.
 _UNCHECKED = 16
@@ -140,8 +141,8 @@ class KerasFunction:
                     state, result = self._take_step(batch)
                 results.append(result)
                 self._unchecked.append((batch, result))
-            if len(self._unchecked) >= _UNCHECKED:
-                self.check(ahead=_UNCHECKED // 2)
+            if len(self._unchecked) >= (most := keepable(batch, _UNCHECKED)):
+                self.check(ahead=most // 2)
             if self._after is not None:
                 self._after(len(results), results[-1])
             if self._concatenates and len(results) > 1:

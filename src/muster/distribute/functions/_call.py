@@ -24,7 +24,7 @@ from muster.distribute.functions._traced_iterator import TracedIterator
 from muster.distribute.input._distributed_dataset import DistributedIterator
 from muster.distribute.replicas._replica_context import ReplicaGroup
 from muster.distribute.replicas._values import PerReplica, is_array, is_leaf
-from muster.program import Replicas
+from muster.program import Replicas, keepable
 from muster.program.trace import FunctionProgram
 from muster.program.variables import current_scope, origin_of
 
@@ -141,7 +141,8 @@ class Call:
             DatasetError: A label is out of range.
         """
         unchecked = self._unchecked
-        while unchecked and (wait or len(unchecked) > _UNCHECKED or unchecked[0][1].is_ready()):
+        most = keepable(unchecked[-1][0], _UNCHECKED) if unchecked else 0
+        while unchecked and (wait or len(unchecked) > most or unchecked[0][1].is_ready()):
             arrays, result = unchecked.popleft()
             if not any(np.isnan(shard.data).any() for shard in result.addressable_shards):
                 continue

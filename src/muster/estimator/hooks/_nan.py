@@ -12,6 +12,7 @@ from muster._errors import NanLossDuringTrainingError
 from muster.estimator.hooks._base import SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.session._fetches import TensorLike, as_fetch, fetch_name
 from muster.estimator.session._session import Coordinator, Session
+from muster.program import keepable
 
 _log = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ class NanTensorHook(SessionRunHook):
     def _reset(self) -> None:
         self._seen: Mapping[str, Any] | None = None
         self._unchecked: list[tuple[int, Any, Sequence[Any]]] = []
-        self._runs_ahead = 1
+        self._runs_ahead = self._most_runs = 1
         self._waited_at = -math.inf
 
     def after_create_session(self, session: Session, coord: Coordinator) -> None:
@@ -66,7 +67,7 @@ class NanTensorHook(SessionRunHook):
         waiting = self._unchecked
         if waiting and isinstance(waiting[-1][1], np.ndarray | np.generic | float):
             self._check_all(session)
-        elif len(waiting) > self._runs_ahead:
+        elif len(waiting) > min(self._runs_ahead, self._most_runs):
             checked = len(waiting) // 2  # what is left keeps the device busy for a while
             self._unchecked = waiting[checked:]
             self._check(session, waiting[:checked])
@@ -85,6 +86,8 @@ class NanTensorHook(SessionRunHook):
     def _queue_last(self, session: Session) -> None:
         """Queue the loss of the last step, unless it is queued already."""
         if session.outputs is not self._seen:
+            if self._seen is None:
+                self._most_runs = keepable(session.batches, _AHEAD_RUNS)
             self._seen = session.outputs
             self._unchecked.append((session.global_step, session.output(self._loss), session.batches))
 
