@@ -50,7 +50,11 @@ def looped(strategy, case):
         with tf.GradientTape() as tape:
             loss = forward(*batch)
         gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        summed = case.data == "weighted"  # by the program, rather than by the optimizer
+        if summed:
+            gradients = tf.distribute.get_replica_context().all_reduce("sum", gradients)
+        pairs = zip(gradients, model.trainable_variables, strict=True)
+        optimizer.apply_gradients(pairs, skip_gradients_aggregation=summed)
         return loss
 
     def native_step(batch):

@@ -148,10 +148,13 @@ RULES = (
     ),
     Rule(
         lambda asked: (
-            asked.get("experimental_aggregate_gradients") is False
-            or asked.get("skip_gradients_aggregation") is True
+            asked["count"] > 1
+            and (
+                asked.get("experimental_aggregate_gradients") is False
+                or asked.get("skip_gradients_aggregation") is True
+            )
         ),
-        "Copies would drift apart, and Keras 3 has no such argument.",
+        "The replicas' gradients have to be the same: copies must not drift apart.",
     ),
     Rule(
         lambda asked: asked["op"] == "construct" and asked["what"].startswith("reduce_op_from_aggregation"),

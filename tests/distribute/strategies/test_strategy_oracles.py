@@ -393,8 +393,11 @@ def optimizer(strategy: Strategy, count: int, what: str, asked: dict[str, Any]) 
     with strategy.scope():
         sgd = keras.optimizers.SGD(asked["learning_rate"])
 
+    names = ("skip_gradients_aggregation", "experimental_aggregate_gradients")
+    aggregation = {name: asked[name] for name in names if name in asked}
+
     def step(x: Any) -> None:
-        sgd.apply_gradients([(keras.ops.stack([x, 2 * x]), weights)])
+        sgd.apply_gradients([(keras.ops.stack([x, 2 * x]), weights)], **aggregation)
 
     strategy.run(step, (given(asked["x"], count, "float32"),))
     components = list(strategy.experimental_local_results(weights))

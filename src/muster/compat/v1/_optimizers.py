@@ -72,6 +72,8 @@ class Optimizer:
         grads_and_vars: Iterable[tuple[jax.Array | None, keras.Variable]],
         global_step: keras.Variable | None = None,
         name: str | None = None,
+        *,
+        skip_gradients_aggregation: bool = False,
     ) -> TrainOp:
         """Take one step against gradients.
 
@@ -79,6 +81,7 @@ class Optimizer:
             grads_and_vars: Pairs of a gradient and its variable; None leaves the variable as it is.
             global_step: The variable to count up by one, or None.
             name: Unused.
+            skip_gradients_aggregation: Whether to apply the gradients as they are, the same on all replicas.
 
         Raises:
             ValueError: There are no pairs, or no gradients in them.
@@ -90,7 +93,8 @@ class Optimizer:
         if not present:
             names = ", ".join(variable.path for _, variable in pairs)
             raise ValueError(f"No gradients provided for any variable: {names}.")
-        return apply_gradients(self.keras_optimizer, present, global_step)
+        skips = skip_gradients_aggregation
+        return apply_gradients(self.keras_optimizer, present, global_step, skip_gradients_aggregation=skips)
 
 
 class GradientDescentOptimizer(Optimizer):

@@ -6,6 +6,7 @@ import jax
 
 from muster.distribute.engine._state_store import ArrayStore, StateStore
 from muster.distribute.engine._traced import Executables, Reads, State, Step, Traced
+from muster.distribute.replicas._replica_context import ReplicaContext, entered
 from muster.distribute.strategies._strategy import Strategy
 from muster.program import Replicas
 from muster.program.trace import Program, functions_run_eagerly
@@ -33,14 +34,18 @@ def compile_program(strategy: Strategy, program: Program[Any], executables: Exec
                 f"{strategy.num_replicas_in_sync}. Leave the strategy out to debug."
             )
         return lambda state, reads, batch: program.step_eagerly(state, batch)
-    return strategy.engine.compile(traced_program(program), executables)
+    return strategy.engine.compile(traced_program(program, strategy), executables)
 
 
-def traced_program(program: Program[Any]) -> Traced:
-    """Return a program for an engine to compile: outputs with rows are sharded, as the batch is."""
+def traced_program(program: Program[Any], strategy: Strategy) -> Traced:
+    """Return a program for an engine to compile: outputs with rows are sharded, as the batch is.
+
+    Its code runs in the context of a replica of the strategy.
+    """
 
     def run(state: State, reads: Reads, batch: Any, replicas: Replicas | None) -> tuple[State, Any]:
-        return program.step(state, batch, replicas=replicas)
+        with entered(ReplicaContext(strategy, replicas)):
+            return program.step(state, batch, replicas=replicas)
 
     by_row = jax.tree.map(lambda shape: bool(shape.shape), program.outputs)
     return Traced(run=run, variables=program.variables, results_sharded=by_row)

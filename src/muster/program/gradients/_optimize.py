@@ -1,5 +1,6 @@
 """Train inside a step: apply gradients with a Keras optimizer."""
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -129,7 +130,11 @@ def minimize(
 
 
 def apply_gradients(
-    optimizer: Any, grads_and_vars: Iterable[tuple[jax.Array | None, Any]], global_step: Any = None
+    optimizer: Any,
+    grads_and_vars: Iterable[tuple[jax.Array | None, Any]],
+    global_step: Any = None,
+    *,
+    skip_gradients_aggregation: bool = False,
 ) -> TrainOp:
     """Add gradients over the replicas, and apply them by one step of a Keras optimizer.
 
@@ -138,6 +143,8 @@ def apply_gradients(
         grads_and_vars: Pairs of a gradient, of its variable's shape, and a variable. If the optimizer
             scales the loss, these are gradients of the scaled loss.
         global_step: The variable to increment, or None.
+        skip_gradients_aggregation: Whether to apply the gradients as they are. They must be the same on all
+            replicas, as the result of an ``all_reduce`` is: else the replicas' variables drift apart.
 
     Returns:
         The train_op for an EstimatorSpec.
@@ -151,7 +158,8 @@ def apply_gradients(
     scope = active_scope("apply_gradients")
     _require_optimizer(optimizer)
     pairs = list(grads_and_vars)
-    optimizer.apply([g for g, _ in pairs], [v for _, v in pairs])
+    with scope.in_sync() if skip_gradients_aggregation else contextlib.nullcontext():
+        optimizer.apply([g for g, _ in pairs], [v for _, v in pairs])
     return _applied(scope, optimizer, global_step)
 
 
@@ -216,5 +224,28 @@ def _in_steps(original: Callable[..., Any]) -> Callable[..., Any]:
     return apply
 
 
+def _with_tensorflows_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``Optimizer.apply_gradients``: it takes TensorFlow's arguments for summed gradients.
+
+    Source: tensorflow/python/keras/optimizers, ``skip_gradients_aggregation``, and before it
+    ``experimental_aggregate_gradients``.
+    """
+
+    def apply_gradients(
+        self: Any,
+        grads_and_vars: Iterable[tuple[jax.Array | None, Any]],
+        name: str | None = None,
+        skip_gradients_aggregation: bool = False,
+        experimental_aggregate_gradients: bool = True,
+    ) -> Any:
+        scope = current_scope()
+        skips = skip_gradients_aggregation or not experimental_aggregate_gradients
+        with scope.in_sync() if skips and scope is not None else contextlib.nullcontext():
+            return original(self, grads_and_vars)
+
+    return apply_gradients
+
+
 wrap_in_scopes(keras.optimizers.Optimizer, "apply", _in_steps)
+wrap_in_scopes(keras.optimizers.Optimizer, "apply_gradients", _with_tensorflows_arguments)
 wrap_in_scopes(keras.optimizers.LossScaleOptimizer, "apply", _in_steps)
