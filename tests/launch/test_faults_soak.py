@@ -130,6 +130,7 @@ class Faults:
         else:
             job.require(job.until(lambda: job.trains() or job.ended(), BEGIN_SECS), "it does not begin")
             time.sleep(draw.uniform(0.0, 2.0))
+        job.require(job.until(lambda: job.processes().keys() >= {*TRAINERS}, BEGIN_SECS), "it does not start")
         trained, processes = job.trains(), job.processes()
         kind = draw.choice(["kill", "stop", "freeze", "term", "int", "launcher"])
         target = draw.choice([task for task in (*TRAINERS, EVALUATOR) if task in processes])
