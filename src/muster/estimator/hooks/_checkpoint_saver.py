@@ -149,10 +149,12 @@ class CheckpointSaverHook(SessionRunHook):
             listener.end(session, session.global_step)
 
     def interrupted(self, session: Session) -> None:
-        """Save the last step unless it is saved."""
+        """Save the last step, or wait until it is, if that has begun."""
         if not self._is_saved(session):
             session.check_step()
             self._write(session, wait=True)
+        elif self._saver is None:
+            self._write(session, wait=True)  # which does not write it twice
 
     def _is_saved(self, session: Session) -> bool:
         return self._saved_step == session.global_step

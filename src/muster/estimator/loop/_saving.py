@@ -53,6 +53,7 @@ class TrainingSaver:
         self._began = batches.taken
         self._strategy = strategy
         self._session: Session | None = None
+        self._saving: dict[str, int] = {}  # the last step by directory
         self._taken: deque[tuple[int, int]] = deque()
         self._writer = writer
 
@@ -75,6 +76,11 @@ class TrainingSaver:
         if place not in self._checkpointers:
             self._checkpointers[place] = self._open_checkpointer(place)
         checkpointer = self._checkpointers[place]
+        if self._saving.get(place) == step:
+            if wait:
+                checkpointer.wait()
+            return
+        self._saving[place] = step
         # Copies: NumPy would see the very buffers that the next step writes into.
         arrays = {path: np.array(value) for path, value in state.items()}
         context = self._strategy.input_context

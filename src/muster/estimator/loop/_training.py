@@ -77,10 +77,13 @@ class Training:
                 return
             session, step, saver, hooks = self._prepare(checkpointer, checkpoint, batches, resources)
             log_restored(checkpoint)
-            self._take_steps(session, step, batches, saver, hooks)
-            if saver is not None:
-                saver.end(session.global_step)
-            self.strategy.workers.barrier("trained")  # from here on, all workers find the last checkpoint
+            signals = SignalWatch()
+            with signals.watched():  # until the last checkpoint is complete
+                self._take_steps(session, step, batches, saver, hooks, signals)
+                if saver is not None:
+                    saver.end(session.global_step)
+                self.strategy.workers.barrier("trained")  # from here on, all workers find the last checkpoint
+            signals.raise_received()
             loss = np.asarray(session.outputs[LOSS])[()] if session.outputs else None
         _log.info("Loss for final step: %s.", loss)
 
@@ -147,10 +150,10 @@ class Training:
         batches: Batches,
         saver: TrainingSaver | None,
         hooks: Sequence[SessionRunHook],
+        signals: SignalWatch,
     ) -> None:
         """Run the step on batch after batch, until a hook stops it or all workers have read their input."""
         workers, replicas = self.strategy.workers, self.strategy.local_replicas
-        signals = SignalWatch()
         with (
             synchronized(workers, replicas, batches, batches.example, signals) as shared,
             self.around_steps,
