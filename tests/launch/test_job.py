@@ -8,6 +8,7 @@ import pytest
 from muster.cluster import Task
 from muster.cluster.roster import EXIT_PEER_LOST, Termination
 from muster.launch._job import (
+    FAILED_FINISH_SECS,
     PAUSE_SECS,
     SETTLE_SECS,
     STOPPED_SECS,
@@ -104,7 +105,15 @@ def test_finishing_takes_no_longer_than_its_limit():
     job = Course(W0)
     job.at(0, Received(signal.SIGTERM))
     assert job.at(FINISH_SECS - 1, Finishing((W0,))) == []
-    assert job.at(FINISH_SECS, Finishing((W0,))) == [Send((W0,), signal.SIGKILL)]
+    assert job.at(FINISH_SECS + GRACE - 1, Finishing((W0,))) == []
+    assert job.at(FINISH_SECS + GRACE, Finishing((W0,))) == [Send((W0,), signal.SIGKILL)]
+
+
+def test_finishing_takes_less_long_when_another_task_has_failed():
+    job = Course(W0, W1)
+    job.at(0, Ended(W1, 1))
+    assert job.at(FAILED_FINISH_SECS, Finishing((W0,))) == []
+    assert job.at(FAILED_FINISH_SECS + GRACE, Finishing((W0,))) == [Send((W0,), signal.SIGKILL)]
 
 
 def test_a_second_ctrl_c_kills_at_once_also_who_is_finishing():
@@ -141,10 +150,20 @@ def test_a_task_that_is_stopped_for_too_long_is_the_cause():
     assert job.at(STOPPED_SECS + 2, Ended(W1, -9)) == [CleanUp(), Blame(W1, -9, reason), Finish(137)]
 
 
-def test_a_task_that_was_stopped_for_a_while_goes_on():
+def test_a_task_that_was_stopped_for_a_while_goes_on_and_is_mentioned_no_more():
     job = Course(W0)
-    for now in range(0, 4000, 400):
-        assert job.at(now, Stopped((W0,) if now % 800 else ())) == []
+    for now in range(0, 4000, 100):
+        assert job.at(now, Stopped((W0,) if now < 400 else ())) == []
+    assert set(job.said) == {"Waiting for worker 0 (stopped, by SIGSTOP)."}
+
+
+def test_a_restarted_evaluator_is_not_blamed_for_the_stop_of_the_first():
+    job = Course(W0, EV, restarts=1)
+    job.at(0, Stopped((EV,)))
+    job.at(STOPPED_SECS, Stopped((EV,)))
+    job.at(STOPPED_SECS, Ended(EV, -9))
+    job.at(STOPPED_SECS + PAUSE_SECS)
+    assert Blame(EV, 1) in job.at(STOPPED_SECS + 5, Ended(EV, 1))
 
 
 def test_who_does_not_end_in_time_is_killed():

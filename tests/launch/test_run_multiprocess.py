@@ -335,6 +335,15 @@ def test_what_a_task_has_sent_away_ends_with_the_job(launch, how):
     wait_until(lambda: not Path(f"/proc/{left}/cmdline").exists(), timeout=10)
 
 
+def test_what_is_not_the_jobs_is_left_alone(tmp_path):
+    """Such as what the script has started that then became the launcher."""
+    run = f"{sys.executable} -m muster run --log-dir {tmp_path} {CHILD} worker0=family:go"
+    script = f"sleep 300 > /dev/null 2>&1 & echo $!; exec {run}"
+    ended = subprocess.run(["sh", "-c", script], stdout=subprocess.PIPE, text=True, timeout=DEADLINE)
+    assert ended.returncode == 0
+    os.kill(int(ended.stdout.split()[0]), signal.SIGTERM)  # which is an error if it is gone
+
+
 def test_tasks_end_with_the_launcher_also_when_the_keeper_was_killed(launch):
     job = launch("worker0=sleep", "worker1=save", options=["--workers", "2"])
     job.read_until("worker 0 | ready", "worker 1 | ready")

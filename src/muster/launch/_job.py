@@ -29,12 +29,14 @@ from muster.launch._keeper import FINISH_SECS
 
 SETTLE_SECS = 3.0
 PAUSE_SECS = 1.0
+# How long tasks may finish steps and save after another has failed, in seconds.
+FAILED_FINISH_SECS = 60.0
 # How often the launcher says that tasks are finishing, in seconds.
 SAY_SECS = 10.0
-# How long a task may be stopped, in seconds; and how long that, or a wait for the last tasks, is no news.
+# In seconds: how long a task may be stopped; how long that, or a wait for the last tasks, is not mentioned.
 STOPPED_SECS = 600.0
 QUIET_SECS = 30.0
-# `Finishing` comes more often than this, in seconds.
+# The longest pause between two `Finishing`, in seconds.
 _AGAIN_SECS = 0.5
 
 
@@ -165,9 +167,10 @@ class Job:
         self._sent: set[int] = set()  # the signals that tasks got
         self._term_at: float | None = None
         self._kill_at: float | None = None
-        self._stood_still: set[Task] = set()  # killed for being stopped for too long
+        self._killed_stopped: set[Task] = set()  # killed for being stopped for too long
         self._stopped: dict[Task, float] = {}  # since when
         self._say_at = math.inf  # when to say for whom everyone waits
+        self._some_ended_well = False
         self._told_at = self._said_at = 0.0  # when tasks were told to end, and who is finishing was said
         self._start_at: float | None = None  # of all tasks when paused, else of the evaluator
 
@@ -208,10 +211,12 @@ class Job:
         return actions + self._advance(now)
 
     def _note_end(self, ended: Ended, now: float) -> list[Action]:
-        if ended.task in self._stood_still:
+        if ended.task in self._killed_stopped:
             reason = f"{ended.task} was stopped, by SIGSTOP, for {STOPPED_SECS:.0f} s."
             ended = dataclasses.replace(ended, told=Termination(ended.task, reason))
+            self._killed_stopped.discard(ended.task)
         if ended.code == 0:
+            self._some_ended_well = True
             self._say_at = now + QUIET_SECS
         # A task that the launcher's signals end has not failed.
         if ended.code == 0 or any(ended.code in (-number, 128 + number) for number in self._sent):
@@ -258,7 +263,9 @@ class Job:
         finishing = self._in_order(self._running.intersection(tasks) - blamed)
         if self._phase is not _Phase.ENDING or self._kill_at is None or not finishing:
             return []
-        self._kill_at = min(now + max(self._grace_secs, _AGAIN_SECS), self._told_at + FINISH_SECS)
+        grace = max(self._grace_secs, _AGAIN_SECS)
+        limit = FINISH_SECS if self._signal is not None else FAILED_FINISH_SECS
+        self._kill_at = min(now, self._told_at + limit) + grace
         if now - self._said_at < SAY_SECS:
             return []
         self._said_at = now
@@ -283,11 +290,13 @@ class Job:
         """Say who keeps everyone waiting, and kill who has been stopped for too long."""
         stopped = {task: now - since for task, since in self._stopped.items() if task in self._running}
         late = self._in_order(task for task, secs in stopped.items() if secs >= STOPPED_SECS)
-        self._stood_still.update(late)
+        self._killed_stopped.update(late)
         if late:
             self._stopped = {}
             return [Say(f"Killing {_names(late)}, stopped for too long."), Send(late, signal.SIGKILL)]
-        if self._say_at == math.inf and any(secs >= QUIET_SECS for secs in stopped.values()):
+        if not stopped and not self._some_ended_well:
+            self._say_at = math.inf  # it goes on
+        elif self._say_at == math.inf and any(secs >= QUIET_SECS for secs in stopped.values()):
             self._say_at = now
         if now < self._say_at or not self._running:
             return []

@@ -1,16 +1,21 @@
 """The script of the keeper: a process that kills what is left of a job, even if the launcher was killed.
 
-It reads a pipe whose other end only the launcher has. A byte means that the job has ended: remaining
-processes are killed at once. The end of the file without a byte means that the launcher is dead: the kernel
-has sent SIGTERM to its tasks (see _child.py), which may finish their steps and save; after that they get the
-grace time before they are killed. Processes of the job are found by the job's id in their environment, and
-among the descendants of the launcher, which adopts those whose parents have ended: even if they left their
-group or session, and have an environment of their own.
+It reads a pipe whose other end only the launcher has: the process of each task that is started, a line each,
+and ``end``, at which remaining processes are killed at once. Without that, the end of the file means that the
+launcher is dead: the kernel has sent SIGTERM to its tasks (see _child.py), which may finish their steps and
+save; after that they get the grace time before they are killed.
+
+Processes of the job are found by the job's id in their environment, and among the descendants of tasks, even
+if they left their group or session, and have an environment of their own. The launcher adopts those whose
+parents have ended, so that its descendants are the job's. But where it had other children before, or is the
+first process of a container, which all orphans come to, only those count that were seen below a task.
 
 Run as a script, by its path and without site packages.
-Usage: ``_keeper.py DESCRIPTOR LAUNCHER JOB_ID GRACE_SECS``. Linux only.
+Usage: ``_keeper.py DESCRIPTOR LAUNCHER ADOPTS JOB_ID GRACE_SECS``, ADOPTS being 1 or 0. Linux only. The exit
+code is 1 if processes are left that cannot be killed.
 """
 
+import contextlib
 import os
 import select
 import signal
@@ -24,59 +29,77 @@ FINISH_SECS = 600.0
 _LOOK_SECS = 0.1
 _LEARN_SECS = 1.0
 _REAP_SECS = 1.0
+# How long to try to kill what is left, in seconds.
+_KILL_SECS = 20.0
 
 
-def main(arguments: list[str]) -> None:
+def main(arguments: list[str]) -> int:
     """Wait for the end of the job, then end its remaining processes.
 
     Args:
-        arguments: The descriptor of the pipe to read, the launcher's process, the job's id, the grace time in
-            seconds.
+        arguments: As above.
+
+    Returns:
+        The exit code.
     """
-    descriptor, launcher, job_id, grace_secs = arguments
-    family = _Family(int(launcher))
-    while not select.select([int(descriptor)], [], [], _LEARN_SECS)[0]:
-        family.learn()  # once the launcher is dead, nobody knows whose they were
-    launcher_is_alive = os.read(int(descriptor), 1)
-    if not launcher_is_alive:
-        deadline = time.monotonic() + FINISH_SECS
-        while any(map(is_finishing, _processes_of(job_id))) and time.monotonic() < deadline:
+    descriptor, launcher, adopts, job_id, grace_secs = arguments
+    family = _Family(int(launcher), adopts == "1", job_id)
+    told = b""
+    while not told.endswith(b"end\n"):
+        if select.select([int(descriptor)], [], [], _LEARN_SECS)[0]:
+            news = os.read(int(descriptor), 1 << 12)
+            if not news:
+                break
+            told += news
+        family.learn()  # later, orphans cannot be recognised any more
+    if not told.endswith(b"end\n"):
+        tasks = [int(line) for line in told.split(b"\n")[:-1]]
+        looks = 0  # counted, since a suspended machine is no reason to hurry
+        while any(map(is_finishing, tasks)) and looks * _LOOK_SECS < FINISH_SECS:
+            looks += 1
             family.learn()
             time.sleep(_LOOK_SECS)
-        _wait_for(_processes_of(job_id), float(grace_secs))
-    while left := {*_processes_of(job_id), *family.learn()}:
+        _wait_for(family.learn(), float(grace_secs))
+    give_up = time.monotonic() + _KILL_SECS
+    while left := family.learn():
+        if time.monotonic() > give_up:
+            return 1
         for process in left:
-            try:
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # ended, or another user's
                 os.kill(process, signal.SIGKILL)
-            except ProcessLookupError:
-                continue  # it ended by itself
         _wait_for(left, _REAP_SECS)
+    return 0
 
 
 class _Family:
-    """The descendants of a process, as far as they were seen while their ancestors lived.
+    """The processes of a job, as far as they can be recognised.
 
     Args:
-        root: The process.
+        launcher: The launcher's process.
+        adopts: Whether all descendants of the launcher are the job's.
+        job_id: The value of ``MUSTER_JOB_ID`` in the job's processes.
     """
 
-    def __init__(self, root: int) -> None:
-        self._members = {process: since for process, (_, since) in _starts().items() if process == root}
-        self._root = root
+    def __init__(self, launcher: int, adopts: bool, job_id: str) -> None:
+        self._launcher = launcher
+        self._job_id = job_id
+        began = _starts().get(launcher)
+        self._members = {launcher: began[1]} if adopts and began is not None else {}
 
     def learn(self) -> set[int]:
-        """Look for new members; returns those that live, without the root and this process."""
+        """Look for new members; returns those that live, without the launcher and this process."""
         starts = _starts()
         members = {
             process
             for process, since in self._members.items()
             if process in starts and starts[process][1] == since
         }
+        members |= starts.keys() & _processes_of(self._job_id)
         while found := {process for process, (parent, _) in starts.items() if parent in members} - members:
             members |= found
         members -= {os.getpid()}
         self._members = {process: starts[process][1] for process in members}
-        return members - {self._root}
+        return members - {self._launcher}
 
 
 def _starts() -> dict[int, tuple[int, str]]:
@@ -94,19 +117,20 @@ def _starts() -> dict[int, tuple[int, str]]:
     return found
 
 
+def has_children(process: int) -> bool:
+    """Return whether a process has children that live."""
+    return any(parent == process for parent, _ in _starts().values())
+
+
 def is_finishing(process: int) -> bool:
     """Return whether a task that was told to end goes on for a good reason, to finish a step or to save.
 
     While muster trains, it handles SIGTERM; before and after that the signal ends the process. A process that
-    is stopped finishes nothing, and one that leads no session is not a task, but the child of one.
+    is stopped finishes nothing.
     """
     fields = _status_of(process)
-    try:
-        leads = os.getsid(process) == process
-    except OSError:
-        return False
     caught = int(fields.get("SigCgt", "0"), 16) >> (signal.SIGTERM - 1) & 1
-    return leads and bool(caught) and not is_stopped(process)
+    return bool(caught) and not fields["State"].startswith("T")
 
 
 def is_stopped(process: int) -> bool:
@@ -123,17 +147,17 @@ def _status_of(process: int) -> dict[str, str]:
         return {}
 
 
-def _processes_of(job_id: str) -> list[int]:
+def _processes_of(job_id: str) -> set[int]:
     """Return the ids of the living processes that carry the job's id."""
     mark = f"MUSTER_JOB_ID={job_id}".encode()
-    found = []
+    found = set()
     for name in os.listdir("/proc"):
         if not name.isdecimal() or int(name) == os.getpid():
             continue
         try:
             with open(f"/proc/{name}/environ", "rb") as file:
                 if mark in file.read().split(b"\0"):
-                    found.append(int(name))
+                    found.add(int(name))
         except OSError:
             continue  # gone, or another user's; a zombie reads as empty
     return found
@@ -141,21 +165,19 @@ def _processes_of(job_id: str) -> list[int]:
 
 def _wait_for(processes: Iterable[int], timeout_secs: float) -> None:
     """Wait until all processes have ended or the time is over."""
-    descriptors = set()
+    deadline = time.monotonic() + timeout_secs
     for process in processes:
         try:
-            descriptors.add(os.pidfd_open(process))
+            descriptor = os.pidfd_open(process)
         except ProcessLookupError:
             continue
-    deadline = time.monotonic() + timeout_secs
-    while descriptors and (left_secs := deadline - time.monotonic()) > 0:
-        ended, _, _ = select.select(descriptors, [], [], left_secs)
-        for descriptor in ended:
-            descriptors.remove(descriptor)
-            os.close(descriptor)
-    for descriptor in descriptors:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        ended = poll.poll(max(0.0, 1000 * (deadline - time.monotonic())))
         os.close(descriptor)
+        if not ended:
+            return
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

@@ -39,6 +39,19 @@ def adopt_orphans() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
+def reap_orphans(children: set[int]) -> None:
+    """Collect adopted processes that have ended, and leave those of this process alone.
+
+    Args:
+        children: The processes that it has started itself.
+    """
+    with contextlib.suppress(ChildProcessError):  # there are none
+        while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+            if ended.si_pid in children:
+                return  # the next time, when it has been collected
+            os.waitpid(ended.si_pid, 0)
+
+
 class TaskProcess:
     """A running task, in a new session, with its output in a log file.
 
@@ -87,6 +100,11 @@ class TaskProcess:
             )
         self._descriptor = os.pidfd_open(self._process.pid)
         self._reader = LineReader(log, self._log_offset)
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
 
     def fileno(self) -> int:
         """Return a descriptor that is readable when the process has ended."""
@@ -145,19 +163,13 @@ class Keeper:
     """
 
     def __init__(self, job_id: str, grace_secs: float) -> None:
+        # The first process of a container is sent all orphans, not only those of the job.
+        adopts = os.getpid() != 1 and not _keeper.has_children(os.getpid())
         reader, self._writer = os.pipe()
+        arguments = [str(reader), str(os.getpid()), str(int(adopts)), job_id, str(grace_secs)]
         try:
             self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-I",
-                    "-S",
-                    _keeper.__file__,
-                    str(reader),
-                    str(os.getpid()),
-                    job_id,
-                    str(grace_secs),
-                ],
+                [sys.executable, "-I", "-S", _keeper.__file__, *arguments],
                 pass_fds=[reader],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -167,12 +179,24 @@ class Keeper:
         finally:
             os.close(reader)
 
-    def finish(self) -> None:
-        """Kill what is left of the job, and wait until it is gone."""
-        with contextlib.suppress(BrokenPipeError):  # the keeper was killed
-            os.write(self._writer, b".")
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
+    def add(self, task: TaskProcess) -> None:
+        """Tell it of a task that has been started."""
+        self._tell(f"{task.pid}\n")
+
+    def finish(self) -> bool:
+        """Kill what is left of the job, and wait until it is gone; returns whether all of it is."""
+        self._tell("end\n")
         os.close(self._writer)
-        self._process.wait()
+        return self._process.wait() != 1
+
+    def _tell(self, text: str) -> None:
+        with contextlib.suppress(BrokenPipeError):  # the keeper was killed
+            os.write(self._writer, text.encode())
 
 
 class SignalInbox:

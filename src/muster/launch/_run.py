@@ -16,7 +16,15 @@ from muster.cluster.roster import RunningClock
 from muster.launch import _job as job
 from muster.launch._machine import Machine
 from muster.launch._plan import JobShape, plan_job
-from muster.launch._process import Keeper, SignalInbox, TaskProcess, address_of, adopt_orphans, listen
+from muster.launch._process import (
+    Keeper,
+    SignalInbox,
+    TaskProcess,
+    address_of,
+    adopt_orphans,
+    listen,
+    reap_orphans,
+)
 from muster.launch._status import StatusPoller
 from muster.launch._view import Row, View
 
@@ -160,6 +168,7 @@ class _Run:
                     environ=self._environ,
                     log=self._log_dir / f"{task.type}-{task.index}.log",
                 )
+                self._keeper.add(self._processes[task])
                 self._running.add(task)
                 self._states[task] = "running"
                 self._selector.register(self._processes[task], selectors.EVENT_READ)
@@ -188,6 +197,8 @@ class _Run:
         events.append(job.Stopped(stopped))
         if self._job.is_ending:
             events.append(job.Finishing(tuple(t for t in self._running if self._processes[t].is_finishing)))
+        if self._keeper is not None:
+            reap_orphans({self._keeper.pid, *(self._processes[task].pid for task in self._processes)})
         events += map(job.Received, self._signals.receive())
         if time.monotonic() - self._shown_at >= _SHOW_SECS:
             self._show()
@@ -207,8 +218,8 @@ class _Run:
     def _clean_up(self) -> None:
         """End all remaining processes of this attempt."""
         keeper, self._keeper = self._keeper, None
-        if keeper is not None:
-            keeper.finish()
+        if keeper is not None and not keeper.finish():
+            self._view.say("Some processes that tasks have started cannot be killed: look for them with ps.")
         # There are some only when an error ends the launcher: the keeper has killed them.
         for task in self._running:
             self._processes[task].collect()

@@ -7,7 +7,7 @@ import pytest
 
 # The times are shortened; else it is a program as users write them.
 PROGRAM = """
-import logging, sys, threading, time
+import concurrent.futures, logging, sys, threading, time
 from muster.cluster import roster
 from muster.cluster.roster import _program_end
 logging.basicConfig(level=logging.INFO)
@@ -16,7 +16,7 @@ roster.watch_program_end()
 roster.watch_program_end()
 def left_behind():
     time.sleep({secs})
-threading.Thread(target=left_behind, name="uploads").start()
+{start}
 sys.exit(7)
 """
 
@@ -26,16 +26,21 @@ def end_of(program):
     return ended.returncode, ended.stderr
 
 
-def test_the_process_ends_without_a_thread_that_never_does():
-    code, log = end_of(PROGRAM.format(end=1.0, secs=600))
+THREAD = 'threading.Thread(target=left_behind, name="uploads").start()'
+POOL = 'concurrent.futures.ThreadPoolExecutor(thread_name_prefix="uploads").submit(left_behind)'
+
+
+@pytest.mark.parametrize("start", [THREAD, POOL], ids=["thread", "pool"])
+def test_the_process_ends_without_a_thread_that_never_does(start):
+    code, log = end_of(PROGRAM.format(end=1.0, secs=600, start=start))
     assert code == 1
-    assert "threads that it has left keep the process: uploads." in log
+    assert "threads that it has left keep the process: uploads" in log
     assert log.index("This process ends, though threads run") < log.index("in left_behind")
 
 
 @pytest.mark.parametrize("secs", [0.0, 1.0])
 def test_a_thread_that_ends_leaves_the_exit_code_alone(secs):
-    code, log = end_of(PROGRAM.format(end=600.0, secs=secs))
+    code, log = end_of(PROGRAM.format(end=600.0, secs=secs, start=THREAD))
     assert code == 7
     assert log.count("keep the process: uploads.") <= 10
     assert ("uploads" in log) == (secs > 0)

@@ -1,5 +1,7 @@
 """The end of a program that leaves threads behind: Python waits for them, and so does everyone else."""
 
+import concurrent.futures.thread  # noqa: F401  (see watch_program_end)
+import contextlib
 import logging
 import os
 import sys
@@ -15,20 +17,23 @@ _SAY_SECS = 10.0
 _END_SECS = 600.0
 
 
+_NAME = "muster-end"
+_ended = threading.Event()
+
+
 def watch_program_end() -> None:
     """Say which threads keep this process when its program has ended, and end it after ten minutes.
 
     The exit code is then 1, and the log shows where the threads are. Calls after the first have no effect.
     """
     if not any(thread.name == _NAME for thread in threading.enumerate()):
+        # Called before Python waits for the threads of concurrent.futures, which was registered earlier.
+        threading._register_atexit(_ended.set)  # type: ignore[attr-defined]
         threading.Thread(target=_watch, name=_NAME, daemon=True).start()
 
 
-_NAME = "muster-end"
-
-
 def _watch() -> None:
-    threading.main_thread().join()
+    _ended.wait()
     ended = time.monotonic()
     while True:
         time.sleep(_SAY_SECS)
@@ -45,7 +50,8 @@ def _watch() -> None:
         )
         if secs >= _END_SECS:
             _log.critical("This process ends, though threads run:\n%s", thread_stacks())
-            sys.stdout.flush()
+            with contextlib.suppress(AttributeError, OSError, ValueError):
+                sys.stdout.flush()
             os._exit(1)
 
 

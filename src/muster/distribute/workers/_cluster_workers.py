@@ -135,7 +135,7 @@ class ClusterWorkers(SocketWorkers):
             case _:
                 return self._step_secs
 
-    def stacks_of(self, rank: int) -> str:
+    def _stacks_of(self, rank: int) -> str:
         task = self._tasks[rank]
         try:
             address = self._cluster.task_address(task.type, task.index)

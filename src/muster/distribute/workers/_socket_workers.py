@@ -38,6 +38,8 @@ _LOG_SECS = 10.0
 _POLL_SECS = 1.0
 # The number of buffers that one system call takes.
 _BUFFERS_PER_CALL = 64
+# The number of workers that are asked where they are stuck.
+_SHOWN_STACKS = 3
 
 
 class SocketWorkers(Workers):
@@ -247,7 +249,7 @@ class SocketWorkers(Workers):
             idle = self._be_patient(awaited, idle, now)
             if now - logged >= _LOG_SECS:
                 logged = now
-                self._say_waiting(awaited, now - began)
+                self._say_waiting(awaited, now - began, now - idle)
         for peer, received in heads.items():
             if received != head:
                 raise MismatchError(
@@ -275,8 +277,8 @@ class SocketWorkers(Workers):
         if None in limits:
             return now
         if now - idle >= secs:
-            for peer in sorted(awaited):
-                _log.error("%s is here:\n%s", self.names[peer], self.stacks_of(peer))
+            for peer in sorted(awaited)[:_SHOWN_STACKS]:
+                _log.error("%s is here:\n%s", self.names[peer], self._stacks_of(peer))
             raise MissingPeerError(
                 f"{self.names[self.rank]} has waited {now - idle:.0f} s for {self._names(awaited)}, to whom "
                 "it is connected: look there for what takes so long. "
@@ -286,18 +288,24 @@ class SocketWorkers(Workers):
             )
         return idle
 
-    def stacks_of(self, rank: int) -> str:
+    def _stacks_of(self, rank: int) -> str:
         """Return where the threads of another worker are, or why that is not known."""
-        return "nobody knows where"
+        return "(a place that cannot be asked for)"
 
-    def _say_waiting(self, awaited: set[int], secs: float) -> None:
-        """Log for whom this worker waits, and when it gives up."""
-        text = f"{self.names[self.rank]} waits for {self._names(awaited)}, {secs:.0f} s"
+    def _say_waiting(self, awaited: set[int], secs: float, idle_secs: float) -> None:
+        """Log for whom this worker waits, and when it gives up.
+
+        Args:
+            awaited: The ranks of the workers that it waits for.
+            secs: How long it has waited.
+            idle_secs: How long they have had, as `_be_patient` counts.
+        """
+        text = f"{self.names[self.rank]} has waited {secs:.0f} s for {self._names(awaited)}"
         limits = [limit for peer in awaited if (limit := self._patience(peer)) is not None]
         if len(limits) < len(awaited):
             _log.info("%s.", text)  # one of them may take as long as it likes
         else:
-            _log.warning("%s; it gives up after %.0f s.", text, min(limits))
+            _log.warning("%s, and gives up in %.0f s.", text, max(0.0, min(limits) - idle_secs))
 
     def _names(self, peers: set[int]) -> str:
         return ", ".join(self.names[peer] for peer in sorted(peers))

@@ -119,6 +119,8 @@ class TrainingExecutor:
     def run(self) -> tuple[Mapping[str, Any] | None, list[Any] | None] | None:
         """Do the part of this task's type; returns what `train_and_evaluate` returns."""
         config = self._estimator.config
+        if config.cluster_spec or config.task_type == TaskType.EVALUATOR:
+            watch_program_end()  # the other tasks wait for this one
         if not config.cluster_spec and config.task_type != TaskType.EVALUATOR:
             _log.info("Running training and evaluation locally (non-distributed).")
             return self.run_local()
@@ -210,7 +212,6 @@ class TrainingExecutor:
                 "For distributed training, there can only be one `evaluator` task (with task id 0). "
                 f"Given task id {task_id}"
             )
-        watch_program_end()
         with SignalWatch().watched() as signals, ExitStack() as resources:
             lease = _only_evaluator(eval_folder(self._estimator.model_dir, self._eval_spec.name))
             resources.callback(lease.close)
