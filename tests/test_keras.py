@@ -1,5 +1,6 @@
 """How Keras is imported: in a process of its own, which has not imported it yet."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -92,3 +93,44 @@ def test_the_wrappers_beside_what_others_do(program: str) -> None:
 def test_the_wrappers_are_those_of_keras(use: str) -> None:
     done = subprocess.run([sys.executable, "-c", use], stderr=subprocess.PIPE)
     assert done.returncode == 0, done.stderr.decode()
+
+
+INTERRUPTED = """
+import functools, os, signal, sys
+moments = [sys.argv[1]]
+def interrupt(moment):
+    if moment in moments:
+        moments.clear()
+        os.kill(os.getpid(), signal.SIGINT)
+class Described(functools.cached_property):
+    def __set_name__(self, owner, name):  # Python turns what is raised here into a RuntimeError
+        interrupt("a descriptor of " + owner.__module__.partition(".")[0])
+        super().__set_name__(owner, name)
+functools.cached_property = Described
+sys.addaudithook(lambda event, args: event == "import" and interrupt(args[0]))
+try:
+    import muster.estimator
+finally:
+    assert not moments
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    print("keras" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(
+    ("moment", "held_off"),
+    [
+        ("numpy", True),
+        ("a descriptor of numpy", True),
+        ("jaxlib._jax", True),
+        ("keras.src.backend", True),
+        ("muster.estimator._estimator", True),
+        ("muster.estimator", False),
+    ],
+)
+def test_ctrl_c_waits_for_the_imports(moment: str, held_off: bool) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, moment]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == -signal.SIGINT, done.stderr
+    assert done.stderr.endswith("KeyboardInterrupt\n")
+    assert done.stdout == f"{held_off}\n"

@@ -9,6 +9,7 @@ import contextlib
 import gc
 import importlib
 import os
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -33,6 +34,23 @@ def _no_collections() -> Iterator[None]:
             gc.freeze()
             gc.unfreeze()
         gc.enable()
+
+
+@contextlib.contextmanager
+def _interrupts_held_off() -> Iterator[None]:
+    """Let Ctrl-C wait: within the imports of NumPy, JAX and Keras it crashes the process, or gets lost."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 class _Wrappers(ModuleType):
@@ -69,7 +87,7 @@ class _Wrappers(ModuleType):
 os.environ.setdefault("KERAS_BACKEND", "jax")
 
 sys.modules.setdefault("keras.wrappers", _Wrappers("keras.wrappers"))
-with _no_collections():
+with _interrupts_held_off(), _no_collections():
     import keras
 
 if keras.backend.backend() != "jax":
