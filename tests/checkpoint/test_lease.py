@@ -57,9 +57,9 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_lease, "_LOOK_SECS", 0.02)
 
 
-def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_locks(monkeypatch: pytest.MonkeyPatch, code: int = errno.ENOTSUP) -> None:
     def flock(descriptor: int, how: int) -> None:
-        raise OSError(errno.ENOTSUP, "Operation not supported")
+        raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(fcntl, "flock", flock)
 
@@ -161,11 +161,12 @@ def test_what_another_machine_left_is_taken_once_it_stands_still(
     assert "was written by process 7 on other-host, since noon" in caplog.text
 
 
+@pytest.mark.parametrize("code", [errno.ENOTSUP, errno.ENOLCK])
 def test_a_writer_that_no_lock_shows_is_respected_while_it_counts(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: int
 ) -> None:
     fast(monkeypatch)
-    no_locks(monkeypatch)
+    no_locks(monkeypatch, code)
     lease, watch = Lease(str(tmp_path)), WriterWatch(tmp_path)
     for _ in range(2):
         with pytest.raises(DirectoryInUseError, match=f"process {os.getpid()} on "):

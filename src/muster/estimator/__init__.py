@@ -1,6 +1,6 @@
 """Estimators: train, evaluate and predict with a model_fn, from a directory of checkpoints."""
 
-import muster._keras  # noqa: F401  (first, since Ctrl-C waits for it)
+from muster import _keras as _keras  # first: Ctrl-C waits for it
 from muster.estimator._estimator import Estimator as Estimator
 from muster.estimator._estimator_spec import ClassificationOutput as ClassificationOutput
 from muster.estimator._estimator_spec import EstimatorSpec as EstimatorSpec

@@ -1,6 +1,6 @@
 """Trace user code, with the Keras variables that it uses, into a pure step over state."""
 
-import muster._keras  # noqa: F401  (first, since Ctrl-C waits for it)
+from muster import _keras as _keras  # first: Ctrl-C waits for it
 from muster.program._labels import check_ids as check_ids
 from muster.program._labels import keepable as keepable
 from muster.program._labels import label_factor as label_factor

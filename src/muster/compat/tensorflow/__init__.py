@@ -4,7 +4,7 @@ The names of TensorFlow 2; those of TensorFlow 1 are in ``tf.compat.v1``. Operat
 which stay NumPy values (in input functions), and on the values of a step.
 """
 
-import muster._keras  # noqa: F401  (first, since Ctrl-C waits for it)
+from muster import _keras as _keras  # first: Ctrl-C waits for it
 from muster._version import __version__ as __version__
 from muster.compat._names import Names as _Names
 from muster.compat._names import report_missing as _report_missing
