@@ -81,7 +81,7 @@ def compiled(
     jitted: Any = jax.jit(step, donate_argnums=donates)  # jax.stages.Wrapped, which lacks clear_cache
     lowered = jitted.lower(*args)
     # JAX keeps traces for later calls, which do not come, and those of each call of einsum.
-    jitted.clear_cache()  # type: ignore[attr-defined]
+    jitted.clear_cache()
     text = lowered.as_text()
     options = cpu.compiler_options(text)
     # An executable is called with arguments in the structure that it was compiled for.
