@@ -52,5 +52,5 @@ def test_an_evaluator_that_waits_ends_at_ctrl_c(tmp_path):
                 break
         evaluator.send_signal(signal.SIGINT)
         rest = evaluator.communicate(timeout=DEADLINE)[0]
-    assert evaluator.returncode == 0, rest
+    assert evaluator.returncode == 130, rest
     assert "Traceback" not in rest

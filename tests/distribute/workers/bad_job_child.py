@@ -8,6 +8,7 @@ import ctypes
 import importlib.metadata
 import json
 import logging
+import os
 import sys
 import time
 
@@ -65,6 +66,8 @@ class Hook(SessionRunHook):
         # One write, also where Python does not buffer: other threads write into the same log.
         print(f"step {run_context.session.global_step}\n", end="", flush=True)
         time.sleep(self.options.get("slow_hook", 0.0))
+        if "abort" in self.options and run_context.session.global_step == 5:
+            os.abort()
         if "hold" in self.options and run_context.session.global_step == 5:
             ctypes.PyDLL(None).sleep(int(self.options["hold"]))  # which keeps the interpreter's lock
 

@@ -251,17 +251,18 @@ def test_a_worker_that_lives_and_keeps_the_other_waiting(job, stuck, timeout):
 def test_a_worker_that_holds_the_interpreter_stands_still(job, holder):
     options = {"step_timeout": 4.0, "steps": 10**6}
     tasks = [job.start(index, **options, **{"hold": 12.0} if index == holder else {}) for index in (0, 1)]
-    assert tasks[1 - holder].code() == EXIT_PEER_LOST
-    stands_still = f"worker {holder} at {job.addresses[holder]} stands still"
-    assert tasks[1 - holder].told.culprit == Task("worker", holder)
-    assert stands_still in tasks[1 - holder].last_line
-    code, log = tasks[holder].code(), tasks[holder].log
-    if code == -signal.SIGABRT:  # by JAX, once the chief is gone
-        assert holder == 1
-        assert re.search(r"Fatal Python error: Aborted.* in after_run$", log, re.DOTALL | re.MULTILINE), log
-    else:
-        assert code == EXIT_PEER_LOST
-        assert stands_still in tasks[holder].last_line
+    for task in tasks:
+        assert task.code() == EXIT_PEER_LOST, task.log
+        assert task.told.culprit == Task("worker", holder)
+        assert f"worker {holder} at {job.addresses[holder]} stands still" in task.last_line
+
+
+def test_an_abort_ends_a_worker_as_ever(job):
+    other, task = job.start(0, steps=10**6), job.start(1, steps=10**6, abort=True)
+    assert task.code() == -signal.SIGABRT
+    assert re.search(r"^  File .* in after_run$", task.log, re.M), task.log
+    assert other.code(SOON) == EXIT_PEER_LOST
+    assert "has ended without a word" in other.last_line
 
 
 def test_the_first_wait_says_when_it_ends(job):

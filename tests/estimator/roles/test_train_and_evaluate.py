@@ -350,8 +350,9 @@ def test_an_evaluator_that_is_interrupted_says_so_and_does_not_count_as_done(
 
     monkeypatch.setattr("muster.estimator.session.clock.sleep", interrupt)
     caplog.set_level(logging.INFO, "muster")
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(SystemExit) as raised:
         executor.run()
+    assert raised.value.code == 130
     assert caplog.messages[-1] == "Exiting evaluation, as it was interrupted."
 
 
@@ -376,8 +377,9 @@ def test_ctrl_c_in_a_garbage_collection_ends_an_evaluator_all_the_same(
 
     monkeypatch.setattr(FollowedTraining, "evaluate", interrupted)
     caplog.set_level(logging.INFO, "muster")
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(SystemExit) as raised:
         executor.run()
+    assert raised.value.code == 130
     assert caplog.messages[-1] == "Exiting evaluation, as it was interrupted."
     assert [event["event"] for event in events].count("eval") == 1
     assert "sleep" not in [event["event"] for event in events]

@@ -2,7 +2,6 @@
 
 import atexit
 import contextlib
-import faulthandler
 import os
 import signal
 import socket
@@ -15,6 +14,7 @@ import jax
 from muster._errors import StrayPeerError
 from muster.cluster import ClusterSpec, Task
 from muster.cluster.roster import Roster, TaskState, query_status, watch_program_end, write_termination
+from muster.distribute.workers._aborts import hold_aborts
 from muster.distribute.workers._socket_workers import SocketWorkers
 from muster.distribute.workers._workers import START_SECS
 
@@ -78,10 +78,7 @@ class ClusterWorkers(SocketWorkers):
         self._ending.workers = self
 
     def _initialize_jax(self, cluster: ClusterSpec, task: Task) -> None:
-        # When the chief is gone, JAX aborts a task that has held the interpreter meanwhile, before any Python
-        # code runs there. The signal's handler at least shows where it was.
-        with contextlib.suppress(AttributeError, OSError, ValueError):  # there may be no standard error
-            faulthandler.enable()
+        hold_aborts()
         chief = self._tasks[0]
         if task == chief:
             self._roster.announce("coordinator", f"{_host(cluster, chief)}:{_free_port()}")

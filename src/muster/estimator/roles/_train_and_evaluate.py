@@ -69,6 +69,7 @@ def train_and_evaluate(
         TypeError: An argument has the wrong type.
         ValueError: Tasks of this type neither train nor evaluate.
         MusterError: The tasks of the cluster cannot train together.
+        SystemExit: With 130, for Ctrl-C in an evaluator; with 143, for SIGTERM.
     """
     if not isinstance(eval_spec, EvalSpec):
         raise TypeError(f"`eval_spec` must have type `tf.estimator.EvalSpec`. Got: {type(eval_spec)}")
@@ -219,7 +220,7 @@ class TrainingExecutor:
                 self._follow_training(signals)
             except KeyboardInterrupt:
                 _log.info("Exiting evaluation, as it was interrupted.")
-                raise  # the last step may not be evaluated
+                raise SystemExit(130) from None  # the last step may not be evaluated
 
     def _train(self, saving_listeners: tuple[CheckpointSaverListener, ...]) -> None:
         self._estimator.train(
