@@ -254,7 +254,9 @@ def test_a_worker_that_holds_the_interpreter_stands_still(job, holder):
     for task in tasks:
         assert task.code() == EXIT_PEER_LOST, task.log
         assert task.told.culprit == Task("worker", holder)
-        assert f"worker {holder} at {job.addresses[holder]} stands still" in task.last_line
+        # Not always the last line: threads of XLA may write another one at that moment.
+        stands_still = f"worker {holder} at {job.addresses[holder]} stands still"
+        assert re.search(f"This task ends, because it has lost worker .*{stands_still}", task.log), task.log
 
 
 def test_an_abort_ends_a_worker_as_ever(job):
