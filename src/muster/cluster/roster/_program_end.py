@@ -16,7 +16,6 @@ _log = logging.getLogger(__name__)
 _SAY_SECS = 10.0
 _END_SECS = 600.0
 
-
 _NAME = "muster-end"
 _ended = threading.Event()
 
@@ -27,7 +26,8 @@ def watch_program_end() -> None:
     The exit code is then 1, and the log shows where the threads are. Calls after the first have no effect.
     """
     if not any(thread.name == _NAME for thread in threading.enumerate()):
-        # Called before Python waits for the threads of concurrent.futures, which was registered earlier.
+        # Private to threading, as concurrent.futures uses it: what is registered later is called earlier, so
+        # this comes before Python waits for pools of threads. atexit comes after all waits.
         threading._register_atexit(_ended.set)  # type: ignore[attr-defined]
         threading.Thread(target=_watch, name=_NAME, daemon=True).start()
 

@@ -33,7 +33,9 @@ class Extended(ReplicaGroup, Protocol):
 
 
 class StrategyExtended:
-    """What libraries use of a strategy. A variable has one value here, however many devices hold it.
+    """Offers TensorFlow's lower-level names for a strategy.
+
+    A variable has one value here, however many devices hold it.
 
     Args:
         strategy: The strategy.

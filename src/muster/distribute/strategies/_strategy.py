@@ -59,7 +59,7 @@ class Strategy:
 
     @property
     def extended(self) -> StrategyExtended:
-        """What libraries use of a strategy."""
+        """Return the object with TensorFlow's lower-level names for this strategy."""
         return StrategyExtended(self)
 
     @property
