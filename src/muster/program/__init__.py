@@ -4,6 +4,7 @@ from muster import _keras as _keras  # first: Ctrl-C waits for it
 from muster.program._labels import check_ids as check_ids
 from muster.program._labels import keepable as keepable
 from muster.program._labels import label_factor as label_factor
+from muster.program._labels import only_data_errors as only_data_errors
 from muster.program._replicas import Replicas as Replicas
 from muster.program.gradients._gradients import GradientTape as GradientTape
 from muster.program.gradients._gradients import gradients as gradients

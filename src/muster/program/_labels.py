@@ -1,7 +1,9 @@
 """Check class labels and ids. JAX ignores an index that is out of range, so that it would go unnoticed."""
 
+import contextlib
 import functools
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -11,6 +13,8 @@ import numpy as np
 from muster._errors import DatasetError
 from muster._keras import keras
 from muster.program.variables import backend_functions, current_scope, wrap_in_scopes
+
+_log = logging.getLogger(__name__)
 
 _SHOWN = 20
 # How much memory batches may take that are kept until their losses are checked, in bytes.
@@ -49,6 +53,20 @@ def label_factor(labels: Any, classes: int) -> jax.Array:
     if (scope := current_scope()) is not None:
         scope.has_labels = True
     return jnp.where((labels >= 0) & (labels < classes), 1, jnp.float32(jnp.nan))
+
+
+@contextlib.contextmanager
+def only_data_errors() -> Iterator[None]:
+    """Let DatasetError leave the block, in which a step that gave NaN is run eagerly, and nothing else.
+
+    What is written to be compiled need not run eagerly.
+    """
+    try:
+        yield
+    except DatasetError:
+        raise
+    except Exception as exc:
+        _log.debug("The step does not run eagerly: %s", exc)
 
 
 def check_ids(ids: Any, rows: int) -> None:

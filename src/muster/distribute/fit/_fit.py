@@ -8,7 +8,6 @@ device, also with batch normalization, dropout and short last batches.
 import contextlib
 import functools
 import inspect
-import logging
 import traceback
 import warnings
 import weakref
@@ -18,7 +17,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from muster._errors import DatasetError, TraceError
+from muster._errors import TraceError
 from muster._keras import keras
 from muster._user_code import no_stop_iteration
 from muster.cluster.roster import TaskState
@@ -35,6 +34,7 @@ from muster.distribute.fit._fit_step import KerasFunction, is_gone
 from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.distribute.strategies._default import get_strategy, has_strategy
 from muster.distribute.strategies._strategy import Strategy, current_strategy
+from muster.program import only_data_errors
 from muster.program.variables import (
     ByIdentity,
     forget_state,
@@ -43,8 +43,6 @@ from muster.program.variables import (
     unshared_values,
     wrap_in_scopes,
 )
-
-_log = logging.getLogger(__name__)
 
 _TRAINS, _TESTS, _PREDICTS = "fit", "evaluate", "predict"
 
@@ -353,13 +351,8 @@ class DistributedTrainer:
 def _explain(step: Callable[[Any, Any], Any], state: Any, batch: Any) -> None:
     """Raise the error for which a step returned NaN, if it has one when it is run eagerly."""
     zeros = jax.tree.map(lambda value: jnp.zeros(value.shape, value.dtype), state)
-    try:
-        with patched_keras():
-            step(zeros, unwrapped(batch))
-    except DatasetError:
-        raise
-    except Exception as exc:  # it need not run eagerly
-        _log.debug("The step does not run eagerly: %s", exc)
+    with only_data_errors(), patched_keras():
+        step(zeros, unwrapped(batch))
 
 
 # Weak, since a model holds its trainer, and the trainer the model.

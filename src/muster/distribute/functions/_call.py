@@ -1,6 +1,5 @@
 """A function, traced and compiled for one kind of arguments: of the same structure, shapes and dtypes."""
 
-import logging
 import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +12,6 @@ import numpy as np
 from jax.tree_util import PyTreeDef
 
 from muster._arrays import AnyArray
-from muster._errors import DatasetError
 from muster._keras import keras
 from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._placement import Placement
@@ -24,11 +22,9 @@ from muster.distribute.functions._traced_iterator import TracedIterator
 from muster.distribute.input._distributed_dataset import DistributedIterator
 from muster.distribute.replicas._replica_context import ReplicaGroup
 from muster.distribute.replicas._values import PerReplica, is_array, is_leaf
-from muster.program import Replicas, keepable
+from muster.program import Replicas, keepable, only_data_errors
 from muster.program.trace import FunctionProgram
 from muster.program.variables import current_scope, origin_of
-
-_log = logging.getLogger(__name__)
 
 ARRAY = object()
 """Stands for an array among values that are constants of a program."""
@@ -146,14 +142,10 @@ class Call:
         for arrays, result in checked:
             if not _has_nan(result):
                 continue
-            try:
+            with only_data_errors():
                 self._program.run_eagerly(
                     [_merged(a) if per else a for a, per in zip(arrays, self._takes, strict=True)]
                 )
-            except DatasetError:
-                raise
-            except Exception as exc:  # it need not run eagerly
-                _log.debug("The function does not run eagerly: %s", exc)
 
     def _compile(self, program: FunctionProgram[Any], takes: list[bool], gives: list[bool]) -> None:
         strategy = program.strategy

@@ -154,7 +154,7 @@ class CheckpointSaverHook(SessionRunHook):
             session.check_step()
             self._write(session, wait=True)
         elif self._saver is None:
-            self._write(session, wait=True)  # which does not write it twice
+            session.save(session.global_step, True, self.checkpoint_dir)  # which does not write it twice
 
     def _is_saved(self, session: Session) -> bool:
         return self._saved_step == session.global_step

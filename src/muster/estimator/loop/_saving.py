@@ -80,7 +80,6 @@ class TrainingSaver:
             if wait:
                 checkpointer.wait()
             return
-        self._saving[place] = step
         # Copies: NumPy would see the very buffers that the next step writes into.
         arrays = {path: np.array(value) for path, value in state.items()}
         context = self._strategy.input_context
@@ -93,6 +92,7 @@ class TrainingSaver:
         metadata = {"input": positions, "ended": False}
         with self._strategy.workers.reporting(TaskState.SAVING):
             checkpointer.save(step, arrays, metadata, wait=wait)
+        self._saving[place] = step
         self._writer.add_session_log(SessionLog.CHECKPOINT, step, checkpointer.directory)
         self._writer.flush()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Protocol, TypeAlias
@@ -10,11 +9,9 @@ from typing import Any, Protocol, TypeAlias
 import jax
 import numpy as np
 
-from muster._errors import DatasetError
 from muster.distribute.engine import StateStore
 from muster.estimator.session._fetches import Fetches, map_fetches
-
-_log = logging.getLogger(__name__)
+from muster.program import only_data_errors
 
 State: TypeAlias = Mapping[str, jax.Array]
 """Variable path -> array."""
@@ -159,12 +156,8 @@ class Session:
             DatasetError: The data of a batch is wrong.
         """
         for batch in batches:
-            try:
+            with only_data_errors():
                 self._run_eagerly(batch)
-            except DatasetError:
-                raise
-            except Exception as exc:  # it need not run eagerly
-                _log.debug("The step does not run eagerly: %s", exc)
 
     def output(self, name: str) -> Any:
         """Return an output of the last step without waiting for it.
