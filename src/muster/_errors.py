@@ -9,6 +9,7 @@ MusterError
 │   ├── AddressInUseError (OSError)      another process listens at this task's address
 │   ├── MissingPeerError (TimeoutError)  a task did not come or take part in time
 │   ├── StrayPeerError                   another process answers at the address of a task
+│   │   └── AuthenticationError          it does not prove that it belongs to the job
 │   ├── MismatchError                    tasks differ in versions, cluster or program
 │   └── PeerLostError                    a task has ended, failed or stands still
 ├── DatasetError (ValueError)            an input pipeline is wrong, or its data
@@ -78,6 +79,10 @@ class MissingPeerError(RosterError, TimeoutError):
 
 class StrayPeerError(RosterError):
     """Another process answers at the address of a task of the job."""
+
+
+class AuthenticationError(StrayPeerError):
+    """A process at the other end of a connection does not prove that it belongs to the job."""
 
 
 class MismatchError(RosterError):

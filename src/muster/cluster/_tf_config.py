@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster._errors import ClusterError, ClusterTypeError
-from muster.cluster._address import same_spelling
 from muster.cluster._cluster_resolver import ClusterResolver
 from muster.cluster._cluster_spec import ClusterSpec
 from muster.cluster._task import Task, check_index
+from muster.net import same_spelling
 
 _NAME = "TF_CONFIG"
 

@@ -3,10 +3,10 @@
 import difflib
 
 from muster._errors import ClusterError
-from muster.cluster._address import split_address
 from muster.cluster._cluster_spec import Addresses, ClusterSpec
 from muster.cluster._task import Task, TaskType
 from muster.cluster._tf_config import TFConfig, check_unique
+from muster.net import split_address
 
 _ALLOWED = (TaskType.CHIEF.value, TaskType.WORKER.value, TaskType.EVALUATOR.value, TaskType.PS.value, None)
 

@@ -1,7 +1,6 @@
 """The roster of a job: its tasks find each other, exchange small values, and notice when one is lost."""
 
 import dataclasses
-import json
 import logging
 import os
 import socket
@@ -13,17 +12,19 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+import msgspec
+
 from muster._errors import ClusterError, MissingPeerError
-from muster.cluster._address import split_address
 from muster.cluster._cluster_spec import ClusterSpec
 from muster.cluster._task import Task, TaskType
-from muster.cluster.roster._roster_address import adopt_listener, listen
+from muster.cluster.roster._roster_address import listen_as
 from muster.cluster.roster._roster_events import Announced, Ended
 from muster.cluster.roster._roster_identity import derive_job_id, installed_versions, training_tasks
-from muster.cluster.roster._roster_messages import MAX_ERROR, MAX_LINE, Progress, Status, TaskState
+from muster.cluster.roster._roster_messages import MAX_ERROR, MAX_NEWS, Progress, Status, TaskState
 from muster.cluster.roster._roster_thread import RosterThread
 from muster.cluster.roster._roster_watch import LINGER_SECS, Watch
 from muster.cluster.roster._termination import write_termination
+from muster.net import NO_CREDENTIALS, Credentials, adopt_listener, split_address
 
 _log = logging.getLogger(__name__)
 
@@ -73,13 +74,14 @@ class Roster:
 
     As a context manager it calls `done` at the end, or `fail` with the exception that left the block.
 
-    Messages are plain text, and nobody has to prove who they are: that detects mistakes, not attackers. Use
-    the roster in networks that you trust.
+    Every connection proves first that it knows the job's secret, if there is one. Without one nobody proves
+    anything: that detects mistakes, not attackers.
 
     Args:
         cluster: All tasks of the job; empty for a job of one process.
         task: This task.
         job_id: The id of the job; None derives it from the addresses of the training tasks.
+        credentials: What the tasks of this job prove to each other.
         heartbeat_secs: How long another task may be silent, in seconds.
         listener: A socket that already listens at this task's address; the roster closes it. None opens one.
         on_lost: Called when a task is lost, with that task and the reason as a sentence. If it returns, all
@@ -98,6 +100,7 @@ class Roster:
         task: Task,
         *,
         job_id: str | None = None,
+        credentials: Credentials = NO_CREDENTIALS,
         heartbeat_secs: float = 30.0,
         listener: socket.socket | None = None,
         on_lost: Callable[[Task, str], None] = exit_because_lost,
@@ -126,13 +129,14 @@ class Roster:
         if listener is not None:
             listeners = [listener]
         else:
-            listeners = listen(task, cluster.task_address(task.type, task.index)) if here else []
+            own_address = cluster.task_address(task.type, task.index) if here else None
+            listeners = listen_as(task, own_address, credentials) if own_address else []
         self._task = task
         self._peers = others
         self._announced: dict[str, Any] = {}
         self._watch = Watch(own, addresses, heartbeat_secs)
         self._thread = RosterThread(
-            self._watch, addresses, listeners, min(_BEAT_SECS, heartbeat_secs / 5), on_lost
+            self._watch, addresses, listeners, credentials, min(_BEAT_SECS, heartbeat_secs / 5), on_lost
         )
         self._thread.start()
 
@@ -157,6 +161,7 @@ class Roster:
             cluster,
             task,
             job_id=environ.get("MUSTER_JOB_ID"),
+            credentials=Credentials.from_environ(environ),
             heartbeat_secs=heartbeat_secs,
             listener=None if descriptor is None else adopt_listener(descriptor),
             on_lost=on_lost,
@@ -185,19 +190,22 @@ class Roster:
             value: Any value that can be stored as JSON.
 
         Raises:
-            ValueError: The key was announced already, or JSON has no such value, or it is too large.
+            ValueError: The key was announced already, or the value is too large.
             TypeError: JSON has no such type.
         """
         with self._thread.changed:
             if key in self._announced:
                 raise ValueError(f"{key!r} was announced already. Announce each key once.")
-            text = json.dumps({**self._announced, key: value}, allow_nan=False)
-            if len(text) > MAX_LINE // 2:
+            try:
+                packed = msgspec.msgpack.encode({**self._announced, key: value})
+            except OverflowError as exc:
+                raise ValueError(f"{value!r} holds an integer of more than 64 bits.") from exc
+            if len(packed) > MAX_NEWS // 2:
                 raise ValueError(
-                    f"With {key!r} the announcements of {self._task} take {len(text)} bytes, and "
-                    f"{MAX_LINE // 2} are allowed. Announce a digest or an address in place of what is large."
+                    f"With {key!r} the announcements of {self._task} take {len(packed)} bytes, and "
+                    f"{MAX_NEWS // 2} are allowed. Announce a digest or an address in place of what is large."
                 )
-            value = self._announced[key] = json.loads(text)[key]  # as the others get it
+            value = self._announced[key] = msgspec.msgpack.decode(packed)[key]  # as the others get it
         self._thread.post(Announced(key, value))
 
     def lookup(self, task: Task, key: str, timeout_secs: float) -> Any:

@@ -1,117 +1,85 @@
 """Listening at a task's address, and querying the status of the task at an address."""
 
-import contextlib
 import errno
-import ipaddress
-import os
 import socket
 import time
 
-from muster._errors import AddressInUseError, RosterError, StrayPeerError
-from muster.cluster._address import split_address
+from muster._errors import AddressInUseError, AuthenticationError, RosterError, StrayPeerError
 from muster.cluster._task import Task
 from muster.cluster.roster import _roster_messages as messages
+from muster.net import NO_CREDENTIALS, Credentials, FrameBuffer, Hello, ProtocolError, dial, listen
 
-_BACKLOG = 128
+_CHUNK = 1 << 16
 # How long an occupied address may take to say who occupies it, in seconds.
 _OCCUPANT_SECS = 2.0
 
 
-def listen(task: Task, address: str) -> list[socket.socket]:
+def listen_as(task: Task, address: str, credentials: Credentials) -> list[socket.socket]:
     """Listen at a task's address, exclusively.
-
-    IP addresses and ``localhost`` are bound as they are. Any other name is bound to the interfaces that it
-    resolves to, or to all interfaces if it resolves to none of this host (a Kubernetes service) or to the
-    loopback, as a host's name often does on that host and nowhere else.
 
     Args:
         task: The task, for messages.
         address: ``"host:port"``.
+        credentials: Those of the job, to ask who listens there already.
 
     Raises:
         AddressInUseError: Another process listens there; names it.
         RosterError: This process may not listen there.
     """
-    host, port = split_address(address)
-    with contextlib.ExitStack() as opened:
-        try:
-            sockets = [opened.enter_context(sock) for sock in _bind_all(_interfaces(host, port))]
-            if not sockets:
-                sockets = [opened.enter_context(_bind_every_interface(port))]
-            for sock in sockets:
-                # Two sockets that may reuse an address can both be bound to it: the second cannot listen.
-                sock.listen(_BACKLOG)
-        except OSError as exc:
-            if exc.errno == errno.EADDRINUSE:
-                raise AddressInUseError(
-                    f"{task} cannot listen at its address {address}: {_occupant(address)}. "
-                    "End that process, or give this job other ports in TF_CONFIG."
-                ) from exc
-            raise RosterError(f"{task} cannot listen at its address {address}: {exc}.") from exc
-        opened.pop_all()
-        return sockets
-
-
-def adopt_listener(descriptor: str) -> socket.socket:
-    """Return the listening socket that the parent of this process has opened.
-
-    Args:
-        descriptor: The number of the file descriptor, as text.
-
-    Raises:
-        RosterError: It is not such a socket.
-    """
     try:
-        sock = socket.socket(fileno=int(descriptor))
-        listens = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
-        if not listens:
-            sock.detach()
-            raise ValueError("It does not listen.")
-    except (ValueError, OSError) as exc:
-        raise RosterError(
-            f"MUSTER_LISTEN_FD is {descriptor!r}, which is not the number of a listening socket of this "
-            "process. It is meant for the direct child of a launcher: unset it for any other process."
-        ) from exc
-    os.set_inheritable(sock.fileno(), False)  # or a child of this process would hold the port after its end
-    return sock
+        return listen(address)
+    except OSError as exc:
+        if exc.errno == errno.EADDRINUSE:
+            raise AddressInUseError(
+                f"{task} cannot listen at its address {address}: {_occupant(address, credentials)}. "
+                "End that process, or give this job other ports in TF_CONFIG."
+            ) from exc
+        raise RosterError(f"{task} cannot listen at its address {address}: {exc}.") from exc
 
 
-def query_status(address: str, timeout_secs: float, *, stacks: bool = False) -> messages.Status:
+def query_status(
+    address: str, timeout_secs: float, credentials: Credentials = NO_CREDENTIALS, *, stacks: bool = False
+) -> messages.Status:
     """Query the status of the task at an address.
 
     Args:
         address: ``"host:port"``.
         timeout_secs: How long to wait for an answer, in seconds.
+        credentials: Those of the job.
         stacks: Whether to ask for the stacks of its threads.
 
     Raises:
+        AuthenticationError: The task belongs to another job, or this process cannot prove that it belongs to
+            that one.
         StrayPeerError: What answers is not a task of muster.
         TimeoutError: No answer came in time.
         OSError: Nothing listens there, or the host is unknown.
     """
     deadline = time.monotonic() + timeout_secs
-    lines = messages.LineBuffer(messages.MAX_LINE)
-    with socket.create_connection(split_address(address), timeout=timeout_secs) as sock:
-        sock.sendall(messages.encode_hello(messages.Hello(watch=False, stacks=stacks)))
-        try:
-            while (left := deadline - time.monotonic()) > 0:
-                sock.settimeout(left)
-                data = sock.recv(1 << 16)
-                if not data:
-                    raise messages.ProtocolError("it breaks off the connection")
-                for line in lines.feed(data):
-                    status = messages.decode_news(line)
+    frames = FrameBuffer(messages.MAX_NEWS)
+    try:
+        with dial(address, Hello(purpose=messages.PURPOSE), credentials, timeout_secs) as connection:
+            connection.send_all(messages.encode_hello(messages.Hello(watch=False, stacks=stacks)), deadline)
+            while data := connection.wait_for_data(_CHUNK, deadline):
+                for message in frames.feed(data):
+                    status = messages.decode_news(message)
                     if isinstance(status, messages.Status):
                         return status
-                    raise messages.ProtocolError("it does not say who it is")
-        except messages.ProtocolError as exc:
-            raise StrayPeerError(f"What answers at {address} is not a task of muster: {exc}.") from exc
-    raise TimeoutError(f"What listens at {address} did not answer within {timeout_secs:g} s.")
+                    raise ProtocolError("it does not say who it is")
+            raise ProtocolError("it breaks off the connection")
+    except AuthenticationError as exc:
+        raise AuthenticationError(f"The task at {address} gives this process no answer: {exc}.") from exc
+    except (ProtocolError, StrayPeerError) as exc:
+        raise StrayPeerError(f"What answers at {address} is not a task of muster: {exc}.") from exc
+    except TimeoutError as exc:
+        raise TimeoutError(f"What listens at {address} did not answer within {timeout_secs:g} s.") from exc
 
 
-def _occupant(address: str) -> str:
+def _occupant(address: str, credentials: Credentials) -> str:
     try:
-        status = query_status(address, _OCCUPANT_SECS)
+        status = query_status(address, _OCCUPANT_SECS, credentials)
+    except AuthenticationError:
+        return "it is in use, by a task of another job of muster"
     except StrayPeerError:
         return "it is in use, by something that is not muster"
     except TimeoutError:
@@ -119,64 +87,3 @@ def _occupant(address: str) -> str:
     except OSError as exc:
         return f"it is in use, and nothing answers there ({exc.strerror or exc})"
     return f"there is {status} already, which is {status.state}"
-
-
-_Address = tuple[socket.AddressFamily, tuple[str | int | bytes, ...]]
-
-
-def _interfaces(host: str, port: int) -> list[_Address]:
-    """Return the addresses of a name, or nothing to listen at all interfaces."""
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError:
-        return []
-    addresses: list[_Address] = list(
-        dict.fromkeys((family, tuple(where)) for family, _, _, _, where in found)
-    )
-    plain = host == "localhost" or _is_number(host)
-    if not plain and any(ipaddress.ip_address(where[0]).is_loopback for _, where in addresses):
-        return []
-    return addresses
-
-
-def _is_number(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
-def _bind_all(addresses: list[_Address]) -> list[socket.socket]:
-    """Bind to those addresses that belong to this host."""
-    with contextlib.ExitStack() as opened:
-        bound = []
-        for family, where in addresses:
-            try:
-                bound.append(opened.enter_context(_bind(family, where)))
-            except OSError as exc:
-                if exc.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
-                    raise
-        opened.pop_all()
-        return bound
-
-
-def _bind_every_interface(port: int) -> socket.socket:
-    try:
-        return _bind(socket.AF_INET6, ("::", port), only_v6=False)
-    except OSError as exc:
-        if exc.errno == errno.EADDRINUSE:
-            raise
-        return _bind(socket.AF_INET, ("0.0.0.0", port))  # a host without IPv6
-
-
-def _bind(family: int, where: tuple[str | int | bytes, ...], *, only_v6: bool = True) -> socket.socket:
-    with contextlib.ExitStack() as opened:
-        sock = opened.enter_context(socket.socket(family, socket.SOCK_STREAM))
-        # The kernel keeps connections of a job that has just ended. Two listeners are refused all the same.
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, only_v6)
-        sock.bind(where)
-        opened.pop_all()
-        return sock

@@ -12,7 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 
-from muster.cluster._address import split_address
+from muster._errors import StrayPeerError
 from muster.cluster._task import Task
 from muster.cluster.roster import _roster_events as events
 from muster.cluster.roster import _roster_messages as messages
@@ -20,6 +20,7 @@ from muster.cluster.roster._roster_service import Service
 from muster.cluster.roster._roster_watch import Watch
 from muster.cluster.roster._running_clock import RunningClock
 from muster.cluster.roster._termination import write_termination
+from muster.net import Acceptor, Connection, Credentials, FrameBuffer, Hello, ProtocolError, dial
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +41,7 @@ class RosterThread:
         watch: Turns events into actions.
         addresses: The addresses of the peers.
         listeners: The listening sockets of this task.
+        credentials: What the tasks of this job prove to each other.
         beat_secs: The period of heartbeats, in seconds.
         on_lost: Called once by the thread, with the task and the reason, if a peer is lost.
     """
@@ -49,6 +51,7 @@ class RosterThread:
         watch: Watch,
         addresses: Mapping[Task, str],
         listeners: Sequence[socket.socket],
+        credentials: Credentials,
         beat_secs: float,
         on_lost: Callable[[Task, str], None],
     ) -> None:
@@ -60,9 +63,11 @@ class RosterThread:
         self._hello = messages.encode_hello(messages.Hello(watch=True, caller=watch.own))
         self._beat_secs = beat_secs
         self._on_lost = on_lost
-        self._peers: dict[Task, tuple[socket.socket, messages.LineBuffer]] = {}
-        # What the thread is to call, and the socket that it takes over then.
-        self._inbox: collections.deque[tuple[Callable[[], None], socket.socket | None]] = collections.deque()
+        self._credentials = credentials
+        self._listeners = listeners
+        self._peers: dict[Task, tuple[Connection, FrameBuffer]] = {}
+        # What the thread is to call, and the connection that it takes over then.
+        self._inbox: collections.deque[tuple[Callable[[], None], Connection | None]] = collections.deque()
         self._inbox_lock = threading.Lock()
         self._closing = threading.Event()
         self._flush_until = 0.0
@@ -71,7 +76,9 @@ class RosterThread:
         self._wake_in.setblocking(False)
         self._wake_out.setblocking(False)
         self._selector.register(self._wake_in, selectors.EVENT_READ, self._woken)
-        self._service = Service(self._selector, listeners, len(addresses), lambda: watch.own, self._handle)
+        self.acceptor = Acceptor(self._selector, listeners, credentials, lambda: str(watch.own))
+        self._service = Service(self._selector, len(addresses), lambda: watch.own, self._handle)
+        self.acceptor.handlers[messages.PURPOSE] = self._service.serve
         self._thread = threading.Thread(target=self._run, name="muster-roster", daemon=True)
         alive = weakref.ref(self)
 
@@ -113,14 +120,15 @@ class RosterThread:
                     # If this task itself was stopped, news may have piled up: read first, judge then.
                     self._read(0.0)
                     tick = self.clock() + self._beat_secs
+                    self.acceptor.tidy()
                     self._service.tidy()
                     self._handle(events.Tick(self.progress))
         finally:
             with self._inbox_lock:
                 self._closing.set()
-            for _, sock in self._inbox:
-                if sock is not None:
-                    sock.close()
+            for _, connection in self._inbox:
+                if connection is not None:
+                    connection.close()
             self._close_files()
             with self.changed:
                 self.changed.notify_all()
@@ -130,15 +138,15 @@ class RosterThread:
         for key, mask in self._selector.select(timeout_secs):
             key.data(mask)
 
-    def _later(self, work: Callable[[], None], sock: socket.socket | None = None) -> None:
-        """Have the thread call a function that takes over a socket; close that if the thread ends before."""
+    def _later(self, work: Callable[[], None], taken: Connection | None = None) -> None:
+        """Have the thread call a function that takes over a connection; close that if the thread ended."""
         with self._inbox_lock:
             if not self._closing.is_set():
-                self._inbox.append((work, sock))
+                self._inbox.append((work, taken))
                 with contextlib.suppress(BlockingIOError):  # then it is being woken
                     self._wake_out.send(b"!")
-            elif sock is not None:
-                sock.close()
+            elif taken is not None:
+                taken.close()
 
     def _woken(self, mask: int) -> None:
         self._wake_in.recv(_CHUNK)
@@ -159,8 +167,10 @@ class RosterThread:
         self._close_files()
 
     def _close_files(self) -> None:
-        peers = [sock for sock, _ in self._peers.values()]
-        for sock in (*peers, *self._service.sockets, self._wake_in, self._wake_out):
+        self.acceptor.close()
+        for connection in (*(peer for peer, _ in self._peers.values()), *self._service.connections):
+            connection.close()
+        for sock in (*self._listeners, self._wake_in, self._wake_out):
             sock.close()
         self._selector.close()
 
@@ -191,34 +201,40 @@ class RosterThread:
         """Connect to a peer, on a separate thread, because resolving a name can take long."""
         if self._closing.wait(delay):
             return
+        own = self.watch.own
         try:
-            sock = socket.create_connection(split_address(self._addresses[task]), timeout=_DIAL_SECS)
+            connection = dial(
+                self._addresses[task],
+                Hello(purpose=messages.PURPOSE, name=str(own.task), job=own.job, run=own.run),
+                self._credentials,
+                _DIAL_SECS,
+            )
+        except StrayPeerError as exc:
+            self.post(events.Garbled(task, str(exc)))
+            return
         except OSError as exc:
             self.post(events.DialFailed(task, _reason(exc)))
             return
         try:
-            if sock.getsockname() == sock.getpeername():
-                # TCP can connect a socket to itself: calling a free port of this host may succeed by chance.
-                raise ConnectionRefusedError("nothing listens there")
-            sock.sendall(self._hello)
-            sock.setblocking(False)
+            connection.send_all(self._hello, time.monotonic() + _DIAL_SECS)
         except OSError as exc:
-            sock.close()
+            connection.close()
             self.post(events.DialFailed(task, _reason(exc)))
             return
-        self._later(functools.partial(self._dialed, task, sock), sock)
+        self._later(functools.partial(self._dialed, task, connection), connection)
 
-    def _dialed(self, task: Task, sock: socket.socket) -> None:
-        self._peers[task] = sock, messages.LineBuffer(messages.MAX_LINE)
-        self._selector.register(sock, selectors.EVENT_READ, functools.partial(self._hear, task, sock))
+    def _dialed(self, task: Task, connection: Connection) -> None:
+        self._peers[task] = connection, FrameBuffer(messages.MAX_NEWS)
+        hear = functools.partial(self._hear, task, connection)
+        self._selector.register(connection, selectors.EVENT_READ, hear)
         self._handle(events.Dialed(task))
 
-    def _hear(self, task: Task, sock: socket.socket, mask: int) -> None:
-        if not self._connected(task, sock):
+    def _hear(self, task: Task, connection: Connection, mask: int) -> None:
+        if not self._connected(task, connection):
             return
         why = "end of the connection"
         try:
-            data = sock.recv(_CHUNK)
+            data = connection.receive(_CHUNK)
         except BlockingIOError:
             return
         except OSError as exc:
@@ -228,22 +244,22 @@ class RosterThread:
             self._handle(events.HungUp(task, why))
             return
         try:
-            for line in self._peers[task][1].feed(data):
-                self._handle(events.Heard(task, messages.decode_news(line)))
-                if not self._connected(task, sock):
+            for message in self._peers[task][1].feed(data):
+                self._handle(events.Heard(task, messages.decode_news(message)))
+                if not self._connected(task, connection):
                     return
-        except messages.ProtocolError as exc:
+        except ProtocolError as exc:
             self._hang_up(task)
-            self._handle(events.Garbled(task, str(exc)))
+            self._handle(events.Garbled(task, f"it is something else: {exc}"))
 
-    def _connected(self, task: Task, sock: socket.socket) -> bool:
-        return task in self._peers and self._peers[task][0] is sock
+    def _connected(self, task: Task, connection: Connection) -> bool:
+        return task in self._peers and self._peers[task][0] is connection
 
     def _hang_up(self, task: Task) -> None:
         if task in self._peers:
-            sock, _ = self._peers.pop(task)
-            self._selector.unregister(sock)
-            sock.close()
+            connection, _ = self._peers.pop(task)
+            self._selector.unregister(connection)
+            connection.close()
 
 
 def _reason(exc: OSError) -> str:

@@ -107,7 +107,7 @@ class Watch:
         for task, peer in self._peers.items():
             if peer.status is None:
                 missing[task] = f"{peer} ({peer.stray or peer.trouble})"
-            elif peer.status.reached.get(self.own.task) != self.own.run:
+            elif peer.status.reached.get(str(self.own.task)) != self.own.run:
                 missing[task] = f"{peer} (it has not reached this task yet)"
         return missing
 
@@ -169,7 +169,7 @@ class Watch:
                 peer = self._peers[task]
                 if peer.phase == _Phase.REACHED:
                     return self._lose(task, f"{peer} broke off: {why}.")
-                return self._stray(peer, f"it is something else: {why}", now)
+                return self._stray(peer, why, now)
             case events.HungUp(task, why):
                 return self._hung_up(self._peers[task], why)
             case events.Called(caller, origin, hello):
@@ -218,7 +218,7 @@ class Watch:
         peer.stray = peer.mismatch = ""
         actions: list[events.Action] = []
         if not reached:
-            self.own = dataclasses.replace(own, reached={**own.reached, peer.task: status.run})
+            self.own = dataclasses.replace(own, reached={**own.reached, str(peer.task): status.run})
             actions = [
                 events.Log(logging.INFO, f"Reached {peer} (process {status.pid} on {status.host})."),
                 events.Publish(),
@@ -282,7 +282,7 @@ class Watch:
             problem = f"this is {self.own.task} of job {self.own.job}"
         elif who.task not in self._peers:
             problem = f"the cluster has {_names(self.own.training)}, and this is {self.own.task}"
-        elif self.own.reached.get(who.task, who.run) != who.run:
+        elif self.own.reached.get(str(who.task), who.run) != who.run:
             problem = f"{self._peers[who.task]} answers as another process"
         if not problem:
             return [events.Answer(caller, keep=True)]
@@ -321,7 +321,7 @@ def _stranger(own: Status, peer: _Peer, status: Status) -> str:
         )
     if status.task != peer.task:
         return f"it is {status}"
-    if status.reached.get(own.task, own.run) != own.run:
+    if status.reached.get(str(own.task), own.run) != own.run:
         return (
             f"it has reached another process as {own.task}: this task was started twice, or its address "
             "leads elsewhere"

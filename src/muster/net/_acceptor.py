@@ -1,0 +1,169 @@
+"""Takes the connections at a task's address, and hands over those that have proved themselves."""
+
+import contextlib
+import functools
+import logging
+import selectors
+import socket
+import ssl
+import time
+from collections.abc import Callable, Sequence
+
+from muster._errors import AuthenticationError
+from muster.net._connection import Connection
+from muster.net._credentials import Credentials, explain_tls_error
+from muster.net._frames import ProtocolError
+from muster.net._greeting import Hello, ListenerGreeting
+
+_log = logging.getLogger(__name__)
+
+Handler = Callable[[Connection, Hello], None]
+
+# How long a caller may take to prove itself, in seconds.
+GREETING_SECS = 10.0
+# How many callers may be about to prove themselves; the oldest are dropped for newer ones.
+MAX_GUESTS = 64
+# How many refused callers are logged, so that strangers cannot fill the log.
+_MAX_REFUSALS = 100
+# What a caller may have waiting here, in bytes; greetings are shorter.
+_CHUNK = 1 << 12
+
+
+class Acceptor:
+    """Accepts connections, greets each, and passes it to the handler of its purpose.
+
+    It starts no thread: what it registers with the selector must be called, with the ready events, when a
+    socket is ready; and `tidy` now and then. A stranger costs a descriptor and some kilobytes, for ten
+    seconds at most, and there are never more than 64 of them.
+
+    Args:
+        selector: Watches the sockets.
+        listeners: The listening sockets of this task. They are closed by their owner.
+        credentials: What callers must prove.
+        describe: Returns the name of this task, for those who are refused.
+    """
+
+    def __init__(
+        self,
+        selector: selectors.BaseSelector,
+        listeners: Sequence[socket.socket],
+        credentials: Credentials,
+        describe: Callable[[], str],
+    ) -> None:
+        self.handlers: dict[str, Handler] = {}
+        self._selector = selector
+        self._listeners = listeners
+        self._credentials = credentials
+        self._describe = describe
+        self._guests: dict[socket.socket, _Guest] = {}
+        self._refusals: set[str] = set()
+        self.tidy()
+
+    def close(self) -> None:
+        """Close the connections of callers that have not proved themselves yet."""
+        for sock in self._guests:
+            sock.close()
+
+    def tidy(self) -> None:
+        """Listen again if accepting had failed, and drop callers that take too long."""
+        for listener in self._listeners:
+            if listener.fileno() not in self._selector.get_map():
+                listener.setblocking(False)
+                accept = functools.partial(self._accept, listener)
+                self._selector.register(listener, selectors.EVENT_READ, accept)
+        before = time.monotonic() - GREETING_SECS
+        for sock, guest in list(self._guests.items()):
+            if guest.since < before:
+                self._drop(sock)
+
+    def _accept(self, listener: socket.socket, mask: int) -> None:
+        try:
+            sock, origin = listener.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        except OSError as exc:
+            # Most likely too many files are open. The listener stays ready, so accept again later.
+            _log.warning("Cannot take a connection: %s.", exc)
+            self._selector.unregister(listener)
+            return
+        if len(self._guests) >= MAX_GUESTS:
+            self._drop(next(iter(self._guests)))
+        sock.setblocking(False)
+        if self._credentials.tls is not None:
+            context = self._credentials.tls.server_context
+            sock = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+        self._guests[sock] = _Guest(str(origin[0]), ListenerGreeting(self._credentials.secret))
+        self._selector.register(sock, selectors.EVENT_READ, functools.partial(self._serve, sock))
+
+    def _serve(self, sock: socket.socket, mask: int) -> None:
+        guest = self._guests[sock]
+        try:
+            if isinstance(sock, ssl.SSLSocket) and not guest.encrypted:
+                sock.do_handshake()
+                guest.encrypted = True
+                self._selector.modify(sock, selectors.EVENT_READ, self._selector.get_key(sock).data)
+            data = sock.recv(_CHUNK)
+            if not data:
+                self._drop(sock)
+                return
+            answer = guest.greeting.feed(data)
+            # The answers are short, and the caller reads: what the system does not take at once is not one.
+            if answer and sock.send(answer) < len(answer):
+                raise ProtocolError("it does not read")
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return
+        except ssl.SSLWantWriteError:
+            self._selector.modify(sock, selectors.EVENT_WRITE, self._selector.get_key(sock).data)
+            return
+        except (ProtocolError, AuthenticationError) as exc:
+            self._refuse(sock, str(exc))
+            return
+        except ssl.SSLError as exc:
+            self._note(explain_tls_error(exc, guest.origin))
+            self._drop(sock)
+            return
+        except OSError:
+            self._drop(sock)
+            return
+        if guest.greeting.done:
+            self._admit(sock)
+
+    def _admit(self, sock: socket.socket) -> None:
+        """Hand a caller that has proved itself to the handler of its purpose."""
+        guest = self._guests[sock]
+        hello = guest.greeting.hello
+        handler = None if hello is None else self.handlers.get(hello.purpose)
+        if hello is None or handler is None:
+            self._refuse(sock, f"it wants {hello and hello.purpose!r}, which this task does not serve")
+            return
+        del self._guests[sock]
+        self._selector.unregister(sock)
+        handler(Connection(sock), hello)
+
+    def _refuse(self, sock: socket.socket, why: str) -> None:
+        guest = self._guests[sock]
+        with contextlib.suppress(OSError):
+            # A stranger learns no more than the reason.
+            sock.send(guest.greeting.refuse(f"the connection is refused: {why}"))
+        self._note(f"{self._describe()} refuses a connection from {guest.origin}: {why}.")
+        self._drop(sock)
+
+    def _note(self, text: str) -> None:
+        if text not in self._refusals and len(self._refusals) < _MAX_REFUSALS:
+            self._refusals.add(text)
+            _log.warning("%s", text)
+
+    def _drop(self, sock: socket.socket) -> None:
+        del self._guests[sock]
+        self._selector.unregister(sock)
+        sock.close()
+
+
+class _Guest:
+    """A caller that has not proved itself yet."""
+
+    def __init__(self, origin: str, greeting: ListenerGreeting) -> None:
+        self.origin = origin
+        self.greeting = greeting
+        self.since = time.monotonic()
+        self.encrypted = False

@@ -1,0 +1,127 @@
+"""A connection to another task: bytes over TCP, with or without TLS, that never blocks."""
+
+import select
+import socket
+import ssl
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+# The number of buffers that one system call takes.
+_BUFFERS_PER_CALL = 64
+# A peer's host that is gone without a word is noticed after this time, in seconds, by probes of the kernel.
+_KEEPALIVE = ((socket.TCP_KEEPIDLE, 15), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 6))
+
+
+class Connection:
+    """Sends from buffers and receives into buffers; a call that would have to wait raises BlockingIOError.
+
+    Args:
+        sock: A connected socket, over which nothing but this object sends or receives from now on.
+
+    Attributes:
+        origin: The address of the other end, for messages.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._tls = sock if isinstance(sock, ssl.SSLSocket) else None
+        self.origin = ""
+        sock.setblocking(False)
+        if sock.family != socket.AF_UNIX:
+            self.origin = str(sock.getpeername()[0])
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for option, value in _KEEPALIVE:
+                sock.setsockopt(socket.IPPROTO_TCP, option, value)
+
+    def fileno(self) -> int:
+        """Return the descriptor, to wait for."""
+        return self._sock.fileno()
+
+    def send(self, buffers: Sequence[memoryview | bytes | bytearray]) -> int:
+        """Send from the start of the first buffers, which must not be empty, and return how many bytes.
+
+        Raises:
+            BlockingIOError: Nothing can be sent now.
+            OSError: The connection is broken.
+        """
+        if self._tls is None:
+            return self._sock.sendmsg(buffers[:_BUFFERS_PER_CALL])
+        try:
+            return self._tls.send(buffers[0])
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as exc:
+            raise BlockingIOError from exc
+
+    def receive_into(self, buffers: Sequence[memoryview]) -> int:
+        """Receive into the start of the first buffers, and return how many bytes; 0 at the end.
+
+        Raises:
+            BlockingIOError: Nothing has come yet.
+            OSError: The connection is broken.
+        """
+        if self._tls is None:
+            return self._sock.recvmsg_into(buffers[:_BUFFERS_PER_CALL])[0]
+        try:
+            return self._tls.recv_into(buffers[0])
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as exc:
+            raise BlockingIOError from exc
+
+    def receive(self, size: int) -> bytes:
+        """Receive up to ``size`` bytes, at least what one TLS record takes (16 KiB); none at the end.
+
+        Raises:
+            BlockingIOError: Nothing has come yet.
+            OSError: The connection is broken.
+        """
+        try:
+            return self._sock.recv(size)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as exc:
+            raise BlockingIOError from exc
+
+    def send_all(self, data: bytes, deadline: float) -> None:
+        """Send all of some data, and wait for that until a time of the monotonic clock.
+
+        Raises:
+            TimeoutError: It is not sent by then.
+            OSError: The connection is broken.
+        """
+        left = memoryview(data)
+        while left:
+            try:
+                left = left[self.send([left]) :]
+            except BlockingIOError:
+                self._wait(select.POLLOUT, deadline)
+
+    def wait_for_data(self, size: int, deadline: float) -> bytes:
+        """Receive as `receive` does, and wait for that until a time of the monotonic clock.
+
+        Raises:
+            TimeoutError: Nothing has come by then.
+            OSError: The connection is broken.
+        """
+        while True:
+            try:
+                return self.receive(size)
+            except BlockingIOError:
+                self._wait(select.POLLIN, deadline)
+
+    def _wait(self, events: int, deadline: float) -> None:
+        poll = select.poll()
+        poll.register(self, events)
+        left = deadline - time.monotonic()
+        if left <= 0 or not poll.poll(1000 * left):
+            raise TimeoutError("The other end does not answer in time.")
+
+    def close(self) -> None:
+        """Close the connection. What was sent still arrives."""
+        self._sock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

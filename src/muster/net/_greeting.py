@@ -1,0 +1,220 @@
+"""The greeting of a connection, without sockets: who calls, for what, and that both know the secret.
+
+```text
+caller                                      listener
+MAGIC, Hello(purpose, name, job, nonce) ->
+                                         <- MAGIC, Challenge(nonce)
+Proof(HMAC of both nonces and the Hello) ->
+                                         <- Welcome(HMAC of the same, under another label)
+```
+
+The caller proves first, so that a stranger learns nothing from a listener. Without a secret the proofs are
+empty. Where one side has a secret and the other has none, both end with an error that says so.
+"""
+
+import hmac
+import secrets
+from typing import Any
+
+import msgspec
+
+from muster._errors import AuthenticationError
+from muster.net._frames import FrameBuffer, ProtocolError, decode_message, encode_frame
+
+VERSION = 2
+# What either side sends first: eight bytes, the last of which is the version of the protocol.
+MAGIC = b"muster\0" + bytes([VERSION])
+# The longest message of a greeting, in bytes: a stranger makes a task keep no more.
+MAX_MESSAGE = 1 << 12
+_NONCE = 32
+_SHOWN = 60
+_TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
+
+ADVICE = (
+    "Give all tasks of a job the same MUSTER_SECRET or MUSTER_SECRET_FILE, as `muster run` and "
+    "`muster manifest` do"
+)
+
+
+class Hello(msgspec.Struct, tag="hello", frozen=True, kw_only=True):
+    """The first message of a caller.
+
+    Args:
+        purpose: What the connection is for, such as ``"roster"``.
+        name: The task that calls; empty for one who is no task.
+        job: The id of its job.
+        run: The random id of its process.
+        to: That of the process that it means to call; empty for any.
+        nonce: Random bytes.
+        proves: Whether the caller has a secret.
+    """
+
+    purpose: str
+    name: str = ""
+    job: str = ""
+    run: str = ""
+    to: str = ""
+    nonce: bytes = b""
+    proves: bool = False
+
+
+class _Challenge(msgspec.Struct, tag="challenge", frozen=True):
+    nonce: bytes
+    proves: bool
+
+
+class _Proof(msgspec.Struct, tag="proof", frozen=True):
+    mac: bytes
+
+
+class _Welcome(msgspec.Struct, tag="welcome", frozen=True):
+    mac: bytes
+
+
+class _Refusal(msgspec.Struct, tag="refusal", frozen=True):
+    text: str
+
+
+_ANSWERS: Any = _Challenge | _Welcome | _Refusal
+
+
+class _Greeting:
+    """What both sides share: the magic bytes come first, then messages of the greeting."""
+
+    def __init__(self, secret: bytes | None) -> None:
+        self._secret = secret
+        self._nonce = secrets.token_bytes(_NONCE)
+        self._start = b""
+        self._frames = FrameBuffer(MAX_MESSAGE)
+        self.done = False
+
+    def _messages(self, data: bytes) -> list[bytes]:
+        if self._start != MAGIC:
+            data = self._start + data
+            self._start, data = data[: len(MAGIC)], data[len(MAGIC) :]
+            _check_magic(self._start)
+        return self._frames.feed(data)
+
+    def _mac(self, label: bytes, hello: Hello, nonce: bytes) -> bytes:
+        """Return the proof of one side; empty without a secret."""
+        if self._secret is None:
+            return b""
+        return hmac.digest(self._secret, label + nonce + msgspec.msgpack.encode(hello), "sha256")
+
+
+class ListenerGreeting(_Greeting):
+    """Greets one caller: takes received bytes, and returns the bytes to send.
+
+    Args:
+        secret: The job's secret; None takes any caller that has none either.
+
+    Attributes:
+        hello: What the caller said; use it only if `done`.
+        done: Whether the caller has proved itself.
+    """
+
+    def __init__(self, secret: bytes | None) -> None:
+        super().__init__(secret)
+        self.hello: Hello | None = None
+        self._answered = False
+
+    def refuse(self, text: str) -> bytes:
+        """Return the last words to a caller that is not taken, before or after it has proved itself."""
+        return (b"" if self._answered else MAGIC) + encode_frame(_Refusal(text))
+
+    def feed(self, data: bytes) -> bytes:
+        """Take received bytes, and return the answer.
+
+        Raises:
+            ProtocolError: It is no caller of this protocol.
+            AuthenticationError: The caller does not prove that it knows the secret.
+        """
+        answer = b""
+        for packed in self._messages(data):
+            if self.done:
+                raise ProtocolError("it sends more than a greeting")
+            answer += self._answer(packed)
+        if self.done and not self._frames.empty:
+            raise ProtocolError("it sends more than a greeting")
+        return answer
+
+    def _answer(self, packed: bytes) -> bytes:
+        if self.hello is None:
+            self.hello = decode_message(packed, Hello)
+            if self.hello.proves != (self._secret is not None):
+                if self._secret is None:
+                    raise AuthenticationError(f"the caller has a secret, and this task has none. {ADVICE}")
+                raise AuthenticationError(f"the caller has no secret, and this task has one. {ADVICE}")
+            if len(self.hello.nonce) != _NONCE:
+                raise ProtocolError("its nonce is too short")
+            self._answered = True
+            return MAGIC + encode_frame(_Challenge(self._nonce, self._secret is not None))
+        proof = decode_message(packed, _Proof)
+        if not hmac.compare_digest(proof.mac, self._mac(b"caller", self.hello, self._nonce)):
+            raise AuthenticationError(f"the caller has another secret than this task. {ADVICE}")
+        self.done = True
+        return encode_frame(_Welcome(self._mac(b"listener", self.hello, self._nonce)))
+
+
+class CallerGreeting(_Greeting):
+    """Greets a listener: takes received bytes, and returns the bytes to send.
+
+    Args:
+        secret: The job's secret; None if it has none.
+        hello: What the connection is for, and who calls.
+
+    Attributes:
+        done: Whether the listener has proved itself, and takes this caller.
+    """
+
+    def __init__(self, secret: bytes | None, hello: Hello) -> None:
+        super().__init__(secret)
+        self._hello = msgspec.structs.replace(hello, nonce=self._nonce, proves=secret is not None)
+        self._challenge: _Challenge | None = None
+
+    def start(self) -> bytes:
+        """Return the bytes to send first."""
+        return MAGIC + encode_frame(self._hello)
+
+    def feed(self, data: bytes) -> bytes:
+        """Take received bytes, and return the answer.
+
+        Raises:
+            ProtocolError: What answers does not speak this protocol.
+            AuthenticationError: It refuses this caller, or does not prove that it knows the secret.
+        """
+        answer = b""
+        for packed in self._messages(data):
+            answer += self._answer(packed)
+        return answer
+
+    def _answer(self, packed: bytes) -> bytes:
+        match message := decode_message(packed, _ANSWERS):
+            case _Refusal(text):
+                raise AuthenticationError(text)
+            case _Challenge(nonce, proves) if self._challenge is None:
+                if proves != (self._secret is not None):
+                    raise AuthenticationError(f"one of the two has a secret. {ADVICE}")
+                self._challenge = message
+                return encode_frame(_Proof(self._mac(b"caller", self._hello, nonce)))
+            case _Welcome(mac) if self._challenge is not None and not self.done:
+                expected = self._mac(b"listener", self._hello, self._challenge.nonce)
+                if not hmac.compare_digest(mac, expected):
+                    raise AuthenticationError(f"it does not know this job's secret. {ADVICE}")
+                self.done = True
+                return b""
+        raise ProtocolError(f"it sends {packed[:_SHOWN]!r}")
+
+
+def _check_magic(start: bytes) -> None:
+    """Check the first bytes of a peer, as far as they have come."""
+    if MAGIC.startswith(start):
+        return
+    if start[:2] in _TLS_RECORDS or start in (b"\x15", b"\x16"):
+        raise ProtocolError("it speaks TLS, and this task does not: set MUSTER_TLS in all tasks, or in none")
+    if start[:-1] == MAGIC[:-1] or b'{"muster"'.startswith(start):
+        raise ProtocolError(
+            f"it speaks another version of muster's protocol than this task, which speaks {VERSION}: install "
+            "the same muster everywhere"
+        )
+    raise ProtocolError(f"it sends {start!r}")
