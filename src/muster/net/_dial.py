@@ -12,6 +12,7 @@ from muster.net._frames import ProtocolError
 from muster.net._greeting import CallerGreeting, Hello
 
 _CHUNK = 1 << 12
+_SILENT = "something accepts connections there, but does not answer"
 
 
 def dial(address: str, hello: Hello, credentials: Credentials, timeout_secs: float) -> Connection:
@@ -42,9 +43,9 @@ def dial(address: str, hello: Hello, credentials: Credentials, timeout_secs: flo
             sock = credentials.tls.client_context.wrap_socket(
                 sock, server_hostname=host, do_handshake_on_connect=False
             )
-            sock.settimeout(_left(deadline, address))
+            sock.settimeout(_left(deadline))
             sock.do_handshake()
-        _greet(sock, CallerGreeting(credentials.secret, hello), address, deadline)
+        _greet(sock, CallerGreeting(credentials.secret, hello), deadline)
         return Connection(sock)
     except ProtocolError as exc:
         sock.close()
@@ -57,23 +58,23 @@ def dial(address: str, hello: Hello, credentials: Credentials, timeout_secs: flo
         raise
 
 
-def _greet(sock: socket.socket, greeting: CallerGreeting, address: str, deadline: float) -> None:
-    sock.settimeout(_left(deadline, address))
+def _greet(sock: socket.socket, greeting: CallerGreeting, deadline: float) -> None:
+    sock.settimeout(_left(deadline))
     sock.sendall(greeting.start())
     while not greeting.done:
-        sock.settimeout(_left(deadline, address))
+        sock.settimeout(_left(deadline))
         try:
             data = sock.recv(_CHUNK)
         except TimeoutError as exc:
-            raise TimeoutError(f"What listens at {address} did not answer in time.") from exc
+            raise TimeoutError(_SILENT) from exc
         if not data:
-            raise ConnectionResetError(f"What answers at {address} breaks the connection off.")
+            raise ConnectionResetError("something accepts connections there, and breaks them off")
         if answer := greeting.feed(data):
             sock.sendall(answer)
 
 
-def _left(deadline: float, address: str) -> float:
+def _left(deadline: float) -> float:
     left = deadline - time.monotonic()
     if left <= 0:
-        raise TimeoutError(f"What listens at {address} did not answer in time.")
+        raise TimeoutError(_SILENT)
     return left

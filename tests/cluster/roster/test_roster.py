@@ -13,6 +13,7 @@ import time
 import pytest
 
 from muster import _errors as errors
+from muster import net
 from muster.cluster import ClusterSpec, Task
 from muster.cluster.roster import _roster_service as service
 from muster.cluster.roster._roster import Roster
@@ -26,6 +27,9 @@ from muster.cluster.roster._roster_messages import (
     decode_news,
     encode_hello,
 )
+from muster.net import FrameBuffer
+from muster.net import _acceptor as acceptor
+from muster.net._greeting import MAGIC, CallerGreeting
 
 pytestmark = pytest.mark.alone
 
@@ -181,8 +185,8 @@ def test_only_training_tasks_wait_for_each_other(join, task, listens):
 def test_wrong_arguments_are_errors(pair):
     zero, _ = pair
     zero.announce("taken", 1)
-    for value, error in ((float("nan"), ValueError), ("x" * 600_000, ValueError), (object(), TypeError)):
-        with pytest.raises(error, match="JSON|take 6000|serializable"):
+    for value, error in ((1 << 64, ValueError), ("x" * 600_000, ValueError), (object(), TypeError)):
+        with pytest.raises(error, match="64 bits|take 6000|unsupported"):
             zero.announce("key", value)
     with pytest.raises(ValueError, match="'taken' was announced already"):
         zero.announce("taken", 2)
@@ -302,8 +306,8 @@ def test_something_silent_at_a_peers_address_is_named(join, cluster):
     address = cluster.task_address("worker", 1)
     zero = join(cluster, ZERO)
     with Speaker(address, b""):
-        ends, said = time.monotonic() + DEADLINE, "not called yet"
-        while "not called yet" in said and time.monotonic() < ends:
+        ends, said = time.monotonic() + DEADLINE, "has not answered yet"
+        while "has not answered yet" in said and time.monotonic() < ends:
             with pytest.raises(errors.MissingPeerError) as raised:
                 zero.wait_for_all(0.5)
             said = str(raised.value)
@@ -344,13 +348,29 @@ def test_a_socket_that_listens_already_is_used(join, held):
     listener = socket.create_server(("127.0.0.1", 0))
     address = f"127.0.0.1:{listener.getsockname()[1]}"
     early = held.enter_context(socket.create_connection(("127.0.0.1", listener.getsockname()[1])))
-    early.sendall(encode_hello(Hello(watch=False)))  # who calls before the task is there is answered too
-    join(ClusterSpec({"worker": [address]}), ZERO, listener=listener)
     early.settimeout(DEADLINE)
-    assert decode_news(early.makefile("rb").readline()).task == ZERO
+    join(ClusterSpec({"worker": [address]}), ZERO, listener=listener)
+    greet(early)  # who called before the task was there is answered too
+    early.sendall(encode_hello(Hello(watch=False)))
+    assert next(news_of(early)).task == ZERO
 
 
 # Callers that behave badly.
+
+
+def greet(sock):
+    """Greet the roster that a blocking socket is connected to."""
+    greeting = CallerGreeting(None, net.Hello(purpose="roster"))
+    sock.sendall(greeting.start())
+    while not greeting.done:
+        sock.sendall(greeting.feed(sock.recv(1 << 12)))
+
+
+def news_of(sock):
+    """Yield what a roster says until it closes the connection."""
+    frames = FrameBuffer(1 << 20)
+    while data := sock.recv(1 << 16):
+        yield from map(decode_news, frames.feed(data))
 
 
 def call(held, address, data):
@@ -364,25 +384,32 @@ def call(held, address, data):
 
 
 def test_a_storm_of_connections_is_weathered(join, cluster, held, monkeypatch):
-    monkeypatch.setattr(service, "_CALL_SECS", 1e9)
+    monkeypatch.setattr(acceptor, "GREETING_SECS", 1e9)
     address = cluster.task_address("worker", 0)
     zero = join(cluster, ZERO)
-    callers = [call(held, address, b"{" * (index % 2)) for index in range(300)]
+    callers = [call(held, address, b"m" * (index % 2)) for index in range(300)]
     one = join(cluster, ONE)
     all_come(zero, one)
-    assert len(zero._thread._service.sockets) < 100
+    assert len(zero._thread.acceptor._guests) <= 64
     assert callers[0].recv(1) == b""  # the oldest had to go
 
 
 def test_a_caller_that_dribbles_is_answered(join, held):
     cluster = workers(1)
     join(cluster, ZERO)
-    line = encode_hello(Hello(watch=False))
-    caller = call(held, cluster.task_address("worker", 0), line[:1])
+    caller = call(held, cluster.task_address("worker", 0), b"")
     caller.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    for index in range(1, len(line)):
-        caller.sendall(line[index : index + 1])
-    assert isinstance(decode_news(caller.makefile("rb").readline()), Status)
+    greeting = CallerGreeting(None, net.Hello(purpose="roster"))
+    frame = greeting.start()
+    while frame:
+        for index in range(len(frame)):
+            caller.sendall(frame[index : index + 1])
+        frame = b""
+        while not frame and not greeting.done:
+            frame = greeting.feed(caller.recv(1))
+    for byte in encode_hello(Hello(watch=False)):
+        caller.sendall(bytes([byte]))
+    assert isinstance(next(news_of(caller)), Status)
 
 
 @pytest.mark.parametrize(
@@ -392,36 +419,56 @@ def test_a_caller_that_dribbles_is_answered(join, held):
         b"{}\n",
         b"{" * 10_000,
         b'{"muster":1,"watch":3}\n',
-        b'{"muster":1,"watch":true,"caller":{"a":1}}\n',
+        MAGIC + b"\0\0\0\1\xc0",
+        MAGIC + b"\xff" * 10,
     ],
 )
 def test_a_caller_that_does_not_speak_the_protocol_is_told_so(join, held, data):
     cluster = workers(1)
     join(cluster, ZERO)
     caller = call(held, cluster.task_address("worker", 0), data)
-    answer = caller.makefile("rb").read()
-    assert answer.startswith(b'{"muster":1,"refused":"This is worker 0 of job ')
-    assert answer.endswith(b"\n")
+    answer = b""
+    with contextlib.suppress(ConnectionResetError):  # of what it has sent, not all was read
+        while received := caller.recv(1 << 12):
+            answer += received
+    assert answer.startswith(MAGIC)
+    assert b"the connection is refused: it " in answer
 
 
-def test_a_caller_that_says_nothing_has_to_go(join, held, monkeypatch):
+@pytest.mark.parametrize("data", [b"\0\0\0\1\xc0", b"\xff" * 10])
+def test_a_caller_that_greets_and_then_sends_something_else_has_to_go(join, held, data):
+    cluster = workers(1)
+    join(cluster, ZERO)
+    caller = call(held, cluster.task_address("worker", 0), b"")
+    greet(caller)
+    caller.sendall(data)
+    assert caller.recv(1) == b""
+
+
+@pytest.mark.parametrize("greets", [False, True])
+def test_a_caller_that_says_nothing_has_to_go(join, held, monkeypatch, greets):
     monkeypatch.setattr(service, "_CALL_SECS", 0.1)
+    monkeypatch.setattr(acceptor, "GREETING_SECS", 0.5 if greets else 0.1)
     cluster = workers(1)
     join(cluster, ZERO, heartbeat_secs=0.5)
-    assert call(held, cluster.task_address("worker", 0), b"").recv(1) == b""
+    caller = call(held, cluster.task_address("worker", 0), b"")
+    if greets:
+        greet(caller)
+    assert caller.recv(1) == b""
 
 
 def test_a_watcher_that_does_not_read_holds_nobody_up(pair, cluster, held):
     zero, one = pair
     hello = encode_hello(Hello(watch=True, caller=one.statuses()[ONE]))
-    deaf = call(held, cluster.task_address("worker", 0), hello)
+    deaf = call(held, cluster.task_address("worker", 0), b"")
+    greet(deaf)
+    deaf.sendall(hello)
     for index in range(40):
         zero.announce(str(index), "x" * 10_000)
     assert one.lookup(ZERO, "39", DEADLINE) == "x" * 10_000
-    # What is kept for it is one line, and the last it gets is the newest.
+    # What is kept for it is one frame, and the last it gets is the newest.
     assert max(len(caller.out) for caller in zero._thread._service._callers.values()) < 1 << 20
-    for line in deaf.makefile("rb"):
-        news = decode_news(line)
+    for news in news_of(deaf):
         if isinstance(news, Status) and "39" in news.announcements:
             break
 
@@ -429,13 +476,15 @@ def test_a_watcher_that_does_not_read_holds_nobody_up(pair, cluster, held):
 def test_last_words_reach_a_slow_watcher(pair, cluster, held):
     zero, one = pair
     hello = encode_hello(Hello(watch=True, caller=one.statuses()[ONE]))
-    slow = call(held, cluster.task_address("worker", 0), hello)
+    slow = call(held, cluster.task_address("worker", 0), b"")
+    greet(slow)
+    slow.sendall(hello)
     for index in range(40):
         zero.announce(str(index), "x" * 10_000)
     one.lookup(ZERO, "39", DEADLINE)  # by now more was sent than any buffer holds
     zero.done()
-    _, lines = together(zero.close, lambda: slow.makefile("rb").readlines())
-    assert decode_news(lines[-1]).state == TaskState.DONE
+    _, heard = together(zero.close, lambda: list(news_of(slow)))
+    assert heard[-1].state == TaskState.DONE
 
 
 def test_a_call_that_answers_itself_is_no_answer(join, cluster, monkeypatch):
@@ -459,7 +508,7 @@ def test_too_many_open_files_stop_the_listening_for_a_while_only(held, caplog):
     listener.bind(("127.0.0.1", 0))
     listener.listen()
     selector = held.enter_context(selectors.DefaultSelector())
-    served = service.Service(selector, [listener], 1, lambda: None, lambda called: None)
+    served = acceptor.Acceptor(selector, [listener], net.NO_CREDENTIALS, lambda: "worker 0")
     held.enter_context(socket.create_connection(listener.getsockname()))
     ((key, mask),) = selector.select(DEADLINE)
     key.data(mask)

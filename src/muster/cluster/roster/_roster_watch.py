@@ -45,7 +45,7 @@ class _Peer:
     since: float = 0.0  # when the phase began
     heard: float = 0.0
     status: Status | None = None
-    trouble: str = "not called yet"  # why it is not there
+    trouble: str = "it has not answered yet"  # why it is not there
     stray: str = ""  # what answers instead of it
     stray_since: float = 0.0
     mismatch: str = ""  # how it does not fit
