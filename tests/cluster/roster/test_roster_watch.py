@@ -30,6 +30,7 @@ from muster.cluster.roster._roster_messages import Hello, Progress, Status, Task
 from muster.cluster.roster._roster_watch import (
     FAIL_SECS,
     LINGER_SECS,
+    RECONNECT_SECS,
     REDIAL_SECS,
     SILENT_SECS,
     STRAY_SECS,
@@ -242,6 +243,44 @@ def test_a_peer_that_breaks_off_is_lost_and_the_others_are_told(joined):
     assert (joined.own.state, joined.own.blamed) == (TaskState.FAILED, ONE)
     assert isinstance(joined.hopeless([], 1.0), errors.PeerLostError)
     assert lost(joined.handle(HungUp(TWO, "reset"), 1.0)) == []  # once
+
+
+def test_a_connection_that_the_network_breaks_is_made_again(joined):
+    actions = joined.handle(HungUp(ONE, "connection reset", broken=True), 1.0)
+    assert actions[1:] == [Dial(ONE, 0.0)]
+    assert joined.handle(DialFailed(ONE, "no route to host"), 2.0) == [Dial(ONE, REDIAL_SECS)]
+    assert joined.handle(Dialed(ONE), 3.0) == []
+    assert lost(joined.handle(Heard(ONE, status(ONE)), 3.0)) == []
+    assert lost(joined.handle(Tick(Progress()), 3.1 + RECONNECT_SECS)) == []
+    ((task, _),) = lost(joined.handle(HungUp(ONE, "end"), 8.0))
+    assert task == ONE
+
+
+@pytest.mark.parametrize(
+    ("event", "now", "reason"),
+    [
+        (
+            DialFailed(ONE, "refused", refused=True),
+            1.1,
+            "ended without a word (refused)",
+        ),
+        (Tick(Progress()), 1.1 + RECONNECT_SECS, "cannot be made again (connection reset)"),
+        (Garbled(ONE, "it sends b'x'"), 1.1, "is another now: it sends b'x'"),
+        (HungUp(ONE, "end"), 1.1, "ended without a word (end)"),
+    ],
+)
+def test_a_connection_that_cannot_be_made_again_is_a_loss(joined, event, now, reason):
+    joined.handle(HungUp(ONE, "connection reset", broken=True), 1.0)
+    ((task, why),) = lost(joined.handle(event, now))
+    assert task == ONE
+    assert reason in why
+
+
+def test_another_process_behind_a_broken_connection_is_a_loss(joined):
+    joined.handle(HungUp(ONE, "connection reset", broken=True), 1.0)
+    joined.handle(Dialed(ONE), 1.1)
+    ((_, why),) = lost(joined.handle(Heard(ONE, dataclasses.replace(status(ONE), run="another")), 1.2))
+    assert "it is another process than before" in why
 
 
 def test_a_peer_that_is_silent_is_lost_at_its_deadline(joined):

@@ -25,8 +25,15 @@ class Dialed(_OfPeer):
     """A connection to a peer was made."""
 
 
+@dataclasses.dataclass(frozen=True)
 class DialFailed(_Trouble):
-    """A connection to a peer could not be made."""
+    """A connection to a peer could not be made.
+
+    Attributes:
+        refused: Its host answers, and nothing listens at its address.
+    """
+
+    refused: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,8 +47,15 @@ class Garbled(_Trouble):
     """A process that does not speak the protocol answers at a peer's address; the connection is closed."""
 
 
+@dataclasses.dataclass(frozen=True)
 class HungUp(_Trouble):
-    """The connection to a peer broke off."""
+    """The connection to a peer is gone.
+
+    Attributes:
+        broken: The network has broken it, and not the other end.
+    """
+
+    broken: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

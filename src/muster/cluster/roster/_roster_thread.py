@@ -213,7 +213,8 @@ class RosterThread:
             self.post(events.Garbled(task, str(exc)))
             return
         except OSError as exc:
-            self.post(events.DialFailed(task, _reason(exc)))
+            refused = isinstance(exc, ConnectionRefusedError)
+            self.post(events.DialFailed(task, _reason(exc), refused))
             return
         try:
             connection.send_all(self._hello, time.monotonic() + _DIAL_SECS)
@@ -232,16 +233,17 @@ class RosterThread:
     def _hear(self, task: Task, connection: Connection, mask: int) -> None:
         if not self._connected(task, connection):
             return
-        why = "end of the connection"
         try:
             data = connection.receive(_CHUNK)
         except BlockingIOError:
             return
         except OSError as exc:
-            data, why = b"", _reason(exc)
+            self._hang_up(task)
+            self._handle(events.HungUp(task, _reason(exc), broken=True))
+            return
         if not data:
             self._hang_up(task)
-            self._handle(events.HungUp(task, why))
+            self._handle(events.HungUp(task, "end of the connection"))
             return
         try:
             for message in self._peers[task][1].feed(data):

@@ -20,6 +20,8 @@ from muster.cluster.roster._roster_messages import Hello, Progress, Status, Task
 REDIAL_SECS = 0.2
 # How long to wait for the first message on a connection before a new one is made, in seconds.
 SILENT_SECS = 5.0
+# How long a connection that the network has broken may take to be made again, in seconds.
+RECONNECT_SECS = 3.0
 # How long something else may answer at a peer's address, as a job that is just ending does, in seconds.
 STRAY_SECS = 10.0
 # How long a task that fails waits for news of a lost peer, which would be the cause, in seconds.
@@ -34,6 +36,7 @@ class _Phase(enum.Enum):
     DIALING = enum.auto()
     CONNECTED = enum.auto()  # but nothing was heard yet
     REACHED = enum.auto()
+    BROKEN = enum.auto()  # it was reached, and its connection is being made again
     LEFT = enum.auto()
 
 
@@ -158,11 +161,15 @@ class Watch:
                 return self._beat(self._peers[task], news, now)
             case events.Dialed(task):
                 peer = self._peers[task]
-                peer.phase, peer.since = _Phase.CONNECTED, now
+                if peer.phase != _Phase.BROKEN:
+                    peer.phase, peer.since = _Phase.CONNECTED, now
                 peer.trouble = "something accepts connections there, but does not answer"
                 return []
-            case events.DialFailed(task, why):
+            case events.DialFailed(task, why, refused):
                 peer = self._peers[task]
+                if peer.phase == _Phase.BROKEN and refused:
+                    peer.phase = _Phase.LEFT
+                    return self._lose(task, f"{peer} has ended without a word ({why}).")
                 peer.trouble, peer.stray = why, ""
                 return [events.Dial(task, REDIAL_SECS)]
             case events.Garbled(task, why):
@@ -170,8 +177,8 @@ class Watch:
                 if peer.phase == _Phase.REACHED:
                     return self._lose(task, f"{peer} broke off: {why}.")
                 return self._stray(peer, why, now)
-            case events.HungUp(task, why):
-                return self._hung_up(self._peers[task], why)
+            case events.HungUp(task, why, broken):
+                return self._hung_up(self._peers[task], why, broken, now)
             case events.Called(caller, origin, hello):
                 return self._called(caller, origin, hello)
             case events.Announced(key, value):
@@ -196,6 +203,9 @@ class Watch:
                 if silent > self._heartbeat_secs and not peer.ended:
                     reason = f"{peer} stands still: it has not answered for {silent:.0f} s."
                     actions += self._lose(task, reason)
+            elif peer.phase == _Phase.BROKEN and now - peer.since > RECONNECT_SECS:
+                reason = f"{peer} is cut off: its connection cannot be made again ({peer.trouble})."
+                actions += [events.Close(task), *self._lose(task, reason)]
             elif peer.phase == _Phase.CONNECTED and now - peer.since > SILENT_SECS:
                 peer.phase = _Phase.DIALING
                 actions += [events.Close(task), events.Dial(task, 0.0)]
@@ -204,7 +214,7 @@ class Watch:
         return [*actions, events.Publish(beat=True)]
 
     def _heard(self, peer: _Peer, status: Status, now: float) -> list[events.Action]:
-        own, reached = self.own, peer.phase == _Phase.REACHED
+        own, reached = self.own, peer.phase in (_Phase.REACHED, _Phase.BROKEN)
         stray = _stranger(own, peer, status)
         if not reached and status.state == TaskState.FAILED and status.blamed is not None:
             stray = "it is just ending, because it lost a task of an earlier run"
@@ -254,7 +264,7 @@ class Watch:
 
     def _stray(self, peer: _Peer, why: str, now: float) -> list[events.Action]:
         """Note that something else answers at a peer's address."""
-        if peer.phase == _Phase.REACHED:
+        if peer.phase in (_Phase.REACHED, _Phase.BROKEN):
             return [events.Close(peer.task), *self._lose(peer.task, f"{peer} is another now: {why}.")]
         actions: list[events.Action] = [events.Close(peer.task), events.Dial(peer.task, REDIAL_SECS)]
         if not peer.stray:
@@ -263,14 +273,19 @@ class Watch:
         peer.phase, peer.stray = _Phase.DIALING, why
         return actions
 
-    def _hung_up(self, peer: _Peer, why: str) -> list[events.Action]:
-        if peer.phase != _Phase.REACHED:
+    def _hung_up(self, peer: _Peer, why: str, broken: bool, now: float) -> list[events.Action]:
+        if peer.phase in (_Phase.DIALING, _Phase.CONNECTED):
             peer.phase = _Phase.DIALING
             peer.trouble = f"something accepts connections there, and breaks them off ({why})"
             return [events.Dial(peer.task, REDIAL_SECS)]
-        peer.phase = _Phase.LEFT
         if peer.ended:
+            peer.phase = _Phase.LEFT
             return []
+        if peer.phase == _Phase.REACHED and broken:
+            peer.phase, peer.since, peer.trouble = _Phase.BROKEN, now, why
+            text = f"The connection to {peer} broke ({why}); it is made again."
+            return [events.Log(logging.WARNING, text), events.Dial(peer.task, 0.0)]
+        peer.phase = _Phase.LEFT
         return self._lose(peer.task, f"{peer} has ended without a word ({why}).")
 
     def _called(self, caller: int, origin: str, hello: Hello) -> list[events.Action]:
@@ -321,6 +336,8 @@ def _stranger(own: Status, peer: _Peer, status: Status) -> str:
         )
     if status.task != peer.task:
         return f"it is {status}"
+    if peer.status is not None and status.run != peer.status.run:
+        return f"it is another process than before: {status}"
     if status.reached.get(str(own.task), own.run) != own.run:
         return (
             f"it has reached another process as {own.task}: this task was started twice, or its address "
