@@ -4,8 +4,10 @@ from muster.net._acceptor import Acceptor as Acceptor
 from muster.net._address import same_spelling as same_spelling
 from muster.net._address import split_address as split_address
 from muster.net._connection import Connection as Connection
+from muster.net._connection import drop_first as drop_first
 from muster.net._credentials import NO_CREDENTIALS as NO_CREDENTIALS
 from muster.net._credentials import Credentials as Credentials
+from muster.net._credentials import Tls as Tls
 from muster.net._dial import dial as dial
 from muster.net._frames import FrameBuffer as FrameBuffer
 from muster.net._frames import ProtocolError as ProtocolError

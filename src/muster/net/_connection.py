@@ -80,19 +80,37 @@ class Connection:
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as exc:
             raise BlockingIOError from exc
 
-    def send_all(self, data: bytes, deadline: float) -> None:
-        """Send all of some data, and wait for that until a time of the monotonic clock.
+    def send_all(self, buffers: Sequence[memoryview | bytes], deadline: float) -> None:
+        """Send all of some buffers of bytes, and wait for that until a time of the monotonic clock.
 
         Raises:
-            TimeoutError: It is not sent by then.
+            TimeoutError: They are not sent by then.
             OSError: The connection is broken.
         """
-        left = memoryview(data)
+        left = [memoryview(each) for each in buffers if len(each)]
         while left:
             try:
-                left = left[self.send([left]) :]
+                drop_first(left, self.send(left))
             except BlockingIOError:
                 self._wait(select.POLLOUT, deadline)
+
+    def receive_all(self, buffers: Sequence[memoryview], deadline: float) -> None:
+        """Fill buffers of bytes, and wait for that until a time of the monotonic clock.
+
+        Raises:
+            TimeoutError: They are not full by then.
+            OSError: The connection is broken, or ends.
+        """
+        left = [each for each in buffers if len(each)]
+        while left:
+            try:
+                count = self.receive_into(left)
+            except BlockingIOError:
+                self._wait(select.POLLIN, deadline)
+                continue
+            if not count:
+                raise ConnectionResetError("end of the connection")
+            drop_first(left, count)
 
     def wait_for_data(self, size: int, deadline: float) -> bytes:
         """Receive as `receive` does, and wait for that until a time of the monotonic clock.
@@ -125,3 +143,14 @@ class Connection:
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def drop_first(buffers: list[memoryview], count: int) -> None:
+    """Drop the first ``count`` bytes of a list of buffers."""
+    done = 0
+    while done < len(buffers) and count >= len(buffers[done]):
+        count -= len(buffers[done])
+        done += 1
+    del buffers[:done]
+    if count:
+        buffers[0] = buffers[0][count:]

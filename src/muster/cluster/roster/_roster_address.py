@@ -59,7 +59,8 @@ def query_status(
     frames = FrameBuffer(messages.MAX_NEWS)
     try:
         with dial(address, Hello(purpose=messages.PURPOSE), credentials, timeout_secs) as connection:
-            connection.send_all(messages.encode_hello(messages.Hello(watch=False, stacks=stacks)), deadline)
+            hello = messages.Hello(watch=False, stacks=stacks)
+            connection.send_all([messages.encode_hello(hello)], deadline)
             while data := connection.wait_for_data(_CHUNK, deadline):
                 for message in frames.feed(data):
                     status = messages.decode_news(message)

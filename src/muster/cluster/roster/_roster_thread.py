@@ -217,7 +217,7 @@ class RosterThread:
             self.post(events.DialFailed(task, _reason(exc), refused))
             return
         try:
-            connection.send_all(self._hello, time.monotonic() + _DIAL_SECS)
+            connection.send_all([self._hello], time.monotonic() + _DIAL_SECS)
         except OSError as exc:
             connection.close()
             self.post(events.DialFailed(task, _reason(exc)))

@@ -1,0 +1,146 @@
+"""Strangers at the address of a task: they learn nothing, change nothing, and use up little."""
+
+import contextlib
+import os
+import random
+import re
+import resource
+import socket
+import threading
+import time
+
+import pytest
+
+from muster._errors import AuthenticationError
+from muster.cluster import ClusterSpec, Task
+from muster.cluster.roster import query_status
+from muster.cluster.roster._roster import Roster
+from muster.net import Credentials, Hello, dial
+from muster.net._greeting import MAGIC, CallerGreeting
+
+pytestmark = pytest.mark.alone
+
+SECRET = b"0123456789abcdef"
+DEADLINE = 60.0
+# How much memory strangers may cost a task, in bytes.
+MOST_MEMORY = 64 << 20
+
+
+class Losses(list):
+    def __call__(self, task, reason):
+        self.append(reason)
+
+
+@pytest.fixture
+def job():
+    """Two tasks that have met, with a secret: the address of the first, and both rosters."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
+        cluster = ClusterSpec({"worker": [f"127.0.0.1:{sock.getsockname()[1]}" for sock in sockets]})
+        held.close()
+        losses = Losses()
+        options = {"credentials": Credentials(secret=SECRET), "on_lost": losses, "versions": {}}
+        rosters = [held.enter_context(Roster(cluster, Task("worker", n), **options)) for n in range(2)]
+        waits = [threading.Thread(target=roster.wait_for_all, args=(DEADLINE,)) for roster in rosters]
+        for wait in waits:
+            wait.start()
+        for wait in waits:
+            wait.join()
+        yield cluster.task_address("worker", 0), rosters
+        assert losses == []
+
+
+def connect(address):
+    host, port = address.split(":")
+    return socket.create_connection((host, int(port)), timeout=DEADLINE)
+
+
+def memory():
+    """Return how much memory this process holds, in bytes."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def say(address, data):
+    """Send something, and return the answer."""
+    with connect(address) as sock:
+        answer = b""
+        with contextlib.suppress(OSError):
+            sock.sendall(data)
+            sock.shutdown(socket.SHUT_WR)
+            while received := sock.recv(1 << 12):
+                answer += received
+        return answer
+
+
+def test_a_stranger_learns_nothing(job):
+    address, (zero, _) = job
+    zero.announce("weights", "precious")
+    for secret in (None, b"a guess of a stranger"):
+        with pytest.raises(AuthenticationError):
+            query_status(address, DEADLINE, Credentials(secret=secret))
+        said = say(address, CallerGreeting(secret, Hello(purpose="roster")).start())
+        for known in (b"precious", b"worker", zero.statuses()[Task("worker", 0)].run.encode(), SECRET):
+            assert known not in said
+
+
+def test_a_stranger_takes_no_place(job):
+    address, (zero, one) = job
+    status = one.statuses()[Task("worker", 1)]
+    hello = Hello(purpose="roster", name="worker 1", job=status.job, run=status.run)
+    with pytest.raises(AuthenticationError):
+        dial(address, hello, Credentials(secret=b"a guess of a stranger"), DEADLINE)
+    zero.announce("still", "here")
+    assert one.lookup(Task("worker", 0), "still", DEADLINE) == "here"
+
+
+def test_connections_that_are_held_open_keep_nobody_out(job):
+    address, (zero, one) = job
+    began = time.monotonic()
+    with contextlib.ExitStack() as held:
+        for _ in range(1000):
+            held.enter_context(connect(address))
+        deadline = time.monotonic() + DEADLINE
+        while len(zero._thread.acceptor._guests) > 64 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert query_status(address, DEADLINE, Credentials(secret=SECRET)).task == Task("worker", 0)
+        zero.announce("still", "here")
+        assert one.lookup(Task("worker", 0), "still", DEADLINE) == "here"
+        assert len(zero._thread.acceptor._guests) <= 64
+    assert time.monotonic() - began < DEADLINE
+
+
+@pytest.mark.parametrize(
+    "messages", [10_000, pytest.param(1_000_000, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])]
+)
+def test_whatever_strangers_send_is_refused(job, messages):
+    address, (zero, one) = job
+    draw = random.Random(messages)
+    recorded = CallerGreeting(SECRET, Hello(purpose="roster")).start()
+    say(address, recorded)  # what a first stranger costs is not what each costs
+    before, files = memory(), len(os.listdir("/proc/self/fd"))
+    for number in range(messages):
+        match number % 4:
+            case 0:
+                data = draw.randbytes(draw.randrange(200))
+            case 1:
+                data = recorded[: draw.randrange(len(recorded))]
+            case 2:
+                data = recorded + draw.randbytes(draw.randrange(100))
+            case _:
+                data = MAGIC + draw.randrange(1 << 32).to_bytes(4, "big") + draw.randbytes(20)
+        said = say(address, data)
+        assert not said or said.startswith(MAGIC)
+        assert b"welcome" not in said
+    assert memory() - before < MOST_MEMORY
+    assert len(os.listdir("/proc/self/fd")) <= files + 1
+    zero.announce("still", "here")
+    assert one.lookup(Task("worker", 0), "still", DEADLINE) == "here"
+
+
+def test_refusals_do_not_fill_the_log(job, caplog):
+    address, _ = job
+    for number in range(300):
+        say(address, b"%d" % number)
+    refused = [record for record in caplog.records if re.search("refuses a connection", record.getMessage())]
+    assert 1 < len(refused) <= 200
