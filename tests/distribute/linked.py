@@ -7,9 +7,9 @@ from muster.distribute.workers._socket_workers import SocketWorkers
 SECS = 20.0
 
 
-def together(count, work, patience=lambda rank: None):
+def together(count, work, patience=lambda rank: None, kind=SocketWorkers):
     """Return what each of `count` linked workers makes of ``work(link)``, or its error."""
-    links = [SocketWorkers(rank, [f"worker {i}" for i in range(count)], patience) for rank in range(count)]
+    links = [kind(rank, [f"worker {i}" for i in range(count)], patience) for rank in range(count)]
     results = [None] * count
 
     def run(rank):

@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from types import TracebackType
 
 import jax
@@ -131,6 +131,13 @@ class ClusterWorkers(SocketWorkers):
                 return None  # the chief does that, and it may take long
             case _:
                 return self._step_secs
+
+    def _awaited_by(self, rank: int) -> frozenset[int]:
+        named = self._roster.statuses()[self._tasks[rank]].progress.waits_for.split(", ")
+        return frozenset(other for other, name in enumerate(self.names) if name in named)
+
+    def _report_waiting(self, awaited: Set[int]) -> None:
+        self._roster.report(waits_for=", ".join(self.names[rank] for rank in sorted(awaited)))
 
     def _stacks_of(self, rank: int) -> str:
         task = self._tasks[rank]

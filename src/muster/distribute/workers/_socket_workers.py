@@ -1,49 +1,35 @@
-"""Collectives of workers over TCP, with a connection between every two."""
+"""Collectives of workers over TCP."""
 
 import functools
 import hmac
 import itertools
 import json
-import logging
+import math
 import secrets
-import select
 import socket
-import struct
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import numpy as np
 
-from muster._errors import MismatchError, MissingPeerError, PeerLostError
+from muster._errors import MissingPeerError
 from muster.cluster.roster import RunningClock
+from muster.distribute.workers import _schedules as schedules
+from muster.distribute.workers._blocks import Cut, follow
+from muster.distribute.workers._links import Links
+from muster.distribute.workers._schedules import Schedule
+from muster.distribute.workers._waiting import Others, Patience, Wait
 from muster.distribute.workers._workers import HostArray, Workers
 
-Buffers = Mapping[int, Sequence[HostArray]]
-Patience = Callable[[int], float | None]
-"""Rank of another worker -> the seconds that it may keep this one waiting; None for no limit."""
-
-_log = logging.getLogger(__name__)
-
-# Every message begins with its number and the size of its collective, which are equal on all workers.
-_HEAD = struct.Struct("!QQ")
-# Up to so many bytes every worker sends its arrays to all; larger ones are reduced in a share per worker.
-_SMALL = 1 << 15
 # A text of up to so many bytes is sent together with its length.
 _SHORT = 56
 _TOKEN = 16
 _GREETING_SECS = 10.0
-_LOG_SECS = 10.0
-# The interval in which a waiting worker checks how long it may wait.
-_POLL_SECS = 1.0
-# The number of buffers that one system call takes.
-_BUFFERS_PER_CALL = 64
-# The number of workers that are asked where they are stuck.
-_SHOWN_STACKS = 3
 
 
 class SocketWorkers(Workers):
-    """Connects every two workers of a job over TCP.
+    """Connects the workers of a job over TCP, each with those with whom it exchanges something.
 
     A lost connection raises PeerLostError at once. A worker that is alive and does not take part raises
     MissingPeerError after a while; the roster notices one that stands still. Messages are neither encrypted
@@ -62,10 +48,17 @@ class SocketWorkers(Workers):
     def __init__(self, rank: int, names: Sequence[str], patience: Patience = lambda rank: None) -> None:
         self.rank = rank
         self.names = tuple(names)
-        self._patience = patience
-        self._clock = RunningClock()
-        self._peers: dict[int, socket.socket] = {}
-        self._messages = itertools.count()
+        others = Others(
+            patience=patience,
+            awaited_by=self._awaited_by,
+            stacks=self._stacks_of,
+            report=self._report_waiting,
+        )
+        self._links = Links(
+            rank, self.names, functools.partial(Wait, rank, self.names, others, RunningClock())
+        )
+        self._neighbours = schedules.neighbours(self.size, rank)
+        self._numbers = itertools.count()
         dual = socket.has_dualstack_ipv6()
         family = socket.AF_INET6 if dual else socket.AF_INET
         self._listener = socket.create_server(("", 0), family=family, backlog=len(names), dualstack_ipv6=dual)
@@ -73,7 +66,7 @@ class SocketWorkers(Workers):
         self.token = secrets.token_hex(_TOKEN)
 
     def connect(self, look_up: Callable[[int], tuple[str, int, str]], timeout_secs: float) -> None:
-        """Connect to the workers of lower rank, and wait for those of higher rank to connect.
+        """Connect to the neighbours of lower rank, and wait for those of higher rank to connect.
 
         Args:
             look_up: Returns the host, port and token of a worker by its rank.
@@ -83,7 +76,7 @@ class SocketWorkers(Workers):
             MissingPeerError: A worker cannot be reached, or does not connect.
         """
         deadline = time.monotonic() + timeout_secs
-        for peer in range(self.rank):
+        for peer in sorted(peer for peer in self._neighbours if peer < self.rank):
             host, port, token = look_up(peer)
             try:
                 sock = socket.create_connection((host, port), timeout=_GREETING_SECS)
@@ -94,13 +87,13 @@ class SocketWorkers(Workers):
                     f"{host}:{port}: {exc}. "
                     "Workers exchange gradients on ports that their systems choose; let them pass."
                 ) from exc
-            self._adopt(peer, sock)
-        while len(self._peers) < self.size - 1:
+            self._links.add(peer, sock)
+        while self._links.peers != self._neighbours:
             self._listener.settimeout(max(0.001, deadline - time.monotonic()))
             try:
                 sock, _ = self._listener.accept()
             except TimeoutError as exc:
-                missing = [name for i, name in enumerate(self.names) if i not in {*self._peers, self.rank}]
+                missing = [self.names[peer] for peer in sorted(self._neighbours - self._links.peers)]
                 raise MissingPeerError(
                     f"{self.names[self.rank]} has waited {timeout_secs:.0f} s for {', '.join(missing)} to "
                     f"connect to its port {self.port}. Workers exchange gradients on ports that their "
@@ -109,68 +102,44 @@ class SocketWorkers(Workers):
             if (rank := self._greeted_by(sock)) is None:
                 sock.close()
             else:
-                self._adopt(rank, sock)
+                self._links.add(rank, sock)
         self._listener.close()
 
     def all_gather_object(self, value: Any) -> list[Any]:
-        text = np.frombuffer(json.dumps(value).encode(), np.uint8)
-        first = np.zeros(8 + _SHORT, np.uint8)
-        first[:8] = np.frombuffer(len(text).to_bytes(8, "big"), np.uint8)
-        first[8 : 8 + len(text)] = text[:_SHORT]
-        firsts = self._gather_equal(first)
-        lengths = [int.from_bytes(each[:8].tobytes(), "big") for each in firsts]
-        texts = [each[8 : 8 + length] for each, length in zip(firsts, lengths, strict=True)]
-        if max(lengths) > _SHORT:
-            texts = [np.empty(length, np.uint8) for length in lengths]
-            texts[self.rank] = text
-            self._exchange(0, self._to_all([text]), {peer: [texts[peer]] for peer in self._peers})
-        return [json.loads(each.tobytes()) for each in texts]
+        text = json.dumps(value).encode()
+        first = len(text).to_bytes(8, "big") + text[:_SHORT].ljust(_SHORT)
+        firsts = [
+            each.tobytes() for each in self._gather(np.frombuffer(first, np.uint8), [len(first)] * self.size)
+        ]
+        lengths = [int.from_bytes(each[:8], "big") for each in firsts]
+        if max(lengths) <= _SHORT:
+            return [json.loads(each[8 : 8 + length]) for each, length in zip(firsts, lengths, strict=True)]
+        return [json.loads(each.tobytes()) for each in self._gather(np.frombuffer(text, np.uint8), lengths)]
 
     def all_gather(self, array: HostArray) -> list[HostArray]:
         shapes = self.all_gather_object(array.shape)
-        arrays = [np.empty(shape, array.dtype) for shape in shapes]
-        arrays[self.rank] = np.ascontiguousarray(array)
-        self._exchange(0, self._to_all([array]), {peer: [arrays[peer]] for peer in self._peers})
-        return arrays
+        parts = self._gather(array.reshape(-1), [math.prod(shape) for shape in shapes])
+        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
     def broadcast(self, arrays: Sequence[HostArray]) -> list[HostArray]:
-        size = sum(array.nbytes for array in arrays)
-        if self.rank == 0:
-            self._exchange(size, self._to_all(arrays), {})
-            return list(arrays)
-        copies = [np.empty(array.shape, array.dtype) for array in arrays]
-        self._exchange(size, {}, {0: copies})
-        return copies
+        results = list(arrays) if self.rank == 0 else [np.empty(array.shape, array.dtype) for array in arrays]
+        flat = [array.reshape(-1) for array in results]
+        nbytes = _nbytes(arrays)
+        self._exchange(schedules.broadcast(self.size, self.rank, nbytes), nbytes, flat, flat, self._share)
+        return results
 
     def all_reduce(self, arrays: Sequence[HostArray]) -> list[HostArray]:
         began = time.monotonic()
-        sums = self._all_reduce(arrays)
-        self.communication_secs += time.monotonic() - began
-        return sums
-
-    def _all_reduce(self, arrays: Sequence[HostArray]) -> list[HostArray]:
-        """Add in the order of the ranks: small arrays on every worker, large ones by reduce-scatter."""
-        size = sum(array.nbytes for array in arrays)
-        if size <= _SMALL:
-            received = {peer: [np.empty_like(array) for array in arrays] for peer in self._peers}
-            self._exchange(size, self._to_all(arrays), received)
-            return self._add({**received, self.rank: arrays})
-        share = functools.partial(_shares, arrays, self.size)
-        local = share(self.rank)
-        received = {peer: [np.empty_like(part) for part in local] for peer in self._peers}
-        self._exchange(size, {peer: share(peer) for peer in self._peers}, received)
-        totals = self._add({**received, self.rank: local})
         sums = [np.empty_like(array) for array in arrays]
-        for place, total in zip(_shares(sums, self.size, self.rank), totals, strict=True):
-            place[:] = total
-        into = {peer: _shares(sums, self.size, peer) for peer in self._peers}
-        self._exchange(size, self._to_all(totals), into)
+        nbytes = _nbytes(arrays)
+        self._exchange(schedules.all_reduce(self.size, self.rank, nbytes), nbytes, arrays, sums, self._share)
+        self.communication_secs += time.monotonic() - began
         return sums
 
     def close(self) -> None:
         """Close all connections."""
-        for sock in (*self._peers.values(), self._listener):
-            sock.close()
+        self._links.close()
+        self._listener.close()
 
     def _greeted_by(self, sock: socket.socket) -> int | None:
         """Return the rank of the worker that has connected; None if it is no worker of this job."""
@@ -183,171 +152,46 @@ class SocketWorkers(Workers):
             return None
         peer = int.from_bytes(greeting[_TOKEN:], "big")
         known = hmac.compare_digest(greeting[:_TOKEN], bytes.fromhex(self.token))
-        return peer if known and self.rank < peer < self.size else None
+        return peer if known and peer > self.rank and peer in self._neighbours else None
 
-    def _adopt(self, peer: int, sock: socket.socket) -> None:
-        sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._peers[peer] = sock
+    def _gather(self, array: HostArray, lengths: Sequence[int]) -> list[HostArray]:
+        """Return the flat arrays of all workers, by rank, of known lengths."""
+        ends = [0, *itertools.accumulate(lengths)]
+        gathered = np.empty(ends[-1], array.dtype)
+        parts = [gathered[start:end] for start, end in itertools.pairwise(ends)]
+        parts[self.rank][:] = array
+        schedule = schedules.all_gather(self.size, self.rank)
+        self._exchange(schedule, gathered.nbytes, [gathered], [gathered], lambda array, block: ends[block])
+        return parts
 
-    def _to_all(self, arrays: Sequence[HostArray]) -> Buffers:
-        return dict.fromkeys(self._peers, arrays)
+    def _exchange(
+        self,
+        schedule: Schedule,
+        nbytes: int,
+        given: Sequence[HostArray],
+        results: Sequence[HostArray],
+        cut: Cut,
+    ) -> None:
+        """Do what a schedule says; the arguments are those of `follow`, and the bytes of the collective."""
+        number = next(self._numbers)
+        for out, into in follow(schedule, self.rank, given, results, cut):
+            self._links.exchange(number, nbytes, out, into)
 
-    def _gather_equal(self, array: HostArray) -> list[HostArray]:
-        """Return the arrays of all workers, by rank, of equal shapes and dtypes."""
-        arrays = {peer: np.empty_like(array) for peer in self._peers}
-        self._exchange(array.nbytes, self._to_all([array]), {peer: [into] for peer, into in arrays.items()})
-        arrays[self.rank] = array
-        return [arrays[rank] for rank in range(self.size)]
+    def _share(self, array: HostArray, block: int) -> int:
+        """Return where a worker's equal share of an array begins."""
+        return len(array) * block // self.size
 
-    def _add(self, buffers: Buffers) -> list[HostArray]:
-        """Add the workers' arrays in the order of their ranks."""
-        first, *rest = [buffers[rank] for rank in range(self.size)]
-        sums = [np.add(a, b) for a, b in zip(first, rest[0], strict=True)]
-        for arrays in rest[1:]:
-            for total, array in zip(sums, arrays, strict=True):
-                np.add(total, array, out=total)
-        return sums
+    def _awaited_by(self, rank: int) -> frozenset[int]:
+        """Return for whom another worker says that it waits."""
+        return frozenset()
 
-    def _exchange(self, size: int, out: Buffers, into: Buffers) -> None:
-        """Send arrays to workers, and receive into arrays.
-
-        Args:
-            size: The bytes of the collective; the same on all workers.
-            out: The arrays to send, by the receiver's rank; every worker is sent a head at least.
-            into: The arrays to receive into, by the sender's rank.
-        """
-        head = _HEAD.pack(next(self._messages), size)
-        heads = {peer: bytearray(_HEAD.size) for peer in self._peers}
-        sending = {peer: _pending(memoryview(head), out.get(peer, ())) for peer in self._peers}
-        filling = {peer: _pending(memoryview(heads[peer]), into.get(peer, ())) for peer in self._peers}
-        clock = self._clock
-        began = logged = idle = clock()
-        while sending or filling:
-            moved = False
-            for peer, sock in self._peers.items():
-                try:
-                    if peer in sending:
-                        moved |= self._send(peer, sock, sending)
-                    if peer in filling:
-                        moved |= self._fill(peer, sock, filling)
-                except OSError as exc:
-                    raise PeerLostError(f"{self.names[peer]} has broken off: {exc.strerror}.") from exc
-            awaited = {*sending, *filling}
-            if not awaited:
-                break
-            if moved:
-                idle = clock()
-                continue
-            poll = select.poll()
-            for peer in awaited:
-                wanted = (peer in sending) * select.POLLOUT | (peer in filling) * select.POLLIN
-                poll.register(self._peers[peer], wanted)
-            if poll.poll(1000 * _POLL_SECS):
-                continue
-            now = clock()
-            idle = self._be_patient(awaited, idle, now)
-            if now - logged >= _LOG_SECS:
-                logged = now
-                self._say_waiting(awaited, now - began, now - idle)
-        for peer, received in heads.items():
-            if received != head:
-                raise MismatchError(
-                    f"{self.names[self.rank]} and {self.names[peer]} are not at the same point: their "
-                    f"messages are {_HEAD.unpack(head)} and {_HEAD.unpack(received)} (number, bytes). All "
-                    "workers must run the same program."
-                )
-
-    def _be_patient(self, awaited: set[int], idle: float, now: float) -> float:
-        """Check how long this worker has waited.
-
-        Args:
-            awaited: The ranks of the workers that it waits for.
-            idle: When their time began to run.
-            now: The current time.
-
-        Returns:
-            When it began to run; ``now`` if one of them may take as long as it likes.
-
-        Raises:
-            MissingPeerError: Their time is up.
-        """
-        limits = [self._patience(peer) for peer in awaited]
-        secs = min((limit for limit in limits if limit is not None), default=0.0)
-        if None in limits:
-            return now
-        if now - idle >= secs:
-            for peer in sorted(awaited)[:_SHOWN_STACKS]:
-                _log.error("%s is here:\n%s", self.names[peer], self._stacks_of(peer))
-            raise MissingPeerError(
-                f"{self.names[self.rank]} has waited {now - idle:.0f} s for {self._names(awaited)}, to whom "
-                "it is connected: look there for what takes so long. "
-                "RunConfig(session_creation_timeout_secs=...) limits the wait for each other's first step, "
-                "CommunicationOptions(timeout_seconds=...) for later ones.",
-                tuple(self.names[peer] for peer in sorted(awaited)),
-            )
-        return idle
+    def _report_waiting(self, awaited: Set[int]) -> None:
+        """Tell the others for whom this worker waits."""
 
     def _stacks_of(self, rank: int) -> str:
         """Return where the threads of another worker are, or why that is not known."""
         return "(a place that cannot be asked for)"
 
-    def _say_waiting(self, awaited: set[int], secs: float, idle_secs: float) -> None:
-        """Log for whom this worker waits, and when it gives up.
 
-        Args:
-            awaited: The ranks of the workers that it waits for.
-            secs: How long it has waited.
-            idle_secs: How long they have had, as `_be_patient` counts.
-        """
-        text = f"{self.names[self.rank]} has waited {secs:.0f} s for {self._names(awaited)}"
-        limits = [limit for peer in awaited if (limit := self._patience(peer)) is not None]
-        if len(limits) < len(awaited):
-            _log.info("%s.", text)  # one of them may take as long as it likes
-        else:
-            _log.warning("%s, and gives up in %.0f s.", text, max(0.0, min(limits) - idle_secs))
-
-    def _names(self, peers: set[int]) -> str:
-        return ", ".join(self.names[peer] for peer in sorted(peers))
-
-    def _send(self, peer: int, sock: socket.socket, sending: dict[int, list[memoryview]]) -> bool:
-        try:
-            _drop(sending[peer], sock.sendmsg(sending[peer][:_BUFFERS_PER_CALL]))
-        except BlockingIOError:
-            return False
-        if not sending[peer]:
-            del sending[peer]
-        return True
-
-    def _fill(self, peer: int, sock: socket.socket, filling: dict[int, list[memoryview]]) -> bool:
-        try:
-            count = sock.recvmsg_into(filling[peer][:_BUFFERS_PER_CALL])[0]
-        except BlockingIOError:
-            return False
-        if not count:
-            raise ConnectionResetError(0, "end of the connection")
-        _drop(filling[peer], count)
-        if not filling[peer]:
-            del filling[peer]
-        return True
-
-
-def _shares(arrays: Sequence[HostArray], workers: int, rank: int) -> list[HostArray]:
-    """Return the share of flat arrays that a worker reduces."""
-    return [a[len(a) * rank // workers : len(a) * (rank + 1) // workers] for a in arrays]
-
-
-def _pending(head: memoryview, arrays: Sequence[HostArray]) -> list[memoryview]:
-    """Return a head and the bytes of contiguous arrays, to be sent or filled."""
-    return [head, *(a.reshape(-1).view(np.uint8).data for a in arrays if a.size)]
-
-
-def _drop(pending: list[memoryview], count: int) -> None:
-    """Drop the first ``count`` bytes."""
-    done = 0
-    while done < len(pending) and count >= len(pending[done]):
-        count -= len(pending[done])
-        done += 1
-    del pending[:done]
-    if count:
-        pending[0] = pending[0][count:]
+def _nbytes(arrays: Sequence[HostArray]) -> int:
+    return sum(array.nbytes for array in arrays)

@@ -1,0 +1,147 @@
+"""Connections to other workers, over which arrays are sent and received at the same time."""
+
+import select
+import socket
+import struct
+from collections.abc import Callable, Collection, Sequence
+
+import numpy as np
+
+from muster._errors import MismatchError, PeerLostError
+from muster.distribute.workers._blocks import Buffers
+from muster.distribute.workers._waiting import Wait
+from muster.distribute.workers._workers import HostArray
+
+# Every message begins with the number and the size of its collective, which are equal on all workers.
+_HEAD = struct.Struct("!QQ")
+# The interval in which a waiting worker checks how long it may wait.
+_POLL_SECS = 1.0
+# The number of buffers that one system call takes.
+_BUFFERS_PER_CALL = 64
+
+
+class Links:
+    """The connections of a worker.
+
+    Args:
+        rank: The number of this worker.
+        names: The names of all workers, in the order of their ranks.
+        begin_wait: Called at the beginning of each exchange.
+    """
+
+    def __init__(self, rank: int, names: Sequence[str], begin_wait: Callable[[], Wait]) -> None:
+        self._rank = rank
+        self._names = names
+        self._begin_wait = begin_wait
+        self._sockets: dict[int, socket.socket] = {}
+
+    @property
+    def peers(self) -> frozenset[int]:
+        """The ranks of the workers that this one is connected to."""
+        return frozenset(self._sockets)
+
+    def add(self, peer: int, sock: socket.socket) -> None:
+        """Take a connection to a worker."""
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._sockets[peer] = sock
+
+    def close(self) -> None:
+        """Close all connections."""
+        for sock in self._sockets.values():
+            sock.close()
+
+    def exchange(self, number: int, size: int, out: Buffers, into: Buffers) -> None:
+        """Send arrays to workers, and receive from workers into arrays.
+
+        Args:
+            number: The number of the collective that this is a part of; the same on all workers.
+            size: The bytes of the collective; the same on all workers.
+            out: The arrays to send; a worker with none is sent a head.
+            into: The arrays to receive into.
+
+        Raises:
+            PeerLostError: A connection has broken.
+            MissingPeerError: A worker takes too long.
+            MismatchError: Another worker is at another collective.
+        """
+        head = _HEAD.pack(number, size)
+        heads = {peer: bytearray(_HEAD.size) for peer in into}
+        sending = {peer: _pending(memoryview(head), arrays) for peer, arrays in out.items()}
+        filling = {peer: _pending(memoryview(heads[peer]), arrays) for peer, arrays in into.items()}
+        wait = self._begin_wait()
+        while sending or filling:
+            moved = False
+            for peer in {*sending, *filling}:
+                try:
+                    if peer in sending:
+                        moved |= self._send(peer, sending)
+                    if peer in filling:
+                        moved |= self._fill(peer, filling)
+                except OSError as exc:
+                    raise PeerLostError(f"{self._names[peer]} has broken off: {exc.strerror}.") from exc
+                if peer in heads and not _next_is(heads[peer], filling.get(peer)):
+                    self._check(peer, head, heads.pop(peer))
+            if moved:
+                wait.has_moved()
+            elif not self._is_ready(sending, filling):
+                wait.check({*sending, *filling})
+        wait.is_over()
+
+    def _send(self, peer: int, sending: dict[int, list[memoryview]]) -> bool:
+        try:
+            _drop(sending[peer], self._sockets[peer].sendmsg(sending[peer][:_BUFFERS_PER_CALL]))
+        except BlockingIOError:
+            return False
+        if not sending[peer]:
+            del sending[peer]
+        return True
+
+    def _fill(self, peer: int, filling: dict[int, list[memoryview]]) -> bool:
+        try:
+            count = self._sockets[peer].recvmsg_into(filling[peer][:_BUFFERS_PER_CALL])[0]
+        except BlockingIOError:
+            return False
+        if not count:
+            raise ConnectionResetError(0, "end of the connection")
+        _drop(filling[peer], count)
+        if not filling[peer]:
+            del filling[peer]
+        return True
+
+    def _check(self, peer: int, head: bytes, received: bytearray) -> None:
+        if received != head:
+            raise MismatchError(
+                f"{self._names[self._rank]} and {self._names[peer]} are not at the same point: their "
+                f"messages are {_HEAD.unpack(head)} and {_HEAD.unpack(received)} (number, bytes). All "
+                "workers must run the same program."
+            )
+
+    def _is_ready(self, sending: Collection[int], filling: Collection[int]) -> bool:
+        """Wait until something can be sent or received, for a second at most."""
+        poll = select.poll()
+        for peer in {*sending, *filling}:
+            wanted = (peer in sending) * select.POLLOUT | (peer in filling) * select.POLLIN
+            poll.register(self._sockets[peer], wanted)
+        return bool(poll.poll(1000 * _POLL_SECS))
+
+
+def _pending(head: memoryview, arrays: Sequence[HostArray]) -> list[memoryview]:
+    """Return a head and the bytes of contiguous arrays, to be sent or filled."""
+    return [head, *(a.reshape(-1).view(np.uint8).data for a in arrays if a.size)]
+
+
+def _next_is(head: bytearray, filling: list[memoryview] | None) -> bool:
+    """Return whether a head, or a part of it, is what is to be filled next."""
+    return filling is not None and filling[0].obj is head
+
+
+def _drop(pending: list[memoryview], count: int) -> None:
+    """Drop the first ``count`` bytes."""
+    done = 0
+    while done < len(pending) and count >= len(pending[done]):
+        count -= len(pending[done])
+        done += 1
+    del pending[:done]
+    if count:
+        pending[0] = pending[0][count:]
