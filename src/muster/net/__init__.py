@@ -1,6 +1,7 @@
 """Connections between the tasks of a job: one listener a task, greetings, frames, TLS."""
 
 from muster.net._acceptor import Acceptor as Acceptor
+from muster.net._acceptor import Handler as Handler
 from muster.net._address import same_spelling as same_spelling
 from muster.net._address import split_address as split_address
 from muster.net._connection import Connection as Connection

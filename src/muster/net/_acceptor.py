@@ -7,7 +7,7 @@ import selectors
 import socket
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from muster._errors import AuthenticationError
 from muster.net._connection import Connection
@@ -40,7 +40,8 @@ class Acceptor:
         selector: Watches the sockets.
         listeners: The listening sockets of this task. They are closed by their owner.
         credentials: What callers must prove.
-        describe: Returns the name of this task, for those who are refused.
+        describe: Returns the name of this task, for the log.
+        handlers: What takes connections that have proved themselves, by their purpose.
     """
 
     def __init__(
@@ -49,12 +50,13 @@ class Acceptor:
         listeners: Sequence[socket.socket],
         credentials: Credentials,
         describe: Callable[[], str],
+        handlers: Mapping[str, Handler],
     ) -> None:
-        self.handlers: dict[str, Handler] = {}
         self._selector = selector
         self._listeners = listeners
         self._credentials = credentials
         self._describe = describe
+        self._handlers = handlers
         self._guests: dict[socket.socket, _Guest] = {}
         self._refusals: set[str] = set()
         self.tidy()
@@ -132,7 +134,7 @@ class Acceptor:
         """Hand a caller that has proved itself to the handler of its purpose."""
         guest = self._guests[sock]
         hello = guest.greeting.hello
-        handler = None if hello is None else self.handlers.get(hello.purpose)
+        handler = None if hello is None else self._handlers.get(hello.purpose)
         if hello is None or handler is None:
             self._refuse(sock, f"it wants {hello and hello.purpose!r}, which this task does not serve")
             return

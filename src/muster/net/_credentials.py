@@ -11,10 +11,13 @@ class Tls:
 
     @classmethod
     def from_folder(cls, folder):
-        cs=[]
+        cs = []
         for p in (ssl.PROTOCOL_TLS_SERVER, ssl.PROTOCOL_TLS_CLIENT):
-            c=ssl.SSLContext(p); c.minimum_version=ssl.TLSVersion.TLSv1_3
-            c.load_cert_chain(folder/"tls.crt", folder/"tls.key"); c.load_verify_locations(folder/"ca.crt"); c.verify_mode=ssl.CERT_REQUIRED
+            c = ssl.SSLContext(p)
+            c.minimum_version = ssl.TLSVersion.TLSv1_3
+            c.load_cert_chain(folder / "tls.crt", folder / "tls.key")
+            c.load_verify_locations(folder / "ca.crt")
+            c.verify_mode = ssl.CERT_REQUIRED
             cs.append(c)
         return cls(*cs)
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from linked import SECS, together
 
-from muster._errors import MismatchError, MissingPeerError, PeerLostError
+from muster._errors import AuthenticationError, MismatchError, MissingPeerError, PeerLostError
 from muster.distribute.workers._socket_workers import SocketWorkers
+from muster.net import Connection
 
 pytestmark = pytest.mark.alone
 
@@ -123,19 +124,41 @@ def test_a_worker_with_an_excuse_is_waited_for_and_counted_from_its_end():
     assert secs > 3.9
 
 
-def test_a_stranger_is_not_taken_for_a_worker():
+def test_a_worker_that_does_not_connect_is_named():
+    def accept(timeout_secs):
+        raise TimeoutError
+
     link = SocketWorkers(0, ["worker 0", "worker 1"])
-    with socket.create_connection(("localhost", link.port)) as stranger:
-        stranger.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        with pytest.raises(MissingPeerError, match="waited 1 s for worker 1"):
-            link.connect(lambda peer: None, 1.0)
+    with pytest.raises(MissingPeerError, match="waited 1 s for worker 1 to connect to it"):
+        link.connect(lambda rank: None, accept, 1.0)
+
+
+def test_a_worker_that_connects_twice_is_taken_once():
+    pairs = [socket.socketpair() for _ in range(2)]
+    calls = iter(
+        [(1, Connection(here)) for here, _ in pairs] + [(7, Connection(socket.socket(socket.AF_UNIX)))]
+    )
+    link = SocketWorkers(0, ["worker 0", "worker 1", "worker 2"])
+
+    def accept(timeout_secs):
+        try:
+            return next(calls)
+        except StopIteration as exc:
+            raise TimeoutError from exc
+
+    with pytest.raises(MissingPeerError, match="waited 1 s for worker 2 to connect to it"):
+        link.connect(lambda rank: None, accept, 1.0)
+    assert pairs[1][1].recv(1) == b""
     link.close()
+    for _, there in pairs:
+        there.close()
 
 
-def test_a_worker_that_cannot_be_reached_is_named():
+@pytest.mark.parametrize("error", [ConnectionRefusedError("refused"), AuthenticationError("another secret")])
+def test_a_worker_that_cannot_be_reached_is_named(error):
+    def dial(rank):
+        raise error
+
     link = SocketWorkers(1, ["worker 0", "worker 1"])
-    with socket.socket() as nobody:
-        nobody.bind(("localhost", 0))
-        with pytest.raises(MissingPeerError, match="worker 1 cannot connect to worker 0 at localhost"):
-            link.connect(lambda peer: ("localhost", nobody.getsockname()[1], "00"), SECS)
-    link.close()
+    with pytest.raises(MissingPeerError, match=f"worker 1 cannot connect to worker 0: {error}"):
+        link.connect(dial, lambda timeout_secs: None, SECS)

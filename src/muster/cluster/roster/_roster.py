@@ -9,7 +9,7 @@ import threading
 import traceback
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -24,7 +24,16 @@ from muster.cluster.roster._roster_messages import MAX_ERROR, MAX_NEWS, Progress
 from muster.cluster.roster._roster_thread import RosterThread
 from muster.cluster.roster._roster_watch import LINGER_SECS, Watch
 from muster.cluster.roster._termination import write_termination
-from muster.net import NO_CREDENTIALS, Credentials, adopt_listener, split_address
+from muster.net import (
+    NO_CREDENTIALS,
+    Connection,
+    Credentials,
+    Handler,
+    Hello,
+    adopt_listener,
+    dial,
+    split_address,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -82,6 +91,8 @@ class Roster:
         task: This task.
         job_id: The id of the job; None derives it from the addresses of the training tasks.
         credentials: What the tasks of this job prove to each other.
+        handlers: What takes connections of other purposes at this task's address; called by the roster's
+            thread.
         heartbeat_secs: How long another task may be silent, in seconds.
         listener: A socket that already listens at this task's address; the roster closes it. None opens one.
         on_lost: Called when a task is lost, with that task and the reason as a sentence. If it returns, all
@@ -101,6 +112,7 @@ class Roster:
         *,
         job_id: str | None = None,
         credentials: Credentials = NO_CREDENTIALS,
+        handlers: Mapping[str, Handler] = MappingProxyType({}),
         heartbeat_secs: float = 30.0,
         listener: socket.socket | None = None,
         on_lost: Callable[[Task, str], None] = exit_because_lost,
@@ -133,10 +145,18 @@ class Roster:
             listeners = listen_as(task, own_address, credentials) if own_address else []
         self._task = task
         self._peers = others
+        self._addresses = addresses
+        self._credentials = credentials
         self._announced: dict[str, Any] = {}
         self._watch = Watch(own, addresses, heartbeat_secs)
         self._thread = RosterThread(
-            self._watch, addresses, listeners, credentials, min(_BEAT_SECS, heartbeat_secs / 5), on_lost
+            self._watch,
+            addresses,
+            listeners,
+            credentials,
+            handlers,
+            min(_BEAT_SECS, heartbeat_secs / 5),
+            on_lost,
         )
         self._thread.start()
 
@@ -147,6 +167,7 @@ class Roster:
         cluster: ClusterSpec,
         task: Task,
         *,
+        handlers: Mapping[str, Handler] = MappingProxyType({}),
         heartbeat_secs: float = 30.0,
         on_lost: Callable[[Task, str], None] = exit_because_lost,
         versions: Mapping[str, str] | None = None,
@@ -162,6 +183,7 @@ class Roster:
             task,
             job_id=environ.get("MUSTER_JOB_ID"),
             credentials=Credentials.from_environ(environ),
+            handlers=handlers,
             heartbeat_secs=heartbeat_secs,
             listener=None if descriptor is None else adopt_listener(descriptor),
             on_lost=on_lost,
@@ -257,6 +279,36 @@ class Roster:
         }
         changed: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
         self._thread.progress = dataclasses.replace(self._thread.progress, **changed)
+
+    def connect(self, task: Task, purpose: str, timeout_secs: float) -> Connection:
+        """Connect to another training task that was reached, for a purpose other than the roster's.
+
+        Args:
+            task: The task.
+            purpose: What the connection is for: its roster has a handler for that.
+            timeout_secs: How long that may take, in seconds.
+
+        Raises:
+            StrayPeerError: As `muster.net.dial`.
+            OSError: As `muster.net.dial`.
+        """
+        statuses = self.statuses()
+        own = statuses[self._task]
+        hello = Hello(purpose=purpose, name=str(self._task), job=own.job, run=own.run, to=statuses[task].run)
+        return dial(self._addresses[task], hello, self._credentials, timeout_secs)
+
+    def caller(self, hello: Hello) -> Task | None:
+        """Return the training task that has dialed this one, or None if it is none that was reached."""
+        statuses = self.statuses()
+        return next(
+            (
+                task
+                for task, status in statuses.items()
+                if (str(task), status.job, status.run) == (hello.name, hello.job, hello.run)
+                and hello.to == statuses[self._task].run
+            ),
+            None,
+        )
 
     @property
     def progress(self) -> Progress:

@@ -20,7 +20,7 @@ from muster.cluster.roster._roster_service import Service
 from muster.cluster.roster._roster_watch import Watch
 from muster.cluster.roster._running_clock import RunningClock
 from muster.cluster.roster._termination import write_termination
-from muster.net import Acceptor, Connection, Credentials, FrameBuffer, Hello, ProtocolError, dial
+from muster.net import Acceptor, Connection, Credentials, FrameBuffer, Handler, Hello, ProtocolError, dial
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +42,7 @@ class RosterThread:
         addresses: The addresses of the peers.
         listeners: The listening sockets of this task.
         credentials: What the tasks of this job prove to each other.
+        handlers: What takes other connections than the roster's, by their purpose; called by the thread.
         beat_secs: The period of heartbeats, in seconds.
         on_lost: Called once by the thread, with the task and the reason, if a peer is lost.
     """
@@ -52,6 +53,7 @@ class RosterThread:
         addresses: Mapping[Task, str],
         listeners: Sequence[socket.socket],
         credentials: Credentials,
+        handlers: Mapping[str, Handler],
         beat_secs: float,
         on_lost: Callable[[Task, str], None],
     ) -> None:
@@ -76,9 +78,14 @@ class RosterThread:
         self._wake_in.setblocking(False)
         self._wake_out.setblocking(False)
         self._selector.register(self._wake_in, selectors.EVENT_READ, self._woken)
-        self.acceptor = Acceptor(self._selector, listeners, credentials, lambda: str(watch.own))
         self._service = Service(self._selector, len(addresses), lambda: watch.own, self._handle)
-        self.acceptor.handlers[messages.PURPOSE] = self._service.serve
+        self.acceptor = Acceptor(
+            self._selector,
+            listeners,
+            credentials,
+            lambda: str(watch.own),
+            {messages.PURPOSE: self._service.serve, **handlers},
+        )
         self._thread = threading.Thread(target=self._run, name="muster-roster", daemon=True)
         alive = weakref.ref(self)
 

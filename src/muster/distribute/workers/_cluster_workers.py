@@ -3,9 +3,11 @@
 import atexit
 import contextlib
 import os
+import queue
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator, Set
 from types import TracebackType
 
@@ -17,6 +19,7 @@ from muster.cluster.roster import Roster, TaskState, query_status, watch_program
 from muster.distribute.workers._aborts import hold_aborts
 from muster.distribute.workers._socket_workers import SocketWorkers
 from muster.distribute.workers._workers import START_SECS
+from muster.net import Connection, Hello
 
 # How long another worker may be silent before it is given up, and how long it may take for a step while it
 # answers, in seconds.
@@ -25,6 +28,9 @@ _STEP_SECS = 600.0
 # How long a stuck worker may take to answer where its threads are, in seconds.
 _STACKS_SECS = 5.0
 
+# What connections between workers are for, in their greeting, and how long one may take, in seconds.
+_PURPOSE = "collectives"
+_DIAL_SECS = 10.0
 # One worker may go on working when the others are done, for up to a week.
 _SHUTDOWN_SECS = 7 * 24 * 3600
 
@@ -60,22 +66,35 @@ class ClusterWorkers(SocketWorkers):
         self._cluster = cluster
         self._step_secs = timeout_secs or _STEP_SECS
         self._start_secs = start_secs
+        self._callers: queue.SimpleQueue[tuple[Connection, Hello]] = queue.SimpleQueue()
         self._roster = roster = Roster.from_environ(
-            os.environ, cluster, task, heartbeat_secs=timeout_secs or _SILENCE_SECS
+            os.environ,
+            cluster,
+            task,
+            handlers={_PURPOSE: lambda connection, hello: self._callers.put((connection, hello))},
+            heartbeat_secs=timeout_secs or _SILENCE_SECS,
         )
         self._ending = _Ending(roster)
         watch_program_end()
         roster.wait_for_all(start_secs)
         self._initialize_jax(cluster, task)
         super().__init__(tasks.index(task), [str(each) for each in tasks], self._patience_with)
-        roster.announce("link", [self.port, self.token])
-
-        def look_up(rank: int) -> tuple[str, int, str]:
-            port, token = roster.lookup(tasks[rank], "link", start_secs)
-            return _host(cluster, tasks[rank]), port, token
-
-        self.connect(look_up, start_secs)
+        self.connect(self._dial, self._accept, start_secs)
         self._ending.workers = self
+
+    def _dial(self, rank: int) -> Connection:
+        return self._roster.connect(self._tasks[rank], _PURPOSE, _DIAL_SECS)
+
+    def _accept(self, timeout_secs: float) -> tuple[int, Connection]:
+        deadline = time.monotonic() + timeout_secs
+        while True:
+            try:
+                connection, hello = self._callers.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty as exc:
+                raise TimeoutError from exc
+            if (task := self._roster.caller(hello)) is not None:
+                return self._tasks.index(task), connection
+            connection.close()  # of a process that was started by mistake, or before
 
     def _initialize_jax(self, cluster: ClusterSpec, task: Task) -> None:
         hold_aborts()

@@ -1,7 +1,6 @@
 """Connections to other workers, over which arrays are sent and received at the same time."""
 
 import select
-import socket
 import struct
 from collections.abc import Callable, Collection, Sequence
 
@@ -11,13 +10,12 @@ from muster._errors import MismatchError, PeerLostError
 from muster.distribute.workers._blocks import Buffers
 from muster.distribute.workers._waiting import Wait
 from muster.distribute.workers._workers import HostArray
+from muster.net import Connection, drop_first
 
 # Every message begins with the number and the size of its collective, which are equal on all workers.
 _HEAD = struct.Struct("!QQ")
 # The interval in which a waiting worker checks how long it may wait.
 _POLL_SECS = 1.0
-# The number of buffers that one system call takes.
-_BUFFERS_PER_CALL = 64
 
 
 class Links:
@@ -33,23 +31,21 @@ class Links:
         self._rank = rank
         self._names = names
         self._begin_wait = begin_wait
-        self._sockets: dict[int, socket.socket] = {}
+        self._connections: dict[int, Connection] = {}
 
     @property
     def peers(self) -> frozenset[int]:
         """The ranks of the workers that this one is connected to."""
-        return frozenset(self._sockets)
+        return frozenset(self._connections)
 
-    def add(self, peer: int, sock: socket.socket) -> None:
+    def add(self, peer: int, connection: Connection) -> None:
         """Take a connection to a worker."""
-        sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._sockets[peer] = sock
+        self._connections[peer] = connection
 
     def close(self) -> None:
         """Close all connections."""
-        for sock in self._sockets.values():
-            sock.close()
+        for connection in self._connections.values():
+            connection.close()
 
     def exchange(self, number: int, size: int, out: Buffers, into: Buffers) -> None:
         """Send arrays to workers, and receive from workers into arrays.
@@ -90,7 +86,7 @@ class Links:
 
     def _send(self, peer: int, sending: dict[int, list[memoryview]]) -> bool:
         try:
-            _drop(sending[peer], self._sockets[peer].sendmsg(sending[peer][:_BUFFERS_PER_CALL]))
+            drop_first(sending[peer], self._connections[peer].send(sending[peer]))
         except BlockingIOError:
             return False
         if not sending[peer]:
@@ -99,12 +95,12 @@ class Links:
 
     def _fill(self, peer: int, filling: dict[int, list[memoryview]]) -> bool:
         try:
-            count = self._sockets[peer].recvmsg_into(filling[peer][:_BUFFERS_PER_CALL])[0]
+            count = self._connections[peer].receive_into(filling[peer])
         except BlockingIOError:
             return False
         if not count:
             raise ConnectionResetError(0, "end of the connection")
-        _drop(filling[peer], count)
+        drop_first(filling[peer], count)
         if not filling[peer]:
             del filling[peer]
         return True
@@ -122,7 +118,7 @@ class Links:
         poll = select.poll()
         for peer in {*sending, *filling}:
             wanted = (peer in sending) * select.POLLOUT | (peer in filling) * select.POLLIN
-            poll.register(self._sockets[peer], wanted)
+            poll.register(self._connections[peer], wanted)
         return bool(poll.poll(1000 * _POLL_SECS))
 
 
@@ -134,14 +130,3 @@ def _pending(head: memoryview, arrays: Sequence[HostArray]) -> list[memoryview]:
 def _next_is(head: bytearray, filling: list[memoryview] | None) -> bool:
     """Return whether a head, or a part of it, is what is to be filled next."""
     return filling is not None and filling[0].obj is head
-
-
-def _drop(pending: list[memoryview], count: int) -> None:
-    """Drop the first ``count`` bytes."""
-    done = 0
-    while done < len(pending) and count >= len(pending[done]):
-        count -= len(pending[done])
-        done += 1
-    del pending[:done]
-    if count:
-        pending[0] = pending[0][count:]

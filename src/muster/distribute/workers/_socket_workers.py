@@ -1,19 +1,16 @@
 """Collectives of workers over TCP."""
 
 import functools
-import hmac
 import itertools
 import json
 import math
-import secrets
-import socket
 import time
 from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import numpy as np
 
-from muster._errors import MissingPeerError
+from muster._errors import MissingPeerError, StrayPeerError
 from muster.cluster.roster import RunningClock
 from muster.distribute.workers import _schedules as schedules
 from muster.distribute.workers._blocks import Cut, follow
@@ -21,28 +18,22 @@ from muster.distribute.workers._links import Links
 from muster.distribute.workers._schedules import Schedule
 from muster.distribute.workers._waiting import Others, Patience, Wait
 from muster.distribute.workers._workers import HostArray, Workers
+from muster.net import Connection
 
 # A text of up to so many bytes is sent together with its length.
 _SHORT = 56
-_TOKEN = 16
-_GREETING_SECS = 10.0
 
 
 class SocketWorkers(Workers):
     """Connects the workers of a job over TCP, each with those with whom it exchanges something.
 
     A lost connection raises PeerLostError at once. A worker that is alive and does not take part raises
-    MissingPeerError after a while; the roster notices one that stands still. Messages are neither encrypted
-    nor signed: the token, which the roster passes on, guards against mistakes, not against attackers.
+    MissingPeerError after a while; the roster notices one that stands still.
 
     Args:
         rank: The number of this worker.
         names: The names of all workers, in the order of their ranks.
         patience: Says how long to wait for a worker; called again and again while this one waits.
-
-    Attributes:
-        port: The port on which this worker listens until all are connected.
-        token: The token that a peer must send, in hexadecimal digits.
     """
 
     def __init__(self, rank: int, names: Sequence[str], patience: Patience = lambda rank: None) -> None:
@@ -59,17 +50,19 @@ class SocketWorkers(Workers):
         )
         self._neighbours = schedules.neighbours(self.size, rank)
         self._numbers = itertools.count()
-        dual = socket.has_dualstack_ipv6()
-        family = socket.AF_INET6 if dual else socket.AF_INET
-        self._listener = socket.create_server(("", 0), family=family, backlog=len(names), dualstack_ipv6=dual)
-        self.port: int = self._listener.getsockname()[1]
-        self.token = secrets.token_hex(_TOKEN)
 
-    def connect(self, look_up: Callable[[int], tuple[str, int, str]], timeout_secs: float) -> None:
+    def connect(
+        self,
+        dial: Callable[[int], Connection],
+        accept: Callable[[float], tuple[int, Connection]],
+        timeout_secs: float,
+    ) -> None:
         """Connect to the neighbours of lower rank, and wait for those of higher rank to connect.
 
         Args:
-            look_up: Returns the host, port and token of a worker by its rank.
+            dial: Connects to a worker by its rank.
+            accept: Waits, for a time in seconds, until a worker connects to this one, and returns its rank
+                and the connection; raises TimeoutError.
             timeout_secs: How long to wait, in seconds.
 
         Raises:
@@ -77,33 +70,25 @@ class SocketWorkers(Workers):
         """
         deadline = time.monotonic() + timeout_secs
         for peer in sorted(peer for peer in self._neighbours if peer < self.rank):
-            host, port, token = look_up(peer)
             try:
-                sock = socket.create_connection((host, port), timeout=_GREETING_SECS)
-                sock.sendall(bytes.fromhex(token) + self.rank.to_bytes(4, "big"))
-            except OSError as exc:
+                self._links.add(peer, dial(peer))
+            except (OSError, StrayPeerError) as exc:
                 raise MissingPeerError(
-                    f"{self.names[self.rank]} cannot connect to {self.names[peer]} at "
-                    f"{host}:{port}: {exc}. "
-                    "Workers exchange gradients on ports that their systems choose; let them pass."
+                    f"{self.names[self.rank]} cannot connect to {self.names[peer]}: {exc}."
                 ) from exc
-            self._links.add(peer, sock)
         while self._links.peers != self._neighbours:
-            self._listener.settimeout(max(0.001, deadline - time.monotonic()))
             try:
-                sock, _ = self._listener.accept()
+                rank, connection = accept(max(0.001, deadline - time.monotonic()))
             except TimeoutError as exc:
                 missing = [self.names[peer] for peer in sorted(self._neighbours - self._links.peers)]
                 raise MissingPeerError(
                     f"{self.names[self.rank]} has waited {timeout_secs:.0f} s for {', '.join(missing)} to "
-                    f"connect to its port {self.port}. Workers exchange gradients on ports that their "
-                    "systems choose; let them pass."
+                    "connect to it."
                 ) from exc
-            if (rank := self._greeted_by(sock)) is None:
-                sock.close()
+            if rank in self._neighbours - self._links.peers:
+                self._links.add(rank, connection)
             else:
-                self._links.add(rank, sock)
-        self._listener.close()
+                connection.close()
 
     def all_gather_object(self, value: Any) -> list[Any]:
         text = json.dumps(value).encode()
@@ -139,20 +124,6 @@ class SocketWorkers(Workers):
     def close(self) -> None:
         """Close all connections."""
         self._links.close()
-        self._listener.close()
-
-    def _greeted_by(self, sock: socket.socket) -> int | None:
-        """Return the rank of the worker that has connected; None if it is no worker of this job."""
-        sock.settimeout(_GREETING_SECS)
-        greeting = b""
-        try:
-            while len(greeting) < _TOKEN + 4 and (data := sock.recv(_TOKEN + 4 - len(greeting))):
-                greeting += data
-        except OSError:
-            return None
-        peer = int.from_bytes(greeting[_TOKEN:], "big")
-        known = hmac.compare_digest(greeting[:_TOKEN], bytes.fromhex(self.token))
-        return peer if known and peer > self.rank and peer in self._neighbours else None
 
     def _gather(self, array: HostArray, lengths: Sequence[int]) -> list[HostArray]:
         """Return the flat arrays of all workers, by rank, of known lengths."""
