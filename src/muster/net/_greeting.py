@@ -22,8 +22,10 @@ from muster._errors import AuthenticationError
 from muster.net._frames import FrameBuffer, ProtocolError, decode_message, encode_frame
 
 VERSION = 2
-# What either side sends first: eight bytes, the last of which is the version of the protocol.
-MAGIC = b"muster\0" + bytes([VERSION])
+# What either side sends first: a name, the protocol's version, and a line end, so that servers of text
+# protocols answer at once, and are found out.
+_NAME = b"muster"
+MAGIC = _NAME + bytes([VERSION]) + b"\n"
 # The longest message of a greeting, in bytes: a stranger makes a task keep no more.
 MAX_MESSAGE = 1 << 12
 _NONCE = 32
@@ -91,8 +93,8 @@ class _Greeting:
     def _messages(self, data: bytes) -> list[bytes]:
         if self._start != MAGIC:
             data = self._start + data
+            _check_magic(data)
             self._start, data = data[: len(MAGIC)], data[len(MAGIC) :]
-            _check_magic(self._start)
         return self._frames.feed(data)
 
     def _mac(self, label: bytes, hello: Hello, nonce: bytes) -> bytes:
@@ -206,15 +208,16 @@ class CallerGreeting(_Greeting):
         raise ProtocolError(f"it sends {packed[:_SHOWN]!r}")
 
 
-def _check_magic(start: bytes) -> None:
+def _check_magic(data: bytes) -> None:
     """Check the first bytes of a peer, as far as they have come."""
+    start = data[: len(MAGIC)]
     if MAGIC.startswith(start):
         return
     if start[:2] in _TLS_RECORDS or start in (b"\x15", b"\x16"):
         raise ProtocolError("it speaks TLS, and this task does not: set MUSTER_TLS in all tasks, or in none")
-    if start[:-1] == MAGIC[:-1] or b'{"muster"'.startswith(start):
+    if start.startswith(_NAME) or b'{"muster"'.startswith(start):
         raise ProtocolError(
             f"it speaks another version of muster's protocol than this task, which speaks {VERSION}: install "
             "the same muster everywhere"
         )
-    raise ProtocolError(f"it sends {start!r}")
+    raise ProtocolError(f"it sends {data[:_SHOWN]!r}")
