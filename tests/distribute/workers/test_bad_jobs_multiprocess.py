@@ -130,7 +130,7 @@ def test_a_port_that_is_in_use(job, occupant, told):
 @pytest.mark.parametrize(
     ("occupant", "told"),
     [
-        (web, "it is something else: it sends b'<!DOCTYPE HTML>'"),
+        (web, "it is something else: it sends b'<!DOCTYPE HTML>"),
         (other_job, "it is worker 0 of job another"),
     ],
     ids=["http", "another job"],
