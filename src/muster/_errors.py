@@ -4,7 +4,8 @@ MusterError
 ├── ClusterError (ValueError)            TF_CONFIG or a cluster description is wrong
 │   ├── ClusterTypeError (TypeError)     a part of it has the wrong type
 │   ├── ClusterEnvironmentError (RuntimeError)   the environment does not describe the job
-│   └── DuplicateTaskError (KeyError)    two resolvers give one task different addresses
+│   ├── DuplicateTaskError (KeyError)    two resolvers give one task different addresses
+│   └── CredentialsError                 its secret or certificates cannot be used
 ├── RosterError (RuntimeError)           the tasks of a job cannot work together
 │   ├── AddressInUseError (OSError)      another process listens at this task's address
 │   ├── MissingPeerError (TimeoutError)  a task did not come or take part in time
@@ -54,6 +55,10 @@ class DuplicateTaskError(ClusterError, KeyError):
 
     def __str__(self) -> str:
         return Exception.__str__(self)  # KeyError's is in quotes, as a key is
+
+
+class CredentialsError(ClusterError):
+    """The secret of a job, or this task's certificates, cannot be used: missing, wrong or open to others."""
 
 
 class RosterError(MusterError, RuntimeError):

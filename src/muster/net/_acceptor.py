@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from muster._errors import AuthenticationError
 from muster.net._connection import Connection
-from muster.net._credentials import Credentials, explain_tls_error
+from muster.net._credentials import Credentials
+from muster.net._tls import explain_tls_error
 from muster.net._frames import ProtocolError
 from muster.net._greeting import Hello, ListenerGreeting
 

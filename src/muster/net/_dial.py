@@ -7,7 +7,8 @@ import time
 from muster._errors import AuthenticationError, StrayPeerError
 from muster.net._address import split_address
 from muster.net._connection import Connection
-from muster.net._credentials import Credentials, explain_tls_error
+from muster.net._credentials import Credentials
+from muster.net._tls import explain_tls_error
 from muster.net._frames import ProtocolError
 from muster.net._greeting import CallerGreeting, Hello
 
