@@ -3,6 +3,7 @@
 Arguments: ``ROLE=ACT`` or ``ROLE=ACT:VALUE``, such as ``worker1=exit:3``; a role without one ends at once.
 """
 
+import hashlib
 import json
 import os
 import signal
@@ -98,6 +99,8 @@ def act(what, value):
             host, port = json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"][int(value)].split(":")
             with socket.create_connection((host, int(port))) as connection:
                 connection.sendall(b"hello")
+        case "digest":
+            print("digest", hashlib.sha256(os.environ["MUSTER_SECRET"].encode()).hexdigest(), flush=True)
         case "write":
             for number in range(int(value)):
                 sys.stdout.write(f"{what} {number} ")

@@ -1,6 +1,7 @@
 """``muster run`` with real processes: tiny programs that import nothing heavy."""
 
 import fcntl
+import hashlib
 import json
 import os
 import re
@@ -72,8 +73,12 @@ class Launched:
 
 
 def _clean_environment():
-    dropped = {"TF_CONFIG", "XLA_FLAGS", "OMP_NUM_THREADS", "MUSTER_JOB_ID", "MUSTER_LISTEN_FD"}
-    return {name: value for name, value in os.environ.items() if name not in dropped}
+    dropped = {"TF_CONFIG", "XLA_FLAGS", "OMP_NUM_THREADS"}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name not in dropped and not name.startswith("MUSTER_")
+    }
 
 
 def wait_until(condition, timeout=DEADLINE):
@@ -431,6 +436,8 @@ def _process_of(job, role):
         (["--devices-per-worker", "0", CHILD], {}, "must be 1 or more, given: 0"),
         (["--grace-secs", "-1", CHILD], {}, "must be a number of seconds, 0 or more, given: '-1'"),
         ([CHILD], {"TF_CONFIG": "{}"}, "TF_CONFIG is set"),
+        ([CHILD], {"MUSTER_SECRET": "hunter2"}, "must have at least 16 characters"),
+        ([CHILD], {"MUSTER_TLS": "/no/such"}, "finds no ca.crt"),
         ([], {}, "the following arguments are required: SCRIPT"),
     ],
 )
@@ -461,6 +468,60 @@ def test_a_log_folder_that_cannot_be_written_is_told(tmp_path):
     assert done.returncode == 1
     assert "File exists" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def digests(job):
+    return [line.rpartition(" ")[2] for line in job.lines if " | digest " in line]
+
+
+def test_all_tasks_have_one_secret_that_only_their_environment_tells(launch, tmp_path):
+    job = launch(
+        "worker0=digest", f"worker0=once:{tmp_path / 'marker'}", "worker1=digest", "evaluator0=digest",
+        "worker0=sleep", "worker1=sleep", "evaluator0=sleep",
+        options=["--workers", "2", "--evaluator", "--restarts", "1"],
+    )  # fmt: skip
+    job.read_until("restart")
+    job.read_until(*(f"{task} | ready" for task in ("worker 0   ", "worker 1   ", "evaluator 0")))
+    commands = job.left()
+    assert len(commands) == 5  # the launcher, its keeper and the tasks
+    secrets = set()
+    for process in commands:
+        environ = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+        secrets |= {
+            each.partition(b"=")[2].decode() for each in environ if each.startswith(b"MUSTER_SECRET=")
+        }
+    (secret,) = secrets
+    assert len(secret) == 64
+    job.process.send_signal(signal.SIGINT)
+    job.end()
+    told = digests(job)
+    assert len(told) >= 4  # that of worker 0 before the restart, and three after it
+    assert set(told) == {hashlib.sha256(secret.encode()).hexdigest()}
+    assert secret not in job.text
+    assert not [command for command in commands.values() if secret in command]
+    assert not [log for log in job.log_dir.iterdir() if secret in log.read_text()]
+
+
+def test_each_job_has_a_secret_of_its_own(launch):
+    first, second = launch("worker0=digest"), launch("worker0=digest")
+    assert (first.end(), second.end()) == (0, 0)
+    assert len(set(digests(first) + digests(second))) == 2
+
+
+def test_a_secret_that_is_given_is_kept(launch):
+    secret = "correct horse battery staple"
+    job = launch("worker0=digest", environ={"MUSTER_SECRET": secret})
+    assert job.end() == 0
+    assert digests(job) == [hashlib.sha256(secret.encode()).hexdigest()]
+
+
+def test_a_file_of_a_secret_is_handed_on(launch, tmp_path):
+    path = tmp_path / "secret"
+    path.write_text("correct horse battery staple")
+    path.chmod(0o600)
+    job = launch("worker0=digest", environ={"MUSTER_SECRET_FILE": str(path)})
+    assert job.end() == 1
+    assert "KeyError: 'MUSTER_SECRET'" in job.text  # which tells it by the file alone
 
 
 @pytest.mark.parametrize(("deed", "kept"), [("exit:0", False), ("exit:3", True)])

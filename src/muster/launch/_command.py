@@ -40,6 +40,9 @@ environment variables of a task:
   TF_CONFIG         all addresses, and which task it is; for the evaluator only those of training tasks
   MUSTER_LISTEN_FD  the number of the socket that already listens at its address
   MUSTER_JOB_ID     the same in all tasks; another after each restart
+  MUSTER_SECRET     what lets it take part in the job: made for each job, the same after restarts; a
+                    MUSTER_SECRET or MUSTER_SECRET_FILE that is set here already is kept
+  MUSTER_TLS        the folder of ca.crt, tls.crt and tls.key, if it is set here; `muster keys` makes one
   MUSTER_TERMINATION_LOG  the file in which it says why it ends, where that is another task's doing
   MUSTER_PROFILE    the folder for traces, with --profile
 """
@@ -119,6 +122,7 @@ def _seconds(text: str) -> float:
 def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
     # Imported late: the help of the command must not wait for the terminal's library.
     from muster.launch._machine import this_machine
+    from muster.launch._plan import with_secret
     from muster.launch._run import RunOptions, run_job
     from muster.launch._view import make_view
 
@@ -141,7 +145,7 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
             grace_secs=args.grace_secs,
             log_dir=args.log_dir,
         )
-        environ = dict(os.environ)
+        environ = with_secret(os.environ)
         if args.profile is not None:
             environ["MUSTER_PROFILE"] = str(args.profile.absolute())
         code = run_job(options, this_machine(environ), environ, make_view(shape.tasks))

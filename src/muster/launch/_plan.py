@@ -1,4 +1,4 @@
-"""The plan of a local job: the address, environment, cores and GPUs of each task."""
+"""The plan of a local job: its secret, and the address, environment, cores and GPUs of each task."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from muster._errors import ClusterError
 from muster.cluster import ClusterSpec, Task, TaskType, TFConfig
 from muster.launch._machine import Machine
+from muster.net import SECRET, SECRET_FILE, Credentials, make_secret
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -125,6 +126,21 @@ def plan_job(
         environment |= devices[task]
         plans.append(TaskPlan(task=task, address=addresses[task], environment=environment, cores=mine))
     return tuple(plans)
+
+
+def with_secret(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which a job has a secret: the one that is named there, or a new one.
+
+    Args:
+        environ: The launcher's environment.
+
+    Raises:
+        CredentialsError: It names a secret or certificates that tasks could not use.
+    """
+    Credentials.from_environ(environ)
+    if SECRET in environ or SECRET_FILE in environ:
+        return dict(environ)
+    return {**environ, SECRET: make_secret()}
 
 
 def split_cores(cores: Sequence[Sequence[int]], parts: int) -> tuple[tuple[int, ...], ...]:
