@@ -7,7 +7,6 @@ import contextlib
 import multiprocessing
 import selectors
 import socket
-import ssl
 import statistics
 import subprocess
 import tempfile
@@ -28,7 +27,7 @@ PURPOSE = "bench"
 def credentials(folder: Path | None) -> Credentials:
     """Return a secret, and certificates from a folder if there is one."""
     secret = b"a secret for a benchmark"
-    return Credentials(secret=secret, tls=None if folder is None else Tls.from_folder(folder))
+    return Credentials(secret=secret, tls=None if folder is None else Tls.load(folder))
 
 
 def make_certificates(folder: Path) -> None:
@@ -70,8 +69,8 @@ def answer(folder: Path | None, port: Any) -> None:
     with selectors.DefaultSelector() as selector, socket.create_server(("localhost", 0)) as server:
         port.send(server.getsockname()[1])
         taken: list[Connection] = []
-        acceptor = Acceptor(selector, [server], credentials(folder), lambda: "the other end")
-        acceptor.handlers[PURPOSE] = lambda connection, hello: taken.append(connection)
+        handlers = {PURPOSE: lambda connection, hello: taken.append(connection)}
+        Acceptor(selector, [server], credentials(folder), lambda: "the other end", handlers)
         while not taken:
             for key, mask in selector.select(DEADLINE):
                 key.data(mask)

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +28,7 @@ def talk(caller, listener):
 
 @pytest.mark.parametrize("secret", [None, SECRET])
 def test_those_who_know_the_secret_come_in(secret):
-    caller, listener = CallerGreeting(secret, HELLO), ListenerGreeting(secret)
+    caller, listener = CallerGreeting(secret, HELLO), ListenerGreeting(secret, ["roster"])
     talk(caller, listener)
     assert caller.done
     assert listener.done
@@ -36,7 +37,7 @@ def test_those_who_know_the_secret_come_in(secret):
 
 @given(st.lists(st.integers(0, 200), max_size=6))
 def test_it_does_not_matter_how_bytes_are_cut(cuts):
-    caller, listener = CallerGreeting(SECRET, HELLO), ListenerGreeting(SECRET)
+    caller, listener = CallerGreeting(SECRET, HELLO), ListenerGreeting(SECRET, ["roster"])
     data = caller.start()
     for side in itertools.cycle([listener, caller]):
         ends = sorted(min(cut, len(data)) for cut in cuts)
@@ -48,7 +49,7 @@ def test_it_does_not_matter_how_bytes_are_cut(cuts):
 
 
 def test_the_secret_is_never_said():
-    assert SECRET not in b"".join(talk(CallerGreeting(SECRET, HELLO), ListenerGreeting(SECRET)))
+    assert SECRET not in b"".join(talk(CallerGreeting(SECRET, HELLO), ListenerGreeting(SECRET, ["roster"])))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_the_secret_is_never_said():
     ],
 )
 def test_others_are_refused_and_told_why(callers, listeners, says):
-    caller, listener = CallerGreeting(callers, HELLO), ListenerGreeting(listeners)
+    caller, listener = CallerGreeting(callers, HELLO), ListenerGreeting(listeners, ["roster"])
     with pytest.raises(AuthenticationError, match=says) as raised:
         talk(caller, listener)
     assert "MUSTER_SECRET" in str(raised.value)
@@ -76,13 +77,13 @@ def test_a_listener_must_know_the_secret_too():
 
     caller = CallerGreeting(SECRET, HELLO)
     with pytest.raises(AuthenticationError, match="it does not know this job's secret"):
-        talk(caller, Impostor(SECRET))
+        talk(caller, Impostor(SECRET, ["roster"]))
     assert not caller.done
 
 
 def test_a_recording_opens_nothing():
-    said = talk(CallerGreeting(SECRET, HELLO), ListenerGreeting(SECRET))
-    listener = ListenerGreeting(SECRET)
+    said = talk(CallerGreeting(SECRET, HELLO), ListenerGreeting(SECRET, ["roster"]))
+    listener = ListenerGreeting(SECRET, ["roster"])
     listener.feed(said[0])
     with pytest.raises(AuthenticationError, match="another secret"):
         listener.feed(said[2])
@@ -90,7 +91,7 @@ def test_a_recording_opens_nothing():
 
 
 def test_what_a_caller_says_of_itself_is_part_of_the_proof():
-    caller, listener = CallerGreeting(SECRET, HELLO), ListenerGreeting(SECRET)
+    caller, listener = CallerGreeting(SECRET, HELLO), ListenerGreeting(SECRET, ["roster"])
     changed = caller.start().replace(b"worker 1", b"worker 0")
     with pytest.raises(AuthenticationError, match="another secret"):
         listener.feed(caller.feed(listener.feed(changed)))
@@ -111,7 +112,7 @@ def test_what_a_caller_says_of_itself_is_part_of_the_proof():
 )
 @pytest.mark.parametrize("size", [1, 3, 1000])
 def test_other_bytes_are_named(data, says, size):
-    listener = ListenerGreeting(SECRET)
+    listener = ListenerGreeting(SECRET, ["roster"])
 
     def feed():
         for start in range(0, len(data), size):
@@ -122,8 +123,15 @@ def test_other_bytes_are_named(data, says, size):
     assert says in str(raised.value)
 
 
+def test_a_purpose_that_is_not_served_is_told_to_those_who_know_the_secret():
+    hello = msgspec.structs.replace(HELLO, purpose="other")
+    for secret, error in ((SECRET, ProtocolError), (b"a guess of a stranger", AuthenticationError)):
+        with pytest.raises(error, match="'other', which this task does not serve|another secret"):
+            talk(CallerGreeting(secret, hello), ListenerGreeting(SECRET, ["roster"]))
+
+
 def test_nothing_comes_behind_a_greeting_before_it_is_answered():
-    caller, listener = CallerGreeting(None, HELLO), ListenerGreeting(None)
+    caller, listener = CallerGreeting(None, HELLO), ListenerGreeting(None, ["roster"])
     proof = caller.feed(listener.feed(caller.start()))
     with pytest.raises(ProtocolError, match="more than a greeting"):
         listener.feed(proof + b"x")
@@ -131,7 +139,7 @@ def test_nothing_comes_behind_a_greeting_before_it_is_answered():
 
 @given(st.lists(st.binary(max_size=40), max_size=5), st.booleans())
 def test_no_bytes_open_a_door_that_is_locked(pieces, magic):
-    listener = ListenerGreeting(SECRET)
+    listener = ListenerGreeting(SECRET, ["roster"])
     with contextlib.suppress(ProtocolError, AuthenticationError):
         for piece in [MAGIC if magic else b"", *pieces]:
             listener.feed(piece)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from muster._errors import AuthenticationError
 from muster.net._connection import Connection
 from muster.net._credentials import Credentials
-from muster.net._tls import explain_tls_error
 from muster.net._frames import ProtocolError
 from muster.net._greeting import Hello, ListenerGreeting
+from muster.net._tls import explain_tls_error, is_plain
 
 _log = logging.getLogger(__name__)
 
@@ -28,6 +28,10 @@ MAX_GUESTS = 64
 _MAX_REFUSALS = 100
 # What a caller may have waiting here, in bytes; greetings are shorter.
 _CHUNK = 1 << 12
+_UNREAD = 1 << 16
+_TLS_ONLY = (
+    "the connection is refused: this task speaks TLS, and the caller does not. Set MUSTER_TLS in all tasks"
+)
 
 
 class Acceptor:
@@ -95,7 +99,9 @@ class Acceptor:
         if self._credentials.tls is not None:
             context = self._credentials.tls.server_context
             sock = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
-        self._guests[sock] = _Guest(str(origin[0]), ListenerGreeting(self._credentials.secret))
+        self._guests[sock] = _Guest(
+            str(origin[0]), ListenerGreeting(self._credentials.secret, self._handlers)
+        )
         self._selector.register(sock, selectors.EVENT_READ, functools.partial(self._serve, sock))
 
     def _serve(self, sock: socket.socket, mask: int) -> None:
@@ -122,26 +128,19 @@ class Acceptor:
             self._refuse(sock, str(exc))
             return
         except ssl.SSLError as exc:
+            if is_plain(exc):
+                with contextlib.suppress(OSError):
+                    socket.socket.send(sock, guest.greeting.refuse(_TLS_ONLY))  # in plain, as it speaks
             self._note(explain_tls_error(exc, guest.origin))
             self._drop(sock)
             return
         except OSError:
             self._drop(sock)
             return
-        if guest.greeting.done:
-            self._admit(sock)
-
-    def _admit(self, sock: socket.socket) -> None:
-        """Hand a caller that has proved itself to the handler of its purpose."""
-        guest = self._guests[sock]
-        hello = guest.greeting.hello
-        handler = None if hello is None else self._handlers.get(hello.purpose)
-        if hello is None or handler is None:
-            self._refuse(sock, f"it wants {hello and hello.purpose!r}, which this task does not serve")
-            return
-        del self._guests[sock]
-        self._selector.unregister(sock)
-        handler(Connection(sock), hello)
+        if guest.greeting.done and (hello := guest.greeting.hello) is not None:
+            del self._guests[sock]
+            self._selector.unregister(sock)
+            self._handlers[hello.purpose](Connection(sock), hello)
 
     def _refuse(self, sock: socket.socket, why: str) -> None:
         guest = self._guests[sock]
@@ -159,6 +158,9 @@ class Acceptor:
     def _drop(self, sock: socket.socket) -> None:
         del self._guests[sock]
         self._selector.unregister(sock)
+        # With bytes unread, closing resets the connection, and the caller may not get to see the answer.
+        with contextlib.suppress(OSError):
+            socket.socket.recv(sock, _UNREAD)
         sock.close()
 
 

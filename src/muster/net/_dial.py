@@ -8,9 +8,9 @@ from muster._errors import AuthenticationError, StrayPeerError
 from muster.net._address import split_address
 from muster.net._connection import Connection
 from muster.net._credentials import Credentials
-from muster.net._tls import explain_tls_error
 from muster.net._frames import ProtocolError
 from muster.net._greeting import CallerGreeting, Hello
+from muster.net._tls import explain_tls_error
 
 _CHUNK = 1 << 12
 _SILENT = "something accepts connections there, but does not answer"
@@ -53,7 +53,7 @@ def dial(address: str, hello: Hello, credentials: Credentials, timeout_secs: flo
         raise StrayPeerError(f"it is something else: {exc}") from exc
     except ssl.SSLError as exc:
         sock.close()
-        raise AuthenticationError(explain_tls_error(exc, "it")) from exc
+        raise AuthenticationError(explain_tls_error(exc, "it").removesuffix(".")) from exc
     except BaseException:
         sock.close()
         raise

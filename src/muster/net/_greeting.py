@@ -14,6 +14,7 @@ empty. Where one side has a secret and the other has none, both end with an erro
 
 import hmac
 import secrets
+from collections.abc import Container
 from typing import Any
 
 import msgspec
@@ -109,14 +110,16 @@ class ListenerGreeting(_Greeting):
 
     Args:
         secret: The job's secret; None takes any caller that has none either.
+        purposes: What this task serves.
 
     Attributes:
         hello: What the caller said; use it only if `done`.
         done: Whether the caller has proved itself.
     """
 
-    def __init__(self, secret: bytes | None) -> None:
+    def __init__(self, secret: bytes | None, purposes: Container[str]) -> None:
         super().__init__(secret)
+        self._purposes = purposes
         self.hello: Hello | None = None
         self._answered = False
 
@@ -154,6 +157,8 @@ class ListenerGreeting(_Greeting):
         proof = decode_message(packed, _Proof)
         if not hmac.compare_digest(proof.mac, self._mac(b"caller", self.hello, self._nonce)):
             raise AuthenticationError(f"the caller has another secret than this task. {ADVICE}")
+        if self.hello.purpose not in self._purposes:
+            raise ProtocolError(f"the caller wants {self.hello.purpose!r}, which this task does not serve")
         self.done = True
         return encode_frame(_Welcome(self._mac(b"listener", self.hello, self._nonce)))
 

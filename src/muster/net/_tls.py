@@ -90,6 +90,11 @@ def explain_tls_error(exc: ssl.SSLError, peer: str) -> str:
     return f"{peer} and this task could not agree on TLS: {exc.reason or exc}."
 
 
+def is_plain(exc: ssl.SSLError) -> bool:
+    """Return whether a handshake failed because the other side does not speak TLS."""
+    return _REASONS.get(exc.reason) == _NO_TLS
+
+
 class _Code(enum.IntEnum):
     """OpenSSL's codes of what is wrong with a certificate: X509_V_ERR_… in its x509_vfy.h."""
 

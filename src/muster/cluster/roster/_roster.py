@@ -178,11 +178,15 @@ class Roster:
         listens at the task's address. Both are optional.
         """
         descriptor = environ.get("MUSTER_LISTEN_FD")
+        credentials = Credentials.from_environ(environ)
+        addresses = (cluster.task_address(job, n) for job in cluster.jobs for n in cluster.task_indices(job))
+        if warning := credentials.warning(addresses):
+            _log.warning("%s", warning)
         return cls(
             cluster,
             task,
             job_id=environ.get("MUSTER_JOB_ID"),
-            credentials=Credentials.from_environ(environ),
+            credentials=credentials,
             handlers=handlers,
             heartbeat_secs=heartbeat_secs,
             listener=None if descriptor is None else adopt_listener(descriptor),
