@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from muster._errors import MusterError
 from muster._version import __version__
-from muster.launch import add_manifest_command, add_run_command
+from muster.launch import add_keys_command, add_manifest_command, add_run_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -17,8 +17,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: The words after ``muster``; None takes those of the process.
 
     Returns:
-        0 on success, 1 if ``inspect`` found no checkpoint or a damaged one, 2 if the arguments are wrong; the
-        exit code of the job for ``run``.
+        0 on success, 1 if ``inspect`` found no checkpoint or a damaged one or ``keys`` made nothing, 2 if the
+        arguments are wrong; the exit code of the job for ``run``.
     """
     args = _parser().parse_args(arguments)
     code = 0
@@ -54,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     add_run_command(commands)
     add_manifest_command(commands)
+    add_keys_command(commands)
     inspect = commands.add_parser(
         "inspect",
         help="list the checkpoints of a model directory",

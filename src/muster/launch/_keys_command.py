@@ -1,0 +1,127 @@
+"""``muster keys``: its options and their checks."""
+
+import argparse
+import functools
+import importlib.util
+import ipaddress
+import re
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from muster._errors import ClusterError
+from muster.launch._options import integer
+
+_DAYS = 365
+_LONGEST_NAME = 253
+
+_DESCRIPTION = """\
+Make the certificates with which the tasks of a job prove to each other who they are, and encrypt what they
+tell each other: a private authority in FOLDER, and in a folder in it ca.crt, tls.crt and tls.key. MUSTER_TLS
+names that folder to the tasks. Needs pip install 'muster[keys]'.
+"""
+
+_EPILOG = """\
+examples:
+  muster keys keys --hosts localhost          for tasks on this machine: MUSTER_TLS=keys/localhost
+  muster keys keys --hosts node-1,node-2      for tasks on two machines: MUSTER_TLS=keys/node-1 on both
+  muster keys keys --hosts node-3             later, by the same authority: MUSTER_TLS=keys/node-3
+
+FOLDER/ca.key stays where it is: whoever has it can make certificates that the tasks trust.
+"""
+
+_LABEL = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+def add_keys_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add ``keys`` to the commands of a parser, with a ``handler`` as ``run`` has.
+
+    Args:
+        commands: The result of ``ArgumentParser.add_subparsers``.
+    """
+    parser = commands.add_parser(
+        "keys",
+        help="make certificates for the tasks of a job",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of the authority")
+    parser.add_argument(
+        "--hosts",
+        type=_hosts,
+        nargs="+",
+        required=True,
+        metavar="HOST,…",
+        help="the names and IP addresses of the machines, as they stand in TF_CONFIG: one certificate is for "
+        "all of them; with one of this machine alone, such as localhost, it is for all of those",
+    )
+    parser.add_argument(
+        "--days",
+        type=integer(1),
+        default=_DAYS,
+        metavar="N",
+        help="how long the certificate is valid (default: %(default)s)",
+    )
+    parser.set_defaults(handler=functools.partial(_make, parser))
+
+
+def _hosts(text: str) -> list[str]:
+    """Return the hosts of a list with commas between."""
+    hosts = [host.removesuffix(".") for host in text.split(",")]
+    for host in hosts:
+        if not _is_host(host):
+            raise argparse.ArgumentTypeError(
+                f"must be names of hosts or IP addresses, without ports, with commas between; given: {text!r}"
+            )
+    return hosts
+
+
+def _is_host(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+        return True
+    except ValueError:
+        labels = text.split(".")
+        return len(text) <= _LONGEST_NAME and all(re.fullmatch(_LABEL, label) for label in labels)
+
+
+def _with_loopback(hosts: list[str]) -> list[str]:
+    """Return hosts without repetition, and all names of this machine alone if one of them is there."""
+    if any(host.lower() == "localhost" or _is_loopback(host) for host in hosts):
+        hosts = [*hosts, *_LOOPBACK]
+    return list(dict.fromkeys(hosts))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _make(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
+    if importlib.util.find_spec("cryptography") is None:
+        print(
+            "muster keys: this needs the package cryptography, which is not installed here. Run: "
+            "pip install 'muster[keys]'",
+            file=sys.stderr,
+        )
+        return 1
+    # Imported late: it is installed for this command alone.
+    from muster.launch._keys import AUTHORITY_DAYS, make_keys
+
+    if args.days > AUTHORITY_DAYS:
+        parser.error(f"argument --days: must be at most {AUTHORITY_DAYS}, given: {args.days}")
+    hosts = _with_loopback([host for several in args.hosts for host in several])
+    try:
+        made, end = make_keys(args.folder, hosts, args.days, datetime.now(UTC))
+    except (ClusterError, OSError) as exc:
+        print(f"muster keys: {exc}", file=sys.stderr)
+        return 1
+    print(f"{made} is for tasks on {', '.join(hosts)}, until {end:%Y-%m-%d}.")
+    print(f"Copy it to each of these machines, and set MUSTER_TLS={made.absolute()} for the tasks there.")
+    print(f"Keep {args.folder / 'ca.key'} here, and secret: it makes certificates that the tasks trust.")
+    return 0
