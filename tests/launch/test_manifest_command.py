@@ -10,6 +10,7 @@ import yaml
 
 from muster.__main__ import main
 from muster.cluster import TFConfig
+from muster.net import Credentials
 
 KUBERNETES = "1.30"
 
@@ -25,7 +26,8 @@ def objects(capsys, kind, *arguments):
 
 def tf_config(job, index):
     """The TF_CONFIG that Kubernetes makes for a pod of a Job."""
-    first, second = job["spec"]["template"]["spec"]["containers"][0]["env"]
+    env = job["spec"]["template"]["spec"]["containers"][0]["env"]
+    first, second = (each for each in env if each["name"] in ("MUSTER_TASK_INDEX", "TF_CONFIG"))
     assert first["valueFrom"]["fieldRef"]["fieldPath"] == (
         "metadata.annotations['batch.kubernetes.io/job-completion-index']"
     )
@@ -33,11 +35,11 @@ def tf_config(job, index):
 
 
 def test_kubernetes_jobs_are_valid_and_their_pods_know_their_places(capsys):
-    service, chief, worker, evaluator = objects(
+    secret, service, chief, worker, evaluator = objects(
         capsys, "kubernetes", "--name", "digits", "--workers", "2", "--chief", "--evaluator", "--gpus", "1",
         "--cpus", "4", "--volume", "models:/models", "train.py", "--model-dir", "/models/$(x)",
     )  # fmt: skip
-    for each in (service, chief, worker, evaluator):
+    for each in (secret, service, chief, worker, evaluator):
         kubernetes_validate.validate(each, KUBERNETES, strict=True)
     assert service["spec"]["clusterIP"] == "None"
     for job, role, count in ((chief, "chief", 1), (worker, "worker", 2), (evaluator, "evaluator", 1)):
@@ -66,16 +68,17 @@ def test_kubernetes_jobs_are_valid_and_their_pods_know_their_places(capsys):
 
 
 def test_a_job_without_restarts_is_never_restarted(capsys):
-    _, worker = objects(capsys, "kubernetes", "--name", "a", "--restarts", "0", "train.py")
+    *_, worker = objects(capsys, "kubernetes", "--name", "a", "--restarts", "0", "train.py")
     kubernetes_validate.validate(worker, KUBERNETES, strict=True)
     assert worker["spec"]["backoffLimit"] == 0
     assert worker["spec"]["template"]["spec"]["restartPolicy"] == "Never"
 
 
 def test_a_tfjob_has_valid_pods_and_the_names_that_the_operator_looks_for(capsys):
-    (job,) = objects(
+    secret, job = objects(
         capsys, "tfjob", "--name", "digits", "--workers", "2", "--chief", "--evaluator", "train.py", "-v"
     )  # fmt: skip
+    kubernetes_validate.validate(secret, KUBERNETES, strict=True)
     assert (job["apiVersion"], job["kind"]) == ("kubeflow.org/v1", "TFJob")
     assert job["spec"]["runPolicy"] == {"backoffLimit": 3, "cleanPodPolicy": "None"}
     replicas = job["spec"]["tfReplicaSpecs"]
@@ -92,12 +95,56 @@ def test_a_tfjob_has_valid_pods_and_the_names_that_the_operator_looks_for(capsys
         container = spec["template"]["spec"]["containers"][0]
         assert container["name"] == "tensorflow"
         assert container["ports"] == [{"name": "tfjob-port", "containerPort": 2222}]
-        assert "env" not in container
+        assert "TF_CONFIG" not in {each["name"] for each in container["env"]}
+
+
+def pods(kind, jobs):
+    """The specs of all pods of a manifest."""
+    if kind == "kubernetes":
+        return [job["spec"]["template"]["spec"] for job in jobs]
+    return [role["template"]["spec"] for job in jobs for role in job["spec"]["tfReplicaSpecs"].values()]
+
+
+@pytest.mark.parametrize("kind", ["kubernetes", "tfjob"])
+def test_each_manifest_has_a_secret_of_its_own_which_its_pods_are_given(capsys, kind):
+    values = set()
+    for _ in range(2):
+        secret, *_ = all_objects = objects(capsys, kind, "--name", "a", "--evaluator", "train.py")
+        (value,) = secret["stringData"].values()
+        Credentials.from_environ({"MUSTER_SECRET": value})
+        values.add(value)
+        assert str(all_objects).count(value) == 1
+        found = pods(kind, [each for each in all_objects if each["kind"].endswith("Job")])
+        assert len(found) == 2
+        for pod in found:
+            (env,) = (each for each in pod["containers"][0]["env"] if each["name"] == "MUSTER_SECRET")
+            (key,) = secret["stringData"]
+            assert env["valueFrom"] == {"secretKeyRef": {"name": secret["metadata"]["name"], "key": key}}
+            assert "volumes" not in pod
+    assert len(values) == 2
+
+
+@pytest.mark.parametrize("kind", ["kubernetes", "tfjob"])
+def test_certificates_are_mounted_for_the_pods_user_alone(capsys, kind):
+    _, *rest = objects(
+        capsys, kind, "--name", "a", "--tls-secret", "a-tls", "--volume", "models:/models", "train.py"
+    )  # fmt: skip
+    for pod in pods(kind, [each for each in rest if each["kind"].endswith("Job")]):
+        template = {"apiVersion": "v1", "kind": "PodTemplate", "template": {"spec": pod}}
+        kubernetes_validate.validate(template, KUBERNETES, strict=True)
+        (container,) = pod["containers"]
+        shared, tls = container["volumeMounts"]
+        assert shared["mountPath"] == "/models"
+        assert {"name": "MUSTER_TLS", "value": tls["mountPath"]} in container["env"]
+        volume = pod["volumes"][1]
+        assert volume["name"] == tls["name"]
+        assert volume["secret"] == {"secretName": "a-tls", "defaultMode": 0o400}
 
 
 SRUN = """\
 #!/bin/bash
 # Runs the command once a rank, as Slurm would, and counts how often it was called.
+printf '%s\\n' "$@" >> "$FAKE/words"
 while [[ $1 == --* ]]; do echo "$1" >> "$FAKE/options"; shift; done
 echo >> "$FAKE/steps"
 export SLURM_STEP_NODELIST='node[1-3]' SLURM_STEP_TASKS_PER_NODE="$FAKE_LAYOUT"
@@ -115,6 +162,8 @@ SCONTROL = """\
 TASK = """\
 import os, sys
 print(os.environ["MUSTER_JOB_ID"], os.environ["TF_CONFIG"], sys.argv[1:])
+with open(os.path.join(os.environ["FAKE"], "secrets"), "a") as file:
+    print(os.environ.get("MUSTER_SECRET"), file=file)
 sys.exit(int(sys.argv[1]) if '"type": "worker", "index": 1' in os.environ["TF_CONFIG"] else 0)
 """
 
@@ -123,7 +172,7 @@ sys.exit(int(sys.argv[1]) if '"type": "worker", "index": 1' in os.environ["TF_CO
 def run_batch(capsys, tmp_path):
     """Print a batch script, and run it with a Slurm that is made of shell."""
 
-    def run(*arguments, layout, tasks, code="0"):
+    def run(*arguments, layout, tasks, code="0", environ=()):
         for name, text in (("srun", SRUN), ("scontrol", SCONTROL)):
             (tmp_path / name).write_text(text)
             (tmp_path / name).chmod(0o755)
@@ -141,6 +190,7 @@ def run_batch(capsys, tmp_path):
                 "FAKE_LAYOUT": layout,
                 "FAKE_TASKS": str(tasks),
                 "SLURM_JOB_ID": "31234",
+                **dict(environ),
             },
             capture_output=True,
             text=True,
@@ -189,6 +239,33 @@ def test_a_slurm_job_is_started_again_after_a_failure_and_ends_with_its_code(run
     assert done.stderr.count("srun ended with 7; restart") == 2
     assert "#SBATCH --gpus-per-task=1" in script
     assert "--cpus-per-task=3" in (tmp_path / "options").read_text().split()
+
+
+def test_a_slurm_job_has_a_secret_that_no_command_line_tells(run_batch, tmp_path):
+    for _ in range(2):
+        script, done = run_batch("--workers", "2", "--restarts", "1", layout="1(x2)", tasks=2, code="7")
+        assert done.returncode == 7
+        assert not (set((tmp_path / "secrets").read_text().split()) & set(script.split()))
+        assert "--export=ALL" in (tmp_path / "words").read_text().splitlines()
+    secrets = (tmp_path / "secrets").read_text().splitlines()
+    assert len(secrets) == 8
+    assert [len(set(secrets[:4])), len(set(secrets[4:])), len(set(secrets))] == [1, 1, 2]
+    for secret in secrets:
+        assert len(bytes.fromhex(secret)) == 32
+        assert secret not in (tmp_path / "words").read_text() + done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("environ", "known"),
+    [
+        ({"MUSTER_SECRET": "correct horse battery"}, "correct horse battery"),
+        ({"MUSTER_SECRET_FILE": "/home/me/secret"}, "None"),
+    ],
+)
+def test_a_secret_that_the_slurm_job_is_given_is_kept(run_batch, tmp_path, environ, known):
+    _, done = run_batch("--workers", "1", layout="1", tasks=1, environ=environ)
+    assert done.returncode == 0
+    assert (tmp_path / "secrets").read_text().splitlines() == [known]
 
 
 @pytest.mark.parametrize(

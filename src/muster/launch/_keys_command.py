@@ -56,7 +56,7 @@ def add_keys_command(commands: "argparse._SubParsersAction[argparse.ArgumentPars
         required=True,
         metavar="HOST,…",
         help="the names and IP addresses of the machines, as they stand in TF_CONFIG: one certificate is for "
-        "all of them; with one of this machine alone, such as localhost, it is for all of those",
+        "all of them; localhost, 127.0.0.1 and ::1 stand for each other",
     )
     parser.add_argument(
         "--days",

@@ -5,17 +5,28 @@ from typing import Any
 
 from muster.cluster import TaskType
 from muster.launch._manifest import Manifest
+from muster.net import SECRET, TLS
 
 _INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 
 
-def kubernetes_objects(manifest: Manifest) -> list[dict[str, Any]]:
-    """Return a headless Service, and an Indexed Job for each type of task.
+# Where a pod finds the certificates of its job, and the mode of their files: the secret parts of them are
+# refused if others may read them, as all may by Kubernetes' default.
+_TLS_FOLDER = "/etc/muster/tls"
+_TLS_MODE = 0o400
+
+
+def kubernetes_objects(manifest: Manifest, secret: str) -> list[dict[str, Any]]:
+    """Return a Secret, a headless Service, and an Indexed Job for each type of task.
 
     The pods of an Indexed Job keep their host names when they are restarted, and Kubernetes fills
     a pod's index into ``TF_CONFIG``. A container that fails is started again in place; the others end when
     they have lost it, are started again too, and all go on from the last checkpoint.
     Needs Kubernetes 1.24.
+
+    Args:
+        manifest: The job.
+        secret: The secret that its tasks share.
     """
     name = manifest.name
     service = {
@@ -30,16 +41,21 @@ def kubernetes_objects(manifest: Manifest) -> list[dict[str, Any]]:
             "ports": [{"name": "task", "port": manifest.port}],
         },
     }
-    return [service, *(_job(manifest, role, count) for role, count in manifest.replicas.items())]
+    jobs = (_job(manifest, role, count) for role, count in manifest.replicas.items())
+    return [_secret(manifest, secret), service, *jobs]
 
 
-def tfjob_object(manifest: Manifest) -> dict[str, Any]:
-    """Return a TFJob of Kubeflow's training operator, which sets ``TF_CONFIG`` itself.
+def tfjob_objects(manifest: Manifest, secret: str) -> list[dict[str, Any]]:
+    """Return a Secret and a TFJob of Kubeflow's training operator, which sets ``TF_CONFIG`` itself.
 
     With restarts, exit codes below 128 are faults of the program for the operator, and end the job. It starts
     tasks again that ended with another code: those that were killed, and those that lost a peer.
+
+    Args:
+        manifest: The job.
+        secret: The secret that its tasks share.
     """
-    return {
+    job = {
         "apiVersion": "kubeflow.org/v1",
         "kind": "TFJob",
         "metadata": {"name": manifest.name},
@@ -61,12 +77,27 @@ def tfjob_object(manifest: Manifest) -> dict[str, Any]:
             },
         },
     }
+    return [_secret(manifest, secret), job]
+
+
+def _secret(manifest: Manifest, secret: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": _secret_name(manifest), "labels": _labels(manifest)},
+        "type": "Opaque",
+        "stringData": {"secret": secret},
+    }
+
+
+def _secret_name(manifest: Manifest) -> str:
+    return f"{manifest.name}-secret"
 
 
 def _job(manifest: Manifest, role: str, count: int) -> dict[str, Any]:
     pod = _pod(manifest, role, "task", "task")
     # A variable's value may only use variables before it in the list.
-    pod["containers"][0]["env"] = [
+    pod["containers"][0]["env"] += [
         {"name": "MUSTER_TASK_INDEX", "valueFrom": {"fieldRef": {"fieldPath": _INDEX}}},
         {"name": "TF_CONFIG", "value": _tf_config(manifest, role)},
     ]
@@ -99,6 +130,12 @@ def _pod(manifest: Manifest, role: str, container_name: str, port_name: str) -> 
         # Kubernetes would replace $(NAME) by a variable.
         "command": [word.replace("$(", "$$(") for word in manifest.command],
         "ports": [{"name": port_name, "containerPort": manifest.port}],
+        "env": [
+            {
+                "name": SECRET,
+                "valueFrom": {"secretKeyRef": {"name": _secret_name(manifest), "key": "secret"}},
+            }
+        ],
     }
     resources: dict[str, Any] = {}
     if manifest.cpus is not None:
@@ -108,11 +145,21 @@ def _pod(manifest: Manifest, role: str, container_name: str, port_name: str) -> 
         resources["limits"] = {"nvidia.com/gpu": gpus}
     if resources:
         container["resources"] = resources
-    pod: dict[str, Any] = {"containers": [container]}
+    mounts: list[dict[str, Any]] = []
+    volumes: list[dict[str, Any]] = []
     if manifest.volume is not None:
         claim, path = manifest.volume
-        container["volumeMounts"] = [{"name": "shared", "mountPath": path}]
-        pod["volumes"] = [{"name": "shared", "persistentVolumeClaim": {"claimName": claim}}]
+        mounts.append({"name": "shared", "mountPath": path})
+        volumes.append({"name": "shared", "persistentVolumeClaim": {"claimName": claim}})
+    if manifest.tls_secret:
+        container["env"].append({"name": TLS, "value": _TLS_FOLDER})
+        mounts.append({"name": "tls", "mountPath": _TLS_FOLDER, "readOnly": True})
+        source = {"secretName": manifest.tls_secret, "defaultMode": _TLS_MODE}
+        volumes.append({"name": "tls", "secret": source})
+    pod: dict[str, Any] = {"containers": [container]}
+    if volumes:
+        container["volumeMounts"] = mounts
+        pod["volumes"] = volumes
     return pod
 
 

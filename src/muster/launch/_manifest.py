@@ -25,6 +25,7 @@ class Manifest:
         cpus: The number of cores of each task; None takes the cluster's default.
         volume: A PersistentVolumeClaim and its mount path: all tasks must see the same model directory.
         tasks_per_node: The largest number of tasks on a host under Slurm.
+        tls_secret: The Kubernetes Secret of ``ca.crt``, ``tls.crt`` and ``tls.key``; empty: no TLS.
 
     Raises:
         ClusterError: The name cannot be part of a host name.
@@ -39,6 +40,7 @@ class Manifest:
     cpus: int | None = None
     volume: tuple[str, str] | None = None
     tasks_per_node: int = 1
+    tls_secret: str = ""
 
     def __post_init__(self) -> None:
         if not _LABEL.fullmatch(self.name) or len(self.name) > _LONGEST_NAME:

@@ -6,12 +6,13 @@ import sys
 
 from muster._errors import ClusterError
 from muster.launch._options import add_job_options, integer, shape_of
+from muster.net import make_secret
 
 _DESCRIPTION = "Print a description of a job, like that of `muster run`, for a cluster manager."
 
 _KINDS = {
-    "kubernetes": "a headless Service and an Indexed Job for each type of task, for kubectl apply",
-    "tfjob": "a TFJob for Kubeflow's training operator, for kubectl apply",
+    "kubernetes": "a Secret, a headless Service and an Indexed Job for each type of task, for kubectl apply",
+    "tfjob": "a Secret and a TFJob for Kubeflow's training operator, for kubectl apply",
     "slurm": "a batch script, for sbatch",
 }
 
@@ -56,6 +57,13 @@ def _add_options(parser: argparse.ArgumentParser, kind: str) -> None:
             metavar="CLAIM:PATH",
             help="a PersistentVolumeClaim, and where to mount it: all tasks must see one model directory",
         )
+        parser.add_argument(
+            "--tls-secret",
+            default="",
+            metavar="NAME",
+            help="a Secret of ca.crt, tls.crt and tls.key, as cert-manager makes it: tasks prove with it who they "
+            "are, and encrypt what they tell each other",
+        )
     parser.add_argument("script", metavar="SCRIPT", help="the program, where it is on the hosts")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments")
     parser.set_defaults(handler=functools.partial(_print, parser, kind))
@@ -72,7 +80,7 @@ def _print(parser: argparse.ArgumentParser, kind: str, args: argparse.Namespace)
     # Imported late: the help of the command must not wait for the YAML library.
     import yaml
 
-    from muster.launch._kubernetes import kubernetes_objects, tfjob_object
+    from muster.launch._kubernetes import kubernetes_objects, tfjob_objects
     from muster.launch._manifest import Manifest
     from muster.launch._slurm import sbatch_script
 
@@ -86,13 +94,14 @@ def _print(parser: argparse.ArgumentParser, kind: str, args: argparse.Namespace)
             image=getattr(args, "image", ""),
             volume=getattr(args, "volume", None),
             tasks_per_node=getattr(args, "tasks_per_node", 1),
+            tls_secret=getattr(args, "tls_secret", ""),
         )
     except ClusterError as exc:
         parser.error(str(exc))
     if kind == "slurm":
         sys.stdout.write(sbatch_script(manifest))
         return 0
-    objects = kubernetes_objects(manifest) if kind == "kubernetes" else [tfjob_object(manifest)]
+    describe = kubernetes_objects if kind == "kubernetes" else tfjob_objects
     # Lines are not folded: TF_CONFIG is JSON, and easier to read in one piece.
-    yaml.safe_dump_all(objects, sys.stdout, sort_keys=False, width=float("inf"))
+    yaml.safe_dump_all(describe(manifest, make_secret()), sys.stdout, sort_keys=False, width=float("inf"))
     return 0

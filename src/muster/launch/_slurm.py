@@ -32,6 +32,12 @@ export MUSTER_JOB_ID="slurm-$SLURM_JOB_ID-${{SLURM_RESTART_COUNT:-0}}-$SLURM_STE
 exec {command}
 END_OF_TASK
 
+# Who does not know it cannot take part in the job. No command line has it, for all users of a host see those.
+if [[ ! ${{MUSTER_SECRET+set}} && ! ${{MUSTER_SECRET_FILE+set}} ]]; then
+  MUSTER_SECRET=$(od -An -v -tx1 -N32 /dev/urandom | tr -d ' \n')
+  export MUSTER_SECRET
+fi
+
 # A minute before the time limit tasks get SIGTERM, to save and end; at scancel Slurm sends it itself.
 ending=
 trap 'ending=1; scancel --signal=TERM "$SLURM_JOB_ID"' USR1
@@ -64,7 +70,8 @@ def sbatch_script(manifest: Manifest) -> str:
         "--signal=B:USR1@60",
         "--requeue" if manifest.restarts else "--no-requeue",
     ]
-    srun_options = "--kill-on-bad-exit=1 --distribution=block"
+    # The environment has the job's secret, and goes along also where sbatch was told to take none.
+    srun_options = "--kill-on-bad-exit=1 --distribution=block --export=ALL"
     if manifest.cpus is not None:
         options.append(f"--cpus-per-task={manifest.cpus}")
         srun_options += f" --cpus-per-task={manifest.cpus}"  # which srun does not take from its job
