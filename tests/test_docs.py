@@ -10,7 +10,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import kubernetes_validate
 import pytest
+import yaml
+
+from muster.launch._kubernetes import kubernetes_objects
+from muster.launch._manifest import Manifest
+from muster.launch._plan import JobShape
+from muster.net import make_secret
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -84,10 +91,10 @@ def test_changes_to_muster_work(page: Path, tmp_path: Path) -> None:
 
 
 def commands() -> list[pytest.param]:
-    """The shell blocks of the pages about workers and debugging."""
+    """The shell blocks of the pages about workers, security and debugging."""
     return [
         pytest.param(code, id=f"{page}-{i}")
-        for page in ("workers", "debugging")
+        for page in ("workers", "security", "debugging")
         for i, code in enumerate(
             re.findall(r"```sh\n(.*?)```", (ROOT / "docs/guides" / f"{page}.md").read_text(), re.DOTALL), 1
         )
@@ -109,6 +116,23 @@ def test_commands_run(code: str, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout
+
+
+def test_objects_for_kubernetes_are_valid() -> None:
+    text = (ROOT / "docs/guides/security.md").read_text()
+    certificate, policy = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", text, re.DOTALL))
+    kubernetes_validate.validate(policy, "1.30", strict=True)
+    names = re.findall(
+        r"^muster manifest kubernetes --name (\S+) --workers 2 .* --tls-secret (\S+)", text, re.M
+    )
+    assert names == [(policy["metadata"]["name"], certificate["spec"]["secretName"])]
+    objects = kubernetes_objects(
+        Manifest(name=names[0][0], shape=JobShape(workers=2), command=("python",)), make_secret()
+    )
+    labels = objects[-1]["spec"]["template"]["metadata"]["labels"]
+    assert policy["spec"]["podSelector"]["matchLabels"].items() <= labels.items()
+    for host in certificate["spec"]["dnsNames"]:
+        assert f'"{host}:2222"' in str(objects[-1])
 
 
 def migrated_names() -> list[tuple[str, str]]:

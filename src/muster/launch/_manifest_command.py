@@ -61,8 +61,8 @@ def _add_options(parser: argparse.ArgumentParser, kind: str) -> None:
             "--tls-secret",
             default="",
             metavar="NAME",
-            help="a Secret of ca.crt, tls.crt and tls.key, as cert-manager makes it: tasks prove with it who they "
-            "are, and encrypt what they tell each other",
+            help="a Secret of ca.crt, tls.crt and tls.key, as cert-manager makes it: tasks prove with it who "
+            "they are, and encrypt what they tell each other",
         )
     parser.add_argument("script", metavar="SCRIPT", help="the program, where it is on the hosts")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments")

@@ -34,7 +34,7 @@ END_OF_TASK
 
 # Who does not know it cannot take part in the job. No command line has it, for all users of a host see those.
 if [[ ! ${{MUSTER_SECRET+set}} && ! ${{MUSTER_SECRET_FILE+set}} ]]; then
-  MUSTER_SECRET=$(od -An -v -tx1 -N32 /dev/urandom | tr -d ' \n')
+  MUSTER_SECRET=$(od -An -v -tx1 -N32 /dev/urandom | tr -d '[:space:]')
   export MUSTER_SECRET
 fi
 

@@ -40,7 +40,8 @@ class Credentials:
             if length < _SHORTEST_SECRET:
                 raise CredentialsError(
                     f"The secret of a job must have at least {_SHORTEST_SECRET} characters, or it could be "
-                    f"guessed. Given: {length} characters. `openssl rand -hex 32` makes a good one."
+                    f"guessed. Given: {length} characters. A good one is made by: "
+                    "python -c 'import secrets; print(secrets.token_hex(32))'"
                 )
 
     @classmethod
