@@ -318,7 +318,7 @@ class Watch:
                 events.Log(logging.ERROR, f"{self.own.task} fails, likely for that: {self._failing.error}")
             )
         # The others may notice the end of this task before its cause, so the cause is published.
-        return [*actions, *self._end(reason, blamed=task), self.lost]
+        return [*actions, *self._end(reason, blamed=self.lost.culprit), self.lost]
 
     def _end(self, error: str | None, blamed: Task | None = None) -> list[events.Action]:
         state = TaskState.DONE if error is None else TaskState.FAILED

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import threading
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from muster.cluster._task import Task
 # The variable with the file's path, and where Kubernetes reads it unless the manifest names another file.
 TERMINATION_LOG = "MUSTER_TERMINATION_LOG"
 _KUBERNETES = Path("/dev/termination-log")
+_writing = threading.Lock()
 
 
 class Termination(NamedTuple):
@@ -28,8 +30,18 @@ def write_termination(culprit: Task, reason: str) -> None:
     """Record why this task ends. What cannot be written is left out: the reason is in the log, too."""
     named = os.environ.get(TERMINATION_LOG)
     if named or _KUBERNETES.exists():
-        with contextlib.suppress(OSError):
-            Path(named or _KUBERNETES).write_text(f"{culprit}\n{reason}\n", errors="replace")
+        with contextlib.suppress(OSError), _writing:
+            _overwrite(named or _KUBERNETES, f"{culprit}\n{reason}\n".encode(errors="replace"))
+
+
+def _overwrite(path: str | Path, text: bytes) -> None:
+    """Replace a file's content, which is not empty meanwhile: another thread may be ending the process."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
+    try:
+        os.write(file, text)
+        os.ftruncate(file, len(text))
+    finally:
+        os.close(file)
 
 
 def read_termination(path: Path) -> Termination | None:
