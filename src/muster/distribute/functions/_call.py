@@ -1,7 +1,10 @@
 """A function, traced and compiled for one kind of arguments: of the same structure, shapes and dtypes."""
 
+import atexit
 import math
+import sys
 import weakref
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +15,7 @@ import numpy as np
 from jax.tree_util import PyTreeDef
 
 from muster._arrays import AnyArray
+from muster._errors import DatasetError
 from muster._keras import keras
 from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._placement import Placement
@@ -78,6 +82,7 @@ class Call:
         structure: PyTreeDef,
         draws: Draws | None = None,
     ) -> None:
+        self._unchecked: list[tuple[Sequence[Any], Any]] = []
         draws = draws or Draws([])
         recording: Draws | None = draws
         traced = {it: TracedIterator(draws, number) for number, it in enumerate(iterators_among(leaves))}
@@ -106,9 +111,10 @@ class Call:
             iterator.end_recording()
         takes = [*(per for per, _ in arguments.per_replica), *draws.per_replica]
         self._program, self._takes, self._has_labels = program, takes, program.has_labels
-        self._unchecked: list[tuple[Sequence[Any], Any]] = []
         if self._has_labels:
             _WITH_LABELS.add(self)
+            atexit.unregister(_check_labels_at_end)
+            atexit.register(_check_labels_at_end)  # the last one registered, it comes before the job's end
         gives = [per for per, _ in results.per_replica]
         self._compile(program, takes, [*gives, True] if self._has_labels else gives)
 
@@ -127,6 +133,11 @@ class Call:
             if len(self._unchecked) >= keepable(arrays, _UNCHECKED):
                 self.check_labels()
         return self._finish(results)
+
+    def __del__(self) -> None:
+        # The function of a program's `main` is gone before the program's end; one that has failed stays.
+        if not sys.is_finalizing() and any(_has_nan(result) for _, result in self._unchecked):
+            _GONE.append(self)
 
     def check_labels(self, *, wait: bool = False) -> None:
         """Raise an error if an earlier call had a label that is no class.
@@ -186,12 +197,24 @@ class Call:
 
 
 _WITH_LABELS: weakref.WeakSet[Call] = weakref.WeakSet()
+_GONE: deque[Call] = deque(maxlen=1)
+"""The last call that has given NaN and would be gone, unchecked."""
 
 
 def check_labels() -> None:
     """Wait for all functions that train on class labels, and raise an error if one of them is no class."""
-    for call in list(_WITH_LABELS):
+    for call in [*_GONE, *_WITH_LABELS]:
         call.check_labels(wait=True)
+
+
+def _check_labels_at_end() -> None:
+    """Report a label that is no class when the program ends without an error; a job's task then fails."""
+    if hasattr(sys, "last_value"):
+        return
+    try:
+        check_labels()
+    except DatasetError as exc:
+        sys.excepthook(type(exc), exc, exc.__traceback__)
 
 
 def _nan_of(
