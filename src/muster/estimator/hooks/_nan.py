@@ -53,6 +53,7 @@ class NanTensorHook(SessionRunHook):
         self._unchecked: list[tuple[int, Any, Sequence[Any]]] = []
         self._runs_ahead = self._most_runs = 1
         self._waited_at = -math.inf
+        self._found = False
 
     def after_create_session(self, session: Session, coord: Coordinator) -> None:
         """Have the session check the loss before it saves, reads or ends."""
@@ -84,8 +85,8 @@ class NanTensorHook(SessionRunHook):
         self._runs_ahead = min(_AHEAD_RUNS, max(1, int(runs * _AHEAD_SECS / secs))) if secs else 1
 
     def _queue_last(self, session: Session) -> None:
-        """Queue the loss of the last step, unless it is queued already."""
-        if session.outputs is not self._seen:
+        """Queue the loss of the last step, unless it is queued already, or an earlier one was NaN."""
+        if session.outputs is not self._seen and not self._found:
             if self._seen is None:
                 self._most_runs = keepable(session.batches, _AHEAD_RUNS)
             self._seen = session.outputs
@@ -103,6 +104,7 @@ class NanTensorHook(SessionRunHook):
         for (step, _, batches), value in zip(losses, reversed(values), strict=True):
             if not _has_nan(value):
                 continue
+            self._found = True
             session.explain(batches)
             self._report(session, step)
             return
@@ -122,16 +124,8 @@ class NanTensorHook(SessionRunHook):
 class EvaluationNanHook(NanTensorHook):
     """Raises the error that made the loss of an evaluation NaN, if running the batch eagerly shows it."""
 
-    def _queue_last(self, session: Session) -> None:
-        if not self._explained:
-            super()._queue_last(session)
-
-    def _reset(self) -> None:
-        super()._reset()
-        self._explained = False
-
     def _report(self, session: Session, step: int) -> None:
-        self._explained = True  # the mean loss stays NaN, for which it may have reasons
+        pass  # the mean loss stays NaN, for which it may have reasons
 
 
 def _has_nan(loss: np.ndarray[Any, Any]) -> bool:
