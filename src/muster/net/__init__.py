@@ -19,6 +19,7 @@ from muster.net._frames import decode_message as decode_message
 from muster.net._frames import encode_frame as encode_frame
 from muster.net._greeting import Hello as Hello
 from muster.net._listen import adopt_listener as adopt_listener
+from muster.net._listen import free_address as free_address
 from muster.net._listen import listen as listen
 from muster.net._private_files import read_private as read_private
 from muster.net._tls import Tls as Tls

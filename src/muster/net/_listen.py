@@ -38,6 +38,21 @@ def listen(address: str) -> list[socket.socket]:
         return sockets
 
 
+def free_address(address: str) -> tuple[str, str]:
+    """Return where another service of the task at an address can listen, at a free port.
+
+    Returns:
+        The address for the other tasks, and the one to listen at: at one of the interfaces that `listen`
+        takes, or at all where it takes all of them.
+    """
+    host, _ = split_address(address)
+    with contextlib.ExitStack() as opened:
+        probes = [opened.enter_context(probe) for probe in _bind_all(_interfaces(host, 0))]
+        probe = probes[0] if probes else opened.enter_context(_bind_every_interface(0))
+        interface, port = probe.getsockname()[:2]
+    return _joined(host, port), _joined(interface, port)
+
+
 def adopt_listener(descriptor: str) -> socket.socket:
     """Return the listening socket that the parent of this process has opened.
 
@@ -60,6 +75,10 @@ def adopt_listener(descriptor: str) -> socket.socket:
         ) from exc
     os.set_inheritable(sock.fileno(), False)  # or a child of this process would hold the port after its end
     return sock
+
+
+def _joined(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 _Address = tuple[socket.AddressFamily, tuple[str | int | bytes, ...]]

@@ -14,6 +14,7 @@ import numpy as np
 from fit_cases import BATCH, Losses, X, Y, built
 
 from muster._keras import keras
+from muster.cluster import TFConfigClusterResolver
 from muster.data import Dataset
 from muster.distribute import CommunicationOptions, MultiWorkerMirroredStrategy
 
@@ -26,7 +27,7 @@ class Reverses(keras.layers.Layer):
 
 
 def mixed_rows(strategy, options):
-    """What muster does not divide among the workers: XLA does, and the last batch each computes whole."""
+    """What muster does not divide among the workers; the last batch each computes whole in any case."""
     keras.utils.set_random_seed(7)
     with strategy.scope():
         model = keras.Sequential([Reverses(), keras.layers.Dense(3)])
@@ -162,6 +163,8 @@ def killed(strategy, options):
 
 if __name__ == "__main__":
     given = json.loads(sys.argv[1])
+    if given.get("join"):
+        jax.distributed.initialize(given["join"], 2, TFConfigClusterResolver().task_id)
     communication = CommunicationOptions(timeout_seconds=given.get("timeout_seconds"))
     strategy = MultiWorkerMirroredStrategy(communication_options=communication)
     report = globals()[given["scenario"]](strategy, given)

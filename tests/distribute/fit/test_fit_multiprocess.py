@@ -9,7 +9,7 @@ import pytest
 from fit_cases import BATCH, ROWS
 from fit_child import mixed_rows
 
-from jobs import SOON, Job
+from jobs import SOON, Job, free_addresses
 from muster.cluster.roster._roster import EXIT_PEER_LOST
 from muster.distribute import get_strategy
 
@@ -39,8 +39,14 @@ def run(folder, scenario, **options):
     return [json.loads(report.read_text()) for report in reports]
 
 
-def test_a_step_that_mixes_rows_is_divided_by_xla(tmp_path):
-    first, second = run(tmp_path, "mixed_rows")
+@pytest.mark.parametrize("joined", [False, True])
+def test_a_step_that_mixes_rows_is_divided_by_xla_if_the_program_joins_jax(tmp_path, joined):
+    job, reports = start(tmp_path, "mixed_rows", join=free_addresses(1)[0] if joined else None)
+    with job:
+        job.all_end_well()
+    for task in job.tasks:
+        assert ("Every worker computes a step on the rows of all" in task.log) is not joined, task.log
+    first, second = [json.loads(report.read_text()) for report in reports]
     assert first == second
     expected = mixed_rows(get_strategy(), {})
     assert first["history"].keys() == expected["history"].keys()

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 
+import jax
 import numpy as np
 
 import muster
@@ -101,6 +102,7 @@ def main(options):
         importlib.metadata.version = lambda name: options["jax"] if name == "jax" else version(name)
     if "stray_secs" in options:
         _roster_watch.STRAY_SECS = options["stray_secs"]
+    jax.config.update("jax_num_cpu_devices", options.get("devices", 1))
     strategy = strategy_of(options)
     config = RunConfig(
         tf_random_seed=1,

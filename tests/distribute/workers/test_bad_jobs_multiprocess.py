@@ -247,9 +247,10 @@ def test_a_worker_that_lives_and_keeps_the_other_waiting(job, stuck, timeout):
     assert re.search(rf"^worker 1 is here:\nThread 'MainThread'[^$]*{stuck}", other.log, re.M), other.log
 
 
-@pytest.mark.parametrize("holder", [0, 1])
-def test_a_worker_that_holds_the_interpreter_stands_still(job, holder):
-    options = {"step_timeout": 4.0, "steps": 10**6}
+# With several devices a worker, JAX's runtimes are connected, and one aborts when the chief is gone.
+@pytest.mark.parametrize(("holder", "devices"), [(0, 1), (1, 1), (1, 2)])
+def test_a_worker_that_holds_the_interpreter_stands_still(job, holder, devices):
+    options = {"step_timeout": 4.0, "steps": 10**6, "devices": devices}
     tasks = [job.start(index, **options, **{"hold": 12.0} if index == holder else {}) for index in (0, 1)]
     for task in tasks:
         assert task.code() == EXIT_PEER_LOST, task.log
@@ -260,7 +261,8 @@ def test_a_worker_that_holds_the_interpreter_stands_still(job, holder):
 
 
 def test_an_abort_ends_a_worker_as_ever(job):
-    other, task = job.start(0, steps=10**6), job.start(1, steps=10**6, abort=True)
+    options = {"steps": 10**6, "devices": 2}
+    other, task = job.start(0, **options), job.start(1, **options, abort=True)
     assert task.code() == -signal.SIGABRT
     assert re.search(r"^  File .* in after_run$", task.log, re.M), task.log
     assert other.code(SOON) == EXIT_PEER_LOST

@@ -11,9 +11,11 @@ import numpy as np
 from jax.sharding import Mesh
 
 from muster.distribute.engine._compiled import CompiledStep, compiled
+from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._mesh import MeshEngine, replicated_on
 from muster.distribute.engine._split import ReplicatedBatch
 from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced, View
+from muster.distribute.replicas._values import by_numbers
 from muster.distribute.workers._workers import Workers
 from muster.program import Replicas
 from muster.program.partition import IndivisibleError, partitioned
@@ -27,16 +29,16 @@ class ExchangeEngine(Engine):
 
     On CPUs that is faster, and a lost worker is an error, not an abort. In the global view each worker keeps
     a local copy of the state and computes its rows of the batch, and reductions over the batch are exchanged:
-    once for all gradients, which XLA adds one by one. XLA partitions the steps that ``program.partition``
-    cannot.
+    once for all gradients, which XLA adds one by one. A step that ``program.partition`` cannot divide, XLA
+    does, or without a mesh every worker computes all rows.
 
     Args:
-        mesh: The devices of all workers, by rank.
+        mesh: The devices of all workers, by rank; None if JAX has only this worker's.
         workers: The processes.
         bytes_per_pack: Values are reduced in packs of about this size; 0 for a single one.
     """
 
-    def __init__(self, mesh: Mesh, workers: Workers, bytes_per_pack: int = 0) -> None:
+    def __init__(self, mesh: Mesh | None, workers: Workers, bytes_per_pack: int = 0) -> None:
         self._mesh = mesh
         self._workers = workers
         self._rank = jnp.uint32(workers.rank)
@@ -46,8 +48,9 @@ class ExchangeEngine(Engine):
         if traced.view is View.REPLICA:
             self._workers.require_equal("variables", list(map(str, traced.variables)))
             return CompiledStep(functools.partial(self._exchanged, traced.step, executables))
-        by_xla = MeshEngine(self._mesh, self._workers).compile(traced, executables)
-        return CompiledStep(functools.partial(self._divided, traced, executables, by_xla))
+        engine = MeshEngine(self._mesh, self._workers) if self._mesh else DeviceEngine()
+        undivided = engine.compile(traced, executables)
+        return CompiledStep(functools.partial(self._divided, traced, executables, undivided))
 
     def _exchanged(
         self,
@@ -95,7 +98,13 @@ class ExchangeEngine(Engine):
         return step
 
     def _divided(
-        self, traced: Traced, executables: Executables, by_xla: Step, state: State, reads: Reads, batch: Any
+        self,
+        traced: Traced,
+        executables: Executables,
+        undivided: Step,
+        state: State,
+        reads: Reads,
+        batch: Any,
     ) -> Step:
         """Return the step of the global view, divided so that this worker computes its rows of the batch."""
         state = jax.tree.map(local_copy, state)
@@ -116,9 +125,24 @@ class ExchangeEngine(Engine):
         self._workers.require_equal("steps", [reason])
         if not reason:
             return exchanged
+        if self._mesh is None:
+            _log.warning(
+                "Every worker computes a step on the rows of all, because muster does not divide it: %s. XLA "
+                "does if the program calls jax.distributed.initialize before it builds the strategy.",
+                reason,
+            )
+            return lambda state, reads, batch: undivided(state, reads, jax.tree.map(self._gathered, batch))
         _log.debug("XLA divides a step among the workers: %s.", reason)
         on_mesh = functools.partial(replicated_on, self._mesh)
-        return lambda state, reads, batch: by_xla(jax.tree.map(on_mesh, state), reads, batch)
+        return lambda state, reads, batch: undivided(jax.tree.map(on_mesh, state), reads, batch)
+
+    def _gathered(self, array: Any) -> Any:
+        """Return the rows of all workers; a number without rows is the same on all."""
+
+        def move(rows: Any) -> Any:
+            return np.concatenate(self._workers.all_gather(np.asarray(rows)))
+
+        return by_numbers(move, array) if np.ndim(array) else array
 
 
 def local_copy(value: jax.Array) -> jax.Array:

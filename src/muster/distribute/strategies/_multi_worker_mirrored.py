@@ -14,6 +14,7 @@ from muster.distribute.strategies._communication import CommunicationOptions
 from muster.distribute.strategies._mirrored import on_mesh
 from muster.distribute.strategies._strategy import Strategy
 from muster.distribute.workers._cluster_workers import ClusterWorkers
+from muster.distribute.workers._jax_runtime import check_runtimes
 from muster.distribute.workers._workers import START_SECS, SingleWorker, Workers
 
 
@@ -71,9 +72,10 @@ class MultiWorkerMirroredStrategy(Strategy):
         mesh = Mesh(np.array(devices), (AXIS,))
         local = mesh.local_devices
         pack = options.bytes_per_pack
-        if 1 < workers.size == mesh.size and local[0].platform == "cpu":
+        joined = workers.size == 1 or check_runtimes(workers)
+        if not joined or 1 < workers.size == mesh.size and local[0].platform == "cpu":
             placement = Placement(SingleDeviceSharding(local[0]), workers=workers)
-            super().__init__(placement, ExchangeEngine(mesh, workers, pack), workers)
+            super().__init__(placement, ExchangeEngine(mesh if joined else None, workers, pack), workers)
         else:
             choice = on_mesh(mesh, Packing(bytes_per_pack=pack), workers)
             super().__init__(**choice, workers=workers, local_replicas=len(local))

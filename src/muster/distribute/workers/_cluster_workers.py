@@ -5,7 +5,6 @@ import contextlib
 import os
 import queue
 import signal
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Set
@@ -13,10 +12,10 @@ from types import TracebackType
 
 import jax
 
-from muster._errors import StrayPeerError
+from muster._errors import RosterError, StrayPeerError
 from muster.cluster import ClusterSpec, Task
 from muster.cluster.roster import Roster, TaskState, query_status, watch_program_end, write_termination
-from muster.distribute.workers._aborts import hold_aborts
+from muster.distribute.workers._jax_runtime import connect_runtimes
 from muster.distribute.workers._socket_workers import SocketWorkers
 from muster.distribute.workers._workers import START_SECS
 from muster.net import Connection, Hello
@@ -32,11 +31,11 @@ _STACKS_SECS = 5.0
 _PURPOSE = "collectives"
 _DIAL_SECS = 10.0
 # One worker may go on working when the others are done, for up to a week.
-_SHUTDOWN_SECS = 7 * 24 * 3600
+_END_SECS = 7 * 24 * 3600
 
 
 class ClusterWorkers(SocketWorkers):
-    """Connects to the other tasks of a cluster, and connects their JAX runtimes.
+    """Connects to the other tasks of a cluster, and their JAX runtimes where XLA's collectives are needed.
 
     From then on the workers watch each other. When one is gone, has failed or stands still, the others report
     it and end.
@@ -74,13 +73,13 @@ class ClusterWorkers(SocketWorkers):
             handlers={_PURPOSE: lambda connection, hello: self._callers.put((connection, hello))},
             heartbeat_secs=timeout_secs or _SILENCE_SECS,
         )
-        self._ending = _Ending(roster)
+        self._ending = _Ending(roster, tasks)
         watch_program_end()
         roster.wait_for_all(start_secs)
-        self._initialize_jax(cluster, task)
         super().__init__(tasks.index(task), [str(each) for each in tasks], self._patience_with)
         self.connect(self._dial, self._accept, start_secs)
         self._ending.workers = self
+        connect_runtimes(self, cluster.task_address(tasks[0].type, tasks[0].index))
 
     def _dial(self, rank: int) -> Connection:
         return self._roster.connect(self._tasks[rank], _PURPOSE, _DIAL_SECS)
@@ -95,21 +94,6 @@ class ClusterWorkers(SocketWorkers):
             if (task := self._roster.caller(hello)) is not None:
                 return self._tasks.index(task), connection
             connection.close()  # of a process that was started by mistake, or before
-
-    def _initialize_jax(self, cluster: ClusterSpec, task: Task) -> None:
-        hold_aborts()
-        chief = self._tasks[0]
-        if task == chief:
-            self._roster.announce("coordinator", f"{_host(cluster, chief)}:{_free_port()}")
-        # The service would take SIGTERM away from Python's handlers, and nothing uses it.
-        jax.config.update("jax_enable_preemption_service", False)
-        jax.distributed.initialize(
-            coordinator_address=self._roster.lookup(chief, "coordinator", self._start_secs),
-            num_processes=len(self._tasks),
-            process_id=self._tasks.index(task),
-            cluster_detection_method="deactivate",
-            shutdown_timeout_seconds=_SHUTDOWN_SECS,
-        )
 
     @property
     def reporter(self) -> Callable[..., None] | None:
@@ -167,31 +151,25 @@ class ClusterWorkers(SocketWorkers):
             return f"it does not say where: {exc}"
 
 
-def _host(cluster: ClusterSpec, task: Task) -> str:
-    return cluster.task_address(task.type, task.index).rpartition(":")[0]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 class _Ending:
     """Ends this process together with the others: reports an error or a clean end to them.
 
-    After an error the process skips JAX's shutdown, which would wait for workers that are gone, and abort.
+    After an error the process does not wait for the others. It skips JAX's shutdown, which would abort.
+
+    Args:
+        roster: The roster of the job.
+        tasks: The tasks that train.
 
     Attributes:
         workers: The workers, closed at the end; None until they are connected.
         agreed: Whether all workers have agreed to end early, so that ending is no failure.
     """
 
-    def __init__(self, roster: Roster) -> None:
+    def __init__(self, roster: Roster, tasks: tuple[Task, ...]) -> None:
         self.workers: SocketWorkers | None = None
         self.agreed = False
         self._roster = roster
+        self._tasks = tasks
         self._code: int | None = None
         self._report = sys.excepthook
         sys.excepthook = self._uncaught
@@ -217,10 +195,21 @@ class _Ending:
             self._exit(self._code)
         if self.workers is not None:
             self.workers.close()  # a worker that still waits for this one learns of it
+            self._wait_for_others()
         if jax.distributed.is_initialized():
-            jax.distributed.shutdown()  # waits for the others, and the roster watches them meanwhile
+            jax.distributed.shutdown()
         self._roster.done()
         self._roster.close()
+
+    def _wait_for_others(self) -> None:
+        """Wait until all have come to their end, so that this task ends as the job does."""
+        self._roster.announce("end", True)
+        try:
+            for task in self._tasks:
+                self._roster.lookup(task, "end", _END_SECS)
+        except RosterError as exc:
+            self._roster.fail(exc)
+            self._exit(1)
 
     def _exit(self, code: int) -> None:
         self._roster.close()
