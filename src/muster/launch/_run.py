@@ -27,6 +27,7 @@ from muster.launch._process import (
 )
 from muster.launch._status import StatusPoller
 from muster.launch._view import Row, View
+from muster.net import Credentials
 
 _LOOK_SECS = 0.1  # the period of reading logs
 _SHOW_SECS = 0.5  # the period of drawing the table
@@ -69,6 +70,7 @@ def run_job(options: RunOptions, machine: Machine, environ: Mapping[str, str], v
 
     Raises:
         ClusterError: The machine has fewer GPUs than the tasks need. Nothing was started.
+        CredentialsError: The environment names a secret or certificates that cannot be used.
         OSError: The log folder cannot be written.
     """
     log_dir = options.log_dir or Path(tempfile.mkdtemp(prefix="muster-"))
@@ -115,7 +117,7 @@ class _Run:
             stack.enter_context(self._selector)
             stack.callback(self._clean_up)
             if self._view.wants_rows:
-                self._poller = stack.enter_context(StatusPoller())
+                self._poller = stack.enter_context(StatusPoller(Credentials.from_environ(self._environ)))
             self._selector.register(self._signals, selectors.EVENT_READ)
             actions = self._job.start()
             while True:

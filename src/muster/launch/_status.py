@@ -7,6 +7,7 @@ from typing import Self
 from muster._errors import StrayPeerError
 from muster.cluster import Task
 from muster.cluster.roster import Progress, query_status
+from muster.net import Credentials
 
 _EVERY_SECS = 1.0
 _TIMEOUT_SECS = 0.5
@@ -17,12 +18,16 @@ class StatusPoller:
 
     Its thread and that of its owner replace the attributes as a whole, and never change them in place.
 
+    Args:
+        credentials: Those of the job.
+
     Attributes:
         addresses: The address of each task to query.
         answers: The progress of the tasks that answered the last query.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, credentials: Credentials) -> None:
+        self._credentials = credentials
         self.addresses: Mapping[Task, str] = {}
         self.answers: Mapping[Task, Progress] = {}
         self._stop = threading.Event()
@@ -41,7 +46,7 @@ class StatusPoller:
             answers = {}
             for task, address in self.addresses.items():
                 try:
-                    answers[task] = query_status(address, _TIMEOUT_SECS).progress
+                    answers[task] = query_status(address, _TIMEOUT_SECS, self._credentials).progress
                 except (OSError, StrayPeerError):
                     continue
             self.answers = answers

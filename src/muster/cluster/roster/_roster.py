@@ -17,7 +17,7 @@ import msgspec
 from muster._errors import ClusterError, MissingPeerError
 from muster.cluster._cluster_spec import ClusterSpec
 from muster.cluster._task import Task, TaskType
-from muster.cluster.roster._roster_address import listen_as
+from muster.cluster.roster._roster_address import listen_as, query_status
 from muster.cluster.roster._roster_events import Announced, Ended
 from muster.cluster.roster._roster_identity import derive_job_id, installed_versions, training_tasks
 from muster.cluster.roster._roster_messages import MAX_ERROR, MAX_NEWS, Progress, Status, TaskState
@@ -300,6 +300,10 @@ class Roster:
         own = statuses[self._task]
         hello = Hello(purpose=purpose, name=str(self._task), job=own.job, run=own.run, to=statuses[task].run)
         return dial(self._addresses[task], hello, self._credentials, timeout_secs)
+
+    def stacks_of(self, task: Task, timeout_secs: float) -> str:
+        """Ask another training task where its threads are; raises as `query_status`."""
+        return query_status(self._addresses[task], timeout_secs, self._credentials, stacks=True).stacks
 
     def caller(self, hello: Hello) -> Task | None:
         """Return the training task that has dialed this one, or None if it is none that was reached."""

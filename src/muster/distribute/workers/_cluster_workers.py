@@ -14,7 +14,7 @@ import jax
 
 from muster._errors import RosterError, StrayPeerError
 from muster.cluster import ClusterSpec, Task
-from muster.cluster.roster import Roster, TaskState, query_status, watch_program_end, write_termination
+from muster.cluster.roster import Roster, TaskState, watch_program_end, write_termination
 from muster.distribute.workers._jax_runtime import connect_runtimes
 from muster.distribute.workers._socket_workers import SocketWorkers
 from muster.distribute.workers._workers import START_SECS
@@ -62,7 +62,6 @@ class ClusterWorkers(SocketWorkers):
         start_secs: float = START_SECS,
     ) -> None:
         self._tasks = tasks
-        self._cluster = cluster
         self._step_secs = timeout_secs or _STEP_SECS
         self._start_secs = start_secs
         self._callers: queue.SimpleQueue[tuple[Connection, Hello]] = queue.SimpleQueue()
@@ -145,8 +144,7 @@ class ClusterWorkers(SocketWorkers):
     def _stacks_of(self, rank: int) -> str:
         task = self._tasks[rank]
         try:
-            address = self._cluster.task_address(task.type, task.index)
-            return query_status(address, _STACKS_SECS, stacks=True).stacks
+            return self._roster.stacks_of(task, _STACKS_SECS)
         except (OSError, StrayPeerError) as exc:
             return f"it does not say where: {exc}"
 
