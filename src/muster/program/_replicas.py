@@ -1,5 +1,6 @@
 """Describe the replicas that run a step in parallel, and reduce their values."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +13,36 @@ from jax.flatten_util import ravel_pytree
 _SEED_STRIDE = 0x9E3779B9
 
 
+@dataclass(frozen=True)
+class Shares:
+    """The rows of a batch that replicas share unequally, in the order of the replicas.
+
+    Attributes:
+        sizes: The number of rows of each replica.
+        own: The number of rows of this replica, one of the sizes.
+    """
+
+    sizes: tuple[int, ...]
+    own: int
+
+    @property
+    def total(self) -> int:
+        """The number of rows of all replicas."""
+        return sum(self.sizes)
+
+    @property
+    def starts(self) -> list[int]:
+        """The number of rows before those of each replica."""
+        return [*itertools.accumulate(self.sizes[:-1], initial=0)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Replicas:
     """The replicas of a step, as one of them sees them.
 
-    A batch that cannot be split evenly is replicated: every replica computes all of it. Then only the first
-    one is active: it alone counts in reductions.
+    A batch with fewer rows than replicas is replicated: every replica computes all of it. Then only the first
+    one is active: it alone counts in reductions. If replicas have different numbers of rows, each counts in a
+    mean by its rows, so that the mean of the replicas' means is the mean over all rows.
 
     Attributes:
         index: The number of this replica, from 0: int32 or uint32.
@@ -25,6 +50,7 @@ class Replicas:
         count: The number of replicas, over all processes.
         active: The number of replicas that count in reductions: all, or one.
         bytes_per_pack: Values are added in packs that are closed once they exceed this; 0 makes one pack.
+        shares: The rows of the replicas if they differ; None if all have equally many.
     """
 
     index: jax.Array
@@ -32,6 +58,12 @@ class Replicas:
     count: int
     active: int
     bytes_per_pack: int = 0
+    shares: Shares | None = None
+
+    @property
+    def weight(self) -> float:
+        """The weight of this replica's value in a mean over the active replicas."""
+        return 1 / self.active if self.shares is None else self.shares.own / self.shares.total
 
     def sum(self, arrays: Sequence[jax.Array]) -> list[jax.Array]:
         """Add arrays over the active replicas, with one collective per pack and dtype.
@@ -61,7 +93,9 @@ class Replicas:
         return sums
 
     def mean(self, arrays: Sequence[jax.Array]) -> list[jax.Array]:
-        """Average floating-point arrays over the active replicas, as `sum` adds them."""
+        """Average arrays over the active replicas, weighted by their rows, as `sum` adds them."""
+        if self.shares is not None:
+            return self.sum([array * self.weight for array in arrays])
         return [total / self.active for total in self.sum(arrays)]
 
     def broadcast_first(self, arrays: Sequence[jax.Array]) -> list[jax.Array]:
@@ -84,13 +118,24 @@ class Replicas:
         rest = jnp.where(self.index == 0, total % self.count, jnp.zeros_like(total))
         return total // self.count + rest
 
-    def all_gather(self, array: jax.Array) -> jax.Array:
-        """Stack the values of all active replicas along a new first axis (an all-gather)."""
+    def all_gather(self, array: jax.Array, axis: int = 0) -> list[jax.Array]:
+        """Return the values of all active replicas (an all-gather).
+
+        Args:
+            array: Per replica.
+            axis: The axis along which replicas with different numbers of rows may have values that differ.
+        """
         if self.active < self.count:
-            return self.sum([array])[0][None]
+            return self.sum([array])
         wide = array.astype(jnp.int32) if array.dtype == jnp.bool_ else array
+        shares = self.shares
+        if shares is not None and array.ndim and array.shape[axis] == shares.own:
+            shape = (*array.shape[:axis], shares.total, *array.shape[axis + 1 :])
+            start = jnp.asarray(shares.starts)[self.index]
+            placed = jax.lax.dynamic_update_slice_in_dim(jnp.zeros(shape, wide.dtype), wide, start, axis)
+            return jnp.split(self.sum([placed])[0].astype(array.dtype), shares.starts[1:], axis)
         placed = jnp.zeros((self.count, *array.shape), wide.dtype).at[self.index].set(wide)
-        return self.sum([placed])[0].astype(array.dtype)
+        return list(self.sum([placed])[0].astype(array.dtype))
 
     def fold_into_seed(self, seed: jax.Array) -> jax.Array:
         """Make the state of a seed generator, uint32[2], different on each replica."""

@@ -196,6 +196,6 @@ class Variable(keras.Variable):  # type: ignore[misc]  # keras is untyped
                         f"NONE or `ONLY_FIRST_REPLICA` aggregation, got: {aggregation}."
                     )
                 case "mean":
-                    updates = updates / replicas.active
+                    updates = updates * replicas.weight
         stacks = [replicas.all_gather(array) for array in (*at, updates)]
         return [(tuple(stack[i] for stack in stacks[:-1]), stacks[-1][i]) for i in range(replicas.active)]

@@ -13,11 +13,11 @@ from jax.sharding import Mesh
 from muster.distribute.engine._compiled import CompiledStep, compiled
 from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._mesh import MeshEngine, replicated_on
-from muster.distribute.engine._split import ReplicatedBatch
+from muster.distribute.engine._split import ReplicatedBatch, UnevenBatch, sizes_of
 from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced, View
 from muster.distribute.replicas._values import by_numbers
 from muster.distribute.workers._workers import Workers
-from muster.program import Replicas
+from muster.program import Replicas, Shares
 from muster.program.partition import IndivisibleError, partitioned
 from muster.program.passes import Part, all_reduce_on_host, split_at_all_reduces
 
@@ -61,7 +61,10 @@ class ExchangeEngine(Engine):
         batch: Any,
     ) -> Step:
         """Return the step of one replica on each worker."""
-        count = self._workers.size
+        count, shares = self._workers.size, None
+        if isinstance(batch, UnevenBatch):
+            sizes = sizes_of(batch.rows, count)
+            shares = Shares(sizes, sizes[self._workers.rank])
 
         def local_step(state: State, reads: Reads, batch: Any, rank: jax.Array) -> tuple[State, Any]:
             replicas = Replicas(
@@ -70,19 +73,31 @@ class ExchangeEngine(Engine):
                 count=count,
                 active=1 if isinstance(batch, ReplicatedBatch) else count,
                 bytes_per_pack=self._bytes_per_pack,
+                shares=shares,
             )
             return run(state, reads, batch, replicas)
 
         donated = len(jax.tree.leaves(state))
-        parts, structure = split_at_all_reduces(local_step, state, reads, batch, self._rank, donated=donated)
+        own = self._own_rows(batch)
+        parts, structure = split_at_all_reduces(local_step, state, reads, own, self._rank, donated=donated)
         return self._in_parts(parts, structure, executables)
+
+    def _own_rows(self, batch: Any) -> Any:
+        """Return this worker's rows of an uneven batch; other batches as they are."""
+        if not isinstance(batch, UnevenBatch):
+            return batch
+        sizes, rank = sizes_of(batch.rows, self._workers.size), self._workers.rank
+        start = sum(sizes[:rank])
+        return jax.tree.map(
+            lambda leaf: leaf[start : start + sizes[rank]] if np.ndim(leaf) else leaf, batch.batch
+        )
 
     def _in_parts(self, parts: list[Part], structure: Any, executables: Executables) -> Step:
         """Run the parts one after the other; each is compiled when it is first run."""
         runs: list[Callable[..., list[jax.Array]]] = []
 
         def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
-            values: list[Any] = [*jax.tree.leaves((state, reads, batch)), self._rank]
+            values: list[Any] = [*jax.tree.leaves((state, reads, self._own_rows(batch))), self._rank]
             results: list[jax.Array] = []
             for number, part in enumerate(parts):
                 takes = [values[i] for i in part.takes]

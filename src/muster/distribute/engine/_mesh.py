@@ -13,7 +13,7 @@ from muster._arrays import AnyArray
 from muster.distribute.engine._any_core import use_any_core
 from muster.distribute.engine._compiled import CompiledStep, compiled, in_turn
 from muster.distribute.engine._packing import ONE_PACK, Packing
-from muster.distribute.engine._split import ReplicatedBatch
+from muster.distribute.engine._split import ReplicatedBatch, UnevenBatch, unwrapped
 from muster.distribute.engine._traced import BatchGroup, Engine, Executables, Reads, State, Step, Traced, View
 from muster.distribute.replicas._values import by_numbers
 from muster.distribute.workers._workers import SingleWorker, Workers
@@ -74,18 +74,26 @@ class MeshEngine(Engine):
     def _replicated(
         self, traced: Traced, executables: Executables, state: State, reads: Reads, batch: Any
     ) -> Step:
-        place = self._placing(traced, batch)
-        step = self.shard_mapped(traced, batch)
-        run = compiled(step, (state, reads, place(batch)), executables)
-        return lambda state, reads, batch: run(state, reads, place(batch))
+        def whole(batch):
+            if isinstance(batch, BatchGroup):
+                return BatchGroup([whole(each) for each in batch.batches])
+            return ReplicatedBatch(batch.batch) if isinstance(batch, UnevenBatch) else batch
+
+        place = self._placing(traced, whole(batch))
+        step = self.shard_mapped(traced, whole(batch))
+        run = compiled(step, (state, reads, place(whole(batch))), executables)
+        return lambda state, reads, batch: run(state, reads, place(whole(batch)))
 
     def _partitioned(
         self, traced: Traced, executables: Executables, state: State, reads: Reads, batch: Any
     ) -> Step:
         everywhere = NamedSharding(self._mesh, P())
         place = self._placing(traced, batch)
+        rows = batch.rows if isinstance(batch, UnevenBatch) else None
 
         def step(state: State, reads: Reads, batch: Any) -> Any:
+            if rows is not None:  # without the padding; XLA keeps the rows where they are
+                batch = jax.tree.map(lambda leaf: leaf[:rows] if leaf.ndim else leaf, unwrapped(batch))
             return jax.lax.with_sharding_constraint(traced.step(state, reads, batch), everywhere)
 
         run = compiled(step, (state, reads, place(batch)), executables)
@@ -106,10 +114,11 @@ class MeshEngine(Engine):
         """Return a function that puts this process' part of batches like this one onto the devices."""
         flags = jax.tree.leaves(jax.tree.broadcast(traced.sharded(batch), batch))
         shardings = [NamedSharding(self._mesh, P(AXIS) if flag else P()) for flag in flags]
+        put = _padded_on_devices if isinstance(batch, UnevenBatch) else _on_devices
 
         def place(batch: Any) -> Any:
             leaves, structure = jax.tree.flatten(batch)
-            placed = [_on_devices(leaf, where) for leaf, where in zip(leaves, shardings, strict=True)]
+            placed = [put(leaf, where) for leaf, where in zip(leaves, shardings, strict=True)]
             return jax.tree.unflatten(structure, placed)
 
         return place
@@ -136,4 +145,24 @@ def _on_devices(array: AnyArray, sharding: NamedSharding) -> jax.Array:
     placed: jax.Array = by_numbers(
         lambda numbers: jax.make_array_from_process_local_data(sharding, np.asarray(numbers)), array
     )
+    return placed
+
+
+def _padded_on_devices(array: AnyArray, sharding: NamedSharding) -> jax.Array:
+    """Put this process' part of a global array onto the devices, padded to equal parts at the end."""
+    if not np.ndim(array):
+        return _on_devices(array, sharding)
+
+    def put(numbers: AnyArray) -> jax.Array:
+        rows = np.asarray(numbers)
+        size = -(-len(rows) // sharding.num_devices)
+
+        def part(index: tuple[slice, ...]) -> AnyArray:
+            own = rows[index]
+            return np.pad(own, [(0, size - len(own)), *[(0, 0)] * (rows.ndim - 1)])
+
+        shape = (size * sharding.num_devices, *rows.shape[1:])
+        return jax.make_array_from_callback(shape, sharding, part)
+
+    placed: jax.Array = by_numbers(put, array)
     return placed

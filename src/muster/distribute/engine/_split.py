@@ -2,10 +2,11 @@
 
 Replica ``r`` of ``R`` takes the ``r``-th of ``R`` equal runs of rows; the replicas of worker ``w`` come
 before those of worker ``w + 1``. So results per row, gathered in the order of the replicas, are in the order
-of the input. A batch that the replicas cannot share equally is replicated: each computes all of it, and it
-counts once.
+of the input. If the rows cannot be shared equally, the runs differ by one row, the longer ones first. A batch
+with fewer rows than replicas, or without rows, is replicated: each computes all of it, and it counts once.
 
-A *worker batch* is what one worker takes in a step: its rows of the global batch, or a ``ReplicatedBatch``.
+A *worker batch* is what one worker takes in a step: its rows of the global batch if they are shared equally,
+an ``UnevenBatch`` or a ``ReplicatedBatch``.
 """
 
 import itertools
@@ -35,9 +36,33 @@ class ReplicatedBatch:
     batch: Any
 
 
+@jax.tree_util.register_dataclass
+@dataclass
+class UnevenBatch:
+    """A global batch whose rows the replicas cannot share equally; there is at least one for each replica.
+
+    Attributes:
+        batch: A nested structure of arrays, the same on every worker, with the rows of all: in the memory of
+            the host. An engine gives each device its rows.
+    """
+
+    batch: Any
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return row_count(self.batch) or 0
+
+
 def unwrapped(batch: Any) -> Any:
-    """Return the arrays of a worker batch, whether it is a ``ReplicatedBatch`` or not."""
-    return batch.batch if isinstance(batch, ReplicatedBatch) else batch
+    """Return the arrays of a worker batch, whether it is shared equally or not."""
+    return batch.batch if isinstance(batch, ReplicatedBatch | UnevenBatch) else batch
+
+
+def sizes_of(rows: int, parts: int) -> tuple[int, ...]:
+    """Divide a number of rows into parts that differ by one at most; the larger ones come first."""
+    small, larger = divmod(rows, parts)
+    return (small + 1,) * larger + (small,) * (parts - larger)
 
 
 @dataclass(frozen=True)
@@ -65,7 +90,7 @@ class Split:
         return slice(size * self.rank, size * (self.rank + 1))
 
     def worker_batch(self, batch: Any) -> Any:
-        """Return this worker's rows of a global batch; a ``ReplicatedBatch`` if it cannot be shared equally.
+        """Return this worker's rows of a global batch, or the batch wrapped if it cannot be shared equally.
 
         Args:
             batch: A nested structure of arrays, the same on every worker; numbers without rows stay.
@@ -73,18 +98,14 @@ class Split:
         if self.replicas == 1:
             return batch
         count = row_count(batch)
-        if count is None or count % self.replicas:
+        if count is None or count < self.replicas:
             return ReplicatedBatch(batch)
+        if count % self.replicas:
+            return UnevenBatch(batch)
         if self.workers == 1:
             return batch
         rows = self.rows(count)
         return jax.tree.map(lambda leaf: leaf[rows] if np.ndim(leaf) else leaf, batch)
-
-    def local_batch(self, batch: Any) -> Any:
-        """Return rows that only this worker has, as a worker batch; replicated if they cannot be shared."""
-        count = row_count(batch)
-        divides = self.local_replicas == 1 or (count is not None and count % self.local_replicas == 0)
-        return batch if divides else ReplicatedBatch(batch)
 
     def per_replica(self, batch: Any) -> Any:
         """Divide a worker batch into per-replica values.
@@ -96,7 +117,7 @@ class Split:
             The same structure, of ``PerReplica``.
         """
         count = self.local_replicas
-        if isinstance(batch, ReplicatedBatch):
+        if isinstance(batch, ReplicatedBatch | UnevenBatch):
             return jax.tree.map(lambda leaf: replicated(leaf, count), batch.batch)
 
         def divided(leaf: AnyArray) -> PerReplica:
@@ -177,18 +198,6 @@ def row_count(batch: Any) -> int | None:
     return counts.pop() if len(counts) == 1 else None
 
 
-def worker_batch_of(values: Any) -> Any:
-    """Join per-replica values to a worker batch: the inverse of ``Split.per_replica``."""
-    leaves = jax.tree.leaves(values, is_leaf=_is_per_replica)
-    if not any(map(_is_per_replica, leaves)):
-        return values
-    if any(_is_per_replica(leaf) and leaf.replicated for leaf in leaves):
-        return ReplicatedBatch(jax.tree.map(lambda leaf: leaf.data[0], values, is_leaf=_is_per_replica))
-    return jax.tree.map(
-        lambda leaf: leaf.data.reshape(-1, *leaf.data.shape[2:]), values, is_leaf=_is_per_replica
-    )
-
-
 def concatenated(batches: Iterator[Any], count: int) -> Iterator[Any]:
     """Concatenate every ``count`` batches, one for each replica of this process; fewer at the end.
 
@@ -217,7 +226,3 @@ def cut(batches: Iterator[Any], sizes: list[int]) -> Iterator[Any]:
 
 def _concatenate(*parts: AnyArray) -> AnyArray:
     return np.concatenate([np.asarray(part) for part in parts]) if parts[0].ndim else parts[0]
-
-
-def _is_per_replica(leaf: Any) -> bool:
-    return isinstance(leaf, PerReplica)

@@ -108,7 +108,7 @@ class Engine(ABC):
             executables: Compiled functions by fingerprint, looked up and added to.
 
         Returns:
-            The step. It takes this process' rows of a batch, or a ``ReplicatedBatch``, or ``BatchGroup``.
+            The step. It takes worker batches and ``BatchGroup`` s of them.
 
         Raises:
             MismatchError: Workers use other variables.

@@ -16,10 +16,10 @@ from muster._keras import keras
 from muster.distribute.engine._split import (
     ReplicatedBatch,
     Split,
+    UnevenBatch,
     UnevenWarning,
     row_count,
     unwrapped,
-    worker_batch_of,
 )
 from muster.distribute.fit._agreement import Agreement, random_state, set_random_state
 from muster.distribute.input._distributed_dataset import DistributedDataset
@@ -204,11 +204,11 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
         random_before = random_state()
         self._seed = _new_seed()
         set_random_state(random_before)  # the first pass draws the same seed
-        self._opened: Iterator[Any] | None = dataset.iterator(self._seed)
+        self._opened: Iterator[Any] | None = dataset.worker_batches(self._seed)
         first = next(self._opened, None)
         if first is None:
             raise DatasetError("The dataset is empty: there is nothing to train or evaluate on.")
-        self._example = self._weighted(worker_batch_of(first))
+        self._example = self._weighted(first)
         self._opened = itertools.chain([first], self._opened)
         self._steps: Iterator[Any] | None = None
         self.position = Position([], 0)
@@ -247,7 +247,7 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
                 self._steps = None
             raise StopIteration  # again and again, until the next epoch begins
         self.position = Position(self.position.random, self.position.drawn + 1)
-        return self._weighted(worker_batch_of(batch))
+        return self._weighted(batch)
 
     def _start(self) -> Iterator[Any]:
         """Begin a pass, or continue the saved one."""
@@ -258,14 +258,14 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
         seed = _new_seed()
         opened, self._opened = self._opened, None
         if opened is None or seed != self._seed:
-            opened = self._dataset.iterator(seed)
+            opened = self._dataset.worker_batches(seed)
         for _ in range(self.position.drawn):
             next(opened, None)
         return opened
 
     def _weighted(self, batch: Any) -> Any:
-        if isinstance(batch, ReplicatedBatch):
-            return ReplicatedBatch(self._weighted(batch.batch))
+        if isinstance(batch, ReplicatedBatch | UnevenBatch):
+            return type(batch)(self._weighted(batch.batch))
         x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
         if self._class_weight is not None:
             if weights is not None:

@@ -124,7 +124,7 @@ def local_results(strategy: ReplicaGroup, value: PerReplica) -> tuple[jax.Array,
         return (data,)
     local = strategy.local_replicas
     first = replicas.index // local * local
-    return tuple(jax.lax.dynamic_slice_in_dim(replicas.all_gather(data), first, local))
+    return tuple(jax.lax.dynamic_slice_in_dim(jnp.stack(replicas.all_gather(data)), first, local))
 
 
 def require_cross_replica() -> None:

@@ -5,7 +5,7 @@ import logging
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import jax
@@ -52,12 +52,21 @@ class BatchSource(ABC):
         )
 
     @abstractmethod
-    def steps(self, seed: int | None = None) -> Iterator[Any]:
-        """Yield the steps of one pass.
+    def worker_batches(self, seed: int | None = None) -> Iterator[Any]:
+        """Yield the worker batch of each step of one pass.
 
         Args:
             seed: The seed of shuffles that have none, the same on all workers; None for a new one.
         """
+
+    def steps(self, seed: int | None = None) -> Iterator[Any]:
+        """Yield the steps of one pass: per-replica values, or batches if there is only one replica.
+
+        Args:
+            seed: As for ``worker_batches``.
+        """
+        batches = self.worker_batches(seed)
+        return batches if self._split.replicas == 1 else map(self._split.per_replica, batches)
 
     def _log(self, share: str) -> None:
         """Log, once, which part of the input this worker reads."""
@@ -88,7 +97,7 @@ class GlobalBatches(BatchSource):
         self._share: FileShare | None = None
         self._looked = False
 
-    def steps(self, seed: int | None = None) -> Iterator[Any]:
+    def worker_batches(self, seed: int | None = None) -> Iterator[Any]:
         if self._split.workers > 1:
             if seed is None:
                 # Shuffles without a seed must be the same on all workers, and different in each pass.
@@ -115,7 +124,7 @@ class GlobalBatches(BatchSource):
                 if self._split.workers > 1:
                     self._log(self._split.describe(count))
                 self._uneven.see(count)
-                yield self._split.per_replica(self._split.worker_batch(batch))
+                yield self._split.worker_batch(batch)
 
     def _worker_steps(self, seed: int | None) -> Iterator[Any]:
         """Yield this worker's part of a global batch from the data that it reads, until all have run out."""
@@ -136,10 +145,9 @@ class GlobalBatches(BatchSource):
             else:  # if this worker's files are empty, the files of all workers have an example
                 example = first if first is not None else _first_batch(self._dataset, seed)
             pieces = cut(batches, split.batch_sizes(nominal))
-            for batch in stack.enter_context(
+            yield from stack.enter_context(
                 synchronized(self._workers, split.local_replicas, pieces, example)
-            ):
-                yield split.per_replica(batch)
+            )
 
 
 class ReplicaBatches(BatchSource):
@@ -158,27 +166,43 @@ class ReplicaBatches(BatchSource):
         super().__init__(workers, local_replicas, datasets[0])
         self._datasets = datasets
 
-    def steps(self, seed: int | None = None) -> Iterator[Any]:
+    def worker_batches(self, seed: int | None = None) -> Iterator[Any]:
         split, workers = self._split, self._workers
-        if workers.size > 1 and not self._logged:
+        if workers.size == 1:
+            with self._opened(seed) as batches:
+                yield from batches if split.replicas == 1 else map(self._joined, self._groups(batches))
+            return
+        if not self._logged:
             self._log(" and ".join(dict.fromkeys(map(describe_share, self._datasets))))
         with ExitStack() as stack:
-            opened = [stack.enter_context(dataset.iterator(seed=seed)) for dataset in self._datasets]
-            batches: Iterator[Any] = opened[0] if len(opened) == 1 else _in_turn(opened)
-            if split.replicas == 1:
-                yield from batches
-                return
-            if workers.size == 1:
-                while group := list(itertools.islice(batches, split.local_replicas)):
-                    yield _grouped(group, split)
-                return
-            first, batches = _with_first(batches)
+            first, batches = _with_first(stack.enter_context(self._opened(seed)))
             example = _example_for_all(workers, self._datasets[0], first)
             if example is not None:
-                for batch in stack.enter_context(
-                    synchronized(workers, split.local_replicas, batches, example)
-                ):
-                    yield split.per_replica(batch)
+                yield from stack.enter_context(synchronized(workers, split.local_replicas, batches, example))
+
+    def steps(self, seed: int | None = None) -> Iterator[Any]:
+        if self._split.workers > 1 or self._split.replicas == 1:
+            yield from super().steps(seed)
+            return
+        with self._opened(seed) as batches:
+            for group in self._groups(batches):
+                yield _grouped(group, self._split)
+
+    def _joined(self, group: list[Any]) -> Any:
+        """Return the rows of a group as a worker batch."""
+        return self._split.worker_batch(_concatenated(group))
+
+    @contextmanager
+    def _opened(self, seed: int | None) -> Iterator[Iterator[Any]]:
+        """Open the datasets, and yield an iterator over the batches of this worker's replicas in turn."""
+        with ExitStack() as stack:
+            opened = [stack.enter_context(dataset.iterator(seed=seed)) for dataset in self._datasets]
+            yield opened[0] if len(opened) == 1 else _in_turn(opened)
+
+    def _groups(self, batches: Iterator[Any]) -> Iterator[list[Any]]:
+        """Yield a batch for each replica of this worker; fewer at the end."""
+        while group := list(itertools.islice(batches, self._split.local_replicas)):
+            yield group
 
 
 def _example_for_all(workers: Workers, dataset: Dataset, first: Any) -> Any:
@@ -234,8 +258,11 @@ def _grouped(group: list[Any], split: Split) -> Any:
     shapes = [[np.shape(leaf) for leaf in jax.tree.leaves(batch)] for batch in group]
     if len(group) == split.local_replicas and all(each == shapes[0] for each in shapes):
         return jax.tree.map(lambda *leaves: stacked(list(leaves)), *group)
-    batch = jax.tree.map(lambda *leaves: np.concatenate([np.atleast_1d(leaf) for leaf in leaves]), *group)
-    return split.per_replica(split.local_batch(batch))
+    return split.per_replica(split.worker_batch(_concatenated(group)))
+
+
+def _concatenated(group: list[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: np.concatenate([np.atleast_1d(leaf) for leaf in leaves]), *group)
 
 
 def _require_batch(batch: Any) -> None:

@@ -3,7 +3,7 @@
 import itertools
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from muster.data import GetNext
@@ -51,7 +51,15 @@ class DistributedDataset:
             seed: The seed of shuffles without one, the same on all workers; None for a new one each time.
         """
         refuse_in_program("A loop over a dataset", "Give the function the dataset as an argument")
-        return DistributedIterator(self._batches, seed)
+        return DistributedIterator(self._batches, self._batches.steps(seed))
+
+    def worker_batches(self, seed: int) -> "DistributedIterator":
+        """Begin a pass over worker batches: what ``fit`` takes, rather than the values of replicas.
+
+        Args:
+            seed: The seed of shuffles without one, the same on all workers.
+        """
+        return DistributedIterator(self._batches, self._batches.worker_batches(seed))
 
 
 class DistributedIterator(GetNext):
@@ -63,7 +71,7 @@ class DistributedIterator(GetNext):
 
     Args:
         batches: Provides the batches of a pass.
-        seed: The seed of shuffles without one; None for a new one.
+        steps: The pass.
 
     Attributes:
         input_wait_secs: The seconds that the loop has waited so far: for reading and computing batches, and
@@ -75,9 +83,9 @@ class DistributedIterator(GetNext):
 
     _END = object()
 
-    def __init__(self, batches: BatchSource, seed: int | None = None) -> None:
+    def __init__(self, batches: BatchSource, steps: Iterator[Any]) -> None:
         self._batches = batches
-        self._steps = batches.steps(seed)
+        self._steps = steps
         self._began: float | None = None
         self._reported = False
         self.input_wait_secs = 0.0

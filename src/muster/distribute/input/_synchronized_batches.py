@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from muster.distribute.engine._split import ReplicatedBatch, Split, concatenated
+from muster.distribute.engine._split import Split, concatenated
 from muster.distribute.workers._signals import SignalWatch
 from muster.distribute.workers._workers import Workers
 
@@ -36,7 +36,7 @@ def synchronized(
         batches = concatenated(batches, local_replicas)
     if workers.size == 1:
         split = Split(local_replicas=local_replicas)
-        yield map(split.local_batch, batches) if local_replicas > 1 else batches
+        yield map(split.worker_batch, batches) if local_replicas > 1 else batches
         return
     steps = SynchronizedBatches(batches, example, workers, signals, local_replicas)
     try:
@@ -52,8 +52,8 @@ class SynchronizedBatches:
     """Lets workers take steps together until all of them have run out of batches.
 
     Before each step the workers gather their numbers of rows. If these are equal, and divisible by
-    ``local_replicas``, each worker takes its batch. Otherwise, as at the end of the data, every worker takes
-    the rows of all. If one was interrupted, all end after the same step.
+    ``local_replicas``, each worker takes its batch. Otherwise, as at the end of the data, the workers gather
+    the rows of all, and divide them anew. If one was interrupted, all end after the same step.
 
     Args:
         batches: Batches of this worker: nested structures of arrays with the same first axis.
@@ -79,7 +79,7 @@ class SynchronizedBatches:
         local_replicas: int = 1,
     ) -> None:
         self._batches = batches
-        self._local_replicas = local_replicas
+        self._split = Split(workers.rank, workers.size, local_replicas)
         self._workers = workers
         workers.require_equal("batches", _kinds_of_rows(example))
         leaves, self._structure = jax.tree.flatten(example)
@@ -94,7 +94,7 @@ class SynchronizedBatches:
         return self
 
     def __next__(self) -> Any:
-        """Return this worker's next batch, or a ``ReplicatedBatch`` of the rows of all.
+        """Return the next worker batch.
 
         Raises:
             StopIteration: No worker has a batch left, or one has stopped. All workers raise.
@@ -115,9 +115,9 @@ class SynchronizedBatches:
         if not any(counts) or min(counts) < 0:
             self._ended = True
             raise StopIteration
-        if all(count == rows for count in counts) and rows % self._local_replicas == 0:
+        if all(count == rows for count in counts) and rows % self._split.local_replicas == 0:
             return batch
-        return ReplicatedBatch(self._gather(leaves))
+        return self._split.worker_batch(self._gather(leaves))
 
     def _draw(self) -> Any:
         """Return this worker's next batch; None if there is none, or if it was interrupted."""

@@ -102,9 +102,7 @@ class ReplicaContext:
             raise TypeError("Random keys cannot be reduced: all_gather them, or draw from them first.")
         replicas = self._replicas
         if replicas is not None:
-            arrays = replicas.sum(arrays)
-            if op is ReduceOp.MEAN:
-                arrays = [total / replicas.active for total in arrays]
+            arrays = replicas.mean(arrays) if op is ReduceOp.MEAN else replicas.sum(arrays)
         dense = iter(arrays)
         results = [reduced_slices(replicas, op, leaf) if _is_slices(leaf) else next(dense) for leaf in leaves]
         return jax.tree.unflatten(structure, results)
@@ -203,10 +201,14 @@ def reduced(
                 f"shape {tuple(value.shape)}."
             )
         elements *= value.shape[each]
-    total, count = jnp.sum(value, axes) if axes else value, 1
-    if replicas is not None:
-        total, count = replicas.sum([total])[0], replicas.active
-    return total / (elements * count) if op is ReduceOp.MEAN else total
+    total = jnp.sum(value, axes) if axes else value
+    if op is ReduceOp.SUM:
+        return total if replicas is None else replicas.sum([total])[0]
+    if replicas is None:
+        return total / elements
+    if replicas.shares is not None:
+        return replicas.mean([total / elements])[0]
+    return replicas.sum([total])[0] / (elements * replicas.active)
 
 
 def gathered(replicas: Replicas | None, value: jax.Array, axis: int) -> jax.Array:
@@ -218,17 +220,17 @@ def gathered(replicas: Replicas | None, value: jax.Array, axis: int) -> jax.Arra
     if not 0 <= axis < value.ndim:
         raise ValueError(f"`axis` = {axis} is out of range for values of rank {value.ndim}.")
     values: jax.Array = by_numbers(
-        lambda numbers: jnp.concatenate(list(replicas.all_gather(numbers)), axis), value
+        lambda numbers: jnp.concatenate(replicas.all_gather(numbers, axis), axis), value
     )
     return values
 
 
 def reduced_slices(replicas: Replicas | None, op: ReduceOp, slices: IndexedSlices) -> IndexedSlices:
-    """Gather the rows of all replicas; for MEAN, divide them by the number of replicas."""
-    values, indices = (gathered(replicas, jnp.asarray(_read(each)), 0) for each in slices[:2])
+    """Gather the rows of all replicas; for MEAN, times the weight of each replica."""
+    values, indices = (jnp.asarray(_read(each)) for each in slices[:2])
     if replicas is not None and op is ReduceOp.MEAN:
-        values = values / replicas.active
-    return slices._replace(values=values, indices=indices)
+        values = values * replicas.weight
+    return slices._replace(values=gathered(replicas, values, 0), indices=gathered(replicas, indices, 0))
 
 
 def refuse_slices(method: str, value: Any) -> None:

@@ -119,7 +119,7 @@ def minimize(
         )
     _build(optimizer, variables)
     replicas = scope.replicas
-    share = 1 / replicas.active if replicas is not None and loss_reduction == "mean" else 1
+    share = replicas.weight if replicas is not None and loss_reduction == "mean" else 1
     grads = gradients(optimizer.scale_loss(loss) * share, variables)
     if replicas is not None:
         *grads, total = replicas.sum([*grads, scope.read(loss) * share])  # in one collective

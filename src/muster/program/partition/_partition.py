@@ -57,10 +57,10 @@ def partitioned(function: Callable[[Any, Any], Any], state: Any, batch: Any, rep
     Raises:
         IndivisibleError: The step does something with the batch for which there is no rule.
     """
-    workers = WorkerGroup(replicas.count, replicas.index)
+    workers = WorkerGroup(replicas.count, replicas.index, replicas.shares)
     leaves = jax.tree.leaves((state, batch))
     of_state = len(jax.tree.leaves(state))
-    global_batch = jax.tree.map(lambda leaf: _global_shape(leaf, replicas.count), batch)
+    global_batch = jax.tree.map(lambda leaf: _global_shape(leaf, replicas), batch)
     closed, shapes = jax.make_jaxpr(function, return_shape=True)(state, global_batch)
     if closed.effects:
         raise IndivisibleError(f"it has effects, {sorted(map(str, closed.effects))}")
@@ -78,10 +78,12 @@ def partitioned(function: Callable[[Any, Any], Any], state: Any, batch: Any, rep
     return jax.tree.unflatten(jax.tree.structure(shapes), _with_all_reduces(marked, leaves, replicas))
 
 
-def _global_shape(leaf: jax.Array, count: int) -> jax.ShapeDtypeStruct:
+def _global_shape(leaf: jax.Array, replicas: Replicas) -> jax.ShapeDtypeStruct:
     """Return the shape of an array with the rows of all workers."""
-    shape = (leaf.shape[0] * count, *leaf.shape[1:]) if leaf.ndim else ()
-    return jax.ShapeDtypeStruct(shape, leaf.dtype)
+    if not leaf.ndim:
+        return jax.ShapeDtypeStruct((), leaf.dtype)
+    rows = leaf.shape[0] * replicas.count if replicas.shares is None else replicas.shares.total
+    return jax.ShapeDtypeStruct((rows, *leaf.shape[1:]), leaf.dtype)
 
 
 def _with_all_reduces(marked: jex.ClosedJaxpr, leaves: Arrays, replicas: Replicas) -> list[jax.Array]:

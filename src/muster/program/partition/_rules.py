@@ -144,8 +144,8 @@ def _reshape(equation: ShardedEquation) -> list[Value]:
     axis, shape, sizes = equation.common_axis(), equation.shape(0), equation.param("new_sizes")
     equation.require(math.prod(shape) > 0)
     before = math.prod(shape[:axis])
-    count = equation.workers.count
-    places = [i for i, n in enumerate(sizes) if math.prod(sizes[:i]) == before and n > 1 and n % count == 0]
+    share = equation.workers.can_share
+    places = [i for i, n in enumerate(sizes) if math.prod(sizes[:i]) == before and n > 1 and share(n)]
     equation.require(bool(places))
     to = places[0]
     return equation.sharded(to, equation.shard(0, axis), new_sizes=equation.shard_shape(sizes, to))

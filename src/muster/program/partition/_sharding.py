@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.extend import core as jex
 
+from muster.program._replicas import Shares
 from muster.program.passes._jaxprs import Equation, function_of, type_of
 
 all_reduce_p = jex.Primitive("muster_all_reduce")
@@ -32,7 +33,7 @@ class Replicated:
 
 @dataclass(frozen=True)
 class Sharded:
-    """A value of which each worker has one shard: equal, contiguous parts of an axis, in workers' order.
+    """A value of which each worker has one shard: contiguous parts of an axis, in workers' order.
 
     Attributes:
         array: This worker's shard.
@@ -100,11 +101,13 @@ class WorkerGroup:
     Attributes:
         count: The number of workers.
         index: The number of this worker, from 0.
+        shares: The rows of the batch that each worker has if they differ; None for equal shards.
         can_reduce: Whether values can be reduced here: not in the body of a loop.
     """
 
     count: int
     index: jax.Array
+    shares: Shares | None = None
     can_reduce: bool = True
 
     def all_reduce(self, array: jax.Array) -> jax.Array:
@@ -125,14 +128,24 @@ class WorkerGroup:
 
     def shard(self, array: jax.Array, axis: int) -> jax.Array:
         """Return this worker's shard of a replicated array."""
-        size = self.shard_size(array.shape[axis])
-        return lax.dynamic_slice_in_dim(array, jnp.int32(self.index) * size, size, axis)
+        size = array.shape[axis]
+        return lax.dynamic_slice_in_dim(array, self._start(size), self.shard_size(size), axis)
+
+    def can_share(self, size: int) -> bool:
+        """Return whether the workers can share an axis of this size as they share the rows of the batch."""
+        return size > 0 and size % (self.count if self.shares is None else self.shares.total) == 0
 
     def shard_size(self, size: int) -> int:
-        """Return the size of a shard of an axis."""
-        if size % self.count or not size:
+        """Return the size of this worker's shard of an axis."""
+        if not self.can_share(size):
             raise IndivisibleError(f"{self.count} workers cannot share an axis of {size}")
-        return size // self.count
+        return size // self.count if self.shares is None else size // self.shares.total * self.shares.own
+
+    def _start(self, size: int) -> jax.Array:
+        """Return where this worker's shard of an axis begins."""
+        if self.shares is None:
+            return jnp.int32(self.index) * self.shard_size(size)
+        return jnp.asarray(self.shares.starts)[self.index] * (size // self.shares.total)
 
     def addend(self, value: Replicated | Partial) -> jax.Array:
         """Return this worker's addend of a value; of a replicated one, only the first worker's is not 0."""
@@ -141,20 +154,24 @@ class WorkerGroup:
         return jnp.where(self.index == 0, value.array, jnp.zeros_like(value.array))
 
     def all_gather(self, array: jax.Array) -> jax.Array:
-        """Stack the workers' arrays along a new first axis (an all-gather)."""
-        if not jnp.issubdtype(array.dtype, jnp.number):
-            if array.dtype != jnp.bool_:
-                raise IndivisibleError(f"values of type {array.dtype} cannot be added")
-            return self.all_gather(array.astype(jnp.int8)).astype(jnp.bool_)
-        places = jnp.zeros((self.count, *array.shape), array.dtype)
-        return self.all_reduce(lax.dynamic_update_index_in_dim(places, array, jnp.int32(self.index), 0))
+        """Stack the workers' arrays, of one shape, along a new first axis (an all-gather)."""
+        return self._placed(array[None], jnp.int32(self.index), self.count, 0)
 
     def unsharded(self, value: Sharded) -> jax.Array:
         """Return the global array, by an all-gather of the shards."""
-        stacked = jnp.moveaxis(self.all_gather(value.array), 0, value.axis)
-        shape = list(value.array.shape)
-        shape[value.axis] *= self.count
-        return stacked.reshape(shape)
+        array, axis = value.array, value.axis
+        size = array.shape[axis]
+        size = size * self.count if self.shares is None else size // self.shares.own * self.shares.total
+        return self._placed(array, self._start(size), size, axis)
+
+    def _placed(self, array: jax.Array, start: jax.Array, size: int, axis: int) -> jax.Array:
+        """Return an array with the parts of all workers along an axis."""
+        if not jnp.issubdtype(array.dtype, jnp.number):
+            if array.dtype != jnp.bool_:
+                raise IndivisibleError(f"values of type {array.dtype} cannot be added")
+            return self._placed(array.astype(jnp.int8), start, size, axis).astype(jnp.bool_)
+        places = jnp.zeros((*array.shape[:axis], size, *array.shape[axis + 1 :]), array.dtype)
+        return self.all_reduce(lax.dynamic_update_slice_in_dim(places, array, start, axis))
 
 
 @dataclass(frozen=True)

@@ -92,6 +92,6 @@ def synchronize_metrics() -> None:
 
 
 def replica_weight() -> float:
-    """Return the weight of one replica's value in the mean over all: 1 / the number of active replicas."""
+    """Return the weight of this replica's value in the mean over all, by its rows."""
     replicas = active_scope("replica_weight").replicas
-    return 1.0 if replicas is None else 1.0 / replicas.active
+    return 1.0 if replicas is None else replicas.weight
