@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from muster._keras import keras
-from muster.program._replicas import Replicas
+from muster.program._replicas import Replicas, Shares
 from muster.program.partition import partitioned
 from muster.program.partition._sharding import IndivisibleError
 from muster.program.passes import all_reduce_on_host, split_at_all_reduces
@@ -42,9 +42,43 @@ def on_workers(function, state, batch, count):
     return jax.jit(jax.vmap(on_worker, (0, axes), axis_name="workers"))(jnp.arange(count), rows), sizes
 
 
+def on_unequal_workers(function, state, batch, sizes):
+    """Return the workers' results, where each has another number of rows, stacked along a new first axis."""
+    steps, values = [], []
+    for rank, own in enumerate(sizes):
+        start, index = sum(sizes[:rank]), jnp.uint32(rank)
+        rows = jax.tree.map(lambda leaf: leaf[start : start + own] if leaf.ndim else leaf, batch)
+
+        def on_worker(state, rows, index, own=own):
+            shares = Shares(sizes, own)
+            count = len(sizes)
+            replicas = Replicas(
+                index=index, all_reduce=all_reduce_on_host, count=count, active=count, shares=shares
+            )
+            return partitioned(function, state, rows, replicas)
+
+        steps.append(split_at_all_reduces(on_worker, state, rows, index, donated=0))
+        values.append(jax.tree.leaves((state, rows, index)))
+    for parts in zip(*(parts for parts, _ in steps), strict=True):
+        outs = [
+            jax.jit(part.function)(*(known[i] for i in part.takes))
+            for part, known in zip(parts, values, strict=True)
+        ]
+        count = len(parts[0].sums)
+        sums = [sum(each) for each in zip(*(out[:count] for out in outs), strict=True)]
+        for out, known in zip(outs, values, strict=True):
+            known += [*sums, *out[count:]]
+    results = [jax.tree.unflatten(structure, out) for out, (_, structure) in zip(outs, steps, strict=True)]
+    return jax.tree.map(lambda *each: jnp.stack(each), *results)
+
+
 def check_same(function, state, batch, counts=(2, 3), **tolerance):
-    """Compare with one device; return the size of each all-reduce."""
+    """Compare with one device, also where workers have unequal shares; return the size of each all-reduce."""
     expected = jax.tree.leaves(jax.jit(function)(state, batch))
+    unequal = on_unequal_workers(function, state, batch, (7, 5))
+    for each, complete in zip(jax.tree.leaves(unequal), expected, strict=True):
+        for of_worker in each:
+            np.testing.assert_allclose(of_worker, complete, **{"rtol": 2e-4, "atol": 2e-5} | tolerance)
     for count in counts:
         found, sizes = on_workers(function, state, batch, count)
         for each, complete in zip(jax.tree.leaves(found), expected, strict=True):
