@@ -5,9 +5,10 @@ from muster.program._labels import check_ids as check_ids
 from muster.program._labels import keepable as keepable
 from muster.program._labels import label_factor as label_factor
 from muster.program._labels import only_data_errors as only_data_errors
+from muster.program._replicas import Gathers as Gathers
 from muster.program._replicas import Replicas as Replicas
 from muster.program._replicas import Shares as Shares
-from muster.program._replicas import Shares as Shares
+from muster.program._replicas import corrected as corrected
 from muster.program.gradients._gradients import GradientTape as GradientTape
 from muster.program.gradients._gradients import gradients as gradients
 from muster.program.gradients._gradients import value_and_grad as value_and_grad

@@ -36,6 +36,46 @@ class Shares:
         return [*itertools.accumulate(self.sizes[:-1], initial=0)]
 
 
+class Gathers:
+    """The lengths of what replicas with different numbers of rows gather, in the order of their code.
+
+    One replica's code cannot tell how long the values of others are: it assumes that an array as long as its
+    rows has the rows of each replica, and that others are equally long. Where that was wrong, the code is
+    traced again with what is known since.
+
+    Args:
+        known: The lengths on all replicas of the first values that are gathered.
+
+    Attributes:
+        made: For each value its length on this replica, and those on all that were taken.
+    """
+
+    def __init__(self, known: Sequence[tuple[int, ...]] = ()) -> None:
+        self._known = known
+        self.made: list[tuple[int, tuple[int, ...]]] = []
+
+    def lengths(self, own: int, assumed: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the lengths on all replicas of the next value, which has its own here."""
+        number = len(self.made)
+        lengths = self._known[number] if number < len(self._known) else assumed
+        self.made.append((own, lengths))
+        return lengths
+
+
+def corrected(made: Sequence[Sequence[tuple[int, tuple[int, ...]]]]) -> list[tuple[int, ...]] | None:
+    """Return the lengths to assume of what replicas gather, up to the first that were wrong; None if all fit.
+
+    Args:
+        made: What ``Gathers.made`` is on each replica.
+    """
+    lengths: list[tuple[int, ...]] = []
+    for gathers in zip(*made, strict=False):
+        lengths.append(tuple(own for own, _ in gathers))
+        if any(tuple(assumed) != lengths[-1] for _, assumed in gathers):
+            return lengths
+    return None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Replicas:
     """The replicas of a step, as one of them sees them.
@@ -51,6 +91,9 @@ class Replicas:
         active: The number of replicas that count in reductions: all, or one.
         bytes_per_pack: Values are added in packs that are closed once they exceed this; 0 makes one pack.
         shares: The rows of the replicas if they differ; None if all have equally many.
+        like: The number of a replica with as many rows as this one: its own, or another's that runs the same
+            program.
+        gathers: The lengths of what replicas gather whose rows differ in number; None if nobody checks them.
     """
 
     index: jax.Array
@@ -59,6 +102,8 @@ class Replicas:
     active: int
     bytes_per_pack: int = 0
     shares: Shares | None = None
+    like: int = 0
+    gathers: Gathers | None = None
 
     @property
     def weight(self) -> float:
@@ -128,14 +173,23 @@ class Replicas:
         if self.active < self.count:
             return self.sum([array])
         wide = array.astype(jnp.int32) if array.dtype == jnp.bool_ else array
-        shares = self.shares
-        if shares is not None and array.ndim and array.shape[axis] == shares.own:
-            shape = (*array.shape[:axis], shares.total, *array.shape[axis + 1 :])
-            start = jnp.asarray(shares.starts)[self.index]
+        lengths = self._lengths(array, axis)
+        if len(set(lengths)) > 1:
+            starts = [*itertools.accumulate(lengths, initial=0)]
+            shape = (*array.shape[:axis], starts.pop(), *array.shape[axis + 1 :])
+            start = jnp.asarray(starts)[self.index]
             placed = jax.lax.dynamic_update_slice_in_dim(jnp.zeros(shape, wide.dtype), wide, start, axis)
-            return jnp.split(self.sum([placed])[0].astype(array.dtype), shares.starts[1:], axis)
+            return jnp.split(self.sum([placed])[0].astype(array.dtype), starts[1:], axis)
         placed = jnp.zeros((self.count, *array.shape), wide.dtype).at[self.index].set(wide)
         return list(self.sum([placed])[0].astype(array.dtype))
+
+    def _lengths(self, array: jax.Array, axis: int) -> tuple[int, ...]:
+        """Return how long the arrays of all replicas are along an axis; nothing if equally."""
+        if self.shares is None or not array.ndim:
+            return ()
+        own = array.shape[axis]
+        assumed = self.shares.sizes if own == self.shares.own else (own,) * self.count
+        return assumed if self.gathers is None else self.gathers.lengths(own, assumed)
 
     def fold_into_seed(self, seed: jax.Array) -> jax.Array:
         """Make the state of a seed generator, uint32[2], different on each replica."""

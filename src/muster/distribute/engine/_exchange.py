@@ -15,9 +15,10 @@ from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._mesh import MeshEngine, replicated_on
 from muster.distribute.engine._split import ReplicatedBatch, UnevenBatch, sizes_of
 from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced, View
+from muster.distribute.engine._uneven import own_values
 from muster.distribute.replicas._values import by_numbers
 from muster.distribute.workers._workers import Workers
-from muster.program import Replicas, Shares
+from muster.program import Gathers, Replicas, Shares, corrected
 from muster.program.partition import IndivisibleError, partitioned
 from muster.program.passes import Part, all_reduce_on_host, split_at_all_reduces
 
@@ -66,7 +67,9 @@ class ExchangeEngine(Engine):
             sizes = sizes_of(batch.rows, count)
             shares = Shares(sizes, sizes[self._workers.rank])
 
-        def local_step(state: State, reads: Reads, batch: Any, rank: jax.Array) -> tuple[State, Any]:
+        def local_step(
+            gathers: Gathers, state: State, reads: Reads, batch: Any, rank: jax.Array
+        ) -> tuple[State, Any]:
             replicas = Replicas(
                 index=rank,
                 all_reduce=all_reduce_on_host,
@@ -74,18 +77,26 @@ class ExchangeEngine(Engine):
                 active=1 if isinstance(batch, ReplicatedBatch) else count,
                 bytes_per_pack=self._bytes_per_pack,
                 shares=shares,
+                like=self._workers.rank,
+                gathers=gathers,
             )
             return run(state, reads, batch, replicas)
 
         donated = len(jax.tree.leaves(state))
         own = self._own_rows(batch)
-        parts, structure = split_at_all_reduces(local_step, state, reads, own, self._rank, donated=donated)
+        known: list[tuple[int, ...]] | None = []
+        while known is not None:
+            gathers = Gathers(known)
+            step = functools.partial(local_step, gathers)
+            parts, structure = split_at_all_reduces(step, state, reads, own, self._rank, donated=donated)
+            # If one worker gathers, all do: they run the same code.
+            known = corrected(self._workers.all_gather_object(gathers.made)) if gathers.made else None
         return self._in_parts(parts, structure, executables)
 
     def _own_rows(self, batch: Any) -> Any:
-        """Return this worker's rows of an uneven batch; other batches as they are."""
+        """Return this worker's rows of an uneven batch, and its values of others without their padding."""
         if not isinstance(batch, UnevenBatch):
-            return batch
+            return own_values(batch, self._workers.rank)
         sizes, rank = sizes_of(batch.rows, self._workers.size), self._workers.rank
         start = sum(sizes[:rank])
         return jax.tree.map(

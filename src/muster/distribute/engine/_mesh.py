@@ -1,7 +1,7 @@
 """The engine of a mesh: replicas on devices of one or more processes, with XLA's collectives."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -13,8 +13,9 @@ from muster._arrays import AnyArray
 from muster.distribute.engine._any_core import use_any_core
 from muster.distribute.engine._compiled import CompiledStep, compiled, in_turn
 from muster.distribute.engine._packing import ONE_PACK, Packing
-from muster.distribute.engine._split import ReplicatedBatch, UnevenBatch, unwrapped
+from muster.distribute.engine._split import ReplicatedBatch, UnevenBatch, filled_up, sizes_of, unwrapped
 from muster.distribute.engine._traced import BatchGroup, Engine, Executables, Reads, State, Step, Traced, View
+from muster.distribute.engine._uneven import variants_of
 from muster.distribute.replicas._values import by_numbers
 from muster.distribute.workers._workers import SingleWorker, Workers
 from muster.program import Replicas
@@ -52,37 +53,44 @@ class MeshEngine(Engine):
         """Map traced code over the mesh, for batches like this one: a function of global arrays."""
         first = batch.batches[0] if isinstance(batch, BatchGroup) else batch
         results = False if isinstance(first, ReplicatedBatch) else traced.results_sharded
+        add = self._packing.adding(functools.partial(jax.lax.psum, axis_name=AXIS))
+        variants = variants_of(first, self._mesh.size)
 
         def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
             replicas = Replicas(
                 index=jax.lax.axis_index(AXIS),
-                all_reduce=self._packing.adding(functools.partial(jax.lax.psum, axis_name=AXIS)),
+                all_reduce=add,
                 count=self._mesh.size,
                 active=1 if isinstance(batch, ReplicatedBatch) else self._mesh.size,
                 bytes_per_pack=self._packing.limit,
             )
-            return traced.step(state, reads, batch, replicas)
+            if variants is None:
+                return traced.step(state, reads, batch, replicas)
+            return variants.step(traced, state, reads, batch, replicas)
 
-        return jax.shard_map(
+        mapped = jax.shard_map(
             functools.partial(in_turn, step),
             mesh=self._mesh,
             in_specs=(_specs(traced.state_sharded), P(), _specs(traced.sharded(batch))),
             out_specs=(_specs(traced.new_state_sharded), _specs(results)),
             check_vma=False,
         )
+        if variants is None:
+            return mapped
+
+        def run(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
+            state, out = mapped(state, reads, batch)
+            return state, variants.results_of(out, results)
+
+        return run
 
     def _replicated(
         self, traced: Traced, executables: Executables, state: State, reads: Reads, batch: Any
     ) -> Step:
-        def whole(batch):
-            if isinstance(batch, BatchGroup):
-                return BatchGroup([whole(each) for each in batch.batches])
-            return ReplicatedBatch(batch.batch) if isinstance(batch, UnevenBatch) else batch
-
-        place = self._placing(traced, whole(batch))
-        step = self.shard_mapped(traced, whole(batch))
-        run = compiled(step, (state, reads, place(whole(batch))), executables)
-        return lambda state, reads, batch: run(state, reads, place(whole(batch)))
+        place = self._placing(traced, batch)
+        step = self.shard_mapped(traced, batch)
+        run = compiled(step, (state, reads, place(batch)), executables)
+        return lambda state, reads, batch: run(state, reads, place(batch))
 
     def _partitioned(
         self, traced: Traced, executables: Executables, state: State, reads: Reads, batch: Any
@@ -114,7 +122,10 @@ class MeshEngine(Engine):
         """Return a function that puts this process' part of batches like this one onto the devices."""
         flags = jax.tree.leaves(jax.tree.broadcast(traced.sharded(batch), batch))
         shardings = [NamedSharding(self._mesh, P(AXIS) if flag else P()) for flag in flags]
-        put = _padded_on_devices if isinstance(batch, UnevenBatch) else _on_devices
+        put = _on_devices
+        if isinstance(batch, UnevenBatch):
+            divide = filled_up if traced.view is View.GLOBAL else sizes_of
+            put = functools.partial(_padded_on_devices, divide(batch.rows, self._mesh.size))
 
         def place(batch: Any) -> Any:
             leaves, structure = jax.tree.flatten(batch)
@@ -148,20 +159,21 @@ def _on_devices(array: AnyArray, sharding: NamedSharding) -> jax.Array:
     return placed
 
 
-def _padded_on_devices(array: AnyArray, sharding: NamedSharding) -> jax.Array:
-    """Put this process' part of a global array onto the devices, padded to equal parts at the end."""
+def _padded_on_devices(sizes: Sequence[int], array: AnyArray, sharding: NamedSharding) -> jax.Array:
+    """Put this process' rows of a global array onto the devices, each padded to the largest of the sizes."""
     if not np.ndim(array):
         return _on_devices(array, sharding)
 
     def put(numbers: AnyArray) -> jax.Array:
-        rows = np.asarray(numbers)
-        size = -(-len(rows) // sharding.num_devices)
+        rows, largest = np.asarray(numbers), max(sizes)
 
         def part(index: tuple[slice, ...]) -> AnyArray:
-            own = rows[index]
-            return np.pad(own, [(0, size - len(own)), *[(0, 0)] * (rows.ndim - 1)])
+            device = index[0].start // largest
+            start = sum(sizes[:device])
+            own = rows[start : start + sizes[device]]
+            return np.pad(own, [(0, largest - len(own)), *[(0, 0)] * (rows.ndim - 1)])
 
-        shape = (size * sharding.num_devices, *rows.shape[1:])
+        shape = (largest * len(sizes), *rows.shape[1:])
         return jax.make_array_from_callback(shape, sharding, part)
 
     placed: jax.Array = by_numbers(put, array)

@@ -19,7 +19,7 @@ import jax
 import numpy as np
 
 from muster._arrays import AnyArray
-from muster.distribute.replicas._values import PerReplica, replicated
+from muster.distribute.replicas._values import PerReplica, ReplicaKind, replicated
 
 _log = logging.getLogger(__name__)
 
@@ -63,6 +63,12 @@ def sizes_of(rows: int, parts: int) -> tuple[int, ...]:
     """Divide a number of rows into parts that differ by one at most; the larger ones come first."""
     small, larger = divmod(rows, parts)
     return (small + 1,) * larger + (small,) * (parts - larger)
+
+
+def filled_up(rows: int, parts: int) -> tuple[int, ...]:
+    """Divide a number of rows so that all parts are equal but for the last ones: as XLA shards an axis."""
+    size = -(-rows // parts)
+    return tuple(min(size, max(0, rows - size * part)) for part in range(parts))
 
 
 @dataclass(frozen=True)
@@ -117,14 +123,27 @@ class Split:
             The same structure, of ``PerReplica``.
         """
         count = self.local_replicas
-        if isinstance(batch, ReplicatedBatch | UnevenBatch):
+        if isinstance(batch, ReplicatedBatch):
             return jax.tree.map(lambda leaf: replicated(leaf, count), batch.batch)
+        if isinstance(batch, UnevenBatch):
+            return jax.tree.map(self._unequal_parts, batch.batch)
 
         def divided(leaf: AnyArray) -> PerReplica:
             array = np.asarray(leaf)
             return PerReplica(array.reshape(count, len(array) // count, *array.shape[1:]))
 
         return jax.tree.map(divided, batch)
+
+    def _unequal_parts(self, leaf: AnyArray) -> PerReplica:
+        """Divide an array with the rows of all workers, which replicas cannot share equally."""
+        array, first = np.asarray(leaf), self.rank * self.local_replicas
+        sizes = sizes_of(len(array), self.replicas)
+        data = np.zeros((self.local_replicas, sizes[0], *array.shape[1:]), array.dtype)
+        for place in range(self.local_replicas):
+            start, size = sum(sizes[: first + place]), sizes[first + place]
+            data[place, :size] = array[start : start + size]
+        shapes = tuple((size, *array.shape[1:]) for size in sizes)
+        return PerReplica(data, ReplicaKind(sizes=sizes, shapes=shapes, first=first))
 
     def batch_sizes(self, global_batch: int) -> list[int]:
         """Return how many examples each of this worker's replicas takes of global batches.

@@ -25,7 +25,7 @@ from muster.distribute.functions._draws import Draws
 from muster.distribute.functions._traced_iterator import TracedIterator
 from muster.distribute.input._distributed_dataset import DistributedIterator
 from muster.distribute.replicas._replica_context import ReplicaGroup
-from muster.distribute.replicas._values import PerReplica, is_array, is_leaf
+from muster.distribute.replicas._values import Padded, PerReplica, ReplicaKind, is_array, is_leaf
 from muster.program import Replicas, keepable, only_data_errors
 from muster.program.trace import FunctionProgram
 from muster.program.variables import current_scope, origin_of
@@ -41,22 +41,22 @@ class Values:
     Attributes:
         structure: The structure of the values.
         constants: The values that are no arrays; ``ARRAY`` stands for an array.
-        per_replica: For each array, whether it is a ``PerReplica``, and whether it is replicated.
+        kinds: For each array what tells it apart as a ``PerReplica``; None if it is none.
     """
 
     structure: PyTreeDef
     constants: tuple[Any, ...]
-    per_replica: tuple[tuple[bool, bool], ...]
+    kinds: tuple[ReplicaKind | None, ...]
 
     @property
     def only_arrays(self) -> bool:
         """Whether all values are arrays that are not ``PerReplica``."""
-        return all(each is ARRAY for each in self.constants) and not any(per for per, _ in self.per_replica)
+        return all(each is ARRAY for each in self.constants) and not any(self.kinds)
 
     def filled(self, arrays: Sequence[AnyArray]) -> Any:
         """Return the values with these arrays filled in."""
-        pairs = zip(arrays, self.per_replica, strict=True)
-        values = iter([PerReplica(array, replicated) if per else array for array, (per, replicated) in pairs])
+        pairs = zip(arrays, self.kinds, strict=True)
+        values = iter([array if kind is None else PerReplica.of(array, kind) for array, kind in pairs])
         return self.structure.unflatten([next(values) if c is ARRAY else c for c in self.constants])
 
 
@@ -88,7 +88,7 @@ class Call:
         traced = {it: TracedIterator(draws, number) for number, it in enumerate(iterators_among(leaves))}
         iterators = list(traced.values())
         arguments = separated(replaced(leaves, traced), structure)[1]
-        passed = len(arguments.per_replica)  # the arrays of drawn batches follow them
+        passed = len(arguments.kinds)  # the arrays of drawn batches follow them
         self._only_arrays = not iterators and all(map(is_array, leaves))
 
         def body(arrays: list[jax.Array]) -> tuple[list[jax.Array], Values]:
@@ -109,13 +109,13 @@ class Call:
         recording = None
         for iterator in iterators:
             iterator.end_recording()
-        takes = [*(per for per, _ in arguments.per_replica), *draws.per_replica]
+        takes = [*(kind is not None for kind in arguments.kinds), *draws.per_replica]
         self._program, self._takes, self._has_labels = program, takes, program.has_labels
         if self._has_labels:
             _WITH_LABELS.add(self)
             atexit.unregister(_check_labels_at_end)
             atexit.register(_check_labels_at_end)  # the last one registered, it comes before the job's end
-        gives = [per for per, _ in results.per_replica]
+        gives = [kind is not None for kind in results.kinds]
         self._compile(program, takes, [*gives, True] if self._has_labels else gives)
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
@@ -237,6 +237,8 @@ def _has_nan(array: jax.Array) -> bool:
 
 def _merged(array: Any) -> Any:
     """Return the rows of this process' replicas one after the other."""
+    if isinstance(array, Padded):
+        return np.concatenate([np.asarray(value) for value in PerReplica.of(array, ReplicaKind()).values])
     rows = (
         np.concatenate([np.asarray(s.data) for s in array.addressable_shards])
         if isinstance(array, jax.Array)
@@ -259,8 +261,8 @@ def separated(leaves: Sequence[Any], structure: PyTreeDef) -> tuple[list[Any], V
     """Separate the arrays among flat values from the others."""
     dynamic = [leaf for leaf in leaves if is_dynamic(leaf)]
     constants = tuple(ARRAY if is_dynamic(leaf) else leaf for leaf in leaves)
-    per_replica = tuple(map(_kind_of_replicas, dynamic))
-    return list(map(data_of, dynamic)), Values(structure, constants, per_replica)
+    kinds = tuple(leaf.kind if isinstance(leaf, PerReplica) else None for leaf in dynamic)
+    return list(map(data_of, dynamic)), Values(structure, constants, kinds)
 
 
 def flattened(returned: Any) -> tuple[list[jax.Array], Values]:
@@ -292,16 +294,11 @@ def is_dynamic(leaf: Any) -> bool:
 
 def data_of(leaf: Any) -> Any:
     """Return the array of a dynamic argument."""
-    return leaf.data if isinstance(leaf, PerReplica) else leaf
-
-
-def _kind_of_replicas(leaf: Any) -> tuple[bool, bool]:
-    """Return whether a value is a ``PerReplica``, and whether it is replicated."""
-    return (True, leaf.replicated) if isinstance(leaf, PerReplica) else (False, False)
+    return leaf.arrays if isinstance(leaf, PerReplica) else leaf
 
 
 def _shape_per_replica(leaf: Any) -> jax.ShapeDtypeStruct:
-    array = data_of(leaf)
+    array = leaf.data if isinstance(leaf, PerReplica) else leaf
     shape = array.shape[1:] if isinstance(leaf, PerReplica) else array.shape
     return jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(array.dtype, allow_extended_dtype=True))
 

@@ -11,10 +11,10 @@ import numpy as np
 from muster._errors import OutOfRangeError
 from muster.data import Optional
 from muster.distribute.input._distributed_dataset import DistributedIterator
-from muster.distribute.replicas._values import PerReplica, is_array, is_leaf
+from muster.distribute.replicas._values import PerReplica, ReplicaKind, is_array, is_leaf
 
-# The shape and dtype of an array, whether it is a ``PerReplica``, and whether it is replicated.
-_ArrayKind = tuple[tuple[int, ...], np.dtype[Any], bool, bool]
+# The shape and dtype of an array, and what tells it apart as a ``PerReplica``; None if it is none.
+_ArrayKind = tuple[tuple[int, ...], np.dtype[Any], ReplicaKind | None]
 
 
 class Kind(NamedTuple):
@@ -22,8 +22,7 @@ class Kind(NamedTuple):
 
     Attributes:
         structure: The structure of the batch.
-        arrays: The shape and dtype of each array, whether it is a ``PerReplica``, and whether it is
-            replicated. The shape of a ``PerReplica`` begins with the number of replicas.
+        arrays: The shape and dtype of each array, and its kind as a ``PerReplica``. The shape of a ``PerReplica`` begins with the number of replicas.
     """
 
     structure: jax.tree_util.PyTreeDef
@@ -175,7 +174,7 @@ def _parts_of(batch: Any) -> tuple[Kind, list[Any]]:
 
 def _array_kind_of(leaf: Any) -> _ArrayKind:
     if isinstance(leaf, PerReplica):
-        return leaf.data.shape, leaf.data.dtype, True, leaf.replicated
+        return leaf.data.shape, leaf.data.dtype, leaf.kind
     if not is_array(leaf):
         raise TypeError(f"The batches that a function draws must be made of arrays, got {leaf!r}.")
-    return leaf.shape, leaf.dtype, False, False
+    return leaf.shape, leaf.dtype, None

@@ -151,7 +151,7 @@ def _kind_of(leaf: Any) -> Any:
     if is_array(leaf):
         return leaf.shape, leaf.dtype
     if isinstance(leaf, PerReplica):
-        return PerReplica, leaf.data.shape, leaf.data.dtype, leaf.replicated
+        return PerReplica, leaf.data.shape, leaf.data.dtype, leaf.kind
     if isinstance(leaf, DistributedIterator | DistributedDataset):
         return type(leaf)
     if hasattr(leaf, "__next__"):

@@ -21,7 +21,7 @@ from muster.distribute.replicas._replica_context import (
     refuse_slices,
     traced_scope,
 )
-from muster.distribute.replicas._values import PerReplica, is_array, is_leaf, map_values
+from muster.distribute.replicas._values import PerReplica, ReplicaKind, is_array, is_leaf, map_values
 from muster.program import Replicas
 
 
@@ -29,15 +29,17 @@ def run(strategy: ReplicaGroup, fn: Callable[..., Any], args: tuple[Any, ...], k
     """Call a function as one replica; with more than one its resulting arrays are ``PerReplica``."""
     _require_values("run", (args, kwargs), strategy)
     leaves = jax.tree.leaves((args, kwargs), is_leaf=is_leaf)
-    counts_once = any(isinstance(leaf, PerReplica) and leaf.replicated for leaf in leaves)
+    kinds = [leaf.kind for leaf in leaves if isinstance(leaf, PerReplica)]
+    sizes = next((each.sizes for each in kinds if each.sizes is not None), None)
+    kind = ReplicaKind(any(each.replicated for each in kinds), sizes)
     args, kwargs = map_values(lambda v: v.data if isinstance(v, PerReplica) else v, (args, kwargs))
-    replicas = _replicas(strategy, counts_once)
+    replicas = _replicas(strategy, kind)
     with strategy.entered(ReplicaContext(strategy, replicas)):
         if replicas is None:
             return fn(*args, **kwargs)
         with traced_scope().replica_view(replicas):
             result = fn(*args, **kwargs)
-    return map_values(lambda v: PerReplica(jnp.asarray(v), counts_once) if is_array(v) else v, result)
+    return map_values(lambda v: PerReplica(jnp.asarray(v), kind) if is_array(v) else v, result)
 
 
 def _require_values(method: str, values: Any, strategy: ReplicaGroup) -> None:
@@ -73,7 +75,7 @@ def _reduced(strategy: ReplicaGroup, op: ReduceOp, value: Any, axis: int | tuple
     if isinstance(value, IndexedSlices):
         return _reduced_slices(strategy, op, value)
     if isinstance(value, PerReplica):
-        return reduced(_replicas(strategy, value.replicated), op, jnp.asarray(value.data), axis)
+        return reduced(_replicas(strategy, value.kind), op, jnp.asarray(value.data), axis)
     replicas = _replicas(strategy)
     if isinstance(value, keras.Variable) and (local := traced_scope().per_replica_value(value)) is not None:
         return reduced(replicas, op, local, axis)
@@ -94,7 +96,7 @@ def _reduced_slices(strategy: ReplicaGroup, op: ReduceOp, slices: IndexedSlices)
     parts: list[Any] = list(slices)
     of_replicas = [each for each in parts if isinstance(each, PerReplica)]
     own: list[Any] = [each.data if isinstance(each, PerReplica) else each for each in parts]
-    replicas = _replicas(strategy, of_replicas[0].replicated) if of_replicas else None
+    replicas = _replicas(strategy, of_replicas[0].kind) if of_replicas else None
     return reduced_slices(replicas, op, IndexedSlices(*own))
 
 
@@ -110,7 +112,7 @@ def gather(strategy: ReplicaGroup, value: Any, axis: int) -> Any:
 
     def gathered_leaf(leaf: Any) -> jax.Array:
         if isinstance(leaf, PerReplica):
-            return gathered(_replicas(strategy, leaf.replicated), jnp.asarray(leaf.data), axis)
+            return gathered(_replicas(strategy, leaf.kind), jnp.asarray(leaf.data), axis)
         _replicas(strategy)
         return gathered(None, traced_scope().read(leaf), axis)
 
@@ -119,10 +121,12 @@ def gather(strategy: ReplicaGroup, value: Any, axis: int) -> Any:
 
 def local_results(strategy: ReplicaGroup, value: PerReplica) -> tuple[jax.Array, ...]:
     """Return the values of this process' replicas."""
-    replicas, data = _replicas(strategy), jnp.asarray(value.data)
-    if replicas is None:
-        return (data,)
+    replicas, data = _replicas(strategy, value.kind._replace(replicated=False)), jnp.asarray(value.data)
     local = strategy.local_replicas
+    if replicas is None or local == 1:
+        return (data,)
+    if replicas.count == local:
+        return tuple(replicas.all_gather(data))
     first = replicas.index // local * local
     return tuple(jax.lax.dynamic_slice_in_dim(jnp.stack(replicas.all_gather(data)), first, local))
 
@@ -156,7 +160,8 @@ def check_agreement(variable: keras.Variable) -> None:
         )
 
 
-def _replicas(strategy: ReplicaGroup, counts_once: bool = False) -> Replicas | None:
+def _replicas(strategy: ReplicaGroup, kind: ReplicaKind = ReplicaKind()) -> Replicas | None:  # noqa: B008
     """Return the replicas in the function that is being traced; None if there is only one."""
     count = strategy.num_replicas_in_sync
-    return traced_scope().replicas_of(strategy, count, active=1 if counts_once else count)
+    active = 1 if kind.replicated else count
+    return traced_scope().replicas_of(strategy, count, active=active, sizes=kind.sizes)

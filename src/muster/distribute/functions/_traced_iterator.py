@@ -126,9 +126,9 @@ class TracedIterator(GetNext):
         if self._draws is None:
             arrays = self._arrays[begin : begin + len(kind.arrays)]
         else:
-            arrays = [placeholder(shape[per:], dtype) for shape, dtype, per, _ in kind.arrays]
+            arrays = [placeholder(shape[per is not None :], dtype) for shape, dtype, per in kind.arrays]
         pairs = zip(arrays, kind.arrays, strict=True)
-        values = [PerReplica(array, replicated) if per else array for array, (_, _, per, replicated) in pairs]
+        values = [array if per is None else PerReplica(array, per) for array, (_, _, per) in pairs]
         return jax.tree.unflatten(kind.structure, values)
 
 

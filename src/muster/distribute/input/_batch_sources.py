@@ -145,9 +145,7 @@ class GlobalBatches(BatchSource):
             else:  # if this worker's files are empty, the files of all workers have an example
                 example = first if first is not None else _first_batch(self._dataset, seed)
             pieces = cut(batches, split.batch_sizes(nominal))
-            yield from stack.enter_context(
-                synchronized(self._workers, split.local_replicas, pieces, example)
-            )
+            yield from stack.enter_context(synchronized(self._workers, split.local_replicas, pieces, example))
 
 
 class ReplicaBatches(BatchSource):

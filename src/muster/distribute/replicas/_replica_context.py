@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from muster._errors import TraceError
 from muster.distribute.replicas._indexed_slices import IndexedSlices
-from muster.distribute.replicas._values import PerReplica, by_numbers, is_key, map_values
+from muster.distribute.replicas._values import PerReplica, ReplicaKind, by_numbers, is_key, map_values
 from muster.program import Replicas
 from muster.program.trace import FunctionScope
 from muster.program.variables import current_scope
@@ -179,7 +179,10 @@ def _read(value: Any) -> Any:
 
 
 def _wrapped(value: Any, replicas: Replicas) -> Any:
-    return PerReplica(value, replicas.active < replicas.count) if isinstance(value, jax.Array) else value
+    if not isinstance(value, jax.Array):
+        return value
+    sizes = None if replicas.shares is None else replicas.shares.sizes
+    return PerReplica(value, ReplicaKind(replicas.active < replicas.count, sizes))
 
 
 def reduced(

@@ -1,8 +1,10 @@
 """Values of replicas; random keys among them, whose dtype NumPy does not know."""
 
+import functools
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,28 +20,85 @@ jax.tree_util.register_pytree_node(
 )
 
 
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["data"], meta_fields=["shapes"])
+@dataclass
+class Padded:
+    """Values of replicas whose shapes differ, padded to the largest.
+
+    Attributes:
+        data: Shape (replicas of this process, or in a step 1, ...).
+        shapes: The shape of each replica's value, over all processes.
+    """
+
+    data: AnyArray
+    shapes: tuple[tuple[int, ...], ...]
+
+    def of_replica(self, number: int) -> AnyArray:
+        """Return the only value, without its padding: that of a replica with this number; shape (1, ...)."""
+        return self.data[(slice(None), *map(slice, self.shapes[number]))]
+
+
+class ReplicaKind(NamedTuple):
+    """What tells ``PerReplica`` values apart beside their arrays.
+
+    Attributes:
+        replicated: Whether all replicas have the same value, which counts once.
+        sizes: The number of rows of a batch from which each replica has computed the value, if they differ.
+        shapes: The shape of each replica's value, if they differ.
+        first: The number of the first replica of this process.
+    """
+
+    replicated: bool = False
+    sizes: tuple[int, ...] | None = None
+    shapes: tuple[tuple[int, ...], ...] | None = None
+    first: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class PerReplica:
-    """A value per replica, of one shape and dtype on all replicas.
+    """A value per replica, of one dtype on all replicas.
 
     Attributes:
         data: In a step, this replica's array; outside, the arrays of this process' replicas, stacked along
-            a new first axis.
-        replicated: Whether all replicas have the same value, which counts once.
+            a new first axis; padded to the largest if their shapes differ.
+        kind: What else is to be said of it.
 
     Source: tensorflow/python/distribute/values.py, ``PerReplica``.
     """
 
     data: AnyArray
-    replicated: bool = False
+    kind: ReplicaKind = ReplicaKind()
+
+    @property
+    def replicated(self) -> bool:
+        """Whether all replicas have the same value, which counts once."""
+        return self.kind.replicated
+
+    @property
+    def arrays(self) -> Any:
+        """The data for a step: ``Padded`` if shapes differ."""
+        return self.data if self.kind.shapes is None else Padded(self.data, self.kind.shapes)
+
+    @classmethod
+    def of(cls, arrays: Any, kind: ReplicaKind) -> "PerReplica":
+        """Make values of the data that a step has returned."""
+        if isinstance(arrays, Padded):
+            return cls(arrays.data, kind._replace(shapes=arrays.shapes))
+        return cls(arrays, kind)
 
     @property
     def values(self) -> tuple[AnyArray, ...]:
         """The values of this process' replicas, in the order of the replicas."""
         shards = getattr(self.data, "addressable_shards", None)
         if shards is None or len(shards) == 1:
-            return tuple(self.data)
-        return tuple(shard.data[0] for shard in sorted(shards, key=lambda shard: shard.index[0].start))
+            values = enumerate(self.data, start=self.kind.first)
+        else:
+            values = ((shard.index[0].start, shard.data[0]) for shard in shards)
+        return tuple(self._cut(number, value) for number, value in sorted(values, key=operator.itemgetter(0)))
+
+    def _cut(self, number: int, value: AnyArray) -> AnyArray:
+        """Return the value of a replica without its padding."""
+        return value if self.kind.shapes is None else value[tuple(map(slice, self.kind.shapes[number]))]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """Refuse the conversion to one array.
@@ -116,7 +175,7 @@ def stacked(values: list[Any]) -> PerReplica:
 def replicated(value: Any, replicas: int) -> PerReplica:
     """Replicate a value on this process' replicas; it counts once."""
     array = np.asarray(value)
-    return PerReplica(np.broadcast_to(array[None], (replicas, *array.shape)), replicated=True)
+    return PerReplica(np.broadcast_to(array[None], (replicas, *array.shape)), ReplicaKind(replicated=True))
 
 
 @dataclass(frozen=True)

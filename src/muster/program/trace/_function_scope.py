@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.extend import core as jex
 
 from muster._errors import TraceError, VariableMismatchError
-from muster.program._replicas import Replicas
+from muster.program._replicas import Replicas, Shares
 from muster.program.variables._initial_values import initial_value
 from muster.program.variables._keras_internals import value_of
 from muster.program.variables._origins import (
@@ -67,19 +67,22 @@ class FunctionScope(VariableScope):
             self.table.put(spec, variable)
             self.state_mapping[id(variable)] = (state or {})[spec.path]
 
-    def replicas_of(self, strategy: Any, count: int, *, active: int) -> Replicas | None:
+    def replicas_of(
+        self, strategy: Any, count: int, *, active: int, sizes: tuple[int, ...] | None = None
+    ) -> Replicas | None:
         """Return the replicas that run parts of the code; None for a single one that reduces nothing.
 
         Args:
             strategy: The strategy that they belong to.
             count: The number of its replicas.
             active: How many of them count.
+            sizes: The number of rows of each, if they differ.
 
         Raises:
             RuntimeError: Another part of the code runs on the replicas of another strategy.
         """
         self._use(strategy)
-        return None if count == 1 and self._peers is None else self._replicas(count, active)
+        return None if count == 1 and self._peers is None else self._replicas(count, active, sizes)
 
     def _use(self, strategy: Any) -> None:
         if self.strategy not in (None, strategy):
@@ -89,12 +92,13 @@ class FunctionScope(VariableScope):
             )
         self.strategy = strategy
 
-    def _replicas(self, count: int, active: int) -> Replicas:
+    def _replicas(self, count: int, active: int, sizes: tuple[int, ...] | None = None) -> Replicas:
         # While recording only shapes matter, so sums may be wrong.
         peers = self._peers or Replicas(
             index=jnp.uint32(0), all_reduce=lambda a: a, count=count, active=count
         )
-        return dataclasses.replace(peers, active=active)
+        shares = None if sizes is None else Shares(sizes, sizes[peers.like])
+        return dataclasses.replace(peers, active=active, shares=shares)
 
     @contextlib.contextmanager
     def replica_view(self, replicas: Replicas) -> Iterator[None]:
