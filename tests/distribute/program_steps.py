@@ -16,4 +16,4 @@ def started(
     split = Split(local_replicas=strategy.local_replicas)
     step = compile_program(strategy, program, {} if executables is None else executables)
     state = start_program(strategy, program.initial).peek()
-    return state, lambda state, batch: step(state, (), split.local_batch(batch))
+    return state, lambda state, batch: step(state, (), split.worker_batch(batch))

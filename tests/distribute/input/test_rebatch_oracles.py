@@ -1,7 +1,10 @@
 """Which rows of which batch each replica of each worker computes, against what TensorFlow did.
 
-Steps have the same rows. Where replicas can share them equally, they do, as TensorFlow's do where they
-happen to. Where they cannot, all replicas compute all rows, which count once: the rule of the last batch.
+Steps have the same rows, and each row is computed by one replica. Where TensorFlow's replicas have numbers of
+rows that differ by one at most, the first ones more, each of ours has the very same rows. Elsewhere, where
+TensorFlow leaves the last replicas few rows or none, ours share the rows of a step as equally as they can, so
+that none is without: layers and losses of no rows give NaN. Fewer rows than replicas are computed by all of
+them, and count once.
 """
 
 import functools
@@ -221,15 +224,21 @@ def length(rows: Any) -> int:
     return len(rows)
 
 
+def nearly_equal(sizes: list[int]) -> bool:
+    """Whether numbers of rows differ by one at most, and the larger ones come first."""
+    return sizes[0] - sizes[-1] <= 1 and sizes == sorted(sizes, reverse=True)
+
+
 def cut(rows: Any, parts: int) -> list[Any]:
-    """Equal parts of rows."""
+    """Parts of rows that are as equal as can be, the longer ones first."""
     if isinstance(rows, dict):
         pieces = {key: cut(each, parts) for key, each in rows.items()}
         return [{key: each[part] for key, each in pieces.items()} for part in range(parts)]
     if isinstance(rows, tuple):
         return list(zip(*(cut(each, parts) for each in rows), strict=True))
-    size = len(rows) // parts
-    return [rows[part * size : (part + 1) * size] for part in range(parts)]
+    size, longer = divmod(len(rows), parts)
+    ends = [0, *itertools.accumulate(size + (part < longer) for part in range(parts))]
+    return [rows[start:end] for start, end in itertools.pairwise(ends)]
 
 
 def expected(step: list[list[Any]], by_chunk: bool) -> tuple[bool, Any]:
@@ -237,18 +246,15 @@ def expected(step: list[list[Any]], by_chunk: bool) -> tuple[bool, Any]:
     workers, replicas = len(step), len(step[0])
     if by_chunk:  # TensorFlow's chunk w + r * W of a batch is worker w's, replica r's; ours is w * R + r
         rows = joined([worker[replica] for replica in range(replicas) for worker in step])
-        if length(rows) % (workers * replicas):
-            return True, rows
-        chunks = cut(rows, workers * replicas)
-        ours = [chunks[worker * replicas : (worker + 1) * replicas] for worker in range(workers)]
     else:  # each worker has rows of its own
-        owns = [joined(worker) for worker in step]
-        if len({length(rows) for rows in owns}) > 1 or length(owns[0]) % replicas:
-            return True, joined(owns)
-        ours = [cut(rows, replicas) for rows in owns]
+        rows = joined([joined(worker) for worker in step])
+    if length(rows) < workers * replicas:
+        return True, rows
+    parts = cut(rows, workers * replicas)
+    ours = [parts[worker * replicas : (worker + 1) * replicas] for worker in range(workers)]
     # Where workers have replicas each, ours are in the order of the rows.
     as_theirs = not by_chunk or 1 in (workers, replicas)
-    if as_theirs and len({length(rows) for worker in step for rows in worker}) == 1:
+    if as_theirs and nearly_equal([length(rows) for worker in step for rows in worker]):
         assert ours == step
     return False, ours
 

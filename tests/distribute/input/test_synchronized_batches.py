@@ -3,7 +3,7 @@
 import numpy as np
 from linked import together
 
-from muster.distribute.engine._split import ReplicatedBatch
+from muster.distribute.engine._split import UnevenBatch
 from muster.distribute.input._synchronized_batches import SynchronizedBatches
 
 
@@ -14,6 +14,6 @@ def test_equal_batches_that_a_workers_replicas_cannot_share_are_everybodys():
 
     for rank, (first, second, third) in enumerate(together(2, steps)):
         np.testing.assert_array_equal(first, np.full(4, rank))
-        assert isinstance(second, ReplicatedBatch)
+        assert isinstance(second, UnevenBatch)
         np.testing.assert_array_equal(second.batch, [0, 0, 0, 1, 1, 1])
         np.testing.assert_array_equal(third, np.full(2, rank))

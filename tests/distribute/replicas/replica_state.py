@@ -16,7 +16,7 @@ from muster.distribute import MultiWorkerMirroredStrategy
 from muster.estimator import Estimator, EstimatorSpec, ModeKeys, RunConfig, SessionRunArgs, SessionRunHook
 
 ROWS = 4  # of a replica's batch
-STEPS = 4  # the last one has five rows, which two replicas do not share
+STEPS = 4  # the last one has five rows, of which two replicas take three and two
 RNG = np.random.default_rng(0)
 X = RNG.normal(2.0, 3.0, size=(29, 3)).astype(np.float32)
 Y = RNG.integers(0, 2, 29)

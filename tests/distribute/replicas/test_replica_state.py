@@ -57,15 +57,15 @@ def test_batch_statistics_are_each_replicas_own(replicas):
             np.testing.assert_allclose(replica[f"normalized{step}"], expected, rtol=1e-4, atol=1e-5)
 
 
-def test_moving_statistics_are_means_over_the_replicas_and_a_batch_they_do_not_share_counts_once(replicas):
+def test_moving_statistics_are_means_over_the_replicas_which_count_by_their_rows(replicas):
     mean, variance = np.zeros(3), np.ones(3)
     for step in SHARED:
         halves = X[2 * ROWS * (step - 1) :][: 2 * ROWS].reshape(2, ROWS, 3)
         mean = MOMENTUM * mean + (1 - MOMENTUM) * halves.mean(1).mean(0)
         variance = MOMENTUM * variance + (1 - MOMENTUM) * halves.var(1).mean(0)
-    last = X[2 * ROWS * (STEPS - 1) :]
-    mean = MOMENTUM * mean + (1 - MOMENTUM) * last.mean(0)
-    variance = MOMENTUM * variance + (1 - MOMENTUM) * last.var(0)
+    first, second = np.split(X[2 * ROWS * (STEPS - 1) :], [3])  # five rows
+    mean = MOMENTUM * mean + (1 - MOMENTUM) * (3 * first.mean(0) + 2 * second.mean(0)) / 5
+    variance = MOMENTUM * variance + (1 - MOMENTUM) * (3 * first.var(0) + 2 * second.var(0)) / 5
     variables = replicas[2]
     np.testing.assert_allclose(variables["variable:norm/moving_mean"], mean, rtol=1e-5)
     np.testing.assert_allclose(variables["variable:norm/moving_variance"], variance, rtol=1e-5)

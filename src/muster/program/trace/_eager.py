@@ -100,13 +100,15 @@ class EagerScope(FunctionScope):
         self._values = values
         self.found: list[tuple[Any, jax.Array]] = []
 
-    def replicas_of(self, strategy: Any, count: int, *, active: int) -> Replicas | None:
+    def replicas_of(
+        self, strategy: Any, count: int, *, active: int, sizes: tuple[int, ...] | None = None
+    ) -> Replicas | None:
         if count > 1:
             raise ValueError(
                 f"run_functions_eagerly(True) debugs one replica, and {strategy} has {count}. Use "
                 "OneDeviceStrategy, or no strategy, to debug."
             )
-        return super().replicas_of(strategy, count, active=active)
+        return super().replicas_of(strategy, count, active=active, sizes=sizes)
 
     def created(self, variable: Any, initializer: Any) -> None:
         super().created(variable, initializer)
