@@ -46,8 +46,8 @@ def on_unequal_workers(function, state, batch, sizes):
     """Return the workers' results, where each has another number of rows, stacked along a new first axis."""
     steps, values = [], []
     for rank, own in enumerate(sizes):
-        start, index = sum(sizes[:rank]), jnp.uint32(rank)
-        rows = jax.tree.map(lambda leaf: leaf[start : start + own] if leaf.ndim else leaf, batch)
+        mine, index = slice(sum(sizes[:rank]), sum(sizes[: rank + 1])), jnp.uint32(rank)
+        rows = jax.tree.map(lambda leaf, mine=mine: leaf[mine] if leaf.ndim else leaf, batch)
 
         def on_worker(state, rows, index, own=own):
             shares = Shares(sizes, own)

@@ -13,7 +13,7 @@ from jax.sharding import Mesh
 from muster.distribute.engine._compiled import CompiledStep, compiled
 from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._mesh import MeshEngine, replicated_on
-from muster.distribute.engine._split import ReplicatedBatch, UnevenBatch, sizes_of
+from muster.distribute.engine._split import ReplicatedBatch, Split, UnevenBatch, sizes_of
 from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced, View
 from muster.distribute.engine._uneven import own_values
 from muster.distribute.replicas._values import by_numbers
@@ -97,11 +97,8 @@ class ExchangeEngine(Engine):
         """Return this worker's rows of an uneven batch, and its values of others without their padding."""
         if not isinstance(batch, UnevenBatch):
             return own_values(batch, self._workers.rank)
-        sizes, rank = sizes_of(batch.rows, self._workers.size), self._workers.rank
-        start = sum(sizes[:rank])
-        return jax.tree.map(
-            lambda leaf: leaf[start : start + sizes[rank]] if np.ndim(leaf) else leaf, batch.batch
-        )
+        own = Split(self._workers.rank, self._workers.size).rows(batch.rows)
+        return jax.tree.map(lambda leaf: leaf[own] if np.ndim(leaf) else leaf, batch.batch)
 
     def _in_parts(self, parts: list[Part], structure: Any, executables: Executables) -> Step:
         """Run the parts one after the other; each is compiled when it is first run."""

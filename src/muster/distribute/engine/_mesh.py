@@ -51,7 +51,7 @@ class MeshEngine(Engine):
 
     def shard_mapped(self, traced: Traced, batch: Any) -> Step:
         """Map traced code over the mesh, for batches like this one: a function of global arrays."""
-        first = batch.batches[0] if isinstance(batch, BatchGroup) else batch
+        first = _first(batch)
         results = False if isinstance(first, ReplicatedBatch) else traced.results_sharded
         add = self._packing.adding(functools.partial(jax.lax.psum, axis_name=AXIS))
         variants = variants_of(first, self._mesh.size)
@@ -123,9 +123,9 @@ class MeshEngine(Engine):
         flags = jax.tree.leaves(jax.tree.broadcast(traced.sharded(batch), batch))
         shardings = [NamedSharding(self._mesh, P(AXIS) if flag else P()) for flag in flags]
         put = _on_devices
-        if isinstance(batch, UnevenBatch):
+        if isinstance(first := _first(batch), UnevenBatch):
             divide = filled_up if traced.view is View.GLOBAL else sizes_of
-            put = functools.partial(_padded_on_devices, divide(batch.rows, self._mesh.size))
+            put = functools.partial(_padded_on_devices, divide(first.rows, self._mesh.size))
 
         def place(batch: Any) -> Any:
             leaves, structure = jax.tree.flatten(batch)
@@ -141,6 +141,11 @@ def replicated_on(mesh: Mesh, value: jax.Array) -> jax.Array:
     present = local.devices()
     copies = [local if device in present else jax.device_put(local, device) for device in mesh.local_devices]
     return jax.make_array_from_single_device_arrays(value.shape, NamedSharding(mesh, P()), copies)
+
+
+def _first(batch: Any) -> Any:
+    """Return the worker batch whose kind is that of all in a group."""
+    return batch.batches[0] if isinstance(batch, BatchGroup) else batch
 
 
 def _specs(sharded: Any) -> Any:
@@ -167,8 +172,8 @@ def _padded_on_devices(sizes: Sequence[int], array: AnyArray, sharding: NamedSha
     def put(numbers: AnyArray) -> jax.Array:
         rows, largest = np.asarray(numbers), max(sizes)
 
-        def part(index: tuple[slice, ...]) -> AnyArray:
-            device = index[0].start // largest
+        def part(index: tuple[slice, ...] | None) -> np.ndarray[Any, Any]:
+            device = index[0].start // largest if index else 0
             start = sum(sizes[:device])
             own = rows[start : start + sizes[device]]
             return np.pad(own, [(0, largest - len(own)), *[(0, 0)] * (rows.ndim - 1)])

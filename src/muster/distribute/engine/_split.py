@@ -92,8 +92,9 @@ class Split:
 
     def rows(self, count: int) -> slice:
         """Return the slice of ``count`` rows that is this worker's."""
-        size = count // self.workers
-        return slice(size * self.rank, size * (self.rank + 1))
+        sizes, first = sizes_of(count, self.replicas), self.rank * self.local_replicas
+        start = sum(sizes[:first])
+        return slice(start, start + sum(sizes[first : first + self.local_replicas]))
 
     def worker_batch(self, batch: Any) -> Any:
         """Return this worker's rows of a global batch, or the batch wrapped if it cannot be shared equally.
@@ -163,7 +164,7 @@ class Split:
 
     def describe(self, count: int) -> str:
         """Describe, for the log, the rows that this worker computes of each batch of ``count``."""
-        if count % self.replicas:
+        if count < self.replicas:
             return f"all of its dataset, in batches of {count} that every replica computes"
         rows = range(count)[self.rows(count)]
         shown = ", ".join(map(str, rows[:3])) + (", …" if len(rows) > 3 else "")
@@ -203,10 +204,13 @@ class UnevenWarning:
         replicas = self._split.replicas
         lower = count - count % replicas
         _log.warning(
-            "%d replicas cannot share a batch of %d rows equally: each computes all of it, and it counts "
-            "once. Batches of %s rows would be shared.",
+            "%d replicas cannot share a batch of %d rows equally: %s. Batches of %s rows would be shared "
+            "equally.",
             replicas,
             count,
+            "each computes all of it, and it counts once"
+            if count < replicas
+            else f"{count % replicas} of them take a row more than the others",
             " or ".join(str(rows) for rows in (lower, lower + replicas) if rows),
         )
 

@@ -22,7 +22,8 @@ class Kind(NamedTuple):
 
     Attributes:
         structure: The structure of the batch.
-        arrays: The shape and dtype of each array, and its kind as a ``PerReplica``. The shape of a ``PerReplica`` begins with the number of replicas.
+        arrays: The shape and dtype of each array, and its kind as a ``PerReplica``, whose shape begins with
+            the number of replicas.
     """
 
     structure: jax.tree_util.PyTreeDef

@@ -35,7 +35,8 @@ class Padded:
 
     def of_replica(self, number: int) -> AnyArray:
         """Return the only value, without its padding: that of a replica with this number; shape (1, ...)."""
-        return self.data[(slice(None), *map(slice, self.shapes[number]))]
+        own: AnyArray = self.data[(slice(None), *map(slice, self.shapes[number]))]
+        return own
 
 
 class ReplicaKind(NamedTuple):
@@ -91,10 +92,12 @@ class PerReplica:
         """The values of this process' replicas, in the order of the replicas."""
         shards = getattr(self.data, "addressable_shards", None)
         if shards is None or len(shards) == 1:
-            values = enumerate(self.data, start=self.kind.first)
+            numbered = list(enumerate(self.data, start=self.kind.first))
         else:
-            values = ((shard.index[0].start, shard.data[0]) for shard in shards)
-        return tuple(self._cut(number, value) for number, value in sorted(values, key=operator.itemgetter(0)))
+            numbered = [(shard.index[0].start, shard.data[0]) for shard in shards]
+        return tuple(
+            self._cut(number, value) for number, value in sorted(numbered, key=operator.itemgetter(0))
+        )
 
     def _cut(self, number: int, value: AnyArray) -> AnyArray:
         """Return the value of a replica without its padding."""

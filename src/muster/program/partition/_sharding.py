@@ -145,7 +145,8 @@ class WorkerGroup:
         """Return where this worker's shard of an axis begins."""
         if self.shares is None:
             return jnp.int32(self.index) * self.shard_size(size)
-        return jnp.asarray(self.shares.starts)[self.index] * (size // self.shares.total)
+        start: jax.Array = jnp.asarray(self.shares.starts)[self.index] * (size // self.shares.total)
+        return start
 
     def addend(self, value: Replicated | Partial) -> jax.Array:
         """Return this worker's addend of a value; of a replicated one, only the first worker's is not 0."""

@@ -81,8 +81,9 @@ def split_at_all_reduces(
     inside = next((eqn.primitive.name for eqn in jaxpr.eqns if body_contains(eqn, _all_reduce_p)), None)
     if inside is not None:
         raise TraceError(
-            f"Values are reduced over the workers inside of a {inside}, where workers on CPUs cannot do it. "
-            "Apply gradients and update metrics outside of loops and branches."
+            f"Values are reduced over the workers inside of a {inside}, where workers on CPUs cannot do it, "
+            "nor replicas with different numbers of rows. Apply gradients and update metrics outside of "
+            "loops and branches; on devices of one process drop_remainder=True helps, too."
         )
     constants = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     computed, reduced = levels_of(jaxpr.eqns, _all_reduce_p)
