@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from muster import _errors as errors
-from muster.net import adopt_listener, listen
+from muster.net import adopt_listener, free_address, listen, split_address
 
 pytestmark = pytest.mark.alone
 
@@ -83,6 +83,28 @@ def test_all_interfaces_are_listened_at_where_the_name_is_none_of_this_host(
             opened.enter_context(sock)
         for host in ["127.0.0.1", *others_of_this_host()]:
             assert connects(host, port)
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "interfaces"),
+    [
+        ("127.0.0.1:1", "127.0.0.1", ["127.0.0.1"]),
+        ("[::1]:1", "[::1]", ["[::1]", "0.0.0.0"]),  # the latter without IPv6
+        ("localhost:1", "localhost", ["127.0.0.1", "[::1]"]),
+        ("192.0.2.1:1", "192.0.2.1", ["[::]", "0.0.0.0"]),
+        ("no-such-host.invalid:1", "no-such-host.invalid", ["[::]", "0.0.0.0"]),
+    ],
+)
+def test_another_service_listens_where_its_task_does(address, host, interfaces):
+    told, listened = free_address(address)
+    assert told.rpartition(":")[0] == host
+    interface, _, port = listened.rpartition(":")
+    assert interface in interfaces
+    assert told.rpartition(":")[2] == port
+    with socket.create_server(
+        split_address(listened), family=socket.AF_INET6 if "[" in listened else socket.AF_INET
+    ):
+        pass
 
 
 def test_nobody_else_can_listen_at_the_same_port_not_even_with_reuse(port):

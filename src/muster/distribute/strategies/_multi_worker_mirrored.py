@@ -25,6 +25,9 @@ class MultiWorkerMirroredStrategy(Strategy):
     cluster, which may start in any order. From then on the tasks watch each other; when one is gone, has
     failed or stands still, the others report it and end.
 
+    Where workers may have more than one CPU device, it also starts JAX's runtime over them, unless the
+    program has called ``jax.distributed.initialize``. Otherwise JAX knows only this process' devices.
+
     Args:
         cluster_resolver: Names the tasks of the job; None reads ``TF_CONFIG``. With only one training task,
             and for an evaluator, the devices are those of this process; without a cluster, all
@@ -38,7 +41,8 @@ class MultiWorkerMirroredStrategy(Strategy):
             cluster cannot reach each other at the addresses given.
         RosterError: Another task does not come up, or does not match, or the address of this task is taken.
         TypeError: An argument has the wrong type.
-        ValueError: The implementation is NCCL, and there are no GPUs.
+        ValueError: The implementation is NCCL, and there are no GPUs; or the program has called
+            ``jax.distributed.initialize`` with other numbers than the cluster's.
 
     Source: tensorflow/python/distribute/collective_all_reduce_strategy.py, ``CollectiveAllReduceStrategy``.
     """
