@@ -38,11 +38,10 @@ def follow(
             into = {peer: [np.empty_like(part) for part in place] for peer in places}
             yield out, into
             _add({**into, rank: _views(source, each.receives[peer], cut)}, place)
-        if source is not results:
-            for part, kept in zip(
-                _views(results, each.keeps, cut), _views(source, each.keeps, cut), strict=True
-            ):
-                part[:] = kept
+        if each.keeps:
+            kept = zip(_views(results, each.keeps, cut), _views(given, each.keeps, cut), strict=True)
+            for part, as_given in kept:
+                part[:] = as_given
         source = results
 
 

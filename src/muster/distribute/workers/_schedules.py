@@ -23,13 +23,13 @@ from typing import TypeAlias
 Blocks: TypeAlias = tuple[range, ...]
 """Runs of consecutive blocks."""
 
-# Up to so many workers all exchange with all. On two cores, 2026-11-23, four workers took 0.5 ms for 1 KB directly
-# and 0.9 by doubling, with as much processor time; eight took 1.9 and 1.2, 16 took 6.0 and 3.1.
+# Up to so many workers all exchange with all. On two cores, 2026-11-23, four workers took 0.5 ms for 1 KB
+# directly and 0.9 by doubling, with as much processor time; eight took 1.9 and 1.2, 16 took 6.0 and 3.1.
 DIRECT_WORKERS = 4
 # Up to so many bytes every worker sends all that it has to all; more are reduced in a share per worker.
 _DIRECT_BYTES = 1 << 15
-# Up to so many bytes are summed by doubling. There 6 to 16 workers took less time by doubling up to 256 KB and
-# about as much or more from 512 KB on. A network that is slower than a processor copies moves that down.
+# Up to so many bytes are summed by doubling. There 6 to 16 workers took less time so up to 256 KB, and about
+# as much or more from 512 KB on. A network that is slower than a processor copies moves that down.
 _DOUBLING_BYTES = 1 << 17
 
 
@@ -128,13 +128,14 @@ def _doubling(size: int, rank: int) -> Iterator[Round]:
 
 def _halving(size: int, rank: int) -> Iterator[Round]:
     """Add until each worker has the sum of its own block: `_gathering` backwards."""
-    for skip in reversed(_skips(size)):
+    *_, top = skips = _skips(size)
+    for skip in reversed(skips):
         to, by, count = (rank + skip) % size, (rank - skip) % size, min(skip, size - skip)
         yield Round(
             sends={to: _run(size, to, count)},
             receives={by: _run(size, rank, count)},
             adds=True,
-            keeps=_run(size, (rank + count) % size, skip - count),
+            keeps=_run(size, (rank + count) % size, skip - count) if skip == top and count < skip else (),
         )
 
 

@@ -49,6 +49,7 @@ class SocketWorkers(Workers):
             rank, self.names, functools.partial(Wait, rank, self.names, others, RunningClock())
         )
         self._neighbours = schedules.neighbours(self.size, rank)
+        self._shares = _equal_shares(self.size)
         self._numbers = itertools.count()
 
     def connect(
@@ -110,14 +111,14 @@ class SocketWorkers(Workers):
         results = list(arrays) if self.rank == 0 else [np.empty(array.shape, array.dtype) for array in arrays]
         flat = [array.reshape(-1) for array in results]
         nbytes = _nbytes(arrays)
-        self._exchange(schedules.broadcast(self.size, self.rank, nbytes), nbytes, flat, flat, self._share)
+        self._exchange(schedules.broadcast(self.size, self.rank, nbytes), nbytes, flat, flat, self._shares)
         return results
 
     def all_reduce(self, arrays: Sequence[HostArray]) -> list[HostArray]:
         began = time.monotonic()
         sums = [np.empty_like(array) for array in arrays]
         nbytes = _nbytes(arrays)
-        self._exchange(schedules.all_reduce(self.size, self.rank, nbytes), nbytes, arrays, sums, self._share)
+        self._exchange(schedules.all_reduce(self.size, self.rank, nbytes), nbytes, arrays, sums, self._shares)
         self.communication_secs += time.monotonic() - began
         return sums
 
@@ -148,10 +149,6 @@ class SocketWorkers(Workers):
         for out, into in follow(schedule, self.rank, given, results, cut):
             self._links.exchange(number, nbytes, out, into)
 
-    def _share(self, array: HostArray, block: int) -> int:
-        """Return where a worker's equal share of an array begins."""
-        return len(array) * block // self.size
-
     def _awaited_by(self, rank: int) -> frozenset[int]:
         """Return for whom another worker says that it waits."""
         return frozenset()
@@ -166,3 +163,8 @@ class SocketWorkers(Workers):
 
 def _nbytes(arrays: Sequence[HostArray]) -> int:
     return sum(array.nbytes for array in arrays)
+
+
+def _equal_shares(size: int) -> Cut:
+    """Return where the shares of so many workers of an array begin."""
+    return lambda array, block: len(array) * block // size
