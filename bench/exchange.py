@@ -91,10 +91,14 @@ def compare(workers: int, pythons: Mapping[str, str]) -> dict[str, Times]:
 
 
 def messages_and_bytes(workers: int, nbytes: int, direct: bool) -> tuple[int, float]:
-    """Return how many messages worker 0 sends for a sum, and how many bytes."""
+    """Return how many messages and bytes worker 0 sends or receives, whichever are more in each round."""
     schedule = (schedules.direct_sum if direct else schedules.all_reduce)(workers, 0, nbytes)
-    sent = [blocks for each in schedule for blocks in each.sends.values()]
-    return len(sent), sum(len(run) for blocks in sent for run in blocks) * nbytes / workers
+    messages = blocks = 0
+    for each in schedule:
+        ways = [[sum(map(len, runs)) for runs in way.values()] for way in (each.sends, each.receives)]
+        messages += max(map(len, ways))
+        blocks += max(map(sum, ways))
+    return messages, blocks * nbytes / workers
 
 
 def fit(found: Mapping[int, Mapping[str, Times]]) -> tuple[float, float]:
