@@ -7,6 +7,7 @@ FOLDER/result.json. ``direct`` is muster with a connection between every two wor
 import json
 import multiprocessing
 import os
+import socket
 import sys
 import time
 from pathlib import Path
@@ -26,18 +27,28 @@ WARM_UP = 3
 
 def muster(folder, rank, workers, port):
     from muster.distribute.workers._socket_workers import SocketWorkers
+    from muster.net import Connection
 
-    link = SocketWorkers(rank, [f"worker {each}" for each in range(workers)])
-    written = folder / f"{rank}.address"
-    written.with_suffix(".part").write_text(json.dumps(["localhost", link.port, link.token]))
+    server = socket.create_server(("localhost", 0))
+    written = folder / f"{rank}.port"
+    written.with_suffix(".part").write_text(str(server.getsockname()[1]))
     written.with_suffix(".part").rename(written)
 
-    def look_up(peer):
-        while not (found := folder / f"{peer}.address").exists():
+    def dial(peer):
+        while not (found := folder / f"{peer}.port").exists():
             time.sleep(0.01)
-        return json.loads(found.read_text())
+        sock = socket.create_connection(("localhost", int(found.read_text())))
+        sock.sendall(rank.to_bytes(4, "big"))
+        return Connection(sock)
 
-    link.connect(look_up, 60.0)
+    def accept(timeout_secs):
+        server.settimeout(timeout_secs)
+        sock, _ = server.accept()
+        return int.from_bytes(sock.recv(4, socket.MSG_WAITALL), "big"), Connection(sock)
+
+    link = SocketWorkers(rank, [f"worker {each}" for each in range(workers)])
+    link.connect(dial, accept, 60.0)
+    server.close()
     return np.ones, lambda array: link.all_reduce([array])
 
 

@@ -144,8 +144,9 @@ class WorkerGroup:
     def _start(self, size: int) -> jax.Array:
         """Return where this worker's shard of an axis begins."""
         if self.shares is None:
-            return jnp.int32(self.index) * self.shard_size(size)
-        start: jax.Array = jnp.asarray(self.shares.starts)[self.index] * (size // self.shares.total)
+            start: jax.Array = jnp.int32(self.index) * self.shard_size(size)
+        else:
+            start = jnp.asarray(self.shares.starts)[self.index] * (size // self.shares.total)
         return start
 
     def addend(self, value: Replicated | Partial) -> jax.Array:

@@ -1,0 +1,160 @@
+"""Two hosts: network namespaces with a link between them, which is slowed, disturbed and cut."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from muster.net import make_secret
+
+CHILD = Path(__file__).parents[1] / "distribute" / "workers" / "bad_job_child.py"
+DEADLINE = 150.0
+HOSTS = ("10.77.0.1", "10.77.0.2")
+PORT = 7811
+# How long, in seconds, a host may be silent.
+SILENCE = 6.0
+
+
+def ip(*arguments):
+    return subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True, timeout=30).stdout
+
+
+@pytest.fixture
+def spaces():
+    """The names of two network namespaces, with a link between them."""
+    names = [f"muster-{uuid.uuid4().hex[:6]}" for _ in HOSTS]
+    ends = [f"mu{name[-6:]}" for name in names]
+    with contextlib.ExitStack() as made:
+        try:
+            for name in names:
+                ip("netns", "add", name)
+                made.callback(ip, "netns", "del", name)
+            ip("link", "add", ends[0], "netns", names[0], "type", "veth", "peer", ends[1], "netns", names[1])
+            for name, end, host in zip(names, ends, HOSTS, strict=True):
+                ip("-n", name, "addr", "add", f"{host}/24", "dev", end)
+                ip("-n", name, "link", "set", end, "up")
+                ip("-n", name, "link", "set", "lo", "up")
+        except (OSError, subprocess.CalledProcessError) as exc:
+            pytest.skip(f"Network namespaces cannot be made here, which needs root and iproute2: {exc}")
+        yield list(zip(names, ends, strict=True))
+
+
+class Worker:
+    """A process on one of the hosts."""
+
+    def __init__(self, space, index, folder, secret, **options):
+        self.log_path = folder / f"{index}.log"
+        cluster = {"worker": [f"{host}:{PORT}" for host in HOSTS]}
+        environment = os.environ | {
+            "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}}),
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        }
+        environment |= {"MUSTER_SECRET": secret} if secret else {}
+        arguments = json.dumps({"model_dir": str(folder / "model"), "timeout": SILENCE, **options})
+        with self.log_path.open("wb") as log:
+            self.process = subprocess.Popen(
+                ["ip", "netns", "exec", space, sys.executable, str(CHILD), arguments],
+                env=environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
+    @property
+    def log(self):
+        return self.log_path.read_text()
+
+    @property
+    def steps(self):
+        return max(map(int, re.findall(r"^step (\d+)$", self.log, re.MULTILINE)), default=0)
+
+    def wait_for_step(self, step):
+        deadline = time.monotonic() + DEADLINE
+        while self.steps < step:
+            assert self.process.poll() is None, "\n".join(
+                path.read_text() for path in self.log_path.parent.glob("*.log")
+            )
+            assert time.monotonic() < deadline, self.log
+            time.sleep(0.05)
+
+
+@pytest.fixture
+def job(spaces, tmp_path):
+    """Start two workers, one a host."""
+    started = []
+
+    def start(**options):
+        secret = options.pop("secret", make_secret())
+        for index, (space, _) in enumerate(spaces):
+            started.append(Worker(space, index, tmp_path, secret, steps=10**6, **options))
+        for worker in started:
+            worker.wait_for_step(3)
+        return started
+
+    yield start
+    for worker in started:
+        worker.process.kill()
+        worker.process.wait(DEADLINE)
+
+
+def goes_on(workers):
+    for worker in workers:
+        worker.wait_for_step(worker.steps + 3)
+
+
+@pytest.mark.skipif(shutil.which("ss") is None, reason="ss, which lists ports, is not installed")
+def test_only_the_ports_of_tf_config_are_opened(spaces, job):
+    workers = job()
+    for (space, _), host in zip(spaces, HOSTS, strict=True):
+        command = ["ip", "netns", "exec", space, "ss", "-Hltn"]
+        listed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=30).stdout
+        assert [line.split()[3] for line in listed.splitlines()] == [f"{host}:{PORT}"]
+    assert all("has no secret" not in worker.log for worker in workers)
+
+
+def test_a_job_without_a_secret_is_warned_once(job):
+    for worker in job(secret=""):
+        assert worker.log.count("for it has no secret") == 1
+        assert "MUSTER_SECRET_FILE" in worker.log
+
+
+def test_a_short_cut_is_survived(spaces, job):
+    workers = job()
+    space, end = spaces[1]
+    ip("-n", space, "link", "set", end, "down")
+    time.sleep(2.0)  # what is tested is that so long a cut is no loss
+    ip("-n", space, "link", "set", end, "up")
+    goes_on(workers)
+
+
+def test_a_cut_for_good_ends_both_sides_which_name_each_other(spaces, job):
+    workers = job()
+    space, end = spaces[1]
+    ip("-n", space, "link", "set", end, "down")
+    began = time.monotonic()
+    for index, worker in enumerate(workers):
+        assert worker.process.wait(DEADLINE) == 175, worker.log
+        assert f"This task ends, because it has lost worker {1 - index}" in worker.log
+    assert time.monotonic() - began < SILENCE + 10.0
+
+
+@pytest.mark.skipif(shutil.which("tc") is None, reason="tc, which disturbs links, is not installed")
+def test_a_slow_and_lossy_link_only_slows(spaces, job):
+    workers = job()
+    try:
+        for space, end in spaces:
+            command = ["tc", "-n", space, "qdisc", "add", "dev", end, "root", "netem"]
+            subprocess.run(
+                [*command, "delay", "20ms", "loss", "1%"], check=True, capture_output=True, timeout=30
+            )
+    except subprocess.CalledProcessError as exc:
+        pytest.skip(f"This kernel cannot disturb links: {exc.stderr}")
+    goes_on(workers)
