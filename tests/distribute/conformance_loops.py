@@ -117,10 +117,10 @@ def looped(strategy, case):
 
 
 def split_at_all_reduces(batch, replicas):
-    """What each replica gets of a batch: equal parts; where these are none, the first one counts for all."""
-    if len(batch[0]) % replicas:
+    """What each replica gets of a batch: nearly equal parts; of fewer rows, the first one counts for all."""
+    if len(batch[0]) < replicas:
         return [batch]
-    return list(zip(*(np.split(each, replicas) for each in batch), strict=True))
+    return list(zip(*(np.array_split(each, replicas) for each in batch), strict=True))
 
 
 def by_hand(case, replicas, seeds):
@@ -129,7 +129,8 @@ def by_hand(case, replicas, seeds):
     Args:
         case: the case.
         replicas: into how many parts a batch is divided if the model has more than weights. Each part has
-            statistics of batch normalization of its own, of which the mean is kept, and masks of its own.
+            statistics of batch normalization of its own, of which the mean by rows is kept, and masks of its
+            own.
         seeds: of each seed generator of the model, those that the replicas draw masks from at the start.
     """
     model, optimizer = built(case)
@@ -169,12 +170,12 @@ def by_hand(case, replicas, seeds):
                 before = [value + plus[replica] for value, plus in zip(others, own, strict=True)]
                 (loss, (logits, after)), gradients = on_part(trainable, before, x, y, weights)
                 after = [np.asarray(value) - plus[replica] for value, plus in zip(after, own, strict=True)]
-                found.append((float(loss), after, gradients))
+                found.append((float(loss), after, gradients, len(x)))
                 right, total = right + weights @ (np.argmax(logits, 1) == y), total + weights.sum()
-            part_losses, afters, gradients = zip(*found, strict=True)
+            part_losses, afters, gradients, rows = zip(*found, strict=True)
             losses.append(sum(part_losses))
             others = [
-                values[0] if "seed" in path else np.mean(values, 0)
+                values[0] if "seed" in path else np.average(values, 0, rows)
                 for path, values in zip(paths, zip(*afters, strict=True), strict=True)
             ]
             gradients = [sum(parts) for parts in zip(*gradients, strict=True)]
