@@ -59,7 +59,7 @@ class Worker:
             "PYTHONPATH": os.pathsep.join(sys.path),
         }
         environment |= {"MUSTER_SECRET": secret} if secret else {}
-        arguments = json.dumps({"model_dir": str(folder / "model"), "timeout": SILENCE, **options})
+        arguments = json.dumps({"model_dir": str(folder / "model"), "step_timeout": SILENCE, **options})
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(
                 ["ip", "netns", "exec", space, sys.executable, str(CHILD), arguments],
