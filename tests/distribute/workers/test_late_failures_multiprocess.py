@@ -1,12 +1,15 @@
 """A worker that fails after training, when the other has come to its end, and waits for it."""
 
 import re
+import signal
+import time
 from pathlib import Path
 
 import pytest
 
-from jobs import SOON, Job
+from jobs import DEADLINE, SOON, Job
 from muster.cluster.roster._roster import EXIT_PEER_LOST
+from muster.cluster.roster._roster_address import query_status
 
 pytestmark = pytest.mark.alone
 
@@ -32,3 +35,19 @@ def test_a_worker_that_waits_for_the_others_names_the_one_that_fails(tmp_path, i
     # Near the end: threads of XLA may write another line at that moment.
     (line,) = re.findall(f"^.*This task ends, because it has lost worker {index}.*$", other.log, re.M)
     assert told in line
+
+
+def test_ctrl_c_ends_a_worker_that_waits_for_the_others(tmp_path):
+    with Job(tmp_path, [CHILD], worker=2) as job:
+        options = {"model_dir": str(tmp_path / "model")}
+        waiting, other = job.start("worker", 0, options), job.start("worker", 1, {**options, "later": "stay"})
+        deadline = time.monotonic() + DEADLINE
+        while "step 3\n" not in waiting.log:
+            assert time.monotonic() < deadline, waiting.log
+            time.sleep(0.05)
+        while "end" not in query_status(job.cluster["worker"][0], SOON).announcements:
+            assert time.monotonic() < deadline, waiting.log
+        waiting.process.send_signal(signal.SIGINT)
+        assert waiting.code(SOON) == 130, waiting.log
+        assert other.code(SOON) == EXIT_PEER_LOST, other.log
+    assert "failed: KeyboardInterrupt" in other.log

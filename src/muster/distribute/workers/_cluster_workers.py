@@ -208,6 +208,8 @@ class _Ending:
         except RosterError as exc:
             self._roster.fail(exc)
             self._exit(1)
+        except KeyboardInterrupt as exc:  # which Python would only print here
+            self._uncaught(type(exc), exc, exc.__traceback__)
 
     def _exit(self, code: int) -> None:
         self._roster.close()
