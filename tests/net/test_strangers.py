@@ -15,7 +15,7 @@ from muster._errors import AuthenticationError
 from muster.cluster import ClusterSpec, Task
 from muster.cluster.roster import query_status
 from muster.cluster.roster._roster import Roster
-from muster.net import Credentials, Hello, dial
+from muster.net import BACKLOG, Credentials, Hello, _acceptor, dial
 from muster.net._greeting import MAGIC, CallerGreeting
 
 pytestmark = pytest.mark.alone
@@ -110,10 +110,36 @@ def test_connections_that_are_held_open_keep_nobody_out(job):
     assert time.monotonic() - began < DEADLINE
 
 
+def test_ports_that_are_held_open_do_not_slow_the_start():
+    with contextlib.ExitStack() as held:
+        listeners = [socket.create_server(("127.0.0.1", 0), backlog=BACKLOG) for _ in range(2)]
+        places = [listener.getsockname() for listener in listeners]
+        for place in places:
+            for _ in range(500):
+                stranger = held.enter_context(socket.socket())
+                stranger.setblocking(False)
+                stranger.connect_ex(place)
+        cluster = ClusterSpec({"worker": [f"{host}:{port}" for host, port in places]})
+        options = {"credentials": Credentials(secret=SECRET), "on_lost": Losses(), "versions": {}}
+        began = time.monotonic()
+        rosters = [
+            held.enter_context(Roster(cluster, Task("worker", n), listener=listener, **options))
+            for n, listener in enumerate(listeners)
+        ]
+        together = [threading.Thread(target=roster.wait_for_all, args=(DEADLINE,)) for roster in rosters]
+        for wait in together:
+            wait.start()
+        for wait in together:
+            wait.join()
+        assert time.monotonic() - began < 4.0
+        assert all(len(roster.statuses()) == 2 for roster in rosters)
+
+
 @pytest.mark.parametrize(
     "messages", [10_000, pytest.param(1_000_000, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])]
 )
-def test_whatever_strangers_send_is_refused(job, messages):
+def test_whatever_strangers_send_is_refused(job, messages, monkeypatch):
+    monkeypatch.setattr(_acceptor, "_MAX_STRANGERS", messages)  # or it would take an hour
     address, (zero, one) = job
     draw = random.Random(messages)
     recorded = CallerGreeting(SECRET, Hello(purpose="roster")).start()
@@ -136,6 +162,27 @@ def test_whatever_strangers_send_is_refused(job, messages):
     assert len(os.listdir("/proc/self/fd")) <= files + 1
     zero.announce("still", "here")
     assert one.lookup(Task("worker", 0), "still", DEADLINE) == "here"
+
+
+def test_a_flood_of_strangers_takes_little_of_a_processor(job):
+    address, (zero, one) = job
+    thread = zero._thread._thread
+    clock = time.pthread_getcpuclockid(thread.ident)
+    began, used = time.monotonic(), time.clock_gettime(clock)
+    calls = 0
+    with contextlib.ExitStack() as held:
+        while time.monotonic() - began < 3.0:
+            stranger = held.enter_context(socket.socket())
+            stranger.setblocking(False)
+            stranger.connect_ex(tuple([address.split(":")[0], int(address.split(":")[1])]))
+            calls += 1
+            if calls % 500 == 0:
+                held.pop_all().close()
+    assert calls > 2000
+    assert time.clock_gettime(clock) - used < 0.15 * (time.monotonic() - began)
+    zero.announce("still", "here")
+    assert one.lookup(Task("worker", 0), "still", DEADLINE) == "here"
+    assert query_status(address, DEADLINE, Credentials(secret=SECRET)).task == Task("worker", 0)
 
 
 def test_refusals_do_not_fill_the_log(job, caplog):

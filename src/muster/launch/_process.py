@@ -16,11 +16,12 @@ from muster.cluster.roster import TERMINATION_LOG, Termination, read_termination
 from muster.launch import _child, _keeper
 from muster.launch._lines import LineReader, last_lines
 from muster.launch._plan import TaskPlan
+from muster.net import BACKLOG
 
 
 def listen() -> socket.socket:
     """Return a socket that listens on a free port of the loopback, and so reserves it."""
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
     listener.set_inheritable(True)
     return listener
 

@@ -18,6 +18,7 @@ from muster.net._frames import ProtocolError as ProtocolError
 from muster.net._frames import decode_message as decode_message
 from muster.net._frames import encode_frame as encode_frame
 from muster.net._greeting import Hello as Hello
+from muster.net._listen import BACKLOG as BACKLOG
 from muster.net._listen import adopt_listener as adopt_listener
 from muster.net._listen import free_address as free_address
 from muster.net._listen import listen as listen

@@ -9,7 +9,8 @@ import socket
 from muster._errors import RosterError
 from muster.net._address import split_address
 
-_BACKLOG = 128
+# How many connections may wait to be accepted: those of a large job that starts, and of strangers.
+BACKLOG = 1024
 
 
 def listen(address: str) -> list[socket.socket]:
@@ -33,7 +34,7 @@ def listen(address: str) -> list[socket.socket]:
             sockets = [opened.enter_context(_bind_every_interface(port))]
         for sock in sockets:
             # Two sockets that may reuse an address can both be bound to it: the second cannot listen.
-            sock.listen(_BACKLOG)
+            sock.listen(BACKLOG)
         opened.pop_all()
         return sockets
 
