@@ -27,12 +27,14 @@ PEERS = Path(__file__).parent / "_peers"
 DEADLINE_SECS = 300
 
 
-def muster(script: str) -> Callable[[Path], None]:
-    """Return a function that runs two workers under ``muster run``, which pins them."""
+def muster(script: str, keys: Path | None = None) -> Callable[[Path], None]:
+    """Return a function that runs two workers under ``muster run``, which pins them; with keys over TLS."""
 
     def run(folder: Path) -> None:
         command = [sys.executable, "-m", "muster", "run", "--workers", "2", "--log-dir", folder / "logs"]
         environment = {**os.environ, "MODEL_DIR": str(folder / "model")}
+        if keys is not None:
+            environment["MUSTER_TLS"] = str(keys)
         done = subprocess.run(
             [*command, PEERS / script, str(STEPS), folder],
             stdin=subprocess.DEVNULL,
@@ -109,14 +111,17 @@ def require_same_losses(losses: dict[str, list[float]]) -> None:
             )
 
 
-def compare(ours: str, peers: Sequence[tuple[str, str, str]]) -> dict[str, float]:
+def compare(ours: str, peers: Sequence[tuple[str, str, str]], keys: Path | None = None) -> dict[str, float]:
     """Print and return muster's steps per second divided by each peer's, as medians over rounds.
 
     Args:
         ours: muster's script.
         peers: The name, library and script of each peer.
+        keys: The certificates of a further contestant, muster over TLS.
     """
     contestants: dict[str, dict[str, Callable[[Path], None]]] = {"muster": {"a core each": muster(ours)}}
+    if keys is not None:
+        contestants["muster over TLS"] = {"a core each": muster(ours, keys)}
     for name, library, script in peers:
         if python := python_of(library):
             contestants[name] = {
@@ -165,7 +170,17 @@ def main() -> dict[str, dict[str, float]]:
     print("\n### Model.fit\n")
     figures["fit"] = compare(fit, [(tensorflow, "tensorflow", fit)])
     print("\n### A custom loop\n")
-    figures["loop"] = compare(loop, [(tensorflow, "tensorflow", loop), ddp])
+    with tempfile.TemporaryDirectory() as folder:
+        keys = Path(folder, "keys")
+        made = subprocess.run(
+            [sys.executable, "-m", "muster", "keys", keys, "--hosts", "127.0.0.1"],
+            capture_output=True,
+            text=True,
+        )
+        if made.returncode:
+            print(f"muster over TLS is left out: {made.stderr.strip()}\n")
+        tls = None if made.returncode else keys / "127.0.0.1"
+        figures["loop"] = compare(loop, [(tensorflow, "tensorflow", loop), ddp], tls)
     return figures
 
 

@@ -20,15 +20,19 @@ SECS = 30.0
 
 
 @contextlib.contextmanager
-def listening(credentials):
-    """A task that listens on loopback: its address, what it has taken, and what it does with it."""
+def listening(credentials, first_words=b""):
+    """A task that listens on loopback: its address, and what it has taken."""
     taken = []
     ended = threading.Event()
 
+    def take(connection, hello):
+        taken.append((connection, hello))
+        if first_words:
+            connection.send_all([first_words], time.monotonic() + SECS)
+
     def run():
         with selectors.DefaultSelector() as selector:
-            handlers = {"test": lambda connection, hello: taken.append((connection, hello))}
-            acceptor = Acceptor(selector, [server], credentials, lambda: "worker 0", handlers)
+            acceptor = Acceptor(selector, [server], credentials, lambda: "worker 0", {"test": take})
             while not ended.is_set():
                 for key, mask in selector.select(0.05):
                     key.data(mask)
@@ -85,6 +89,17 @@ def test_large_arrays_come_through_both_ways(tls, encrypted, secret):
             echo.join()
             np.testing.assert_array_equal(got, sent)
             np.testing.assert_array_equal(back, sent)
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_what_follows_the_greeting_at_once_is_not_lost(tls, encrypted):
+    credentials = Credentials(secret=SECRET, tls=tls if encrypted else None)
+    with listening(credentials, b"first words") as (address, _):
+        for _ in range(50):
+            got = bytearray(11)
+            with dial(address, Hello(purpose="test"), credentials, SECS) as connection:
+                connection.receive_all([memoryview(got)], time.monotonic() + SECS)
+            assert got == b"first words"
 
 
 def test_bytes_on_the_wire_are_read_by_nobody_with_tls(tls):

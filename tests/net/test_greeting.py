@@ -130,6 +130,20 @@ def test_a_purpose_that_is_not_served_is_told_to_those_who_know_the_secret():
             talk(CallerGreeting(secret, hello), ListenerGreeting(SECRET, ["roster"]))
 
 
+def test_a_caller_asks_for_no_more_than_the_greeting():
+    caller, listener = CallerGreeting(SECRET, HELLO), ListenerGreeting(SECRET, ["roster"])
+    stream = listener.feed(caller.start())
+    proof = b""
+    while not caller.done:
+        wanted = caller.wanted
+        assert 0 < wanted <= len(stream)
+        proof += caller.feed(stream[:wanted])
+        stream = stream[wanted:]
+        if proof and not stream:
+            stream, proof = listener.feed(proof) + b"what follows", b""
+    assert stream == b"what follows"
+
+
 def test_nothing_comes_behind_a_greeting_before_it_is_answered():
     caller, listener = CallerGreeting(None, HELLO), ListenerGreeting(None, ["roster"])
     proof = caller.feed(listener.feed(caller.start()))

@@ -12,7 +12,6 @@ from muster.net._frames import ProtocolError
 from muster.net._greeting import CallerGreeting, Hello
 from muster.net._tls import explain_tls_error
 
-_CHUNK = 1 << 12
 _SILENT = "something accepts connections there, but does not answer"
 
 
@@ -65,7 +64,7 @@ def _greet(sock: socket.socket, greeting: CallerGreeting, deadline: float) -> No
     while not greeting.done:
         sock.settimeout(_left(deadline))
         try:
-            data = sock.recv(_CHUNK)
+            data = sock.recv(greeting.wanted)
         except TimeoutError as exc:
             raise TimeoutError(_SILENT) from exc
         if not data:

@@ -67,6 +67,14 @@ class FrameBuffer:
         return messages
 
     @property
+    def wanted(self) -> int:
+        """How many bytes to receive next, so that none is of the message after."""
+        if len(self._rest) < _LENGTH.size:
+            return _LENGTH.size - len(self._rest)
+        length: int = _LENGTH.unpack_from(self._rest)[0]
+        return _LENGTH.size + length - len(self._rest)
+
+    @property
     def empty(self) -> bool:
         """Whether no part of a message is left."""
         return not self._rest

@@ -91,6 +91,11 @@ class _Greeting:
         self._frames = FrameBuffer(MAX_MESSAGE)
         self.done = False
 
+    @property
+    def wanted(self) -> int:
+        """How many bytes to receive next: what follows a greeting is not part of it."""
+        return len(MAGIC) - len(self._start) or self._frames.wanted
+
     def _messages(self, data: bytes) -> list[bytes]:
         if self._start != MAGIC:
             data = self._start + data
