@@ -8,6 +8,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from muster._errors import AuthenticationError
 from muster.net._connection import Connection
@@ -18,7 +19,12 @@ from muster.net._tls import explain_tls_error, is_plain
 
 _log = logging.getLogger(__name__)
 
-Handler = Callable[[Connection, Hello], None]
+
+class Handler(Protocol):
+    """Takes a connection whose caller has proved itself, and what the caller said."""
+
+    def __call__(self, connection: Connection, hello: Hello, /) -> None: ...
+
 
 # How long a caller may take to prove itself, in seconds.
 GREETING_SECS = 10.0
