@@ -11,7 +11,7 @@ import pytest
 from certificates import Authority
 
 from muster._errors import AuthenticationError, StrayPeerError
-from muster.net import Acceptor, Credentials, Hello, Tls, dial
+from muster.net import Acceptor, Credentials, Hello, Tls, dial, listen
 
 pytestmark = pytest.mark.alone
 
@@ -20,7 +20,7 @@ SECS = 30.0
 
 
 @contextlib.contextmanager
-def listening(credentials, first_words=b""):
+def listening(credentials, first_words=b"", listeners=()):
     """A task that listens on loopback: its address, and what it has taken."""
     taken = []
     ended = threading.Event()
@@ -32,7 +32,9 @@ def listening(credentials, first_words=b""):
 
     def run():
         with selectors.DefaultSelector() as selector:
-            acceptor = Acceptor(selector, [server], credentials, lambda: "worker 0", {"test": take})
+            acceptor = Acceptor(
+                selector, [server, *listeners], credentials, lambda: "worker 0", {"test": take}
+            )
             while not ended.is_set():
                 for key, mask in selector.select(0.05):
                     key.data(mask)
@@ -89,6 +91,25 @@ def test_large_arrays_come_through_both_ways(tls, encrypted, secret):
             echo.join()
             np.testing.assert_array_equal(got, sent)
             np.testing.assert_array_equal(back, sent)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost"])
+def test_numbers_of_both_kinds_and_names_lead_to_a_task(host):
+    with contextlib.ExitStack() as held:
+        try:
+            probe = held.enter_context(socket.create_server((host.strip("[]"), 0), family=_family(host)))
+        except OSError as exc:
+            pytest.skip(f"This host has no {host}: {exc}")
+        address = f"{host}:{probe.getsockname()[1]}"
+        held.close()
+        listeners = [held.enter_context(each) for each in listen(address)]
+        with listening(Credentials(), listeners=listeners) as (_, taken):
+            dial(address, Hello(purpose="test", name=host), Credentials(), SECS).close()
+            assert taken_soon(taken)[1].name == host
+
+
+def _family(host):
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 @pytest.mark.parametrize("encrypted", [False, True])
