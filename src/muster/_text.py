@@ -15,13 +15,18 @@ def printable(text: str) -> str:
     return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", _STYLES.sub("", text))
 
 
+def printable_line(text: str) -> str:
+    """Return `printable` text as one line, so that it cannot pass for another line of a log."""
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def printable_json(value: Any) -> Any:
-    """Return parsed JSON with `printable` texts and keys."""
+    """Return parsed JSON, or what MessagePack has besides, with `printable` texts and keys."""
     match value:
         case str():
             return printable(value)
         case list():
             return [printable_json(each) for each in value]
         case dict():
-            return {printable(key): printable_json(each) for key, each in value.items()}
+            return {printable_json(key): printable_json(each) for key, each in value.items()}
     return value

@@ -6,13 +6,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.net import FrameBuffer, ProtocolError, decode_message, encode_frame
+from muster.net import FrameBuffer, Hello, ProtocolError, decode_message, encode_frame
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.binary(),
     lambda inner: st.lists(inner, max_size=3),
     max_leaves=10,
 )
+
+
+# What MessagePack has and JSON does not: keys of other types than texts.
+keyed = st.dictionaries(st.none() | st.integers(0, 9) | st.binary(max_size=2) | st.text(max_size=2), values)
+
+
+@given(keyed | st.dictionaries(st.tuples(st.integers(0, 9)), values))
+def test_maps_with_any_keys_are_messages_or_a_protocol_error(message):
+    (packed,) = FrameBuffer(1 << 20).feed(encode_frame(message))
+    for kind in (object, Hello):
+        with contextlib.suppress(ProtocolError):
+            decode_message(packed, kind)
 
 
 @given(st.lists(values, max_size=5), st.data())
@@ -45,3 +57,11 @@ def test_texts_are_safe_to_show():
     evil = {"\x1b[2J": ["\x1b]0;title\x07"]}
     (message,) = FrameBuffer(100).feed(encode_frame(evil))
     assert decode_message(message, object) == {"\\x1b[2J": ["\\x1b]0;title\\x07"]}
+
+
+def test_what_is_wrong_is_told_in_one_line():
+    (packed,) = FrameBuffer(100).feed(encode_frame({"type": "a\nCRITICAL: \tall is lost"}))
+    with pytest.raises(ProtocolError) as raised:
+        decode_message(packed, Hello)
+    assert "all is lost" in str(raised.value)
+    assert not set("\n\t") & set(str(raised.value))

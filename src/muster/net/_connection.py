@@ -1,5 +1,6 @@
 """A connection to another task: bytes over TCP, with or without TLS, that never blocks."""
 
+import errno
 import select
 import socket
 import ssl
@@ -51,8 +52,8 @@ class Connection:
             return self._sock.sendmsg(buffers[:_BUFFERS_PER_CALL])
         try:
             return self._tls.send(buffers[0])
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as exc:
-            raise BlockingIOError from exc
+        except ssl.SSLError as exc:
+            raise _without_tls(exc) from exc
 
     def receive_into(self, buffers: Sequence[memoryview]) -> int:
         """Receive into the start of the first buffers, and return how many bytes; 0 at the end.
@@ -65,8 +66,8 @@ class Connection:
             return self._sock.recvmsg_into(buffers[:_BUFFERS_PER_CALL])[0]
         try:
             return self._tls.recv_into(buffers[0])
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as exc:
-            raise BlockingIOError from exc
+        except ssl.SSLError as exc:
+            raise _without_tls(exc) from exc
 
     def receive(self, size: int) -> bytes:
         """Receive up to ``size`` bytes, at least what one TLS record takes (16 KiB); none at the end.
@@ -77,8 +78,8 @@ class Connection:
         """
         try:
             return self._sock.recv(size)
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as exc:
-            raise BlockingIOError from exc
+        except ssl.SSLError as exc:
+            raise _without_tls(exc) from exc
 
     def send_all(self, buffers: Sequence[memoryview | bytes], deadline: float) -> None:
         """Send all of some buffers of bytes, and wait for that until a time of the monotonic clock.
@@ -143,6 +144,15 @@ class Connection:
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _without_tls(exc: ssl.SSLError) -> OSError:
+    """Return what a connection without TLS would raise, or the nearest to it."""
+    if isinstance(exc, ssl.SSLWantReadError | ssl.SSLWantWriteError):
+        return BlockingIOError()
+    if isinstance(exc, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+        return ConnectionResetError(errno.ECONNRESET, "end of the connection")
+    return ConnectionAbortedError(errno.ECONNABORTED, f"TLS finds the data changed or broken: {exc.reason}")
 
 
 def drop_first(buffers: list[memoryview], count: int) -> None:

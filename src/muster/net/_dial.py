@@ -43,8 +43,7 @@ def dial(address: str, hello: Hello, credentials: Credentials, timeout_secs: flo
             sock = credentials.tls.client_context.wrap_socket(
                 sock, server_hostname=host, do_handshake_on_connect=False
             )
-            sock.settimeout(_left(deadline))
-            sock.do_handshake()
+            _shake_hands(sock, deadline)
         _greet(sock, CallerGreeting(credentials.secret, hello), deadline)
         return Connection(sock)
     except ProtocolError as exc:
@@ -56,6 +55,20 @@ def dial(address: str, hello: Hello, credentials: Credentials, timeout_secs: flo
     except BaseException:
         sock.close()
         raise
+
+
+def _shake_hands(sock: ssl.SSLSocket, deadline: float) -> None:
+    sock.settimeout(_left(deadline))
+    try:
+        sock.do_handshake()
+    except TimeoutError as exc:
+        raise TimeoutError(_SILENT) from exc
+    except (ssl.SSLEOFError, ConnectionResetError) as exc:
+        # The task may be ending, or drop callers that it has too many of: no proof of anything.
+        raise ConnectionResetError(
+            "something accepts connections there, and breaks them off in TLS's handshake: its log may say "
+            "why, or MUSTER_TLS is not set there"
+        ) from exc
 
 
 def _greet(sock: socket.socket, greeting: CallerGreeting, deadline: float) -> None:

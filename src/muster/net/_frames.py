@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from muster._text import printable_json
+from muster._text import printable_json, printable_line
 
 _LENGTH = struct.Struct("!I")
 # How much of what cannot be understood is shown, in bytes.
@@ -33,7 +33,7 @@ def decode_message(packed: bytes, kind: type[_T]) -> _T:
     try:
         return msgspec.convert(printable_json(msgspec.msgpack.decode(packed)), kind)
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeError) as exc:
-        raise ProtocolError(f"it sends {packed[:_SHOWN]!r}: {exc}") from exc
+        raise ProtocolError(f"it sends {packed[:_SHOWN]!r}: {printable_line(str(exc))}") from exc
 
 
 class FrameBuffer:

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from muster._errors import AuthenticationError
+from muster._text import printable_line
 from muster.net._frames import FrameBuffer, ProtocolError, decode_message, encode_frame
 
 VERSION = 2
@@ -90,11 +91,6 @@ class _Greeting:
         self._start = b""
         self._frames = FrameBuffer(MAX_MESSAGE)
         self.done = False
-
-    @property
-    def wanted(self) -> int:
-        """How many bytes to receive next: what follows a greeting is not part of it."""
-        return len(MAGIC) - len(self._start) or self._frames.wanted
 
     def _messages(self, data: bytes) -> list[bytes]:
         if self._start != MAGIC:
@@ -184,6 +180,15 @@ class CallerGreeting(_Greeting):
         self._hello = msgspec.structs.replace(hello, nonce=self._nonce, proves=secret is not None)
         self._challenge: _Challenge | None = None
 
+    @property
+    def wanted(self) -> int:
+        """How many bytes to receive next: what follows a greeting is not part of it.
+
+        Nothing follows a challenge before it is answered; and the more is read before, the more can be shown
+        of what is no greeting.
+        """
+        return MAX_MESSAGE if self._challenge is None else self._frames.wanted
+
     def start(self) -> bytes:
         """Return the bytes to send first."""
         return MAGIC + encode_frame(self._hello)
@@ -203,7 +208,7 @@ class CallerGreeting(_Greeting):
     def _answer(self, packed: bytes) -> bytes:
         match message := decode_message(packed, _ANSWERS):
             case _Refusal(text):
-                raise AuthenticationError(text)
+                raise AuthenticationError(printable_line(text))
             case _Challenge(nonce, proves) if self._challenge is None:
                 if proves != (self._secret is not None):
                     raise AuthenticationError(f"one of the two has a secret. {ADVICE}")

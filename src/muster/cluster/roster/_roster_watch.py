@@ -12,6 +12,7 @@ import math
 from collections.abc import Collection, Mapping
 
 from muster._errors import MismatchError, PeerLostError, RosterError, StrayPeerError
+from muster._text import printable_line
 from muster.cluster._task import Task
 from muster.cluster.roster import _roster_events as events
 from muster.cluster.roster._roster_messages import Hello, Progress, Status, TaskState
@@ -302,7 +303,9 @@ class Watch:
         if not problem:
             return [events.Answer(caller, keep=True)]
         actions: list[events.Action] = [events.Answer(caller, keep=False)]
-        text = f"A stray process calls from {origin}: it says that it is {who}, but {problem}."
+        text = printable_line(
+            f"A stray process calls from {origin}: it says that it is {who}, but {problem}."
+        )
         if text not in self._strangers and len(self._strangers) < _MAX_STRANGERS:
             self._strangers.add(text)
             actions.append(events.Log(logging.WARNING, text))

@@ -27,9 +27,11 @@ _STEP_SECS = 600.0
 # How long a stuck worker may take to answer where its threads are, in seconds.
 _STACKS_SECS = 5.0
 
-# What connections between workers are for, in their greeting, and how long one may take, in seconds.
+# What connections between workers are for, in their greeting; how long one may take, and the pause before
+# another attempt, in seconds.
 _PURPOSE = "collectives"
 _DIAL_SECS = 10.0
+_REDIAL_SECS = 0.2
 # One worker may go on working when the others are done, for up to a week.
 _END_SECS = 7 * 24 * 3600
 
@@ -81,7 +83,16 @@ class ClusterWorkers(SocketWorkers):
         connect_runtimes(self, cluster.task_address(tasks[0].type, tasks[0].index))
 
     def _dial(self, rank: int) -> Connection:
-        return self._roster.connect(self._tasks[rank], _PURPOSE, _DIAL_SECS)
+        deadline = time.monotonic() + _DIAL_SECS
+        while True:
+            left = max(_REDIAL_SECS, deadline - time.monotonic())
+            try:
+                return self._roster.connect(self._tasks[rank], _PURPOSE, left)
+            except ConnectionError:
+                # It was reached before. If many strangers call there, it may have dropped this one of them.
+                if time.monotonic() + _REDIAL_SECS > deadline:
+                    raise
+            time.sleep(_REDIAL_SECS)
 
     def _accept(self, timeout_secs: float) -> tuple[int, Connection]:
         deadline = time.monotonic() + timeout_secs
