@@ -9,8 +9,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -185,16 +186,23 @@ class Job:
         self.cluster = {kind: free_addresses(count) for kind, count in tasks.items()}
         self.tasks: list[Task] = []
 
-    def start(self, kind: str, index: int = 0, options: dict[str, object] | None = None) -> Task:
+    def start(
+        self,
+        kind: str,
+        index: int = 0,
+        options: dict[str, object] | None = None,
+        environ: Mapping[str, str] = MappingProxyType({}),
+    ) -> Task:
         """Start a task.
 
         Args:
             kind: its type; need not be one of the cluster's.
             index: its index.
             options: handed to the script as its last argument, in JSON; None: it takes none.
+            environ: further variables of its environment.
         """
         config = {"cluster": self.cluster, "task": {"type": kind, "index": index}}
-        environment = os.environ | {"TF_CONFIG": json.dumps(config), "XLA_FLAGS": ""}
+        environment = os.environ | {"TF_CONFIG": json.dumps(config), "XLA_FLAGS": "", **environ}
         command = self._command + ([] if options is None else [json.dumps(options)])
         log = self.folder / f"{len(self.tasks)}-{kind}-{index}.log"
         self.tasks.append(Task(f"{kind} {index}", command, environment, log))

@@ -25,7 +25,8 @@ def dial(address: str, hello: Hello, credentials: Credentials, timeout_secs: flo
         timeout_secs: How long all of it may take, in seconds.
 
     Raises:
-        AuthenticationError: The task refuses this process, or does not prove that it belongs to the job.
+        AuthenticationError: The task refuses this process, does not prove that it belongs to the job, or
+            speaks another version of this protocol.
         StrayPeerError: What answers is not a task of muster. These two texts are clauses about "it", for the
             caller to say what it called.
         TimeoutError: No answer came in time.

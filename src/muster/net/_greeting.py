@@ -133,7 +133,7 @@ class ListenerGreeting(_Greeting):
 
         Raises:
             ProtocolError: It is no caller of this protocol.
-            AuthenticationError: The caller does not prove that it knows the secret.
+            AuthenticationError: The caller does not prove that it knows the secret, or has another version.
         """
         answer = b""
         for packed in self._messages(data):
@@ -198,7 +198,8 @@ class CallerGreeting(_Greeting):
 
         Raises:
             ProtocolError: What answers does not speak this protocol.
-            AuthenticationError: It refuses this caller, or does not prove that it knows the secret.
+            AuthenticationError: It refuses this caller, does not prove that it knows the secret, or has
+                another version.
         """
         answer = b""
         for packed in self._messages(data):
@@ -208,7 +209,7 @@ class CallerGreeting(_Greeting):
     def _answer(self, packed: bytes) -> bytes:
         match message := decode_message(packed, _ANSWERS):
             case _Refusal(text):
-                raise AuthenticationError(printable_line(text))
+                raise AuthenticationError(f"it says: {printable_line(text)}")
             case _Challenge(nonce, proves) if self._challenge is None:
                 if proves != (self._secret is not None):
                     raise AuthenticationError(f"one of the two has a secret. {ADVICE}")
@@ -230,9 +231,14 @@ def _check_magic(data: bytes) -> None:
         return
     if start[:2] in _TLS_RECORDS or start in (b"\x15", b"\x16"):
         raise ProtocolError("it speaks TLS, and this task does not: set MUSTER_TLS in all tasks, or in none")
-    if start.startswith(_NAME) or b'{"muster"'.startswith(start):
-        raise ProtocolError(
-            f"it speaks another version of muster's protocol than this task, which speaks {VERSION}: install "
-            "the same muster everywhere"
+    if b'{"muster"'.startswith(start):
+        raise AuthenticationError(
+            f"it speaks an older version of muster's protocol, and this task version {VERSION}: install the "
+            "same muster everywhere"
+        )
+    if start.startswith(_NAME) and start[len(_NAME) + 1 :] in (b"", b"\n"):
+        raise AuthenticationError(
+            f"it speaks version {start[len(_NAME)]} of muster's protocol, and this task version {VERSION}: "
+            "install the same muster everywhere"
         )
     raise ProtocolError(f"it sends {data[:_SHOWN]!r}")

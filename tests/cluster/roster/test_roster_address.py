@@ -115,7 +115,7 @@ def test_nothing_that_answers_is_an_error(port):
     ("data", "says"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n", "HTTP"),
-        (b'{"muster":1,"progress":{}}\n', "another version of muster's protocol"),
+        (b'{"muster":1,"progress":{}}\n', "an older version of muster's protocol"),
         (b"\x15\x03\x01\x00\x02\x02", "it speaks TLS"),
     ],
 )

@@ -26,6 +26,7 @@ from muster.distribute import (
     MultiWorkerMirroredStrategy,
 )
 from muster.estimator import CheckpointSaverListener, Estimator, EstimatorSpec, RunConfig, SessionRunHook
+from muster.net import _greeting
 
 
 def model_fn(features, labels, mode):
@@ -100,6 +101,9 @@ def main(options):
     if "jax" in options:
         version = importlib.metadata.version
         importlib.metadata.version = lambda name: options["jax"] if name == "jax" else version(name)
+    if "protocol" in options:
+        _greeting.VERSION = options["protocol"]
+        _greeting.MAGIC = b"muster" + bytes([_greeting.VERSION]) + b"\n"
     if "stray_secs" in options:
         _roster_watch.STRAY_SECS = options["stray_secs"]
     jax.config.update("jax_num_cpu_devices", options.get("devices", 1))

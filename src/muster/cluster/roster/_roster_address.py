@@ -79,8 +79,8 @@ def query_status(
 def _occupant(address: str, credentials: Credentials) -> str:
     try:
         status = query_status(address, _OCCUPANT_SECS, credentials)
-    except AuthenticationError:
-        return "it is in use, by a task of another job of muster"
+    except AuthenticationError as exc:
+        return f"it is in use, and a call there fails: {exc.__cause__}"
     except StrayPeerError:
         return "it is in use, by something that is not muster"
     except TimeoutError:
