@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import muster
-from muster import TraceError
 from muster._keras import keras
 from muster.data import Dataset
 from muster.distribute import MirroredStrategy, OneDeviceStrategy, get_replica_context
@@ -142,14 +141,6 @@ def test_results_whose_axes_all_differ_are_each_replicas_own(strategy):
     np.testing.assert_allclose(products.values[2], X[6:8] @ X[6:8].T, rtol=1e-5)
     norms = strategy.reduce("SUM", strategy.run(jnp.trace, (products,)))
     np.testing.assert_allclose(norms, (X[:10] ** 2).sum(), rtol=1e-5)
-
-
-def test_rows_cannot_be_added_to_those_of_a_replica_with_fewer(strategy):
-    def on_replica(x):
-        return get_replica_context().all_reduce("SUM", x)
-
-    with pytest.raises(TraceError, match="different numbers of rows of this batch.*drop_remainder=True"):
-        strategy.run(on_replica, (distributed(strategy, 7),))
 
 
 def test_fit_takes_as_much_memory_as_for_equal_batches(strategy):

@@ -45,18 +45,22 @@ class Gathers:
 
     Args:
         known: The lengths on all replicas of the first values that are gathered.
+        equal: Whether to assume that all replicas' values are equally long.
 
     Attributes:
         made: For each value its length on this replica, and those on all that were taken.
     """
 
-    def __init__(self, known: Sequence[tuple[int, ...]] = ()) -> None:
+    def __init__(self, known: Sequence[tuple[int, ...]] = (), *, equal: bool = False) -> None:
         self._known = known
+        self._equal = equal
         self.made: list[tuple[int, tuple[int, ...]]] = []
 
     def lengths(self, own: int, assumed: tuple[int, ...]) -> tuple[int, ...]:
         """Return the lengths on all replicas of the next value, which has its own here."""
         number = len(self.made)
+        if self._equal:
+            assumed = (own,) * len(assumed)
         lengths = self._known[number] if number < len(self._known) else assumed
         self.made.append((own, lengths))
         return lengths

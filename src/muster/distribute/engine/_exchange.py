@@ -2,7 +2,7 @@
 
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -10,17 +10,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
+from muster._errors import TraceError
 from muster.distribute.engine._compiled import CompiledStep, compiled
 from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._mesh import MeshEngine, replicated_on
-from muster.distribute.engine._split import ReplicatedBatch, Split, UnevenBatch, sizes_of
+from muster.distribute.engine._split import ReplicatedBatch, Split, UnevenBatch, WholeWarning, sizes_of
 from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced, View
-from muster.distribute.engine._uneven import own_values
+from muster.distribute.engine._uneven import UnevenError, is_uneven, or_whole, own_values
 from muster.distribute.replicas._values import by_numbers
 from muster.distribute.workers._workers import Workers
 from muster.program import Gathers, Replicas, Shares, corrected
 from muster.program.partition import IndivisibleError, partitioned
-from muster.program.passes import Part, all_reduce_on_host, split_at_all_reduces
+from muster.program.passes import UNLIKE_REDUCTIONS, Part, all_reduce_on_host, split_at_all_reduces
 
 _log = logging.getLogger(__name__)
 
@@ -44,14 +45,25 @@ class ExchangeEngine(Engine):
         self._workers = workers
         self._rank = jnp.uint32(workers.rank)
         self._bytes_per_pack = bytes_per_pack
+        self._whole_warning = WholeWarning()
 
     def compile(self, traced: Traced, executables: Executables) -> Step:
         if traced.view is View.REPLICA:
             self._workers.require_equal("variables", list(map(str, traced.variables)))
-            return CompiledStep(functools.partial(self._exchanged, traced.step, executables))
+            return CompiledStep(functools.partial(self._replicated, traced, executables))
         engine = MeshEngine(self._mesh, self._workers) if self._mesh else DeviceEngine()
         undivided = engine.compile(traced, executables)
         return CompiledStep(functools.partial(self._divided, traced, executables, undivided))
+
+    def _replicated(
+        self, traced: Traced, executables: Executables, state: State, reads: Reads, batch: Any
+    ) -> Step:
+        """Return the step of the replica view."""
+
+        def make(batch: Any) -> Step:
+            return self._exchanged(traced.step, executables, state, reads, batch, unequal=is_uneven(batch))
+
+        return or_whole(make, batch, self._whole_warning)
 
     def _exchanged(
         self,
@@ -60,8 +72,21 @@ class ExchangeEngine(Engine):
         state: State,
         reads: Reads,
         batch: Any,
+        unequal: bool = False,
     ) -> Step:
-        """Return the step of one replica on each worker."""
+        """Return the step of one replica on each worker.
+
+        Args:
+            run: The code.
+            executables: As of ``compile``.
+            state: Values of variables.
+            reads: Values of variables that stay as they are.
+            batch: A worker batch.
+            unequal: Whether workers may differ in what they reduce, since they have different rows.
+
+        Raises:
+            UnevenError: They do, or the code of one fails on its rows. All workers raise it.
+        """
         count, shares = self._workers.size, None
         if isinstance(batch, UnevenBatch):
             sizes = sizes_of(batch.rows, count)
@@ -88,9 +113,22 @@ class ExchangeEngine(Engine):
         while known is not None:
             gathers = Gathers(known)
             step = functools.partial(local_step, gathers)
-            parts, structure = split_at_all_reduces(step, state, reads, own, self._rank, donated=donated)
-            # If one worker gathers, all do: they run the same code.
-            known = corrected(self._workers.all_gather_object(gathers.made)) if gathers.made else None
+            failure: Exception | None = None
+            try:
+                parts, structure = split_at_all_reduces(step, state, reads, own, self._rank, donated=donated)
+            except Exception as exc:
+                if not unequal:
+                    raise
+                failure = exc
+            known = None
+            if unequal:
+                reduced = None if failure is not None else [part.lengths for part in parts]
+                told = self._workers.all_gather_object([gathers.made, reduced])
+                known = corrected([made for made, _ in told])
+                if known is None:
+                    _require_equal_reductions([each for _, each in told], failure)
+            elif gathers.made:  # if one worker gathers, all do: they run the same code
+                known = corrected(self._workers.all_gather_object(gathers.made))
         return self._in_parts(parts, structure, executables)
 
     def _own_rows(self, batch: Any) -> Any:
@@ -166,6 +204,24 @@ class ExchangeEngine(Engine):
             return np.concatenate(self._workers.all_gather(np.asarray(rows)))
 
         return by_numbers(move, array) if np.ndim(array) else array
+
+
+def _require_equal_reductions(reduced: Sequence[Any], failure: Exception | None) -> None:
+    """Check that all workers reduce values of the same lengths.
+
+    Args:
+        reduced: The lengths on each worker; None if its code has failed.
+        failure: The error of this worker's code.
+
+    Raises:
+        UnevenError: They do not.
+    """
+    if failure is None and None in reduced:
+        failure = TraceError("The code has failed on the rows of another worker.")
+    elif failure is None and any(each != reduced[0] for each in reduced):
+        failure = TraceError(UNLIKE_REDUCTIONS.format("values of other shapes"))
+    if failure is not None:
+        raise UnevenError(failure) from failure
 
 
 def local_copy(value: jax.Array) -> jax.Array:

@@ -13,9 +13,16 @@ from muster._arrays import AnyArray
 from muster.distribute.engine._any_core import use_any_core
 from muster.distribute.engine._compiled import CompiledStep, compiled, in_turn
 from muster.distribute.engine._packing import ONE_PACK, Packing
-from muster.distribute.engine._split import ReplicatedBatch, UnevenBatch, filled_up, sizes_of, unwrapped
-from muster.distribute.engine._traced import BatchGroup, Engine, Executables, Reads, State, Step, Traced, View
-from muster.distribute.engine._uneven import variants_of
+from muster.distribute.engine._split import (
+    ReplicatedBatch,
+    UnevenBatch,
+    WholeWarning,
+    filled_up,
+    sizes_of,
+    unwrapped,
+)
+from muster.distribute.engine._traced import Engine, Executables, Reads, State, Step, Traced, View
+from muster.distribute.engine._uneven import first_of, or_whole, variants_of
 from muster.distribute.replicas._values import by_numbers
 from muster.distribute.workers._workers import SingleWorker, Workers
 from muster.program import Replicas
@@ -38,6 +45,7 @@ class MeshEngine(Engine):
         self._mesh = mesh
         self._workers = workers or SingleWorker()
         self._packing = packing
+        self._whole_warning = WholeWarning()
 
     def compile(self, traced: Traced, executables: Executables) -> Step:
         make = self._partitioned
@@ -51,7 +59,7 @@ class MeshEngine(Engine):
 
     def shard_mapped(self, traced: Traced, batch: Any) -> Step:
         """Map traced code over the mesh, for batches like this one: a function of global arrays."""
-        first = _first(batch)
+        first = first_of(batch)
         results = False if isinstance(first, ReplicatedBatch) else traced.results_sharded
         add = self._packing.adding(functools.partial(jax.lax.psum, axis_name=AXIS))
         variants = variants_of(first, self._mesh.size)
@@ -85,6 +93,12 @@ class MeshEngine(Engine):
         return run
 
     def _replicated(
+        self, traced: Traced, executables: Executables, state: State, reads: Reads, batch: Any
+    ) -> Step:
+        make = functools.partial(self._mapped, traced, executables, state, reads)
+        return or_whole(make, batch, self._whole_warning)
+
+    def _mapped(
         self, traced: Traced, executables: Executables, state: State, reads: Reads, batch: Any
     ) -> Step:
         place = self._placing(traced, batch)
@@ -123,7 +137,7 @@ class MeshEngine(Engine):
         flags = jax.tree.leaves(jax.tree.broadcast(traced.sharded(batch), batch))
         shardings = [NamedSharding(self._mesh, P(AXIS) if flag else P()) for flag in flags]
         put = _on_devices
-        if isinstance(first := _first(batch), UnevenBatch):
+        if isinstance(first := first_of(batch), UnevenBatch):
             divide = filled_up if traced.view is View.GLOBAL else sizes_of
             put = functools.partial(_padded_on_devices, divide(first.rows, self._mesh.size))
 
@@ -141,11 +155,6 @@ def replicated_on(mesh: Mesh, value: jax.Array) -> jax.Array:
     present = local.devices()
     copies = [local if device in present else jax.device_put(local, device) for device in mesh.local_devices]
     return jax.make_array_from_single_device_arrays(value.shape, NamedSharding(mesh, P()), copies)
-
-
-def _first(batch: Any) -> Any:
-    """Return the worker batch whose kind is that of all in a group."""
-    return batch.batches[0] if isinstance(batch, BatchGroup) else batch
 
 
 def _specs(sharded: Any) -> Any:

@@ -215,6 +215,30 @@ class UnevenWarning:
         )
 
 
+class WholeWarning:
+    """Warns once that each replica computes all rows of uneven batches, since code cannot run on its own."""
+
+    def __init__(self) -> None:
+        self._warned = False
+
+    def warn(self, reason: BaseException) -> None:
+        """Warn, if this is the first time.
+
+        Args:
+            reason: The error of the code on different numbers of rows.
+        """
+        if not self._warned:
+            self._warned = True
+            _log.warning(
+                "Each replica computes all rows of a batch that the replicas cannot share equally, and they "
+                "count once: that takes the memory and the time of the whole batch on every device. Datasets "
+                "that are batched with drop_remainder=True have no such batch. The code cannot run on "
+                "different numbers of rows: %s: %s",
+                type(reason).__name__,
+                str(reason).partition("\n")[0],
+            )
+
+
 def row_count(batch: Any) -> int | None:
     """Return the number of rows of all arrays of a batch; None if it has none, or they differ."""
     counts = {np.shape(leaf)[0] for leaf in jax.tree.leaves(batch) if np.ndim(leaf)}

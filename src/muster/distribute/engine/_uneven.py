@@ -1,6 +1,7 @@
 """The step of replicas that have different numbers of rows, on a mesh: a program for each number of rows."""
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,11 +9,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster.distribute.engine._split import UnevenBatch, sizes_of, unwrapped
-from muster.distribute.engine._traced import Reads, State, Traced
+from muster._errors import TraceError
+from muster.distribute.engine._split import ReplicatedBatch, UnevenBatch, WholeWarning, sizes_of, unwrapped
+from muster.distribute.engine._traced import BatchGroup, Reads, State, Step, Traced
 from muster.distribute.replicas._values import Padded
 from muster.program import Gathers, Replicas, Shares, corrected
 from muster.program.passes import all_reduce_on_host, combined, split_at_all_reduces
+
+
+class UnevenError(TraceError):
+    """Code cannot run on replicas with different numbers of rows.
+
+    Args:
+        cause: What it raises then.
+    """
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
 
 
 @dataclass
@@ -41,6 +55,9 @@ class Variants:
 
         Returns:
             The new state and the results, padded to shapes that are equal on all replicas.
+
+        Raises:
+            UnevenError: The code cannot run on different numbers of rows.
         """
 
         def program(
@@ -62,12 +79,20 @@ class Variants:
         known: list[tuple[int, ...]] | None = []
         while known is not None:
             gathers = [Gathers(known) for _ in self._like]
-            split = [
-                split_at_all_reduces(functools.partial(program, like, each), *args, donated=0)
-                for like, each in zip(self._like, gathers, strict=True)
-            ]
+            split, failure = [], None
+            for like, each in zip(self._like, gathers, strict=True):
+                try:
+                    traced_once = functools.partial(program, like, each)
+                    split.append(split_at_all_reduces(traced_once, *args, donated=0))
+                except Exception as exc:  # of the code: what it has gathered may be shorter than assumed
+                    failure = exc
             known = corrected([gathers[number].made for number in self.of_replica])
-        (state, results), shapes = combined(split, chosen, replicas.all_reduce, *args)
+            if failure is not None and known is None:
+                raise UnevenError(failure) from failure
+        try:
+            (state, results), shapes = combined(split, chosen, replicas.all_reduce, *args)
+        except TraceError as exc:
+            raise UnevenError(exc) from exc
         of_results = shapes[len(jax.tree.leaves(state)) :]
         self._shapes = of_results
         return state, results
@@ -101,6 +126,50 @@ class Variants:
             rows = self.sizes[like]
             return jax.tree.map(lambda leaf: leaf[:rows] if leaf.ndim else leaf, unwrapped(batch))
         return own_values(batch, like)
+
+
+def or_whole(make: Callable[[Any], Step], batch: Any, warning: WholeWarning) -> Step:
+    """Return the step for an uneven batch, or one in which each replica computes all of its rows.
+
+    Args:
+        make: Returns the step for batches like the one that it is given.
+        batch: A worker batch, or a ``BatchGroup``.
+        warning: Says that each replica computes all rows.
+
+    Raises:
+        UnevenError: Replicas cannot run the code on different numbers of rows of ``Padded`` values.
+    """
+    try:
+        return make(batch)
+    except UnevenError as exc:
+        if not isinstance(first_of(batch), UnevenBatch):
+            raise
+        error = exc
+    try:
+        step = make(_given_whole(batch))
+    except Exception:  # the code fails on any rows
+        raise error.cause from None
+    warning.warn(error.cause)
+    return lambda state, reads, batch: step(state, reads, _given_whole(batch))
+
+
+def _given_whole(batch: Any) -> Any:
+    """Return uneven batches as ones of which each replica computes all rows."""
+    if isinstance(batch, BatchGroup):
+        return BatchGroup([_given_whole(each) for each in batch.batches])
+    return ReplicatedBatch(batch.batch)
+
+
+def first_of(batch: Any) -> Any:
+    """Return the worker batch whose kind is that of all in a group."""
+    return batch.batches[0] if isinstance(batch, BatchGroup) else batch
+
+
+def is_uneven(batch: Any) -> bool:
+    """Whether the replicas may have different numbers of rows of a worker batch."""
+    return isinstance(batch, UnevenBatch) or any(
+        isinstance(leaf, Padded) for leaf in jax.tree.leaves(batch, is_leaf=_is_padded)
+    )
 
 
 def own_values(batch: Any, number: int) -> Any:

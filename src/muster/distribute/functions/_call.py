@@ -73,6 +73,10 @@ class Call:
         structure: The structure of the arguments.
         draws: The batches drawn so far from the iterators among the arguments; tracing draws more, or gives
             some back. None without iterators.
+        whole: Whether the arrays of drawn uneven batches are passed with all rows for each replica.
+
+    Attributes:
+        strategy: The strategy that runs parts of the function, if any.
     """
 
     def __init__(
@@ -81,11 +85,14 @@ class Call:
         leaves: Sequence[Any],
         structure: PyTreeDef,
         draws: Draws | None = None,
+        *,
+        whole: bool = False,
     ) -> None:
         self._unchecked: list[tuple[Sequence[Any], Any]] = []
         draws = draws or Draws([])
         recording: Draws | None = draws
-        traced = {it: TracedIterator(draws, number) for number, it in enumerate(iterators_among(leaves))}
+        sources = iterators_among(leaves)
+        traced = {source: TracedIterator(draws, number, whole) for number, source in enumerate(sources)}
         iterators = list(traced.values())
         arguments = separated(replaced(leaves, traced), structure)[1]
         passed = len(arguments.kinds)  # the arrays of drawn batches follow them
@@ -102,6 +109,7 @@ class Call:
         example = [_shape_per_replica(leaf) for leaf in leaves if is_dynamic(leaf)]
         program: FunctionProgram[Values] = FunctionProgram(body, example)
         results = program.static
+        self.strategy: Any = program.strategy
         self._finish = results.structure.unflatten if results.only_arrays else results.filled
         if program.strategy is not None:
             _require_replicas(leaves, program.strategy)

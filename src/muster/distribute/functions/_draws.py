@@ -29,6 +29,10 @@ class Kind(NamedTuple):
     structure: jax.tree_util.PyTreeDef
     arrays: tuple[_ArrayKind, ...]
 
+    def whole(self) -> "Kind":
+        """Return the kind of the same batch, but that each replica has all rows of it if it is uneven."""
+        return self._replace(arrays=tuple(map(_whole, self.arrays)))
+
 
 class Draw(NamedTuple):
     """A batch that was drawn from an iterator, or the end of the iterator.
@@ -171,6 +175,13 @@ def _parts_of(batch: Any) -> tuple[Kind, list[Any]]:
     """Return the kind of a batch, and its arrays."""
     leaves, structure = jax.tree.flatten(batch, is_leaf=is_leaf)
     return Kind(structure, tuple(map(_array_kind_of, leaves))), leaves
+
+
+def _whole(array: _ArrayKind) -> _ArrayKind:
+    shape, dtype, per = array
+    if per is None or per.sizes is None or not per.has_rows:
+        return array
+    return (shape[0], sum(per.sizes), *shape[2:]), dtype, ReplicaKind(replicated=True)
 
 
 def _array_kind_of(leaf: Any) -> _ArrayKind:

@@ -9,9 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._errors import OutOfRangeError
+from muster.distribute.engine._split import WholeWarning
+from muster.distribute.engine._uneven import UnevenError
 from muster.distribute.functions._call import Call, flattened, iterators_among, replaced, separated
 from muster.distribute.functions._draws import Branch, Draws
 from muster.distribute.functions._traced_iterator import EagerIterator
+from muster.distribute.functions._whole_call import WholeCall, can_be_whole
 from muster.distribute.input._distributed_dataset import DistributedDataset, DistributedIterator
 from muster.distribute.replicas._replica_context import current_context
 from muster.distribute.replicas._values import PerReplica, is_array, is_leaf
@@ -42,7 +45,8 @@ class Function:
         if not callable(python_function):
             raise TypeError(f"`function` needs a function, got {python_function!r}.")
         self.python_function = python_function
-        self._calls: dict[Any, Call | Branch] = {}
+        self._calls: dict[Any, Call | WholeCall | Branch] = {}
+        self._whole_warning = WholeWarning()
         functools.update_wrapper(self, python_function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -58,17 +62,39 @@ class Function:
         kinds = tuple(map(_kind_of, leaves))
         key = (structure, kinds, current_context())
         call = self._calls.get(key)
-        if isinstance(call, Call):
+        if isinstance(call, Call | WholeCall):
             return call(leaves)
         if DistributedDataset in kinds:
             return self.python_function(*args, **kwargs)
         if DistributedIterator in kinds:
             return self._call_drawing(key, leaves)
         structure = jax.tree.structure((args, kwargs), is_leaf=is_leaf)
-        call = Call(self.python_function, leaves, structure)
-        results = call(leaves)  # traces it again, to compile it; if that fails, the next call starts over
+        call, results = self._first_call(leaves, structure)  # if it fails, the next call starts over
         self._calls[key] = call
         return results
+
+    def _first_call(
+        self, leaves: Sequence[Any], structure: Any, draws: Draws | None = None
+    ) -> tuple[Call | WholeCall, Any]:
+        """Trace, compile and call the function; on all rows if replicas cannot run it on unequal numbers."""
+        call: Call | None = None
+        try:
+            call = Call(self.python_function, leaves, structure, draws)
+            return call, call(_with_drawn(leaves, draws))  # traces it again, to compile it
+        except Exception as exc:
+            if call is not None and not isinstance(exc, UnevenError):
+                raise  # it has begun to run
+            error = exc.cause if isinstance(exc, UnevenError) else exc
+            workers = None if call is None else call.strategy.workers
+            if not can_be_whole(_with_drawn(leaves, draws), workers):
+                raise error from None
+        try:
+            whole = WholeCall(self.python_function, leaves, structure, draws, workers)
+            results = whole(_with_drawn(leaves, draws))
+        except Exception:  # the code fails on any rows
+            raise error from None
+        self._whole_warning.warn(error)
+        return whole, results
 
     def _call_eagerly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the Python function on arrays rather than tracers."""
@@ -105,16 +131,15 @@ class Function:
             while isinstance(call, Branch):
                 call = call.then.get(draws.draw(call.source, call.optional).kind)
             if call is None:
-                call = Call(self.python_function, leaves, key[0], draws)
-                results = call([*leaves, *draws.leaves()])  # traces it again, to compile it
+                call, results = self._first_call(leaves, key[0], draws)
                 self._keep(key, draws, call)
                 return results
         except BaseException:  # nothing has changed
             draws.give_back()
             raise
-        return call([*leaves, *draws.leaves()])
+        return call(_with_drawn(leaves, draws))
 
-    def _keep(self, key: Any, draws: Draws, call: Call) -> None:
+    def _keep(self, key: Any, draws: Draws, call: Call | WholeCall) -> None:
         """Keep a call at the end of the path of its draws."""
         calls: dict[Any, Any] = self._calls
         for draw in draws.made:
@@ -144,6 +169,11 @@ def function(func: Callable[..., Any] | None = None, **options: Any) -> Any:
     Source: ``tf.function``.
     """
     return Function if func is None else Function(func)
+
+
+def _with_drawn(leaves: Sequence[Any], draws: Draws | None) -> Sequence[Any]:
+    """Return flat arguments, and the arrays of the batches that a call draws behind them."""
+    return leaves if draws is None else [*leaves, *draws.leaves()]
 
 
 def _kind_of(leaf: Any) -> Any:

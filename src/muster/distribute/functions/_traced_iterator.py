@@ -67,11 +67,13 @@ class TracedIterator(GetNext):
     Args:
         draws: Draws batches while the function is recorded.
         source: The number of this iterator among those of the function.
+        whole: Whether the program takes all rows of uneven batches for each replica.
     """
 
-    def __init__(self, draws: Draws, source: int) -> None:
+    def __init__(self, draws: Draws, source: int, whole: bool = False) -> None:
         self._draws: Draws | None = draws
         self._source = source
+        self._whole = whole
         # The kind of each batch, and the number of its first array among all; None at the end of the data.
         self._kinds: list[tuple[int, Kind] | None] = []
         self._arrays: Sequence[jax.Array] = ()
@@ -112,7 +114,8 @@ class TracedIterator(GetNext):
     def _following(self, optional: bool) -> Optional:
         if self._draws is not None:
             draw = self._draws.draw(self._source, optional)
-            self._kinds.append(None if draw.kind is None else (draw.begin, draw.kind))
+            kind = draw.kind.whole() if self._whole and draw.kind is not None else draw.kind
+            self._kinds.append(None if kind is None else (draw.begin, kind))
         if self._next == len(self._kinds):
             raise TraceError(
                 f"The function takes more batches this time than the {self._next} that it took when it was "

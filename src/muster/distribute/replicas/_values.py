@@ -54,6 +54,19 @@ class ReplicaKind(NamedTuple):
     shapes: tuple[tuple[int, ...], ...] | None = None
     first: int = 0
 
+    @property
+    def is_uneven(self) -> bool:
+        """Whether the value was computed from an uneven batch, or its shapes differ."""
+        return self.sizes is not None or self.shapes is not None
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the value has the rows of an uneven batch along its first axis."""
+        if self.sizes is None or self.shapes is None:
+            return False
+        rest = self.shapes[0][1:]
+        return self.shapes == tuple((size, *rest) for size in self.sizes)
+
 
 @dataclass(frozen=True, eq=False)
 class PerReplica:

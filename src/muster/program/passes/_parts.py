@@ -51,6 +51,7 @@ class Part:
         donates: The positions of the arguments that it may overwrite.
         sums: Its first results are to be added over all processes; these are the numbers of the sums.
         keeps: The numbers of its other results; none in the last part.
+        lengths: The lengths of the results that are to be added.
     """
 
     function: Callable[..., list[jax.Array]]
@@ -58,6 +59,7 @@ class Part:
     donates: tuple[int, ...]
     sums: tuple[int, ...]
     keeps: tuple[int, ...]
+    lengths: tuple[int, ...]
 
 
 def split_at_all_reduces(
@@ -83,7 +85,7 @@ def split_at_all_reduces(
         raise TraceError(
             f"Values are reduced over the workers inside of a {inside}, where workers on CPUs cannot do it, "
             "nor replicas with different numbers of rows. Apply gradients and update metrics outside of "
-            "loops and branches; on devices of one process drop_remainder=True helps, too."
+            "loops and branches."
         )
     constants = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     computed, reduced = levels_of(jaxpr.eqns, _all_reduce_p)
@@ -109,6 +111,7 @@ def split_at_all_reduces(
                 donates=_reusable(takes, results, {v for v in overwritable if last_use.get(v) == level}),
                 sums=tuple(numbers[v] for v in sums),
                 keeps=tuple(numbers[v] for v in keeps),
+                lengths=tuple(type_of(v).shape[0] for v in addends),
             )
         )
         overwritable.update(keeps)

@@ -42,23 +42,24 @@ def combined(
     """
     levels = [parts for parts, _ in split]
     if len({structure for _, structure in split}) > 1 or len(set(map(len, levels))) > 1:
-        raise TraceError(_DIFFER.format("other values"))
+        raise TraceError(UNLIKE_REDUCTIONS.format("other values"))
     carried = _Carried(jax.tree.leaves(args), len(split))
     for number, parts in enumerate(zip(*levels, strict=True)):
         later = [{i for part in of_variant[number + 1 :] for i in part.takes} for of_variant in levels]
         results, shapes = carried.run(chosen, parts, later)
         if parts[0].sums:
             if any(len(set(each)) > 1 for each in shapes):
-                raise TraceError(_DIFFER.format("values of other shapes"))
+                raise TraceError(UNLIKE_REDUCTIONS.format("values of other shapes"))
             carried.add_sums(parts, [all_reduce(value) for value in results])
     return jax.tree.unflatten(split[0][1], results), shapes
 
 
-_DIFFER = (
+UNLIKE_REDUCTIONS = (
     "The replicas have different numbers of rows of this batch, and those with more of them reduce {} than "
     "others do. Reduce sums or means over the rows, whose shapes do not depend on their number, or batch the "
     "dataset with drop_remainder=True."
 )
+"""What to say if replicas with different numbers of rows do not reduce the same, to be filled in."""
 
 
 class _Carried:
@@ -99,7 +100,7 @@ class _Carried:
         ]
         shapes = [tuple(each.shape for each in of_variants) for of_variants in zip(*returned, strict=True)]
         if any(len({*map(len, each)}) > 1 for each in shapes):
-            raise TraceError(_DIFFER.format("values of other ranks"))
+            raise TraceError(UNLIKE_REDUCTIONS.format("values of other ranks"))
         largest = [tuple(map(max, zip(*each, strict=True))) if each[0] else () for each in shapes]
         if self._agree(parts):
             results = self._computed(0, parts[0], self._slots)

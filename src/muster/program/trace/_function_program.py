@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from muster import cpu
 from muster._errors import TraceError, VariableMismatchError
-from muster.program._replicas import Replicas
+from muster.program._replicas import Gathers, Replicas
 from muster.program.trace._compute import State, compute_traced, shape_of
 from muster.program.trace._function_scope import FunctionScope
 from muster.program.variables._keras_internals import set_values
@@ -49,19 +49,28 @@ class FunctionProgram(Generic[Static]):
     def __init__(self, function: Callable[..., tuple[Any, Static]], *args: Any) -> None:
         cpu.prepare()
         self._function = function
-        first = scope = self._recorded(args, may_create=True)
+        gathers = Gathers()
+        try:
+            first = self._recorded(args, may_create=True, gathers=gathers)
+        except Exception:
+            if not gathers.made:
+                raise
+            # What it gathers from replicas with fewer rows may be as long as this replica's.
+            gathers = Gathers(equal=True)
+            first = self._recorded(args, may_create=True, gathers=gathers)
+        scope = first
         self.created = [variable for variable, _ in first.created_here]
         if self.created:
-            scope = self._recorded(args, may_create=False)
+            scope = self._recorded(args, may_create=False, gathers=gathers)
         self.used = scope.table.pairs
         self.variables = scope.table.specs
         self.assigned = scope.assignments.counts(self.used)
         self.strategy = scope.strategy or first.strategy
         self.has_labels = scope.has_labels
 
-    def _recorded(self, args: Sequence[Any], *, may_create: bool) -> FunctionScope:
+    def _recorded(self, args: Sequence[Any], *, may_create: bool, gathers: Gathers) -> FunctionScope:
         """Run the function on abstract values, and initialize the variables it creates, even if it fails."""
-        scope = FunctionScope(may_create=may_create)
+        scope = FunctionScope(may_create=may_create, gathers=gathers)
 
         def record(*args: Any) -> None:
             returned, self.static = scope.run(self._function, *args)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.extend import core as jex
 
 from muster._errors import TraceError, VariableMismatchError
-from muster.program._replicas import Replicas, Shares
+from muster.program._replicas import Gathers, Replicas, Shares
 from muster.program.variables._initial_values import initial_value
 from muster.program.variables._keras_internals import value_of
 from muster.program.variables._origins import (
@@ -43,6 +43,7 @@ class FunctionScope(VariableScope):
         peers: The replicas that run what the code passes to ``strategy.run`` in parallel; None if there is
             only one, or to record.
         may_create: Whether the code may create variables.
+        gathers: The lengths of what the code gathers while it is recorded; None if nobody asks for them.
 
     Attributes:
         strategy: The strategy whose replicas run parts of the code, if any.
@@ -56,12 +57,14 @@ class FunctionScope(VariableScope):
         *,
         peers: Replicas | None = None,
         may_create: bool = False,
+        gathers: Gathers | None = None,
     ) -> None:
         super().__init__()
         self.strategy: Any = None
         self.created_here: list[tuple[Any, jax.Array]] = []
         self._peers = peers
         self._may_create = may_create
+        self._gathers = gathers
         self._recording = state is None
         for spec, variable in variables:
             self.table.put(spec, variable)
@@ -95,7 +98,7 @@ class FunctionScope(VariableScope):
     def _replicas(self, count: int, active: int, sizes: tuple[int, ...] | None = None) -> Replicas:
         # While recording only shapes matter, so sums may be wrong.
         peers = self._peers or Replicas(
-            index=jnp.uint32(0), all_reduce=lambda a: a, count=count, active=count
+            index=jnp.uint32(0), all_reduce=lambda a: a, count=count, active=count, gathers=self._gathers
         )
         shares = None if sizes is None else Shares(sizes, sizes[peers.like])
         return dataclasses.replace(peers, active=active, shares=shares)
