@@ -9,8 +9,8 @@ import threading
 import time
 
 import pytest
-from certificates import Authority
 
+from certificates import Authority
 from muster.net import NO_CREDENTIALS, Acceptor, Connection, Credentials, Hello, Tls, dial
 from muster.net._acceptor import MAX_GUESTS
 

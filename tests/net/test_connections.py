@@ -8,8 +8,8 @@ import time
 
 import numpy as np
 import pytest
-from certificates import Authority
 
+from certificates import Authority
 from muster._errors import AuthenticationError, StrayPeerError
 from muster.net import Acceptor, Credentials, Hello, Tls, dial, listen
 

@@ -5,8 +5,8 @@ import re
 import stat
 
 import pytest
-from certificates import Authority
 
+from certificates import Authority
 from muster._errors import ClusterError, CredentialsError
 from muster.net import Credentials, make_secret
 from muster.net._private_files import is_exposed

@@ -4,11 +4,11 @@ import os
 import ssl
 
 import pytest
-from certificates import DAY, NOW, Authority, pem, pem_key
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from certificates import DAY, NOW, Authority, pem, pem_key
 from muster._errors import CredentialsError
 from muster.net import Tls, explain_tls_error
 
