@@ -192,10 +192,14 @@ class ExchangeEngine(Engine):
                 "does if the program calls jax.distributed.initialize before it builds the strategy.",
                 reason,
             )
-            return lambda state, reads, batch: undivided(state, reads, jax.tree.map(self._gathered, batch))
+            return lambda state, reads, batch: undivided(state, reads, self._all_rows(batch))
         _log.debug("XLA divides a step among the workers: %s.", reason)
         on_mesh = functools.partial(replicated_on, self._mesh)
         return lambda state, reads, batch: undivided(jax.tree.map(on_mesh, state), reads, batch)
+
+    def _all_rows(self, batch: Any) -> Any:
+        """Return the rows of all workers; every worker has those of an uneven batch."""
+        return batch if isinstance(batch, UnevenBatch) else jax.tree.map(self._gathered, batch)
 
     def _gathered(self, array: Any) -> Any:
         """Return the rows of all workers; a number without rows is the same on all."""
