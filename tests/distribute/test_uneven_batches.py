@@ -1,5 +1,7 @@
 """Replicas that cannot share rows equally compute their own, and results are those of one device."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +13,7 @@ from muster.data import Dataset
 from muster.distribute import MirroredStrategy, OneDeviceStrategy, get_replica_context
 from muster.distribute.engine._split import ReplicatedBatch, Split, UnevenBatch, filled_up, sizes_of
 from muster.distribute.engine._traced import Traced, View
+from muster.distribute.replicas._values import PerReplica, ReplicaKind
 from muster.estimator import Estimator, EstimatorSpec, RunConfig
 
 REPLICAS = 4
@@ -135,6 +138,53 @@ def test_what_is_gathered_may_be_as_long_as_the_rows_of_some_replicas(strategy, 
     np.testing.assert_array_equal(same, [np.tile(once, REPLICAS)] * REPLICAS)
 
 
+class ArrayOfTwoProcesses:
+    """Stands for an array over two processes with a device each: only the second replica's value is here."""
+
+    is_fully_addressable = False
+    addressable_shards = (SimpleNamespace(index=(slice(1, 2), slice(None)), data=X[None, :3]),)
+
+    def __iter__(self):
+        raise RuntimeError("This process has not all values of the array.")
+
+
+def test_values_are_those_of_the_only_device_of_a_process():
+    sizes = (4, 2)
+    values = PerReplica(ArrayOfTwoProcesses(), ReplicaKind(sizes=sizes, shapes=((4, 5), (2, 5)))).values
+    assert len(values) == 1
+    np.testing.assert_array_equal(values[0], X[:2])
+
+
+@pytest.mark.parametrize("devices", range(1, 5))
+def test_all_numbers_of_rows_are_computed_as_on_one_device(devices):
+    strategy = MirroredStrategy([f"/cpu:{device}" for device in range(devices)])
+
+    def on_replica(x, y, size):
+        errors = (x.sum(1) - y[:, 0]) ** 2
+        return errors, jnp.sum(errors) / size, jnp.mean(errors), jnp.ones_like(errors).sum()
+
+    for rows in range(1, 3 * devices + 1):
+        size = np.float32(rows + 1)  # the batch is the last one, and lacks a row
+        data = Dataset.from_tensor_slices((X[:rows], Y[:rows])).batch(rows + 1)
+        (batch,) = strategy.experimental_distribute_dataset(data)
+        expected = (X[:rows].sum(1) - Y[:rows, 0]) ** 2
+        errors, losses, means, counts = strategy.run(on_replica, (*batch, size))
+        np.testing.assert_allclose(strategy.gather(errors, 0), expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(strategy.reduce("SUM", losses), expected.sum() / size, rtol=1e-5)
+        for mean in (strategy.reduce("MEAN", means), strategy.reduce("MEAN", errors, axis=0)):
+            np.testing.assert_allclose(mean, expected.mean(), rtol=1e-5)
+        assert int(strategy.reduce("SUM", counts)) == rows
+
+
+@pytest.mark.parametrize("length", [1, 2])
+def test_equally_long_results_of_unequal_rows_are_gathered_as_they_are(strategy, length):
+    def on_replica(x):
+        return jnp.full(length, get_replica_context().replica_id_in_sync_group)
+
+    numbers = strategy.run(on_replica, (distributed(strategy, 6),))
+    np.testing.assert_array_equal(strategy.gather(numbers, 0), np.repeat(range(REPLICAS), length))
+
+
 def test_results_whose_axes_all_differ_are_each_replicas_own(strategy):
     products = strategy.run(lambda x: x @ x.T, (distributed(strategy, 10),))
     assert [value.shape for value in products.values] == [(3, 3), (3, 3), (2, 2), (2, 2)]
@@ -160,3 +210,10 @@ def test_fit_takes_as_much_memory_as_for_equal_batches(strategy):
         taken.append(executable.memory_analysis().temp_size_in_bytes)
     assert losses[1] == pytest.approx(float(run(weights, (), rows[:1023], None)[1]), rel=1e-5)
     assert taken[1] <= 1.1 * taken[0]
+
+
+def test_a_function_may_return_the_rows_that_it_is_given(strategy):
+    rows = muster.function(lambda batch: (batch, strategy.reduce("SUM", batch, axis=0))[0])(
+        distributed(strategy, 7)
+    )
+    np.testing.assert_array_equal(np.concatenate(rows.values), X[:7])

@@ -187,7 +187,8 @@ def variants_of(batch: Any, replicas: int) -> Variants | None:
     padded = [leaf for leaf in jax.tree.leaves(batch, is_leaf=_is_padded) if _is_padded(leaf)]
     if not padded:
         return None
-    return Variants(_numbered(list(zip(*(leaf.shapes for leaf in padded), strict=True))))
+    kinds = [kind for leaf in padded for kind in (leaf.shapes, leaf.sizes) if kind is not None]
+    return Variants(_numbered(list(zip(*kinds, strict=True))))
 
 
 def _numbered(kinds: list[Any]) -> tuple[int, ...]:

@@ -282,7 +282,9 @@ def flattened(returned: Any) -> tuple[list[jax.Array], Values]:
             leaf = scope.read(leaf)
         is_number = isinstance(leaf, bool | int | float | complex)
         leaves[i] = jnp.asarray(leaf) if is_number or is_array(leaf) else leaf
-    return separated(leaves, structure)
+    dynamic = filter(is_dynamic, leaves)
+    arrays: list[Any] = [leaf.data if isinstance(leaf, PerReplica) else leaf for leaf in dynamic]
+    return arrays, separated(leaves, structure)[1]
 
 
 def iterators_among(leaves: Sequence[Any]) -> list[DistributedIterator]:

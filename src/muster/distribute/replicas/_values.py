@@ -20,18 +20,20 @@ jax.tree_util.register_pytree_node(
 )
 
 
-@functools.partial(jax.tree_util.register_dataclass, data_fields=["data"], meta_fields=["shapes"])
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["data"], meta_fields=["shapes", "sizes"])
 @dataclass
 class Padded:
-    """Values of replicas whose shapes differ, padded to the largest.
+    """Values of replicas that have different numbers of rows; if shapes differ, padded to the largest.
 
     Attributes:
         data: Shape (replicas of this process, or in a step 1, ...).
         shapes: The shape of each replica's value, over all processes.
+        sizes: The number of rows of a batch from which each replica has computed its value; None if unknown.
     """
 
     data: AnyArray
     shapes: tuple[tuple[int, ...], ...]
+    sizes: tuple[int, ...] | None = None
 
     def of_replica(self, number: int) -> AnyArray:
         """Return the only value, without its padding: that of a replica with this number; shape (1, ...)."""
@@ -90,8 +92,11 @@ class PerReplica:
 
     @property
     def arrays(self) -> Any:
-        """The data for a step: ``Padded`` if shapes differ."""
-        return self.data if self.kind.shapes is None else Padded(self.data, self.kind.shapes)
+        """The data for a step: ``Padded`` if replicas have different numbers of rows."""
+        if not self.kind.is_uneven:
+            return self.data
+        shapes = self.kind.shapes or (tuple(self.data.shape[1:]),) * len(self.kind.sizes or ())
+        return Padded(self.data, shapes, self.kind.sizes)
 
     @classmethod
     def of(cls, arrays: Any, kind: ReplicaKind) -> "PerReplica":
@@ -104,7 +109,7 @@ class PerReplica:
     def values(self) -> tuple[AnyArray, ...]:
         """The values of this process' replicas, in the order of the replicas."""
         shards = getattr(self.data, "addressable_shards", None)
-        if shards is None or len(shards) == 1:
+        if shards is None or (len(shards) == 1 and getattr(self.data, "is_fully_addressable", True)):
             numbered = list(enumerate(self.data, start=self.kind.first))
         else:
             numbered = [(shard.index[0].start, shard.data[0]) for shard in shards]
