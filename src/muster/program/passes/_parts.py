@@ -6,6 +6,7 @@ part is compiled by itself, and in between the host adds the values that one par
 to the next.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -111,7 +112,7 @@ def split_at_all_reduces(
                 donates=_reusable(takes, results, {v for v in overwritable if last_use.get(v) == level}),
                 sums=tuple(numbers[v] for v in sums),
                 keeps=tuple(numbers[v] for v in keeps),
-                lengths=tuple(type_of(v).shape[0] for v in addends),
+                lengths=tuple(math.prod(type_of(v).shape) for v in addends),
             )
         )
         overwritable.update(keeps)
