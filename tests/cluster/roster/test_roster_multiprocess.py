@@ -269,7 +269,7 @@ def test_strangers_do_no_harm(three):
     tasks = three()
     with contextlib.ExitStack() as opened:
         for task in tasks:
-            with pytest.raises(http.client.BadStatusLine, match="the connection is refused"):
+            with pytest.raises(http.client.BadStatusLine, match="muster"):
                 urllib.request.urlopen(f"http://{task.address}/", timeout=DEADLINE)
             host, port = task.address.split(":")
             for data in (b"", b"{", b"{}\n", b"\xff\x00" * 50_000, b"{" * 50_000, b'{"muster": 1}\n'):
