@@ -21,7 +21,7 @@ _SHORTEST_SECRET = 16  # characters
 
 @dataclass(frozen=True, kw_only=True)
 class Credentials:
-    """What the tasks of a job prove to each other.
+    """Hold the secret and the certificates by which the tasks of a job know each other.
 
     Args:
         secret: What all tasks of the job know, and nobody else does; None: nothing is proved.

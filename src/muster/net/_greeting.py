@@ -83,7 +83,7 @@ _ANSWERS: Any = _Challenge | _Welcome | _Refusal
 
 
 class _Greeting:
-    """What both sides share: the magic bytes come first, then messages of the greeting."""
+    """Reads the magic bytes and then the messages of the other side; base of both sides' machines."""
 
     def __init__(self, secret: bytes | None) -> None:
         self._secret = secret

@@ -112,7 +112,7 @@ class Hello:
 
 
 class _News(msgspec.Struct, omit_defaults=True):
-    """What a task sends: all of its status, or while nothing else changes its progress alone."""
+    """A message to subscribers: a full status, or a heartbeat with the progress alone."""
 
     status: Status | None = None
     progress: Progress | None = None

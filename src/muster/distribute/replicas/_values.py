@@ -42,7 +42,7 @@ class Padded:
 
 
 class ReplicaKind(NamedTuple):
-    """What tells ``PerReplica`` values apart beside their arrays.
+    """Describes the layout of a ``PerReplica`` value beside its arrays.
 
     Attributes:
         replicated: Whether all replicas have the same value, which counts once.

@@ -35,7 +35,7 @@ _DOUBLING_BYTES = 1 << 17
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Round:
-    """What a worker sends and receives at one time.
+    """One round of a schedule: the messages that a worker sends and receives at the same time.
 
     Args:
         sends: The blocks to send, by the receiver's rank; none tells it only that this worker takes part.

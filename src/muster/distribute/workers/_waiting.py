@@ -20,7 +20,7 @@ _SHOWN_STACKS = 3
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Others:
-    """What is known of the other workers besides their messages; they are given by rank.
+    """Answers questions about other workers, by rank: how long to wait, for whom they wait, their stacks.
 
     Args:
         patience: Returns how long a worker may keep this one waiting.

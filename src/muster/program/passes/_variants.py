@@ -59,7 +59,7 @@ UNLIKE_REDUCTIONS = (
     "others do. Reduce sums or means over the rows, whose shapes do not depend on their number, or batch the "
     "dataset with drop_remainder=True."
 )
-"""What to say if replicas with different numbers of rows do not reduce the same, to be filled in."""
+"""Template of the error that replicas with different numbers of rows do not reduce the same values."""
 
 
 class _Carried:
