@@ -217,3 +217,18 @@ def test_a_function_may_return_the_rows_that_it_is_given(strategy):
         distributed(strategy, 7)
     )
     np.testing.assert_array_equal(np.concatenate(rows.values), X[:7])
+
+
+def test_jit_compiled_functions_of_the_program_reduce_over_the_replicas_of_each_batch(strategy):
+    @jax.jit
+    def total(rows):
+        return get_replica_context().all_reduce("SUM", jnp.sum(rows))
+
+    @muster.function
+    def step(batch):
+        return strategy.run(total, args=(batch,))
+
+    for rows in (12, 3, 13, 12, 2, 14):  # equally many for each replica, fewer than replicas, neither
+        batch = distributed(strategy, rows)
+        results = strategy.experimental_local_results(step(batch))
+        np.testing.assert_allclose(results, X[:rows].sum(), rtol=1e-5)

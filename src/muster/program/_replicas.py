@@ -1,5 +1,6 @@
 """Describe the replicas that run a step in parallel, and reduce their values."""
 
+import contextlib
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,10 @@ from jax.flatten_util import ravel_pytree
 
 # Tells one replica's random seeds from another's; the first replica's stay unchanged.
 _SEED_STRIDE = 0x9E3779B9
+
+# Part of the key under which JAX caches traces, so that a program's own jit-compiled functions are traced
+# again where they would reduce differently.
+_TRACED_FOR = jax.make_user_context(None)
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,7 @@ class Replicas:
         like: The number of a replica with as many rows as this one: its own, or another's that runs the same
             program.
         gathers: The lengths of what replicas gather whose rows differ in number; None if nobody checks them.
+        recorded: Whether the code is only recorded, and nothing is added.
     """
 
     index: jax.Array
@@ -108,11 +114,18 @@ class Replicas:
     shares: Shares | None = None
     like: int = 0
     gathers: Gathers | None = None
+    recorded: bool = False
 
     @property
     def weight(self) -> float:
         """The weight of this replica's value in a mean over the active replicas."""
         return 1 / self.active if self.shares is None else self.shares.own / self.shares.total
+
+    @property
+    def _kind(self) -> tuple[Any, ...]:
+        """All that reductions depend on, but for the values of arrays and the function that adds them."""
+        gathers = None if self.shares is None else self.gathers
+        return self.count, self.active, self.recorded, self.bytes_per_pack, self.shares, self.like, gathers
 
     def sum(self, arrays: Sequence[jax.Array]) -> list[jax.Array]:
         """Add arrays over the active replicas, with one collective per pack and dtype.
@@ -206,6 +219,13 @@ class Replicas:
     def _seed_offset(self, seed: jax.Array) -> jax.Array:
         offset: jax.Array = (self.index * jnp.uint32(_SEED_STRIDE)).astype(seed.dtype)
         return offset
+
+
+def traced_for(replicas: Replicas | None) -> contextlib.AbstractContextManager[None]:
+    """Trace code anew in this context, with JAX's caches, unless it was traced for replicas of this kind."""
+    kind = None if replicas is None else replicas._kind
+    context: contextlib.AbstractContextManager[None] = _TRACED_FOR(kind)
+    return context
 
 
 def packs(sizes: Sequence[int], bytes_per_pack: int) -> list[list[int]]:

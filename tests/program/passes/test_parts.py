@@ -56,6 +56,20 @@ def test_a_step_in_which_nothing_meets_is_one_part():
     np.testing.assert_allclose(result, [1, 2, 3])
 
 
+def test_values_may_be_reduced_by_jit_compiled_functions():
+    @jax.jit
+    def mean(x):
+        return all_reduce_on_host(x) / 2
+
+    @jax.jit
+    def standardized(x):
+        return x - mean(x)
+
+    parts, result = doubled(lambda x: mean(standardized(x) + 1), np.arange(3, dtype=np.float32))
+    assert [len(part.sums) for part in parts] == [1, 1, 0]
+    np.testing.assert_allclose(result, [1, 1, 1])
+
+
 def test_an_argument_is_overwritten_by_the_last_part_that_uses_it():
     def step(state, x):
         seed, weight, unused = state

@@ -142,9 +142,10 @@ class Call:
                 self.check_labels()
         return self._finish(results)
 
-    def __del__(self) -> None:
+    # A default, since the module's names may be gone when the interpreter ends.
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         # The function of a program's `main` is gone before the program's end; one that has failed stays.
-        if not sys.is_finalizing() and any(_has_nan(result) for _, result in self._unchecked):
+        if not is_finalizing() and any(_has_nan(result) for _, result in self._unchecked):
             _GONE.append(self)
 
     def check_labels(self, *, wait: bool = False) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import jax
 from jax.extend import core as jex
+from jax.extend.core import primitives
 
 Atom = jex.Var | jex.Literal
 Equation = jex.JaxprEqn
@@ -64,6 +65,28 @@ def has_shardings(eqn: Equation) -> bool:
     """Return whether a jit says how its arguments or results are sharded."""
     shardings = (*eqn.params["in_shardings"], *eqn.params["out_shardings"])
     return any(isinstance(sharding, jax.sharding.Sharding) for sharding in shardings)
+
+
+def with_inlined_jits(closed: jex.ClosedJaxpr, primitive: jex.Primitive) -> jex.ClosedJaxpr:
+    """Put the equations of each jit that contains the primitive in the place of the jit."""
+
+    def is_inlined(eqn: Equation) -> bool:
+        return eqn.primitive is primitives.jit_p and body_contains(eqn, primitive)
+
+    if not any(map(is_inlined, closed.jaxpr.eqns)):
+        return closed
+
+    def compute(*args: jax.Array) -> list[jax.Array]:
+        values = Values.of(closed, args)
+        for eqn in closed.jaxpr.eqns:
+            if is_inlined(eqn):
+                body = with_inlined_jits(eqn.params["jaxpr"], primitive)
+                values.update(zip(eqn.outvars, jex.jaxpr_as_fun(body)(*values.read(eqn.invars)), strict=True))
+            else:
+                values.compute([eqn])
+        return values.read(closed.jaxpr.outvars)
+
+    return jax.make_jaxpr(compute)(*closed.in_avals)
 
 
 def needed_equations(

@@ -26,6 +26,7 @@ from muster.program.passes._jaxprs import (
     outputs_of,
     type_of,
     variables_of,
+    with_inlined_jits,
 )
 
 _all_reduce_p = jex.Primitive("muster_all_reduce_on_host")
@@ -80,6 +81,7 @@ def split_at_all_reduces(
         TraceError: `all_reduce_on_host` is called inside of a loop or a branch, where a step cannot be cut.
     """
     closed, shapes = jax.make_jaxpr(function, return_shape=True)(*args)
+    closed = with_inlined_jits(closed, _all_reduce_p)
     jaxpr = closed.jaxpr
     inside = next((eqn.primitive.name for eqn in jaxpr.eqns if body_contains(eqn, _all_reduce_p)), None)
     if inside is not None:

@@ -98,7 +98,12 @@ class FunctionScope(VariableScope):
     def _replicas(self, count: int, active: int, sizes: tuple[int, ...] | None = None) -> Replicas:
         # While recording only shapes matter, so sums may be wrong.
         peers = self._peers or Replicas(
-            index=jnp.uint32(0), all_reduce=lambda a: a, count=count, active=count, gathers=self._gathers
+            index=jnp.uint32(0),
+            all_reduce=lambda a: a,
+            count=count,
+            active=count,
+            gathers=self._gathers,
+            recorded=True,
         )
         shares = None if sizes is None else Shares(sizes, sizes[peers.like])
         return dataclasses.replace(peers, active=active, shares=shares)
@@ -106,24 +111,17 @@ class FunctionScope(VariableScope):
     @contextlib.contextmanager
     def replica_view(self, replicas: Replicas) -> Iterator[None]:
         """Run code as one of the replicas; at the end, reduce what they assigned."""
-        self.replicas = replicas
-        try:
+        with self.on(replicas):
             self._diversify_seeds()
             yield
             self.synchronize()
-        finally:
-            self.replicas = None
 
     @contextlib.contextmanager
     def cross_replica_view(self) -> Iterator[None]:
         """Reduce what the replicas assigned, and run code as if there were only one replica."""
-        replicas = self.replicas
         self.synchronize()
-        self.replicas = None
-        try:
+        with self.on(None):
             yield
-        finally:
-            self.replicas = replicas
         self._diversify_seeds()
 
     def _diversify_seeds(self) -> None:

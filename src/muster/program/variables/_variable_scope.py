@@ -20,7 +20,7 @@ import numpy as np
 from muster._errors import TraceError
 from muster._keras import keras
 from muster._user_code import no_stop_iteration
-from muster.program._replicas import Replicas
+from muster.program._replicas import Replicas, traced_for
 from muster.program.variables._assignments import Assignments, DivergedValues
 from muster.program.variables._initial_values import donatable_copy
 from muster.program.variables._named_outputs import NamedOutputs
@@ -93,9 +93,20 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         token = _ACTIVE.set(self)
         try:
             with no_stop_iteration("The code of a step", TraceError), patched_keras(), self:
-                return function(*args)
+                with self.on(self.replicas):
+                    return function(*args)
         finally:
             _ACTIVE.reset(token)
+
+    @contextlib.contextmanager
+    def on(self, replicas: Replicas | None) -> Iterator[None]:
+        """Run code as one of some replicas, or for all of them at once."""
+        before, self.replicas = self.replicas, replicas
+        try:
+            with traced_for(replicas):
+                yield
+        finally:
+            self.replicas = before
 
     @abstractmethod
     def created(self, variable: Any, initializer: Any) -> None:
