@@ -6,16 +6,19 @@ import random
 import re
 import resource
 import socket
+import ssl
 import threading
 import time
 
 import pytest
 
+from certificates import Authority
 from muster._errors import AuthenticationError
 from muster.cluster import ClusterSpec, Task
 from muster.cluster.roster import query_status
 from muster.cluster.roster._roster import Roster
-from muster.net import BACKLOG, Credentials, Hello, _acceptor, dial
+from muster.net import BACKLOG, Credentials, Hello, Tls, _acceptor, dial
+from muster.net._acceptor import MAX_GUESTS
 from muster.net._greeting import MAGIC, CallerGreeting
 
 pytestmark = pytest.mark.alone
@@ -162,6 +165,36 @@ def test_whatever_strangers_send_is_refused(job, messages, monkeypatch):
     assert len(os.listdir("/proc/self/fd")) <= files + 1
     zero.announce("still", "here")
     assert one.lookup(Task("worker", 0), "still", DEADLINE) == "here"
+
+
+def test_what_a_stranger_costs_who_begins_with_tls(tmp_path):
+    """Each sends all but the end of a handshake, which makes the task hold the most for it."""
+    folder = Authority().make(tmp_path / "keys", "127.0.0.1")
+    with contextlib.ExitStack() as held:
+        sock = held.enter_context(socket.create_server(("127.0.0.1", 0)))
+        address = f"127.0.0.1:{sock.getsockname()[1]}"
+        credentials = Credentials(secret=SECRET, tls=Tls.load(folder))
+        options = {"listener": sock, "credentials": credentials, "on_lost": Losses(), "versions": {}}
+        roster = held.enter_context(Roster(ClusterSpec({"worker": [address]}), Task("worker", 0), **options))
+        guests = roster._thread.acceptor._guests
+
+        def call():
+            """Say hello, and wait for the certificate that the task answers with."""
+            stranger = held.enter_context(connect(address))
+            to_task = ssl.MemoryBIO()
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            with contextlib.suppress(ssl.SSLWantReadError):
+                context.wrap_bio(ssl.MemoryBIO(), to_task, server_hostname="127.0.0.1").do_handshake()
+            stranger.sendall(to_task.read())
+            assert stranger.recv(1 << 12)
+
+        call()
+        before = memory()
+        for _ in range(MAX_GUESTS - 1):
+            call()
+        assert len(guests) == MAX_GUESTS
+        assert memory() - before < (1 << 20) * MAX_GUESTS / 4
+        assert query_status(address, DEADLINE, credentials).task == Task("worker", 0)
 
 
 def test_a_flood_of_strangers_takes_little_of_a_processor(job):

@@ -230,6 +230,25 @@ def test_an_exception_before_the_first_step_is_told_to_the_other_worker(job, whe
     assert "Traceback" not in other.log
 
 
+def test_a_worker_that_is_killed_when_all_are_there_and_before_it_connects(job):
+    other, task = job.start(0), job.start(1, before_connecting="SIGKILL")
+    assert task.code() == -signal.SIGKILL
+    assert other.code(SOON) == EXIT_PEER_LOST
+    assert f"worker 1 at {job.addresses[1]} has ended without a word" in other.told.reason, other.log
+
+
+def test_a_worker_that_is_stopped_when_all_are_there_and_before_it_connects(job):
+    other, task = (
+        job.start(index, step_timeout=4.0, **more)
+        for index, more in enumerate([{}, {"before_connecting": "SIGSTOP"}])
+    )
+    assert other.code() == EXIT_PEER_LOST
+    assert other.told.culprit == Task("worker", 1)
+    assert f"worker 1 at {job.addresses[1]} stands still: it has not answered" in other.told.reason, other.log
+    task.process.send_signal(signal.SIGCONT)
+    assert task.code(SOON) != 0
+
+
 @pytest.mark.parametrize(
     ("stuck", "timeout"), [("slow_input", {"start_timeout": 4.0}), ("slow_hook", {"step_timeout": 4.0})]
 )
