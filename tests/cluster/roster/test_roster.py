@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import logging
+import resource
 import selectors
 import signal
 import socket
@@ -496,6 +497,17 @@ def test_a_call_that_answers_itself_is_no_answer(join, cluster, monkeypatch):
     monkeypatch.setattr(socket, "create_connection", connect)
     with pytest.raises(errors.MissingPeerError, match=r"worker 1 at .* \(nothing listens there\)"):
         join(cluster, ZERO).wait_for_all(0.3)
+
+
+def test_the_roster_of_a_large_job_may_open_more_files(join):
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    cluster = ClusterSpec({"worker": [f"127.0.0.1:{port}" for port in range(1, 401)]})
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1024, limits[1]))
+        with join(cluster, TWO):
+            assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= min(1024 + 200, limits[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_too_many_open_files_stop_the_listening_for_a_while_only(held, caplog):

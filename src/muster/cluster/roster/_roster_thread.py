@@ -5,6 +5,7 @@ import contextlib
 import functools
 import logging
 import os
+import resource
 import selectors
 import socket
 import threading
@@ -29,6 +30,8 @@ _CHUNK = 1 << 16
 _DIAL_SECS = 5.0
 # How long the last words of a task may take to be sent, in seconds.
 _FLUSH_SECS = 1.0
+# The open files of a program without the connections of a roster; many systems allow a process 1,024.
+_OTHER_FILES = 512
 
 
 class RosterThread:
@@ -73,6 +76,7 @@ class RosterThread:
         self._inbox_lock = threading.Lock()
         self._closing = threading.Event()
         self._flush_until = 0.0
+        _allow_files(_OTHER_FILES + 2 * len(addresses))  # one to each task, and one from each
         self._selector = selectors.DefaultSelector()
         self._wake_in, self._wake_out = socket.socketpair()
         self._wake_in.setblocking(False)
@@ -273,3 +277,11 @@ class RosterThread:
 
 def _reason(exc: OSError) -> str:
     return (exc.strerror or str(exc)).lower()
+
+
+def _allow_files(count: int) -> None:
+    """Raise this process' limit of open files if it is lower, as far as the system lets it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < count:
+        most = count if hard == resource.RLIM_INFINITY else min(count, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
