@@ -1,6 +1,7 @@
 """The acceptor, its selector turned by hand: whatever callers do, nothing escapes it."""
 
 import contextlib
+import errno
 import selectors
 import socket
 import ssl
@@ -12,6 +13,7 @@ import pytest
 
 from certificates import Authority
 from muster.net import NO_CREDENTIALS, Acceptor, Connection, Credentials, Hello, Tls, dial
+from muster.net import _acceptor as acceptor
 from muster.net._acceptor import MAX_GUESTS
 
 SECS = 30.0
@@ -96,6 +98,23 @@ def test_a_caller_that_is_ready_when_it_is_dropped_for_a_newer_one():
         for caller in callers:
             caller.sendall(b"x")
         turned.turn_until(lambda: len(turned.guests) == 3)
+
+
+def test_too_many_strangers_and_too_many_open_files_at_once(monkeypatch):
+    def accept(listener):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(acceptor, "_MAX_STRANGERS", 1)
+    with loop() as turned, turned.call() as stranger:
+        turned.turn_until(lambda: turned.guests)
+        turned.turn()  # the kernel forgets that the listener was ready before
+        stranger.sendall(b"GET / HTTP/1.1\r\n")  # it is ready first, and is one stranger too many
+        with turned.call():
+            with monkeypatch.context() as patched:
+                patched.setattr(socket.socket, "accept", accept)
+                turned.turn_until(lambda: not turned.guests)
+            turned.acceptor.tidy()
+            turned.turn_until(lambda: len(turned.guests) == 1)
 
 
 @pytest.mark.parametrize("encrypted", [False, True])

@@ -102,7 +102,7 @@ class Acceptor:
         except OSError as exc:
             # Most likely too many files are open. The listener stays ready, so accept again later.
             _log.warning("Cannot take a connection: %s.", exc)
-            self._selector.unregister(listener)
+            self._pause(listener)
             return
         sock.setblocking(False)
         try:
@@ -205,8 +205,12 @@ class Acceptor:
         self._strangers += 1
         if self._strangers == _MAX_STRANGERS:
             for listener in self._listeners:
-                if listener.fileno() in self._selector.get_map():
-                    self._selector.unregister(listener)
+                self._pause(listener)
+
+    def _pause(self, listener: socket.socket) -> None:
+        """Accept no more until `tidy`; what was ready before may still be called, and pause it again."""
+        if listener.fileno() in self._selector.get_map():
+            self._selector.unregister(listener)
 
 
 class _Guest:
