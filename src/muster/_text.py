@@ -4,15 +4,22 @@ import re
 from typing import Any
 
 _STYLES = re.compile(r"\x1b\[[0-9;:]*m")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Control characters, and what Python makes of bytes that are no UTF-8, in names of files for example.
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
     """Return text without colours, and other control characters but tabs and line ends as ``\\x1b``.
 
-    Names and messages come from other processes and from files: a terminal would obey what they hold.
+    Names and messages come from other processes and from files: a terminal would obey what they hold, and
+    lone surrogates, written as ``\\udcff``, cannot be encoded.
     """
-    return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", _STYLES.sub("", text))
+    return _UNPRINTABLE.sub(_escape, _STYLES.sub("", text))
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 1 << 8 else f"\\u{code:04x}"
 
 
 def printable_line(text: str) -> str:

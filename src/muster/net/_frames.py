@@ -20,7 +20,10 @@ class ProtocolError(ValueError):
 
 def encode_frame(message: Any) -> bytes:
     """Pack a message, behind its length of four bytes in network order."""
-    packed = msgspec.msgpack.encode(message)
+    try:
+        packed = msgspec.msgpack.encode(message)
+    except UnicodeEncodeError:  # an error that names a file whose name is no UTF-8, for example
+        packed = msgspec.msgpack.encode(printable_json(msgspec.to_builtins(message, builtin_types=(bytes,))))
     return _LENGTH.pack(len(packed)) + packed
 
 

@@ -242,6 +242,13 @@ def test_a_peer_that_leaves_without_a_word_is_lost_once(pair, losses):
     assert zero.statuses()[ZERO].blamed == ONE
 
 
+def test_an_error_that_names_a_file_whose_name_is_no_utf_8(pair):
+    zero, one = pair
+    one.fail(ValueError("cannot read \udcff.csv"))
+    with pytest.raises(errors.PeerLostError, match=r"failed: ValueError: cannot read \\udcff\.csv"):
+        zero.lookup(ONE, "key", DEADLINE)
+
+
 @pytest.mark.parametrize(
     ("leave", "state"),
     [
