@@ -220,3 +220,32 @@ def test_a_task_that_says_nothing_is_given_up():
         pytest.raises(TimeoutError),
     ):
         connection.wait_for_data(10, time.monotonic() + 0.2)
+
+
+def test_a_host_is_called_at_its_next_address_where_packets_to_one_are_lost(monkeypatch):
+    with contextlib.ExitStack() as held:
+        silent = held.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(3):  # no more calls are taken, nor refused
+            caller = held.enter_context(socket.socket())
+            caller.setblocking(False)
+            caller.connect_ex(silent.getsockname())
+        address, _ = held.enter_context(listening(Credentials()))
+        ports = (silent.getsockname()[1], int(address.rpartition(":")[2]))
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", port)) for port in ports]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        dial(address, Hello(purpose="test"), Credentials(), 4.0).close()
+
+
+def test_a_name_that_resolves_slowly_leaves_time_to_call(monkeypatch):
+    resolve, clock = socket.getaddrinfo, time.monotonic
+    passed = []
+
+    def resolve_slowly(*args, **options):
+        passed.append(2 * SECS)
+        return resolve(*args, **options)
+
+    with listening(Credentials()) as (address, _):
+        monkeypatch.setattr(socket, "getaddrinfo", resolve_slowly)
+        monkeypatch.setattr(time, "monotonic", lambda: clock() + sum(passed))
+        dial(address, Hello(purpose="test"), Credentials(), SECS).close()
+        assert passed

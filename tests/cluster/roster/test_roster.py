@@ -495,13 +495,13 @@ def test_last_words_reach_a_slow_watcher(pair, cluster, held):
 
 
 def test_a_call_that_answers_itself_is_no_answer(join, cluster, monkeypatch):
-    def connect(address, timeout):
+    def connect(addresses, deadline):
         sock = socket.socket()
         sock.bind(("127.0.0.1", 0))
         sock.connect(sock.getsockname())
         return sock
 
-    monkeypatch.setattr(socket, "create_connection", connect)
+    monkeypatch.setattr("muster.net._dial._connect", connect)
     with pytest.raises(errors.MissingPeerError, match=r"worker 1 at .* \(nothing listens there\)"):
         join(cluster, ZERO).wait_for_all(0.3)
 
