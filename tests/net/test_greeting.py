@@ -90,6 +90,15 @@ def test_a_recording_opens_nothing():
     assert not listener.done
 
 
+def test_a_call_that_is_passed_on_to_another_task_is_refused():
+    hello = msgspec.structs.replace(HELLO, callee="worker 2")
+    talk(CallerGreeting(SECRET, hello), ListenerGreeting(SECRET, ["roster"], "worker 2"))
+    with pytest.raises(AuthenticationError, match="the caller means 'worker 2', and this is 'worker 0'"):
+        talk(CallerGreeting(SECRET, hello), ListenerGreeting(SECRET, ["roster"], "worker 0"))
+    with pytest.raises(AuthenticationError, match="another secret"):  # what it means is told to nobody else
+        talk(CallerGreeting(b"a guess of a stranger", hello), ListenerGreeting(SECRET, ["roster"], "worker 0"))
+
+
 def test_what_a_caller_says_of_itself_is_part_of_the_proof():
     caller, listener = CallerGreeting(SECRET, HELLO), ListenerGreeting(SECRET, ["roster"])
     changed = caller.start().replace(b"worker 1", b"worker 0")

@@ -97,6 +97,26 @@ def test_a_stranger_takes_no_place(job):
     assert one.lookup(Task("worker", 0), "still", DEADLINE) == "here"
 
 
+def test_a_stranger_at_the_address_of_a_task_cannot_pass_its_calls_on():
+    with contextlib.ExitStack() as held:
+        listener = held.enter_context(socket.create_server(("127.0.0.1", 0)))
+        stranger = held.enter_context(socket.create_server(("127.0.0.1", 0)))
+        stranger.settimeout(DEADLINE)
+        address, strange = (f"127.0.0.1:{sock.getsockname()[1]}" for sock in (listener, stranger))
+        cluster = ClusterSpec({"worker": [address, strange]})
+        credentials = Credentials(secret=SECRET)
+        zero = Roster(cluster, Task("worker", 0), listener=listener, credentials=credentials, versions={})
+        held.enter_context(zero)
+        caller = held.enter_context(stranger.accept()[0])
+        called = held.enter_context(connect(address))
+        for source, target in ((caller, called), (called, caller)) * 2:  # hello, challenge, proof, answer
+            source.settimeout(DEADLINE)
+            target.sendall(said := source.recv(1 << 12))
+        assert b"welcome" not in said
+        assert b"the caller means 'worker 1', and this is 'worker 0'" in said
+        assert Task("worker", 1) not in zero.statuses()
+
+
 def test_connections_that_are_held_open_keep_nobody_out(job):
     address, (zero, one) = job
     began = time.monotonic()

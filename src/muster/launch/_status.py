@@ -46,7 +46,8 @@ class StatusPoller:
             answers = {}
             for task, address in self.addresses.items():
                 try:
-                    answers[task] = query_status(address, _TIMEOUT_SECS, self._credentials).progress
+                    status = query_status(address, _TIMEOUT_SECS, self._credentials, task=task)
+                    answers[task] = status.progress
                 except (OSError, StrayPeerError):
                     continue
             self.answers = answers

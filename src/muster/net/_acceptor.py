@@ -56,6 +56,7 @@ class Acceptor:
         credentials: What callers must prove.
         describe: Returns the name of this task, for the log.
         handlers: What takes connections that have proved themselves, by their purpose.
+        name: The name of this task, for which callers must mean theirs if there is a secret; empty for any.
     """
 
     def __init__(
@@ -65,12 +66,14 @@ class Acceptor:
         credentials: Credentials,
         describe: Callable[[], str],
         handlers: Mapping[str, Handler],
+        name: str = "",
     ) -> None:
         self._selector = selector
         self._listeners = listeners
         self._credentials = credentials
         self._describe = describe
         self._handlers = handlers
+        self._name = name
         self._guests: dict[socket.socket, _Guest] = {}
         self._refusals: set[str] = set()
         self._strangers = 0  # since `tidy`
@@ -117,7 +120,7 @@ class Acceptor:
         if len(self._guests) >= MAX_GUESTS:
             self._drop(next(iter(self._guests)))
         self._guests[sock] = _Guest(
-            str(origin[0]), ListenerGreeting(self._credentials.secret, self._handlers)
+            str(origin[0]), ListenerGreeting(self._credentials.secret, self._handlers, self._name)
         )
         self._selector.register(sock, selectors.EVENT_READ, functools.partial(self._serve, sock))
 

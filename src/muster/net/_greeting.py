@@ -2,7 +2,7 @@
 
 ```text
 caller                                      listener
-MAGIC, Hello(purpose, name, job, nonce) ->
+MAGIC, Hello(purpose, name, callee, job, nonce) ->
                                          <- MAGIC, Challenge(nonce)
 Proof(HMAC of both nonces and the Hello) ->
                                          <- Welcome(HMAC of the same, under another label)
@@ -46,15 +46,17 @@ class Hello(msgspec.Struct, tag="hello", frozen=True, kw_only=True):
     Args:
         purpose: What the connection is for, such as ``"roster"``.
         name: The task that calls; empty for one who is no task.
+        callee: The task that it means to call; empty for any.
         job: The id of its job.
         run: The random id of its process.
-        to: That of the process that it means to call; empty for any.
+        to: That of the process of the callee; empty for any.
         nonce: Random bytes.
         proves: Whether the caller has a secret.
     """
 
     purpose: str
     name: str = ""
+    callee: str = ""
     job: str = ""
     run: str = ""
     to: str = ""
@@ -99,11 +101,11 @@ class _Greeting:
             self._start, data = data[: len(MAGIC)], data[len(MAGIC) :]
         return self._frames.feed(data)
 
-    def _mac(self, label: bytes, hello: Hello, nonce: bytes) -> bytes:
-        """Return the proof of one side; empty without a secret."""
+    def _mac(self, label: bytes, hello: bytes, nonce: bytes) -> bytes:
+        """Return the proof of one side, for a packed hello; empty without a secret."""
         if self._secret is None:
             return b""
-        return hmac.digest(self._secret, label + nonce + msgspec.msgpack.encode(hello), "sha256")
+        return hmac.digest(self._secret, label + nonce + hello, "sha256")
 
 
 class ListenerGreeting(_Greeting):
@@ -112,15 +114,18 @@ class ListenerGreeting(_Greeting):
     Args:
         secret: The job's secret; None takes any caller that has none either.
         purposes: What this task serves.
+        name: The name of this task; empty takes callers of any.
 
     Attributes:
         hello: What the caller said; use it only if `done`.
         done: Whether the caller has proved itself.
     """
 
-    def __init__(self, secret: bytes | None, purposes: Container[str]) -> None:
+    def __init__(self, secret: bytes | None, purposes: Container[str], name: str = "") -> None:
         super().__init__(secret)
         self._purposes = purposes
+        self._name = name
+        self._packed = b""
         self.hello: Hello | None = None
         self._answered = False
 
@@ -146,7 +151,7 @@ class ListenerGreeting(_Greeting):
 
     def _answer(self, packed: bytes) -> bytes:
         if self.hello is None:
-            self.hello = decode_message(packed, Hello)
+            self.hello, self._packed = decode_message(packed, Hello), packed
             if self.hello.proves != (self._secret is not None):
                 if self._secret is None:
                     raise AuthenticationError(f"the caller has a secret, and this task has none. {ADVICE}")
@@ -156,12 +161,15 @@ class ListenerGreeting(_Greeting):
             self._answered = True
             return MAGIC + encode_frame(_Challenge(self._nonce, self._secret is not None))
         proof = decode_message(packed, _Proof)
-        if not hmac.compare_digest(proof.mac, self._mac(b"caller", self.hello, self._nonce)):
+        if not hmac.compare_digest(proof.mac, self._mac(b"caller", self._packed, self._nonce)):
             raise AuthenticationError(f"the caller has another secret than this task. {ADVICE}")
+        if self._secret is not None and self._name and self.hello.callee not in ("", self._name):
+            # Or whoever waits at the address of a task could pass its calls on, and be taken for both ends.
+            raise AuthenticationError(f"the caller means {self.hello.callee!r}, and this is {self._name!r}")
         if self.hello.purpose not in self._purposes:
             raise ProtocolError(f"the caller wants {self.hello.purpose!r}, which this task does not serve")
         self.done = True
-        return encode_frame(_Welcome(self._mac(b"listener", self.hello, self._nonce)))
+        return encode_frame(_Welcome(self._mac(b"listener", self._packed, self._nonce)))
 
 
 class CallerGreeting(_Greeting):
@@ -177,7 +185,8 @@ class CallerGreeting(_Greeting):
 
     def __init__(self, secret: bytes | None, hello: Hello) -> None:
         super().__init__(secret)
-        self._hello = msgspec.structs.replace(hello, nonce=self._nonce, proves=secret is not None)
+        hello = msgspec.structs.replace(hello, nonce=self._nonce, proves=secret is not None)
+        self._packed = msgspec.msgpack.encode(hello)
         self._challenge: _Challenge | None = None
 
     @property
@@ -191,7 +200,7 @@ class CallerGreeting(_Greeting):
 
     def start(self) -> bytes:
         """Return the bytes to send first."""
-        return MAGIC + encode_frame(self._hello)
+        return MAGIC + encode_frame(msgspec.Raw(self._packed))
 
     def feed(self, data: bytes) -> bytes:
         """Take received bytes, and return the answer.
@@ -214,9 +223,9 @@ class CallerGreeting(_Greeting):
                 if proves != (self._secret is not None):
                     raise AuthenticationError(f"one of the two has a secret. {ADVICE}")
                 self._challenge = message
-                return encode_frame(_Proof(self._mac(b"caller", self._hello, nonce)))
+                return encode_frame(_Proof(self._mac(b"caller", self._packed, nonce)))
             case _Welcome(mac) if self._challenge is not None and not self.done:
-                expected = self._mac(b"listener", self._hello, self._challenge.nonce)
+                expected = self._mac(b"listener", self._packed, self._challenge.nonce)
                 if not hmac.compare_digest(mac, expected):
                     raise AuthenticationError(f"it does not know this job's secret. {ADVICE}")
                 self.done = True

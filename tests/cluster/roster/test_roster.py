@@ -249,6 +249,12 @@ def test_an_error_that_names_a_file_whose_name_is_no_utf_8(pair):
         zero.lookup(ONE, "key", DEADLINE)
 
 
+@pytest.mark.parametrize("job_id", ["a\x7fb", "a\udcffb"])
+def test_a_job_whose_id_cannot_be_printed(join, cluster, job_id):
+    options = {"job_id": job_id, "credentials": net.Credentials(secret=b"0123456789abcdef")}
+    all_come(*(join(cluster, task, **options) for task in (ZERO, ONE)))
+
+
 @pytest.mark.parametrize(
     ("leave", "state"),
     [

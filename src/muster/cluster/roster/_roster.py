@@ -15,6 +15,7 @@ from typing import Any, Self
 import msgspec
 
 from muster._errors import ClusterError, MissingPeerError
+from muster._text import printable_line
 from muster.cluster._cluster_spec import ClusterSpec
 from muster.cluster._task import Task, TaskType
 from muster.cluster.roster._roster_address import listen_as, query_status
@@ -130,7 +131,7 @@ class Roster:
         for address in addresses.values():
             split_address(address)
         own = Status(
-            job=derive_job_id(cluster) if job_id is None else job_id,
+            job=derive_job_id(cluster) if job_id is None else printable_line(job_id),
             task=task,
             run=uuid.uuid4().hex,
             pid=os.getpid(),
@@ -298,12 +299,20 @@ class Roster:
         """
         statuses = self.statuses()
         own = statuses[self._task]
-        hello = Hello(purpose=purpose, name=str(self._task), job=own.job, run=own.run, to=statuses[task].run)
+        hello = Hello(
+            purpose=purpose,
+            name=str(self._task),
+            callee=str(task),
+            job=own.job,
+            run=own.run,
+            to=statuses[task].run,
+        )
         return dial(self._addresses[task], hello, self._credentials, timeout_secs)
 
     def stacks_of(self, task: Task, timeout_secs: float) -> str:
         """Ask another training task where its threads are; raises as `query_status`."""
-        return query_status(self._addresses[task], timeout_secs, self._credentials, stacks=True).stacks
+        address = self._addresses[task]
+        return query_status(address, timeout_secs, self._credentials, task=task, stacks=True).stacks
 
     def caller(self, hello: Hello) -> Task | None:
         """Return the training task that has dialed this one, or None if it is none that was reached."""

@@ -31,14 +31,19 @@ def listen_as(task: Task, address: str, credentials: Credentials) -> list[socket
     except OSError as exc:
         if exc.errno == errno.EADDRINUSE:
             raise AddressInUseError(
-                f"{task} cannot listen at its address {address}: {_occupant(address, credentials)}. "
+                f"{task} cannot listen at its address {address}: {_occupant(task, address, credentials)}. "
                 "End that process, or give this job other ports in TF_CONFIG."
             ) from exc
         raise RosterError(f"{task} cannot listen at its address {address}: {exc}.") from exc
 
 
 def query_status(
-    address: str, timeout_secs: float, credentials: Credentials = NO_CREDENTIALS, *, stacks: bool = False
+    address: str,
+    timeout_secs: float,
+    credentials: Credentials = NO_CREDENTIALS,
+    *,
+    task: Task | None = None,
+    stacks: bool = False,
 ) -> messages.Status:
     """Query the status of the task at an address.
 
@@ -46,6 +51,7 @@ def query_status(
         address: ``"host:port"``.
         timeout_secs: How long to wait for an answer, in seconds.
         credentials: Those of the job.
+        task: The task that should be there, if there is a secret; None for any.
         stacks: Whether to ask for the stacks of its threads.
 
     Raises:
@@ -58,9 +64,10 @@ def query_status(
     deadline = time.monotonic() + timeout_secs
     frames = FrameBuffer(messages.MAX_NEWS)
     try:
-        with dial(address, Hello(purpose=messages.PURPOSE), credentials, timeout_secs) as connection:
-            hello = messages.Hello(watch=False, stacks=stacks)
-            connection.send_all([messages.encode_hello(hello)], deadline)
+        hello = Hello(purpose=messages.PURPOSE, callee="" if task is None else str(task))
+        with dial(address, hello, credentials, timeout_secs) as connection:
+            question = messages.Hello(watch=False, stacks=stacks)
+            connection.send_all([messages.encode_hello(question)], deadline)
             while data := connection.wait_for_data(_CHUNK, deadline):
                 for message in frames.feed(data):
                     status = messages.decode_news(message)
@@ -76,9 +83,9 @@ def query_status(
         raise TimeoutError(f"What listens at {address} did not answer within {timeout_secs:g} s.") from exc
 
 
-def _occupant(address: str, credentials: Credentials) -> str:
+def _occupant(task: Task, address: str, credentials: Credentials) -> str:
     try:
-        status = query_status(address, _OCCUPANT_SECS, credentials)
+        status = query_status(address, _OCCUPANT_SECS, credentials, task=task)
     except AuthenticationError as exc:
         return f"it is in use, and a call there fails: {exc.__cause__}"
     except StrayPeerError:

@@ -89,6 +89,7 @@ class RosterThread:
             credentials,
             lambda: str(watch.own),
             {messages.PURPOSE: self._service.serve, **handlers},
+            str(watch.own.task),
         )
         self._thread = threading.Thread(target=self._run, name="muster-roster", daemon=True)
         alive = weakref.ref(self)
@@ -216,7 +217,13 @@ class RosterThread:
         try:
             connection = dial(
                 self._addresses[task],
-                Hello(purpose=messages.PURPOSE, name=str(own.task), job=own.job, run=own.run),
+                Hello(
+                    purpose=messages.PURPOSE,
+                    name=str(own.task),
+                    callee=str(task),
+                    job=own.job,
+                    run=own.run,
+                ),
                 self._credentials,
                 _DIAL_SECS,
             )
