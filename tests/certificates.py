@@ -20,10 +20,11 @@ class Authority:
     Args:
         signed_by: the authority above this one; None: it is its own.
         start, end: from when to when it is valid.
+        key: its private key; None makes one.
     """
 
-    def __init__(self, signed_by=None, start=NOW - DAY, end=NOW + DAY):
-        self.key = ec.generate_private_key(ec.SECP256R1())
+    def __init__(self, signed_by=None, start=NOW - DAY, end=NOW + DAY, key=None):
+        self.key = key or ec.generate_private_key(ec.SECP256R1())
         self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"authority {id(self)}")])
         above = signed_by or self
         self.certificate = (
@@ -32,9 +33,11 @@ class Authority:
             .sign(above.key, hashes.SHA256())
         )
 
-    def make(self, folder: Path, *hosts: str, start=NOW - DAY, end=NOW + DAY, usages=BOTH_SIDES) -> Path:
+    def make(
+        self, folder: Path, *hosts: str, start=NOW - DAY, end=NOW + DAY, usages=BOTH_SIDES, key=None
+    ) -> Path:
         """Write a folder for MUSTER_TLS, with a certificate for hosts."""
-        key = ec.generate_private_key(ec.SECP256R1())
+        key = key or ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a task")])
         certificate = (
             _unsigned(subject, self.name, key, start, end)

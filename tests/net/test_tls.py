@@ -135,6 +135,15 @@ def test_a_certificate_for_another_purpose(authority, folder, tmp_path):
     assert "it is for another purpose" in said["server"]
 
 
+@pytest.mark.parametrize("weak", ["the certificate", "its authority"])
+def test_a_key_that_is_too_short_for_openssl(tmp_path, weak):
+    short = rsa.generate_private_key(public_exponent=65537, key_size=1024)
+    authority = Authority(key=short if weak == "its authority" else None)
+    made = authority.make(tmp_path / "made", "localhost", key=short if weak == "the certificate" else None)
+    with pytest.raises(CredentialsError, match=r"OpenSSL does not take .*tls\.crt, or .*KEY_TOO_SMALL"):
+        Tls.load(made)
+
+
 def test_no_certificate(authority, folder):
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.load_verify_locations(folder / "ca.crt")

@@ -63,6 +63,8 @@ class Tls:
             _shake_hands(server, client)
         except ssl.SSLCertVerificationError as exc:
             raise CredentialsError(_own_fault(folder, exc)) from exc
+        except ssl.SSLError as exc:
+            raise CredentialsError(_unusable(folder, exc)) from exc
         client.check_hostname = True
         return cls(folder=folder, server_context=server, client_context=client)
 
@@ -158,6 +160,17 @@ _REASONS = {
     "TLSV1_ALERT_PROTOCOL_VERSION": _NO_TLS_1_3,
 }
 
+# What OpenSSL says of certificates that are well formed, and weaker than it allows.
+_WEAK = ("EE_KEY_TOO_SMALL", "CA_KEY_TOO_SMALL", "CA_MD_TOO_WEAK")
+
+
+def _unusable(folder: Path, exc: ssl.SSLError) -> str:
+    """Return that OpenSSL does not take the certificate of this task, or its authority's, and why."""
+    return (
+        f"OpenSSL does not take {folder / _CERTIFICATE}, or {folder / _AUTHORITY}: {exc.reason or exc}. Make a "
+        "new one, with `muster keys` or the authority that made it."
+    )
+
 
 def _own_fault(folder: Path, exc: ssl.SSLCertVerificationError) -> str:
     """Return what is wrong with the certificate of this task."""
@@ -201,6 +214,8 @@ def _context(folder: Path, side: int) -> ssl.SSLContext:
             raise CredentialsError(
                 f"{key} is not the private key of {folder / _CERTIFICATE}. Take both from one place."
             ) from exc
+        if exc.reason in _WEAK:
+            raise CredentialsError(_unusable(folder, exc)) from exc
         raise CredentialsError(f"{key} holds no private key in PEM form. Put there that of tls.crt.") from exc
     return context
 
