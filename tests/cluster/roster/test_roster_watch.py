@@ -256,6 +256,14 @@ def test_a_connection_that_the_network_breaks_is_made_again(joined):
     assert task == ONE
 
 
+def test_a_connection_that_breaks_again_while_it_is_made_again(joined):
+    joined.handle(HungUp(ONE, "connection reset", broken=True), 1.0)
+    joined.handle(Dialed(ONE), 1.5)
+    assert joined.handle(HungUp(ONE, "no route to host", broken=True), 2.0) == [Dial(ONE, REDIAL_SECS)]
+    ((_, why),) = lost(joined.handle(Tick(Progress()), 1.1 + RECONNECT_SECS))  # as after the first time
+    assert "cannot be made again (no route to host)" in why
+
+
 @pytest.mark.parametrize(
     ("event", "now", "reason"),
     [

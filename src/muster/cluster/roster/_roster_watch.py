@@ -286,6 +286,9 @@ class Watch:
             peer.phase, peer.since, peer.trouble = _Phase.BROKEN, now, why
             text = f"The connection to {peer} broke ({why}); it is made again."
             return [events.Log(logging.WARNING, text), events.Dial(peer.task, 0.0)]
+        if peer.phase == _Phase.BROKEN and broken:
+            peer.trouble = why
+            return [events.Dial(peer.task, REDIAL_SECS)]
         peer.phase = _Phase.LEFT
         return self._lose(peer.task, f"{peer} has ended without a word ({why}).")
 
