@@ -11,6 +11,7 @@ from muster.cluster import ClusterSpec, Task
 from muster.cluster.roster._roster import Roster
 from muster.cluster.roster._roster_address import listen_as, query_status
 from muster.cluster.roster._roster_messages import TaskState
+from muster.cluster.roster._roster_service import Service
 from muster.net import NO_CREDENTIALS
 
 pytestmark = pytest.mark.alone
@@ -126,6 +127,16 @@ def test_something_else_that_answers_is_an_error(data, says):
 
 def test_something_that_breaks_off_is_an_error():
     with answering(b"") as address, pytest.raises(ConnectionResetError, match="breaks"):
+        query_status(address, DEADLINE)
+
+
+def test_a_task_that_breaks_off_has_not_become_something_else(port, monkeypatch):
+    address = f"127.0.0.1:{port}"
+    monkeypatch.setattr(Service, "serve", lambda service, connection, hello: connection.close())
+    with (
+        Roster(ClusterSpec({"worker": [address]}), WORKER, versions={}),
+        pytest.raises(ConnectionResetError, match="breaks off"),
+    ):
         query_status(address, DEADLINE)
 
 

@@ -59,7 +59,7 @@ def query_status(
             that one.
         StrayPeerError: What answers is not a task of muster.
         TimeoutError: No answer came in time.
-        OSError: Nothing listens there, or the host is unknown.
+        OSError: Nothing listens there, the host is unknown, or the connection broke off.
     """
     deadline = time.monotonic() + timeout_secs
     frames = FrameBuffer(messages.MAX_NEWS)
@@ -74,7 +74,7 @@ def query_status(
                     if isinstance(status, messages.Status):
                         return status
                     raise ProtocolError("it does not say who it is")
-            raise ProtocolError("it breaks off the connection")
+            raise ConnectionResetError(errno.ECONNRESET, "it breaks off the connection")
     except AuthenticationError as exc:
         raise AuthenticationError(f"The task at {address} gives this process no answer: {exc}.") from exc
     except (ProtocolError, StrayPeerError) as exc:
