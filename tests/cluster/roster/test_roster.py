@@ -21,6 +21,7 @@ from muster.cluster.roster._roster import Roster
 from muster.cluster.roster._roster_address import query_status
 from muster.cluster.roster._roster_identity import derive_job_id
 from muster.cluster.roster._roster_messages import (
+    MAX_STACKS,
     Hello,
     Progress,
     Status,
@@ -405,6 +406,14 @@ def test_a_storm_of_connections_is_weathered(join, cluster, held, monkeypatch):
     all_come(zero, one)
     assert len(zero._thread.acceptor._guests) <= 64
     assert callers[0].recv(1) == b""  # the oldest had to go
+
+
+def test_the_stacks_of_very_many_threads_are_cut(join, monkeypatch):
+    monkeypatch.setattr(service, "thread_stacks", lambda: "é" * (1 << 20))
+    cluster = workers(1)
+    join(cluster, ZERO)
+    stacks = query_status(cluster.task_address("worker", 0), DEADLINE, stacks=True).stacks
+    assert stacks == "é" * MAX_STACKS
 
 
 def test_a_caller_that_dribbles_is_answered(join, held):

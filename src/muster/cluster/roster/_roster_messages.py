@@ -18,6 +18,8 @@ MAX_NEWS = 1 << 20
 MAX_HELLO = 1 << 12
 # Longer error texts are cut, in characters.
 MAX_ERROR = 8000
+# So are the stacks of many threads, of which the main thread's come first, in characters.
+MAX_STACKS = 100_000
 
 
 class TaskState(enum.StrEnum):

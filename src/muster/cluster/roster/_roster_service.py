@@ -90,7 +90,7 @@ class Service:
         self._callers[key].watches = keep
         status = self._status()
         if stacks:
-            status = dataclasses.replace(status, stacks=thread_stacks())
+            status = dataclasses.replace(status, stacks=thread_stacks()[: messages.MAX_STACKS])
         self._send(key, messages.encode_status(status))
 
     def publish(self, beat: bool) -> None:
