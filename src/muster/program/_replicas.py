@@ -1,6 +1,5 @@
 """Describe the replicas that run a step in parallel, and reduce their values."""
 
-import contextlib
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,10 +11,6 @@ from jax.flatten_util import ravel_pytree
 
 # Tells one replica's random seeds from another's; the first replica's stay unchanged.
 _SEED_STRIDE = 0x9E3779B9
-
-# Part of the key under which JAX caches traces, so that a program's own jit-compiled functions are traced
-# again where they would reduce differently.
-_TRACED_FOR = jax.make_user_context(None)
 
 
 @dataclass(frozen=True)
@@ -122,7 +117,7 @@ class Replicas:
         return 1 / self.active if self.shares is None else self.shares.own / self.shares.total
 
     @property
-    def _kind(self) -> tuple[Any, ...]:
+    def kind(self) -> tuple[Any, ...]:
         """All that reductions depend on, but for the values of arrays and the function that adds them."""
         gathers = None if self.shares is None else self.gathers
         return self.count, self.active, self.recorded, self.bytes_per_pack, self.shares, self.like, gathers
@@ -219,13 +214,6 @@ class Replicas:
     def _seed_offset(self, seed: jax.Array) -> jax.Array:
         offset: jax.Array = (self.index * jnp.uint32(_SEED_STRIDE)).astype(seed.dtype)
         return offset
-
-
-def traced_for(replicas: Replicas | None) -> contextlib.AbstractContextManager[None]:
-    """Trace code anew in this context, with JAX's caches, unless it was traced for replicas of this kind."""
-    kind = None if replicas is None else replicas._kind
-    context: contextlib.AbstractContextManager[None] = _TRACED_FOR(kind)
-    return context
 
 
 def packs(sizes: Sequence[int], bytes_per_pack: int) -> list[list[int]]:

@@ -72,7 +72,10 @@ class ReplicaContext:
     @property
     def replica_id_in_sync_group(self) -> jax.Array | int:
         """The number of this replica, from 0: int32, shape (); a plain number if there is only one."""
-        return 0 if self._replicas is None else self._replicas.index.astype(jnp.int32)
+        if self._replicas is None:
+            return 0
+        index: jax.Array = _read(self._replicas.index)
+        return index.astype(jnp.int32)
 
     @property
     def num_replicas_in_sync(self) -> int:

@@ -129,6 +129,7 @@ class FunctionScope(VariableScope):
             self.fold_replica_into_seed(variable)
 
     def get_current_value(self, variable: Any) -> jax.Array:
+        self.trace_keys.note_read()
         value = self._local_value(variable)
         spec = self.table.spec(variable)
         if spec.per_replica and self.replicas is None:

@@ -64,6 +64,7 @@ class ProgramScope(VariableScope):
         self.fold_replica_into_seed(variable)
 
     def get_current_value(self, variable: Any) -> jax.Array:
+        self.trace_keys.note_read()
         try:
             return self.state_mapping[id(variable)]  # type: ignore[no-any-return]
         except KeyError:

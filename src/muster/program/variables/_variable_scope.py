@@ -20,12 +20,13 @@ import numpy as np
 from muster._errors import TraceError
 from muster._keras import keras
 from muster._user_code import no_stop_iteration
-from muster.program._replicas import Replicas, traced_for
+from muster.program._replicas import Replicas
 from muster.program.variables._assignments import Assignments, DivergedValues
 from muster.program.variables._initial_values import donatable_copy
 from muster.program.variables._named_outputs import NamedOutputs
 from muster.program.variables._origins import VariableKind, check_new, note_origin, refuse_to_add
 from muster.program.variables._patches import patched_keras, wrap_in_scopes
+from muster.program.variables._trace_keys import TraceKeys
 from muster.program.variables._unshared_values import copy_of
 from muster.program.variables._variable_table import VariableTable
 
@@ -36,7 +37,10 @@ _ACTIVE: ContextVar["VariableScope | None"] = ContextVar("muster_variable_scope"
 
 def current_scope() -> "VariableScope | None":
     """Return the scope of the step that this thread is tracing, if any."""
-    return _ACTIVE.get()
+    scope = _ACTIVE.get()
+    if scope is not None:
+        scope.trace_keys.note_read()
+    return scope
 
 
 def active_scope(caller: str) -> "VariableScope":
@@ -48,7 +52,7 @@ def active_scope(caller: str) -> "VariableScope":
     Raises:
         TraceError: This thread traces no step.
     """
-    scope = _ACTIVE.get()
+    scope = current_scope()
     if scope is None:
         raise TraceError(
             f"{caller} was called outside of a step: call it inside of a model_fn, of a muster.function, or "
@@ -67,6 +71,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         table: The variables that the code has used so far.
         assignments: What it assigned to them.
         outputs: The values that it named.
+        trace_keys: Tells jit-compiled functions of the code apart by what they read.
         penalties: The (path, value) pairs of ``add_penalty``.
         global_step: The variable that counts steps, once the code has asked for it.
         is_in_sync: Whether assignments are the same on all replicas now.
@@ -80,6 +85,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         self.table = VariableTable()
         self.assignments = Assignments()
         self.outputs = NamedOutputs()
+        self.trace_keys = TraceKeys()
         self.penalties: list[tuple[str, jax.Array]] = []
         self.global_step: Any = None
         self.eager_gradients: EagerGradients | None = None
@@ -103,7 +109,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         """Run code as one of some replicas, or for all of them at once."""
         before, self.replicas = self.replicas, replicas
         try:
-            with traced_for(replicas):
+            with self.trace_keys.of(None if replicas is None else replicas.kind):
                 yield
         finally:
             self.replicas = before
@@ -153,6 +159,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         if self.replicas is not None and not self.is_in_sync:
             self._diverged.note(variable, before)
         self.state_mapping[id(variable)] = value
+        self.trace_keys.note_change()
 
     def increment(self, variable: Any) -> None:
         """Add one to a variable."""
@@ -164,6 +171,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         if self.replicas is not None and self.table.spec(variable).kind is VariableKind.SEED:
             seed = self.replicas.fold_into_seed(self.get_current_value(variable))
             self.state_mapping[id(variable)] = seed
+            self.trace_keys.note_change()
             self._diverged.note(variable, seed)
 
     @contextlib.contextmanager
@@ -186,6 +194,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         """
         if self.replicas is not None:
             self._diverged.reduce(self.replicas, self.table.pairs, self.state_mapping, kinds)
+            self.trace_keys.note_change()
 
     def note_reduced(self, value: jax.Array, result: jax.Array) -> None:
         """Remember that `value` was reduced over the replicas to `result`."""
