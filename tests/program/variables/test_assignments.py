@@ -68,3 +68,13 @@ def test_variables_of_other_kinds_stay_different():
 def test_a_variable_without_an_aggregation_is_refused():
     with pytest.raises(TraceError, match="does not say how their values combine"):
         reduced(table_of("v"), [3, 6])
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "kind"), [("none", VariableKind.WEIGHT), ("mean", VariableKind.OTHER)]
+)
+def test_integers_have_no_mean(aggregation, kind):
+    table = VariableTable()
+    table.add(keras.Variable(0, name="count", dtype="int32", aggregation=aggregation), kind)
+    with pytest.raises(TraceError, match=r"count int32\[\], whose values have no mean .*only_first_replica"):
+        reduced(table, [3, 6])

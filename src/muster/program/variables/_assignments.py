@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from muster._errors import TraceError
 from muster.program._replicas import Replicas
@@ -95,6 +96,12 @@ def _reduction_of(spec: VariableSpec) -> str:
         case VariableSpec(aggregation="only_first_replica"):
             return "only_first_replica"
         case VariableSpec(kind=VariableKind.WEIGHT) | VariableSpec(aggregation="mean"):
+            if not jnp.issubdtype(spec.dtype, jnp.inexact):
+                raise TraceError(
+                    f"The replicas assign to the variable {spec}, whose values have no mean of their type. "
+                    "Build it with aggregation='only_first_replica' if all replicas assign the same, or with "
+                    "'sum'."
+                )
             return "mean"
     raise TraceError(
         f"The replicas assign to the variable {spec}, which does not say how their values combine. Build it "
