@@ -232,3 +232,28 @@ def test_jit_compiled_functions_of_the_program_reduce_over_the_replicas_of_each_
         batch = distributed(strategy, rows)
         results = strategy.experimental_local_results(step(batch))
         np.testing.assert_allclose(results, X[:rows].sum(), rtol=1e-5)
+
+
+def test_random_keys_may_be_as_many_as_rows(strategy):
+    def on_replica(x):
+        keys = jax.random.split(jax.random.key(0), len(x))
+        total = get_replica_context().all_reduce("SUM", jnp.sum(x))
+        return total + jnp.sum(jax.vmap(jax.random.normal)(keys)), keys
+
+    sums, keys = strategy.run(on_replica, (distributed(strategy, 10),))
+    for rows, total, own in zip((3, 3, 2, 2), sums.values, keys.values, strict=True):
+        expected = jax.random.split(jax.random.key(0), rows)
+        np.testing.assert_array_equal(*map(jax.random.key_data, (own, expected)))
+        noise = jax.vmap(jax.random.normal)(expected)
+        np.testing.assert_allclose(total, X[:10].sum() + noise.sum(), rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_the_mean_of_equal_values_is_that_value(strategy, dtype):
+    def on_replica(x):
+        return get_replica_context().all_reduce("MEAN", jnp.full(50, 7, dtype)) + 0 * jnp.sum(x).astype(dtype)
+
+    for rows in (9, 10, 11, 13):
+        for mean in strategy.run(on_replica, (distributed(strategy, rows),)).values:
+            assert mean.dtype == dtype
+            np.testing.assert_allclose(mean.astype(np.float32), 7, rtol=1e-6)

@@ -151,9 +151,15 @@ class Replicas:
 
     def mean(self, arrays: Sequence[jax.Array]) -> list[jax.Array]:
         """Average arrays over the active replicas, weighted by their rows, as `sum` adds them."""
-        if self.shares is not None:
-            return self.sum([array * self.weight for array in arrays])
-        return [total / self.active for total in self.sum(arrays)]
+        if self.shares is None:
+            return [total / self.active for total in self.sum(arrays)]
+        # In float32 at least: weights that are rounded to fewer digits do not add up to one.
+        dtypes = [jnp.result_type(array, float) for array in arrays]
+        wide = [
+            array.astype(jnp.promote_types(dtype, jnp.float32)) * self.weight
+            for array, dtype in zip(arrays, dtypes, strict=True)
+        ]
+        return [total.astype(dtype) for total, dtype in zip(self.sum(wide), dtypes, strict=True)]
 
     def broadcast_first(self, arrays: Sequence[jax.Array]) -> list[jax.Array]:
         """Return the first replica's values, on all replicas."""

@@ -194,7 +194,11 @@ def _slots_for(
 
 
 def _padded(array: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Pad an array with zeros at the end of each axis."""
+    """Pad an array with zeros at the end of each axis; random keys with keys of zeros."""
     if array.shape == shape:
         return array
+    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+        numbers = jax.random.key_data(array)
+        padded = _padded(numbers, shape + numbers.shape[array.ndim :])
+        return jax.random.wrap_key_data(padded, impl=jax.random.key_impl(array))
     return jnp.pad(array, [(0, size - own) for size, own in zip(shape, array.shape, strict=True)])
