@@ -257,3 +257,12 @@ def test_the_mean_of_equal_values_is_that_value(strategy, dtype):
         for mean in strategy.run(on_replica, (distributed(strategy, rows),)).values:
             assert mean.dtype == dtype
             np.testing.assert_allclose(mean.astype(np.float32), 7, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [9, 10])
+def test_each_element_counts_once_in_means_along_axes_of_which_replicas_have_other_lengths(strategy, rows):
+    every_other, products = strategy.run(lambda x: (x[::2], x @ x.T), (distributed(strategy, rows),))
+    mean = strategy.reduce("MEAN", every_other, axis=0)
+    np.testing.assert_allclose(mean, np.concatenate(every_other.values).mean(0), rtol=1e-5)
+    mean = strategy.reduce("MEAN", products, axis=(0, -1))
+    np.testing.assert_allclose(mean, np.concatenate([np.ravel(v) for v in products.values]).mean(), rtol=1e-5)

@@ -96,7 +96,7 @@ def test_a_call_that_is_passed_on_to_another_task_is_refused():
     with pytest.raises(AuthenticationError, match="the caller means 'worker 2', and this is 'worker 0'"):
         talk(CallerGreeting(SECRET, hello), ListenerGreeting(SECRET, ["roster"], "worker 0"))
     with pytest.raises(AuthenticationError, match="another secret"):  # what it means is told to nobody else
-        talk(CallerGreeting(b"a guess of a stranger", hello), ListenerGreeting(SECRET, ["roster"], "worker 0"))
+        talk(CallerGreeting(b"a stranger's guess", hello), ListenerGreeting(SECRET, ["roster"], "worker 0"))
 
 
 def test_what_a_caller_says_of_itself_is_part_of_the_proof():

@@ -167,8 +167,8 @@ _WEAK = ("EE_KEY_TOO_SMALL", "CA_KEY_TOO_SMALL", "CA_MD_TOO_WEAK")
 def _unusable(folder: Path, exc: ssl.SSLError) -> str:
     """Return that OpenSSL does not take the certificate of this task, or its authority's, and why."""
     return (
-        f"OpenSSL does not take {folder / _CERTIFICATE}, or {folder / _AUTHORITY}: {exc.reason or exc}. Make a "
-        "new one, with `muster keys` or the authority that made it."
+        f"OpenSSL does not take {folder / _CERTIFICATE}, or {folder / _AUTHORITY}: {exc.reason or exc}. Make "
+        "a new one, with `muster keys` or the authority that made it."
     )
 
 

@@ -1,6 +1,7 @@
 """Describe the replicas that run a step in parallel, and reduce their values."""
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -200,6 +201,11 @@ class Replicas:
             return jnp.split(self.sum([placed])[0].astype(array.dtype), starts[1:], axis)
         placed = jnp.zeros((self.count, *array.shape), wide.dtype).at[self.index].set(wide)
         return list(self.sum([placed])[0].astype(array.dtype))
+
+    def element_counts(self, array: jax.Array, axes: Sequence[int]) -> list[int]:
+        """Return how many elements the arrays of all replicas have along axes; one number if equally many."""
+        by_axis = [self._lengths(array, axis) or (array.shape[axis],) * self.count for axis in axes]
+        return [math.prod(lengths) for lengths in zip(*by_axis, strict=True)] or [1]
 
     def _lengths(self, array: jax.Array, axis: int) -> tuple[int, ...]:
         """Return how long the arrays of all replicas are along an axis; nothing if equally."""

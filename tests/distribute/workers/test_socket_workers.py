@@ -10,6 +10,7 @@ import pytest
 from linked import SECS, together
 
 from muster._errors import AuthenticationError, MismatchError, MissingPeerError, PeerLostError
+from muster.distribute.workers._links import Links
 from muster.distribute.workers._socket_workers import SocketWorkers
 from muster.net import Connection
 
@@ -162,3 +163,31 @@ def test_a_worker_that_cannot_be_reached_is_named(error):
     link = SocketWorkers(1, ["worker 0", "worker 1"])
     with pytest.raises(MissingPeerError, match=f"worker 1 cannot connect to worker 0: {error}"):
         link.connect(dial, lambda timeout_secs: None, SECS)
+
+
+def test_a_worker_that_was_interrupted_in_an_exchange_sends_no_other(monkeypatch):
+    given, refused = [np.ones(4_000_000, np.float32)], threading.Event()
+    sent, send = [], Links._send
+
+    def interrupted(links, peer, sending):
+        if links._rank == 1 and sent:
+            raise KeyboardInterrupt
+        moved = send(links, peer, sending)
+        if links._rank == 1 and moved:
+            sent.append(peer)
+        return moved
+
+    def work(link):
+        if link.rank == 0:
+            return link.all_reduce(given)
+        with monkeypatch.context() as patches:
+            patches.setattr(Links, "_send", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                link.all_reduce(given)
+        with pytest.raises(MismatchError, match="worker 1 has left an exchange .* before its end"):
+            link.all_reduce(given)
+        refused.set()
+
+    others, _ = together(2, work)
+    assert refused.is_set()
+    assert isinstance(others, PeerLostError)

@@ -2,6 +2,7 @@
 
 import contextlib
 import enum
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol
@@ -199,21 +200,23 @@ def reduced(
     if jnp.issubdtype(value.dtype, jnp.bool_):
         raise TypeError("Values of dtype bool cannot be reduced. Cast them to numbers first.")
     axes = () if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    elements = 1
     for each in axes:
         if not -value.ndim <= each < value.ndim:
             raise ValueError(
                 f"Invalid reduction dimension {each} for input with {value.ndim} dimensions: "
                 f"shape {tuple(value.shape)}."
             )
-        elements *= value.shape[each]
+    elements = math.prod(value.shape[each] for each in axes)
     total = jnp.sum(value, axes) if axes else value
     if op is ReduceOp.SUM:
         return total if replicas is None else replicas.sum([total])[0]
     if replicas is None:
         return total / elements
     if replicas.shares is not None:
-        return replicas.mean([total / elements])[0]
+        counts = replicas.element_counts(value, axes)
+        if len(set(counts)) == 1:
+            return replicas.mean([total / elements])[0]
+        return replicas.sum([total])[0] / sum(counts)
     return replicas.sum([total])[0] / (elements * replicas.active)
 
 

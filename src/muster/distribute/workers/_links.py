@@ -32,6 +32,7 @@ class Links:
         self._names = names
         self._begin_wait = begin_wait
         self._connections: dict[int, Connection] = {}
+        self._is_midway = False
 
     @property
     def peers(self) -> frozenset[int]:
@@ -59,8 +60,15 @@ class Links:
         Raises:
             PeerLostError: A connection has broken.
             MissingPeerError: A worker takes too long.
-            MismatchError: Another worker is at another collective.
+            MismatchError: Another worker is at another collective, or an earlier exchange was left midway.
         """
+        if self._is_midway:  # by an error or a signal: others would take what follows for the rest of it
+            raise MismatchError(
+                f"{self._names[self._rank]} has left an exchange with other workers before its end, and "
+                "cannot begin another one. Let the error or the interrupt of that one end the program, and "
+                "start the job again."
+            )
+        self._is_midway = True
         head = _HEAD.pack(number, size)
         heads = {peer: bytearray(_HEAD.size) for peer in into}
         sending = {peer: _pending(memoryview(head), arrays) for peer, arrays in out.items()}
@@ -83,6 +91,7 @@ class Links:
             elif not self._is_ready(sending, filling):
                 wait.check({*sending, *filling})
         wait.is_over()
+        self._is_midway = False
 
     def _send(self, peer: int, sending: dict[int, list[memoryview]]) -> bool:
         try:

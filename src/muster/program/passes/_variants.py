@@ -200,5 +200,6 @@ def _padded(array: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
         numbers = jax.random.key_data(array)
         padded = _padded(numbers, shape + numbers.shape[array.ndim :])
-        return jax.random.wrap_key_data(padded, impl=jax.random.key_impl(array))
+        keys: jax.Array = jax.random.wrap_key_data(padded, impl=jax.random.key_impl(array))
+        return keys
     return jnp.pad(array, [(0, size - own) for size, own in zip(shape, array.shape, strict=True)])
