@@ -1,4 +1,4 @@
-"""A type for NumPy arrays, on the host, and JAX arrays, on devices, alike; and a check of their dtypes."""
+"""A type for NumPy arrays, on the host, and JAX arrays, on devices, alike; and their dtypes."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol
@@ -6,6 +6,17 @@ from typing import Any, Protocol
 import numpy as np
 
 from muster._errors import DatasetError
+
+
+def dtype_named(name: str) -> np.dtype[Any]:
+    """Return the dtype of a name: one of NumPy's, or one that ml_dtypes adds (bfloat16, float8...)."""
+    try:
+        return np.dtype(name)
+    except TypeError:
+        import ml_dtypes  # only for what NumPy does not know
+
+        dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return dtype
 
 
 def require_numbers(name: str, array: Any) -> None:

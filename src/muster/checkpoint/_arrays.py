@@ -53,17 +53,6 @@ class FileRecord:
     crc32: int
 
 
-def dtype_named(name: str) -> np.dtype[Any]:
-    """Return the dtype of a name: one of NumPy's, or one that ml_dtypes adds (bfloat16, float8...)."""
-    try:
-        return np.dtype(name)
-    except TypeError:
-        import ml_dtypes  # only for what NumPy does not know
-
-        dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
-        return dtype
-
-
 def is_numeric(dtype: np.dtype[Any]) -> bool:
     """Return whether a dtype is one of numbers or booleans, including those of ml_dtypes."""
     return dtype.kind in "biufc" or dtype.isbuiltin == 2

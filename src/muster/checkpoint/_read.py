@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from muster._arrays import dtype_named
 from muster._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
-from muster.checkpoint._arrays import dtype_named, open_regular, read_arrays
+from muster.checkpoint._arrays import open_regular, read_arrays
 from muster.checkpoint._layout import (
     checkpoint_path,
     is_complete,

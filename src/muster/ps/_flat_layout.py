@@ -1,0 +1,81 @@
+"""Arrays one after the other in flat buffers, one buffer for each dtype."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from muster._arrays import dtype_named
+from muster.ps._plan import ArraySpec
+
+Array = np.ndarray[Any, np.dtype[Any]]
+# Flat arrays by the name of their dtype, in the order of the names.
+Flat = dict[str, Array]
+
+# XLA reads arrays in place that begin at a multiple of this address, and copies others.
+_ALIGNMENT = 64
+
+
+class FlatLayout:
+    """Says where each array lies: in the order of the list, each dtype by itself, without padding.
+
+    Args:
+        specs: The arrays.
+
+    Attributes:
+        sizes: The number of elements of each buffer, by the name of its dtype, in the order of the names.
+        nbytes: The size of all buffers, in bytes.
+    """
+
+    def __init__(self, specs: Iterable[ArraySpec]) -> None:
+        sizes: dict[str, int] = {}
+        self._places: list[tuple[ArraySpec, int]] = []
+        for spec in specs:
+            start = sizes.get(spec.dtype, 0)
+            self._places.append((spec, start))
+            sizes[spec.dtype] = start + spec.size
+        self.sizes = dict(sorted(sizes.items()))
+        self.nbytes = sum(size * dtype_named(name).itemsize for name, size in self.sizes.items())
+
+    def allocate(self) -> Flat:
+        """Return buffers without content."""
+        return {name: _allocate(size, dtype_named(name)) for name, size in self.sizes.items()}
+
+    def pack(self, arrays: Mapping[str, Any], into: Flat | None = None) -> Flat:
+        """Copy arrays into buffers.
+
+        Args:
+            arrays: The arrays by name, each of the shape and dtype of its spec.
+            into: The buffers; None for new ones.
+
+        Raises:
+            ValueError: An array is missing, or of another shape or dtype.
+        """
+        flat = self.allocate() if into is None else into
+        for spec, start in self._places:
+            if spec.name not in arrays:
+                raise ValueError(f"The array {spec} is missing among those to pack.")
+            array = np.asarray(arrays[spec.name])
+            if array.shape != spec.shape or array.dtype.name != spec.dtype:
+                given = f"{array.dtype.name}{list(array.shape)}"
+                raise ValueError(f"The array {spec} is to be packed, and {given} is given for it.")
+            flat[spec.dtype][start : start + spec.size] = array.reshape(-1)
+        return flat
+
+    def unpack(self, flat: Flat) -> dict[str, Array]:
+        """Return the arrays by name, as views of buffers."""
+        return {
+            spec.name: flat[spec.dtype][start : start + spec.size].reshape(spec.shape)
+            for spec, start in self._places
+        }
+
+
+def memory(array: Array) -> memoryview:
+    """Return the bytes of a flat array, to send or to receive into."""
+    return array.view(np.uint8).data  # the dtypes of ml_dtypes have no memoryview of their own
+
+
+def _allocate(size: int, dtype: np.dtype[Any]) -> Array:
+    raw = np.empty(size * dtype.itemsize + _ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % _ALIGNMENT
+    return raw[start : start + size * dtype.itemsize].view(dtype)

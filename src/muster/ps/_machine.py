@@ -1,0 +1,273 @@
+"""The parameter server as a machine: requests in, answers out, without sockets, clocks or threads."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from muster._text import printable
+from muster.ps import _messages as messages
+from muster.ps._flat_layout import Array
+from muster.ps._holdings import Holdings, RefusedError, Rows
+from muster.ps._messages import Caller
+from muster.ps._plan import Plan
+from muster.ps._tickets import Tickets
+
+
+class Reply(NamedTuple):
+    """An answer to a caller, and the flat arrays that follow it."""
+
+    caller: Caller
+    message: messages.Answer
+    arrays: tuple[Array, ...] = ()
+
+
+@dataclasses.dataclass
+class _Worker:
+    run: str
+    starts: bool
+    heard: float  # when, in seconds
+    sequence: int = 0  # its last push
+    counted: bool = True  # whether that was applied
+
+
+class Machine:
+    """What a server knows and answers.
+
+    A caller has one request outstanding at most. Its answer may come with that to a later event, of another
+    caller: until there are values, or until there is a ticket.
+
+    Args:
+        make_rows: Compiles the update of a plan; raises ValueError with a clause about the plan.
+        keeps_step: Whether this server keeps the global step and gives tickets: one of a job does.
+        versions: The versions of software that workers must have, too.
+
+    Attributes:
+        ended: Whether the chief has ended the job.
+        holdings: What it holds.
+    """
+
+    def __init__(
+        self, make_rows: Callable[[Plan], Rows], *, keeps_step: bool, versions: Mapping[str, str]
+    ) -> None:
+        self.ended = False
+        self.holdings = Holdings(make_rows)
+        self._versions = versions
+        self._tickets = Tickets() if keeps_step else None
+        self._workers: dict[str, _Worker] = {}  # by task
+        self._deferred: dict[Caller, messages.Pull | messages.Push | messages.Take] = {}
+        self._counts = dict.fromkeys(
+            ("pushes", "pulls", "received_bytes", "sent_bytes", "duplicates", "late", "refused"), 0
+        )
+
+    def handle(
+        self, caller: Caller, message: messages.Request, arrays: Sequence[Array], now: float
+    ) -> list[Reply]:
+        """Return the answers that a request makes possible: mostly the one to it.
+
+        Args:
+            caller: Who calls.
+            message: The request.
+            arrays: The flat arrays that follow it. They are not used after this call.
+            now: The time in seconds, of any clock that does not go back.
+        """
+        self._counts["received_bytes"] += sum(array.nbytes for array in arrays)
+        try:
+            reply = self._handle(caller, message, arrays, now)
+        except RefusedError as exc:
+            self._counts["refused"] += 1
+            reply = Reply(caller, messages.Refused(text=str(exc)))
+        return ([] if reply is None else [self._counted(reply)]) + self._answer_deferred()
+
+    def lost(self, caller: Caller) -> list[Reply]:
+        """Forget the outstanding request of a caller that is gone, take its ticket back, and return answers
+        that this makes possible."""
+        self._forget(caller)
+        return self._answer_deferred()
+
+    def _forget(self, caller: Caller) -> None:
+        self._deferred.pop(caller, None)
+        if self._tickets is not None:
+            self._tickets.give_back(caller)
+
+    def _handle(
+        self, caller: Caller, message: messages.Request, arrays: Sequence[Array], now: float
+    ) -> Reply | None:
+        if isinstance(message, messages.Join):
+            self._join(caller, message, now)
+            return Reply(caller, messages.Ended() if self.ended else self._joined(caller, message.plan))
+        worker = self._worker(caller)
+        worker.heard = now
+        if isinstance(message, messages.Stats):
+            return Reply(caller, self._statistics(now))
+        if self.ended:
+            return Reply(caller, messages.Ended())
+        if caller in self._deferred:
+            raise RefusedError(f"{messages.name_of(message)} comes before the last request is answered")
+        self.holdings.check_sizes(message, [(array.dtype.name, array.size) for array in arrays])
+        if isinstance(message, messages.Offer):
+            return Reply(caller, self._joined(caller, self.holdings.take_plan(arrays)))
+        if not self.holdings.fingerprint:
+            raise RefusedError("this server has no plan yet. Offer one first")
+        match message:
+            case messages.Pull() | messages.Take():
+                self._check_ticket(isinstance(message, messages.Take))
+            case messages.Push():
+                self._push(caller, worker, message, arrays)
+            case messages.Initialize():
+                return self._initialize(caller, worker, message, arrays)
+            case messages.Write():
+                self._require_chief(worker, "restores")
+                self._set(arrays, message.step)
+                return Reply(caller, messages.Done())
+            case messages.Read():
+                if not self.holdings.initialized:
+                    raise RefusedError("there are no values yet to read: the chief initializes first")
+                return Reply(caller, self._values(), self.holdings.everything())
+            case messages.GiveBack():
+                if self._tickets is not None:
+                    self._tickets.give_back(caller)
+                return Reply(caller, messages.Done())
+            case messages.End():
+                self._require_chief(worker, "ends the job")
+                self.ended = True
+                return Reply(caller, messages.Done())
+        reply = self._answer(caller, message)
+        if reply is None:
+            self._deferred[caller] = message
+        return reply
+
+    def _join(self, caller: Caller, message: messages.Join, now: float) -> None:
+        for name, version in self._versions.items():
+            if (theirs := message.versions.get(name, "no version")) != version:
+                raise RefusedError(
+                    f"it has {theirs} of {printable(name)}, and this server has {version}. Install the same "
+                    "on all machines of the job"
+                )
+        worker = self._workers.get(caller.task)
+        if worker is None or worker.run != caller.run:
+            if worker is not None:  # its process was started again
+                self._forget(Caller(caller.task, worker.run))
+            worker = self._workers[caller.task] = _Worker(caller.run, message.starts, now)
+        worker.starts, worker.heard = message.starts, now
+        self._deferred.pop(caller, None)  # it will ask again
+
+    def _joined(self, caller: Caller, plan: str) -> messages.Joined:
+        # With another plan it is asked for that, so that the error can say where they differ.
+        return messages.Joined(
+            known=plan == self.holdings.fingerprint,
+            initialized=self.holdings.initialized,
+            sequence=self._workers[caller.task].sequence,
+            version=self.holdings.version,
+        )
+
+    def _worker(self, caller: Caller) -> _Worker:
+        worker = self._workers.get(caller.task)
+        if worker is None:
+            raise RefusedError("it has not joined. Join first")
+        if worker.run != caller.run:
+            raise RefusedError(f"another process has joined as {caller.task} since. Run each task once")
+        return worker
+
+    def _check_ticket(self, wanted: bool) -> None:
+        if wanted and self._tickets is None:
+            raise RefusedError("this server keeps no global step. Ask the first one for tickets")
+
+    def _require_chief(self, worker: _Worker, what: str) -> None:
+        if not worker.starts:
+            raise RefusedError(f"it is not the chief, which alone {what}")
+
+    def _initialize(
+        self, caller: Caller, worker: _Worker, message: messages.Initialize, arrays: Sequence[Array]
+    ) -> Reply:
+        self._require_chief(worker, "gives initial values")
+        if not self.holdings.initialized:
+            self._set(arrays, message.step)
+        elif self._counts["pushes"]:
+            raise RefusedError("this server has values, and has changed them since. Pull them")
+        return Reply(caller, messages.Done())
+
+    def _set(self, arrays: Sequence[Array], step: int) -> None:
+        self.holdings.set(arrays)
+        if self._tickets is not None:
+            self._tickets = Tickets(step)
+
+    def _push(self, caller: Caller, worker: _Worker, message: messages.Push, arrays: Sequence[Array]) -> None:
+        self._check_ticket(message.wants or message.ticket is not None)
+        if not self.holdings.initialized:
+            raise RefusedError("there are no values yet that a push could change. Pull first")
+        if message.sequence <= worker.sequence:
+            self._counts["duplicates"] += 1
+            return
+        if message.sequence != worker.sequence + 1:
+            raise RefusedError(
+                f"push {message.sequence} comes after push {worker.sequence}: some are missing between them"
+            )
+        worker.counted = (
+            message.ticket is None
+            or self._tickets is None
+            or self._tickets.finish(caller, message.ticket, message.max_steps)
+        )
+        worker.sequence = message.sequence
+        if not worker.counted:
+            self._counts["late"] += 1
+            return
+        self.holdings.apply(arrays)
+        self._counts["pushes"] += 1
+
+    def _answer_deferred(self) -> list[Reply]:
+        replies = []
+        for caller, message in list(self._deferred.items()):
+            if (reply := self._answer(caller, message)) is not None:
+                del self._deferred[caller]
+                replies.append(self._counted(reply))
+        return replies
+
+    def _counted(self, reply: Reply) -> Reply:
+        self._counts["sent_bytes"] += sum(array.nbytes for array in reply.arrays)
+        return reply
+
+    def _answer(self, caller: Caller, message: messages.Request) -> Reply | None:
+        """Return the answer to a request that may be deferred; None if it is."""
+        if self.ended:
+            return Reply(caller, messages.Ended())
+        if not self.holdings.initialized:
+            return None
+        finished = False
+        ticket: int | None = None
+        if self._tickets is not None and isinstance(message, messages.Push | messages.Take):
+            if isinstance(message, messages.Take) or message.wants:
+                ticket = self._tickets.take(caller, message.max_steps)
+                finished = ticket is None and self._tickets.finished(message.max_steps)
+                if ticket is None and not finished:
+                    return None
+            if isinstance(message, messages.Take):
+                return Reply(caller, messages.Ticket(number=ticket))
+        applied = not isinstance(message, messages.Push) or self._workers[caller.task].counted
+        self._counts["pulls"] += 1
+        return Reply(caller, self._values(ticket, finished, applied), self.holdings.pulled())
+
+    def _values(
+        self, ticket: int | None = None, finished: bool = False, applied: bool = True
+    ) -> messages.Values:
+        return messages.Values(
+            version=self.holdings.version,
+            step=self._step(),
+            ticket=ticket,
+            finished=finished,
+            applied=applied,
+        )
+
+    def _step(self) -> int:
+        return 0 if self._tickets is None else self._tickets.step
+
+    def _statistics(self, now: float) -> messages.Statistics:
+        return messages.Statistics(
+            version=self.holdings.version,
+            step=self._step(),
+            waiting=len(self._deferred),
+            workers={
+                task: messages.WorkerStats(worker.sequence, now - worker.heard)
+                for task, worker in self._workers.items()
+            },
+            **self._counts,
+        )

@@ -1,0 +1,206 @@
+"""The messages between a worker and a parameter server. Buffers of arrays follow some of them."""
+
+from typing import Any
+
+import msgspec
+
+# What connections to parameter servers are for, in their greeting.
+PURPOSE = "parameter server"
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Who calls: a task, such as ``"worker 1"``, and the random id of its process."""
+
+    task: str
+    run: str
+
+
+class Join(msgspec.Struct, tag="join", frozen=True, kw_only=True):
+    """The first request of a connection.
+
+    Args:
+        plan: The fingerprint of the worker's plan.
+        versions: The versions of its software.
+        starts: Whether it is the chief: it gives initial values, restores, and ends the job.
+    """
+
+    plan: str
+    versions: dict[str, str] = {}
+    starts: bool = False
+
+
+class Offer(msgspec.Struct, tag="offer", frozen=True, kw_only=True):
+    """The worker's plan, encoded, in a buffer of bytes: the answer to a `Joined` that does not know it."""
+
+
+class Initialize(msgspec.Struct, tag="initialize", frozen=True, kw_only=True):
+    """The first values of everything, pulled and then kept, and the global step that they belong to."""
+
+    step: int = 0
+
+
+class Pull(msgspec.Struct, tag="pull", frozen=True, kw_only=True):
+    """Ask for the values; deferred until there are some."""
+
+
+class Push(msgspec.Struct, tag="push", frozen=True, kw_only=True):
+    """What an update takes.
+
+    Args:
+        sequence: The number of this push among those of its worker, from 1.
+        ticket: The ticket of this step, if this server gave one.
+        wants: Whether the answer is to bring the next ticket; it is deferred until there is one.
+        max_steps: The global step at which tickets end; None for no end.
+    """
+
+    sequence: int
+    ticket: int | None = None
+    wants: bool = False
+    max_steps: int | None = None
+
+
+class Take(msgspec.Struct, tag="take", frozen=True, kw_only=True):
+    """Ask for a ticket, or for the one that the worker has; deferred until there is one."""
+
+    max_steps: int | None = None
+
+
+class GiveBack(msgspec.Struct, tag="give_back", frozen=True, kw_only=True):
+    """The worker will not make the step of its ticket."""
+
+
+class Read(msgspec.Struct, tag="read", frozen=True, kw_only=True):
+    """Ask for everything, pulled and kept, at one instant of this server."""
+
+
+class Write(msgspec.Struct, tag="write", frozen=True, kw_only=True):
+    """Overwrite everything, pulled and kept, and the global step."""
+
+    step: int
+
+
+class End(msgspec.Struct, tag="end", frozen=True, kw_only=True):
+    """The chief says that the job has ended."""
+
+
+class Stats(msgspec.Struct, tag="stats", frozen=True, kw_only=True):
+    """Ask for the counts of this server."""
+
+
+class Joined(msgspec.Struct, tag="joined", frozen=True, kw_only=True):
+    """Answers `Join` and `Offer`.
+
+    Args:
+        known: Whether the server has the plan; if not, it is to be offered.
+        initialized: Whether it has values.
+        sequence: The last push of this worker that it has applied; 0 for none.
+        version: How many times the values were changed.
+    """
+
+    known: bool
+    initialized: bool
+    sequence: int
+    version: int
+
+
+class Values(msgspec.Struct, tag="values", frozen=True, kw_only=True):
+    """Answers `Pull`, `Push` and `Read`; the values follow.
+
+    Args:
+        version: How many times the values were changed.
+        step: The global step; 0 on servers that do not keep it.
+        ticket: The ticket that was wanted.
+        finished: No ticket is left: all steps below the requested ``max_steps`` were made.
+        applied: Whether the push counts. It does not if its ticket had gone to another worker meanwhile.
+    """
+
+    version: int
+    step: int
+    ticket: int | None = None
+    finished: bool = False
+    applied: bool = True
+
+
+class Ticket(msgspec.Struct, tag="ticket", frozen=True, kw_only=True):
+    """Answers `Take`: the value of the global step that the step starts from; None if none is left."""
+
+    number: int | None
+
+
+class Done(msgspec.Struct, tag="done", frozen=True, kw_only=True):
+    """Answers requests that have no other answer."""
+
+
+class Ended(msgspec.Struct, tag="ended", frozen=True, kw_only=True):
+    """Answers every request after the job has ended, and those that were deferred."""
+
+
+class Refused(msgspec.Struct, tag="refused", frozen=True, kw_only=True):
+    """Answers a request that changed nothing.
+
+    Args:
+        text: What was wrong and what to do, as a clause about the request.
+    """
+
+    text: str
+
+
+class WorkerStats(msgspec.Struct, frozen=True):
+    """Of one worker: its last push, and when the server heard of it last, in seconds before now."""
+
+    sequence: int
+    idle_secs: float
+
+
+class Statistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=True):
+    """Answers `Stats`.
+
+    Args:
+        version: How many times the values were changed.
+        step: The global step; 0 on servers that do not keep it.
+        pushes: How many were applied.
+        pulls: How many times the values were sent.
+        received_bytes: The size of the buffers that were received.
+        sent_bytes: The size of the buffers that were sent.
+        duplicates: How many pushes came again, and were not applied again.
+        late: How many pushes were not applied because their ticket had gone to another worker.
+        refused: How many requests were refused.
+        waiting: How many requests are deferred.
+        workers: The workers that have joined, by task.
+    """
+
+    version: int = 0
+    step: int = 0
+    pushes: int = 0
+    pulls: int = 0
+    received_bytes: int = 0
+    sent_bytes: int = 0
+    duplicates: int = 0
+    late: int = 0
+    refused: int = 0
+    waiting: int = 0
+    workers: dict[str, WorkerStats] = {}
+
+
+# For type checkers, and as unions for msgspec.
+Request = Join | Offer | Initialize | Pull | Push | Take | GiveBack | Read | Write | End | Stats
+Answer = Joined | Values | Ticket | Done | Ended | Refused | Statistics
+
+
+class Header(msgspec.Struct, frozen=True):
+    """A frame: a request, and the dtype and the number of elements of each buffer that follows it."""
+
+    message: Request
+    buffers: tuple[tuple[str, int], ...] = ()
+
+
+class AnswerHeader(msgspec.Struct, frozen=True):
+    """A frame: an answer, and the dtype and the number of elements of each buffer that follows it."""
+
+    message: Answer
+    buffers: tuple[tuple[str, int], ...] = ()
+
+
+def name_of(message: Any) -> str:
+    """Return the name of a message, for texts."""
+    return type(message).__name__

@@ -1,0 +1,94 @@
+"""What one parameter server holds: its arrays in order, and the update that a push runs."""
+
+import hashlib
+import itertools
+import math
+
+import msgspec
+
+from muster._arrays import dtype_named
+
+
+class ArraySpec(msgspec.Struct, frozen=True):
+    """One array of a plan.
+
+    Args:
+        name: Its name, for messages.
+        shape: Its shape.
+        dtype: The name of its dtype.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.dtype}{list(self.shape)})"
+
+    @property
+    def size(self) -> int:
+        """The number of its elements."""
+        return math.prod(self.shape)
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """The arrays of one server, and their update. Each list is stored as `FlatLayout` says.
+
+    Args:
+        pulled: What workers read: weights, moving statistics.
+        kept: What only updates read and write: the slots of optimizers.
+        pushed: What a push brings.
+        update: A serialized ``jax.export.Exported`` of ``update(pulled, kept, pushed) -> (pulled, kept)``,
+            each a dictionary of flat arrays by the name of their dtype; empty if nothing is pushed.
+    """
+
+    pulled: tuple[ArraySpec, ...] = ()
+    kept: tuple[ArraySpec, ...] = ()
+    pushed: tuple[ArraySpec, ...] = ()
+    update: bytes = b""
+
+    def encode(self) -> bytes:
+        """Return the plan in bytes, for `Plan.decode` and `fingerprint`."""
+        return msgspec.msgpack.encode(self)
+
+
+def fingerprint(encoded: bytes) -> str:
+    """Return what distinguishes an encoded plan from others."""
+    return hashlib.sha256(encoded).hexdigest()
+
+
+def check_plan(plan: Plan) -> None:
+    """Raise ValueError, with what is wrong, if a plan cannot be meant."""
+    for kind, specs in _lists(plan):
+        names = set()
+        for spec in specs:
+            if spec.name in names:
+                raise ValueError(f"its {kind} arrays have the name {spec.name} twice")
+            names.add(spec.name)
+            if any(each < 0 for each in spec.shape):
+                raise ValueError(f"its {kind} array {spec} has a negative size")
+            try:
+                known = dtype_named(spec.dtype).kind != "O"
+            except (AttributeError, TypeError):
+                known = False
+            if not known:
+                raise ValueError(f"its {kind} array {spec} has a dtype that is none of numbers")
+    if plan.pushed and not plan.update:
+        raise ValueError("it has no update for what is pushed")
+
+
+def difference(ours: Plan, theirs: Plan) -> str:
+    """Return what differs first between two plans, as a clause about theirs."""
+    for (kind, here), (_, there) in zip(_lists(ours), _lists(theirs), strict=True):
+        for mine, other in itertools.zip_longest(here, there):
+            if mine != other:
+                if other is None:
+                    return f"it lacks the {kind} array {mine}"
+                if mine is None:
+                    return f"it has one more {kind} array, {other}"
+                return f"its {kind} array {other} is {mine} here"
+    return "its arrays are the same, and its update differs: another optimizer, or another setting of it"
+
+
+def _lists(plan: Plan) -> tuple[tuple[str, tuple[ArraySpec, ...]], ...]:
+    return ("pulled", plan.pulled), ("kept", plan.kept), ("pushed", plan.pushed)

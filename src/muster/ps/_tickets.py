@@ -1,0 +1,59 @@
+"""Tickets: the right to make one global step, given out before the step is computed."""
+
+import heapq
+from collections.abc import Hashable
+
+
+class Tickets:
+    """Gives out the numbers of global steps, each to one caller at a time, so that none is made twice.
+
+    A ticket's number is the value of the global step that its step starts from. Steps finish in any order;
+    `step` counts those that did.
+
+    Args:
+        start: The global step to begin at.
+    """
+
+    def __init__(self, start: int = 0) -> None:
+        self.step = start
+        self._next = start
+        self._returned: list[int] = []  # a heap
+        self._held: dict[Hashable, int] = {}
+
+    def take(self, caller: Hashable, max_steps: int | None) -> int | None:
+        """Return the number of a ticket, or of that which the caller holds; None if none is there now."""
+        if (held := self._held.get(caller)) is not None:
+            return held
+        number = self._returned[0] if self._returned else self._next
+        if max_steps is not None and number >= max_steps:
+            return None
+        if self._returned:
+            heapq.heappop(self._returned)
+        else:
+            self._next += 1
+        self._held[caller] = number
+        return number
+
+    def finished(self, max_steps: int | None) -> bool:
+        """Whether all steps below ``max_steps`` were made, so that no ticket is to be waited for."""
+        if max_steps is None:
+            return False
+        numbers = (*self._held.values(), *self._returned)
+        return self._next >= max_steps and all(number >= max_steps for number in numbers)
+
+    def finish(self, caller: Hashable, number: int, max_steps: int | None) -> bool:
+        """Count the step of a ticket, and return whether it counts.
+
+        The caller may have lost its ticket meanwhile. Its step then takes the place of another one that
+        nobody has begun; if there is none, it does not count.
+        """
+        if self._held.get(caller) != number and self.take(caller, max_steps) is None:
+            return False
+        del self._held[caller]
+        self.step += 1
+        return True
+
+    def give_back(self, caller: Hashable) -> None:
+        """Return the ticket of a caller, if it holds one."""
+        if (number := self._held.pop(caller, None)) is not None:
+            heapq.heappush(self._returned, number)

@@ -1,0 +1,301 @@
+"""The server without sockets: what it answers, to whom, when, and what it refuses."""
+
+import numpy as np
+import pytest
+from ps_rows import CHIEF, OTHER, VERSIONS, WORKER, AddedRows, added, as_buffer, everything, filled
+
+from muster.ps import _messages as messages
+from muster.ps._machine import Machine
+from muster.ps._messages import Caller
+from muster.ps._plan import ArraySpec, Plan, fingerprint
+
+PLAN = added()
+
+
+def machine(keeps_step=True):
+    return Machine(AddedRows, keeps_step=keeps_step, versions=VERSIONS)
+
+
+def join(server, caller, plan=PLAN, versions=VERSIONS):
+    request = messages.Join(
+        plan=fingerprint(plan.encode()), versions=versions, starts=caller.task.startswith("chief")
+    )
+    return ask(server, caller, request)
+
+
+def ask(server, caller, message, arrays=(), now=0.0):
+    """The answer to a request, if it is the only one that it makes possible; None if it is deferred."""
+    replies = server.handle(caller, message, list(arrays), now)
+    if not replies:
+        return None
+    assert [each.caller for each in replies] == [caller]
+    return replies[0].message
+
+
+def offered(keeps_step=True, callers=(CHIEF, WORKER, OTHER), plan=PLAN):
+    server = machine(keeps_step)
+    for caller in callers:
+        if not join(server, caller, plan).known:
+            assert ask(server, caller, messages.Offer(), as_buffer(plan)).known
+    return server
+
+
+def started(keeps_step=True, step=0):
+    server = offered(keeps_step)
+    assert ask(server, CHIEF, messages.Initialize(step=step), everything(PLAN, 1.0)) == messages.Done()
+    return server
+
+
+def push(server, caller, sequence, value=1.0, **fields):
+    return ask(server, caller, messages.Push(sequence=sequence, **fields), filled(PLAN.pushed, value))
+
+
+def values(server, caller=WORKER):
+    (reply,) = server.handle(caller, messages.Pull(), [], 0.0)
+    return reply.arrays[0]
+
+
+def refusal(answer):
+    assert isinstance(answer, messages.Refused), answer
+    return answer.text
+
+
+def test_the_first_plan_is_asked_for_and_kept():
+    server = machine()
+    assert not join(server, WORKER).known
+    assert ask(server, WORKER, messages.Offer(), as_buffer(PLAN)) == messages.Joined(
+        known=True, initialized=False, sequence=0, version=0
+    )
+    assert join(server, OTHER).known
+    assert ask(server, OTHER, messages.Offer(), as_buffer(PLAN)).known  # both had been asked
+
+
+@pytest.mark.parametrize(
+    ("theirs", "says"),
+    [
+        (added(4), r"its pulled array a (float32[4, 2]) is a (float32[3, 2]) here"),
+        (Plan(pulled=PLAN.pulled[:1]), "it lacks the pulled array b (float32[3, 2])"),
+        (Plan(pulled=PLAN.pulled), "it lacks the kept array count (float32[1])"),
+        (
+            Plan(pulled=(*PLAN.pulled, ArraySpec("c", (), "int32"))),
+            "it has one more pulled array, c (int32[])",
+        ),
+        (
+            Plan(pulled=PLAN.pulled, kept=PLAN.kept, pushed=PLAN.pushed, update=b"other"),
+            "its arrays are the same, and its update differs",
+        ),
+    ],
+)
+def test_another_plan_is_refused_with_what_differs_first(theirs, says):
+    server = offered(callers=[CHIEF])
+    assert not join(server, WORKER, theirs).known
+    assert says in refusal(ask(server, WORKER, messages.Offer(), as_buffer(theirs)))
+
+
+@pytest.mark.parametrize(
+    ("plan", "says"),
+    [
+        (Plan(pulled=PLAN.pulled * 2), "the name a twice"),
+        (Plan(pulled=(ArraySpec("a", (-1,), "float32"),)), "negative"),
+        (Plan(pulled=(ArraySpec("a", (1,), "object"),)), "dtype that is none of numbers"),
+        (Plan(pulled=(ArraySpec("a", (1,), "float33"),)), "dtype that is none of numbers"),
+        (Plan(pushed=PLAN.pushed), "no update for what is pushed"),
+        (Plan(update=b"nonsense"), "its update is none"),
+    ],
+)
+def test_a_plan_that_cannot_be_meant_is_refused_and_another_one_taken(plan, says):
+    server = machine()
+    join(server, WORKER)
+    assert says in refusal(ask(server, WORKER, messages.Offer(), as_buffer(plan)))
+    assert "cannot be read" in refusal(ask(server, WORKER, messages.Offer(), [np.zeros(9, np.uint8)]))
+    assert ask(server, WORKER, messages.Offer(), as_buffer(PLAN)).known
+
+
+def test_other_versions_are_refused():
+    text = refusal(join(machine(), WORKER, versions={"jax": "1.1"}))
+    assert "it has 1.1 of jax, and this server has 1.2" in text
+
+
+def test_nothing_is_answered_before_joining_and_without_a_plan():
+    server = machine()
+    assert "not joined" in refusal(ask(server, WORKER, messages.Pull()))
+    join(server, WORKER)
+    assert "no plan yet" in refusal(ask(server, WORKER, messages.Pull()))
+
+
+def test_pulls_and_tickets_wait_for_initial_values():
+    server = offered()
+    assert ask(server, WORKER, messages.Pull()) is None
+    assert ask(server, OTHER, messages.Take()) is None
+    assert "before the last request is answered" in refusal(ask(server, WORKER, messages.Pull()))
+    replies = server.handle(CHIEF, messages.Initialize(step=5), everything(PLAN, 2.0), 0.0)
+    assert [each.caller for each in replies] == [CHIEF, WORKER, OTHER]
+    assert replies[1].message == messages.Values(version=1, step=5)
+    assert replies[1].arrays[0].tolist() == [2.0] * 12
+    assert replies[2].message == messages.Ticket(number=5)
+
+
+def test_only_the_chief_gives_initial_values_and_once():
+    server = offered()
+    initialize = messages.Initialize()
+    assert "not the chief" in refusal(ask(server, WORKER, initialize, everything(PLAN, 1.0)))
+    assert ask(server, CHIEF, initialize, everything(PLAN, 1.0)) == messages.Done()
+    assert ask(server, CHIEF, initialize, everything(PLAN, 9.0)) == messages.Done()  # it came again
+    assert values(server)[0] == 1.0
+    push(server, WORKER, 1)
+    assert "has changed them since" in refusal(ask(server, CHIEF, initialize, everything(PLAN, 9.0)))
+    assert values(server)[0] == 2.0
+
+
+def test_a_push_is_answered_with_the_newest_values():
+    server = started(keeps_step=False)
+    assert push(server, WORKER, 1) == messages.Values(version=2, step=0)
+    assert push(server, OTHER, 1) == messages.Values(version=3, step=0)
+    assert values(server).tolist() == [3.0] * 12
+
+
+def test_a_push_that_comes_again_is_applied_once():
+    server = started()
+    assert push(server, WORKER, 1, wants=True) == messages.Values(version=2, step=0, ticket=0)
+    assert join(server, WORKER) == messages.Joined(known=True, initialized=True, sequence=1, version=2)
+    assert push(server, WORKER, 1, wants=True) == messages.Values(version=2, step=0, ticket=0)
+    assert values(server)[0] == 2.0
+    assert "push 3 comes after push 1" in refusal(push(server, WORKER, 3))
+
+
+def test_a_task_that_was_started_again_begins_anew():
+    server = started()
+    push(server, WORKER, 1, wants=True)
+    again = Caller(WORKER.task, "another run")
+    assert join(server, again).sequence == 0
+    assert "another process has joined as worker 0" in refusal(push(server, WORKER, 2))
+    assert ask(server, OTHER, messages.Take()) == messages.Ticket(number=0)  # the earlier process held it
+    push(server, again, 1)
+    assert values(server, OTHER)[0] == 3.0
+
+
+def test_a_ticket_of_an_earlier_process_goes_to_who_waits_for_it():
+    server = started()
+    ask(server, WORKER, messages.Take(max_steps=1))
+    assert ask(server, OTHER, messages.Take(max_steps=1)) is None
+    request = messages.Join(plan=fingerprint(PLAN.encode()), versions=VERSIONS)
+    replies = server.handle(Caller(WORKER.task, "another run"), request, [], 0.0)
+    assert [(each.caller, each.message) for each in replies[1:]] == [(OTHER, messages.Ticket(number=0))]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "given"),
+    [
+        ([], "none"),
+        ([np.zeros(11, np.float32)], "11 of float32"),
+        ([np.zeros(12, np.float64)], "12 of float64"),
+        ([np.zeros(12, np.float32), np.zeros(1, np.int8)], "12 of float32, 1 of int8"),
+    ],
+)
+def test_a_push_of_other_sizes_or_dtypes_is_refused_before_anything_changes(arrays, given):
+    server = started()
+    ask(server, WORKER, messages.Take())
+    before = ask(server, OTHER, messages.Pull())
+    text = refusal(ask(server, WORKER, messages.Push(sequence=1, ticket=0), arrays))
+    assert f"its Push has other elements than the plan: {given}; the plan has 12 of float32" in text
+    assert ask(server, OTHER, messages.Pull()) == before
+    assert push(server, WORKER, 1, ticket=0) == messages.Values(version=2, step=1)
+
+
+def test_reading_and_writing_everything():
+    server = offered()
+    assert "no values yet" in refusal(ask(server, CHIEF, messages.Read()))
+    assert "no values yet" in refusal(push(server, WORKER, 1))
+    ask(server, CHIEF, messages.Write(step=7), everything(PLAN, 4.0))
+    push(server, WORKER, 1)
+    (reply,) = server.handle(WORKER, messages.Read(), [], 0.0)
+    assert reply.message == messages.Values(version=2, step=7)
+    assert [array[0] for array in reply.arrays] == [5.0, 5.0]
+    ask(server, CHIEF, messages.Write(step=2), everything(PLAN, 1.0))
+    assert ask(server, WORKER, messages.Take()) == messages.Ticket(number=2)
+    assert "not the chief" in refusal(ask(server, WORKER, messages.Write(step=2), everything(PLAN, 0.0)))
+
+
+def test_the_last_ticket_is_waited_for_until_its_step_is_made():
+    server = started()
+    assert ask(server, WORKER, messages.Take(max_steps=1)) == messages.Ticket(number=0)
+    assert ask(server, OTHER, messages.Take(max_steps=1)) is None
+    request = messages.Push(sequence=1, ticket=0, wants=True, max_steps=1)
+    replies = server.handle(WORKER, request, filled(PLAN.pushed, 1.0), 0.0)
+    assert [(each.caller, each.message) for each in replies] == [
+        (WORKER, messages.Values(version=2, step=1, finished=True)),
+        (OTHER, messages.Ticket(number=None)),
+    ]
+
+
+@pytest.mark.parametrize("how", ["lost", "given back"])
+def test_a_ticket_comes_back(how):
+    server = started()
+    ask(server, WORKER, messages.Take(max_steps=1))
+    assert ask(server, OTHER, messages.Take(max_steps=1)) is None
+    replies = server.lost(WORKER) if how == "lost" else server.handle(WORKER, messages.GiveBack(), [], 0.0)
+    assert (replies[-1].caller, replies[-1].message) == (OTHER, messages.Ticket(number=0))
+
+
+def test_a_step_whose_ticket_has_gone_to_another_does_not_count():
+    server = started()
+    ask(server, WORKER, messages.Take(max_steps=1))
+    server.lost(WORKER)
+    ask(server, OTHER, messages.Take(max_steps=1))
+    late = messages.Values(version=1, step=0, applied=False)
+    assert push(server, WORKER, 1, ticket=0, max_steps=1) == late
+    assert push(server, WORKER, 1, ticket=0, max_steps=1) == late  # also when it comes again
+    assert push(server, OTHER, 1, ticket=0, max_steps=1) == messages.Values(version=2, step=1)
+
+
+def test_who_is_lost_gets_no_answer():
+    server = offered()
+    ask(server, WORKER, messages.Pull())
+    assert server.lost(WORKER) == []
+    assert ask(server, CHIEF, messages.Initialize(), everything(PLAN, 1.0)) == messages.Done()
+
+
+def test_tickets_only_where_the_global_step_is_kept():
+    server = started(keeps_step=False)
+    assert "keeps no global step" in refusal(ask(server, WORKER, messages.Take()))
+    assert "keeps no global step" in refusal(push(server, WORKER, 1, ticket=0))
+    assert "keeps no global step" in refusal(push(server, WORKER, 1, wants=True))
+    assert values(server)[0] == 1.0
+    assert ask(server, WORKER, messages.GiveBack()) == messages.Done()
+
+
+def test_the_end_answers_everyone():
+    server = offered()
+    assert ask(server, WORKER, messages.Pull()) is None
+    assert "not the chief" in refusal(ask(server, OTHER, messages.End()))
+    replies = server.handle(CHIEF, messages.End(), [], 0.0)
+    assert server.ended
+    assert [(each.caller, each.message) for each in replies] == [
+        (CHIEF, messages.Done()),
+        (WORKER, messages.Ended()),
+    ]
+    assert ask(server, OTHER, messages.Pull()) == messages.Ended()
+    assert join(server, WORKER) == messages.Ended()
+
+
+def test_an_empty_plan_has_steps_without_values():
+    empty = Plan()
+    server = offered(plan=empty)
+    ask(server, CHIEF, messages.Initialize())
+    assert ask(server, WORKER, messages.Push(sequence=1, wants=True)) == messages.Values(
+        version=2, step=0, ticket=0
+    )
+
+
+def test_what_is_counted():
+    server = started()
+    server.handle(WORKER, messages.Take(max_steps=1), [], 1.0)
+    ask(server, OTHER, messages.Take(max_steps=1), now=2.0)
+    push(server, CHIEF, 1)
+    push(server, CHIEF, 1)
+    push(server, CHIEF, 3)
+    counts = server.handle(CHIEF, messages.Stats(), [], 4.0)[0].message
+    assert (counts.pushes, counts.pulls, counts.duplicates, counts.refused, counts.waiting) == (1, 2, 1, 1, 1)
+    assert (counts.received_bytes, counts.sent_bytes) == (len(PLAN.encode()) + 52 + 3 * 48, 2 * 48)
+    assert counts.workers["worker 0"] == messages.WorkerStats(0, 3.0)
+    assert counts.workers["chief 0"] == messages.WorkerStats(1, 0.0)

@@ -1,0 +1,126 @@
+"""However workers come, go and come again, each global step is made exactly once."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ps_rows import as_buffer
+
+from muster.ps import _messages as messages
+from muster.ps._machine import Machine
+from muster.ps._messages import Caller
+from muster.ps._plan import Plan, fingerprint
+from muster.ps._tickets import Tickets
+
+PLAN = Plan()
+
+
+def test_numbers_go_up_and_lost_ones_come_first():
+    tickets = Tickets(3)
+    assert [tickets.take(who, None) for who in "abca"] == [3, 4, 5, 3]
+    tickets.give_back("b")
+    tickets.give_back("a")
+    assert [tickets.take(who, None) for who in "def"] == [3, 4, 6]
+
+
+@pytest.mark.parametrize("max_steps", [0, 2])
+def test_no_steps_are_left_from_the_start(max_steps):
+    tickets = Tickets(2)
+    assert tickets.take("a", max_steps) is None
+    assert tickets.finished(max_steps)
+
+
+class Worker:
+    """A worker between steps, or in one, that loses its connection at any time and asks again."""
+
+    def __init__(self, machine, index, max_steps):
+        self.machine, self.max_steps = machine, max_steps
+        self.caller = Caller(f"worker {index}", "run")
+        self.sequence, self.ticket, self.outstanding, self.done = 0, None, None, False
+        self.join()
+
+    def join(self):
+        request = messages.Join(plan=fingerprint(PLAN.encode()), starts=self.caller.task == "worker 0")
+        return self.machine.handle(self.caller, request, [], 0.0)
+
+    def ask(self):
+        if self.outstanding is None and not self.done:
+            if self.ticket is None:
+                self.outstanding = messages.Take(max_steps=self.max_steps)
+            else:
+                self.sequence += 1
+                self.outstanding = messages.Push(
+                    sequence=self.sequence, ticket=self.ticket, wants=True, max_steps=self.max_steps
+                )
+            return self.machine.handle(self.caller, self.outstanding, [], 0.0)
+        return []
+
+    def come_again(self, was_lost):
+        replies = self.machine.lost(self.caller) if was_lost else []
+        replies += self.join()
+        if self.outstanding is not None:
+            replies += self.machine.handle(self.caller, self.outstanding, [], 0.0)
+        return replies
+
+    def hear(self, message):
+        assert not isinstance(message, messages.Refused), message
+        if isinstance(message, messages.Ticket):
+            self.ticket, self.done = message.number, message.number is None
+        elif isinstance(message, messages.Values):
+            self.ticket, self.done = message.ticket, message.finished
+        else:
+            return
+        self.outstanding = None
+
+
+@settings(max_examples=200)
+@given(
+    st.integers(0, 6),
+    st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["ask", "lost", "joins", "unheard"])), max_size=60),
+)
+def test_never_more_than_max_steps_and_all_of_them(max_steps, events):
+    machine = Machine(lambda plan: NoRows(), keeps_step=True, versions={})
+    workers = [Worker(machine, index, max_steps) for index in range(3)]
+    chief = workers[0].caller
+    machine.handle(chief, messages.Offer(), as_buffer(PLAN), 0.0)
+    machine.handle(chief, messages.Initialize(), [], 0.0)
+
+    def tell(replies, unheard=None):
+        for reply in replies:
+            if reply.caller != unheard:  # what was sent on a connection that breaks
+                workers[int(reply.caller.task[-1])].hear(reply.message)
+
+    for index, what in events:
+        worker = workers[index]
+        match what:
+            case "ask":
+                tell(worker.ask())
+            case "unheard":
+                tell(worker.ask(), unheard=worker.caller)
+                tell(worker.come_again(was_lost=True))
+            case _:
+                tell(worker.come_again(was_lost=what == "lost"))
+        assert step(machine, chief) <= max_steps
+    for _ in range(3 * (max_steps + 2)):
+        for worker in workers:
+            tell(worker.ask())
+    assert step(machine, chief) == max_steps
+    assert all(worker.done for worker in workers)
+
+
+def step(machine, caller):
+    return machine.handle(caller, messages.Stats(), [], 0.0)[0].message.step
+
+
+class NoRows:
+    """The rows of an empty plan."""
+
+    def set(self, pulled, kept):
+        pass
+
+    def pulled(self):
+        return {}
+
+    kept = pulled
+
+    def apply(self, pushed):
+        pass
