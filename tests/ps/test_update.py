@@ -1,0 +1,111 @@
+"""Exported updates on a server: compiled once, in place where nobody reads, refused if they are none."""
+
+import jax
+import jax.export
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+from muster.ps._flat_layout import FlatLayout
+from muster.ps._plan import ArraySpec, Plan
+from muster.ps._update import CompiledRows
+
+
+def momentum(pulled, kept, pushed):
+    slots = {name: 0.9 * slot + pushed[name] for name, slot in kept.items()}
+    return {name: value - 0.1 * slots[name] for name, value in pulled.items()}, slots
+
+
+def plan_of(update, dtypes=("float32",), size=1000, names="wsg"):
+    lists = [tuple(ArraySpec(f"{name} {dtype}", (size,), dtype) for dtype in dtypes) for name in names]
+    shapes = [
+        {name: jax.ShapeDtypeStruct((length,), name) for name, length in FlatLayout(each).sizes.items()}
+        for each in lists
+    ]
+    exported = jax.export.export(jax.jit(update))(*shapes)
+    pulled, kept, pushed = lists
+    return Plan(pulled=pulled, kept=kept, pushed=pushed, update=bytes(exported.serialize()))
+
+
+def flat(value, dtypes=("float32",), size=1000):
+    return {dtype: np.full(size, value, dtype) for dtype in sorted(dtypes)}
+
+
+def address(array):
+    return array.__array_interface__["data"][0]
+
+
+def test_an_update_of_several_dtypes(compilations):
+    dtypes = ("float32", "bfloat16")
+    plan = plan_of(momentum, dtypes)
+    compilations.clear()
+    rows = CompiledRows(plan)
+    rows.set(flat(1.0, dtypes), flat(0.0, dtypes))
+    for _ in range(3):
+        rows.apply(flat(1.0, dtypes))
+    assert list(rows.pulled()) == ["bfloat16", "float32"]
+    np.testing.assert_allclose(rows.pulled()["float32"], 1 - 0.1 * (1 + 1.9 + 2.71), rtol=1e-6)
+    np.testing.assert_allclose(rows.kept()["float32"], 2.71, rtol=1e-6)
+    assert rows.kept()["bfloat16"].dtype == ml_dtypes.bfloat16
+    assert len(compilations) == 1
+
+
+def test_memory_that_is_being_sent_is_not_written_and_other_memory_is():
+    rows = CompiledRows(plan_of(momentum))
+    rows.set(flat(1.0), flat(0.0))
+    rows.apply(flat(1.0))
+    sent = rows.pulled()["float32"].view(np.uint8).data  # as the bytes of a send
+    before = bytes(sent)
+    rows.apply(flat(1.0))
+    assert bytes(sent) == before
+    del sent
+    places = address(rows.pulled()["float32"]), address(rows.kept()["float32"])
+    rows.apply(flat(1.0))
+    assert (address(rows.pulled()["float32"]), address(rows.kept()["float32"])) == places
+
+
+def test_what_was_given_may_be_overwritten():
+    rows = CompiledRows(plan_of(lambda pulled, kept, pushed: (pushed, pulled)))
+    layout = FlatLayout([ArraySpec("w", (1000,), "float32")])
+    values, slots, pushed = (layout.allocate() for _ in range(3))
+    for buffer, value in ((values, 1.0), (slots, 2.0), (pushed, 3.0)):
+        buffer["float32"][:] = value
+    rows.set(values, slots)
+    values["float32"][:] = 9.0
+    rows.apply(pushed)
+    pushed["float32"][:] = 9.0
+    assert set(rows.pulled()["float32"]) == {3.0}
+    assert set(rows.kept()["float32"]) == {1.0}
+
+
+def test_a_plan_without_an_update():
+    rows = CompiledRows(Plan(pulled=(ArraySpec("w", (2,), "int8"),)))
+    rows.set({"int8": np.ones(2, np.int8)}, {})
+    rows.apply({})
+    assert rows.pulled()["int8"].tolist() == [1, 1]
+
+
+def test_an_update_without_slots():
+    rows = CompiledRows(plan_of(lambda pulled, kept, pushed: (jax.tree.map(jnp.add, pulled, pushed), kept)))
+    rows.set(flat(1.0), flat(5.0))
+    rows.apply(flat(2.0))
+    assert rows.pulled()["float32"][0] == 3.0
+    assert rows.kept()["float32"][0] == 5.0
+
+
+def test_what_is_no_update_is_refused():
+    for update in (b"nonsense", bytes(1000), plan_of(momentum).update[:100]):
+        with pytest.raises(ValueError, match="no exported function of JAX"):
+            CompiledRows(Plan(update=update))
+
+
+def test_an_update_for_other_arrays_is_refused():
+    plan, other = plan_of(momentum), plan_of(momentum, size=999)
+    with pytest.raises(
+        ValueError, match=r"takes other arrays .*float32\[999\].*the plan has float32\[1000\]"
+    ):
+        CompiledRows(Plan(pulled=plan.pulled, kept=plan.kept, pushed=plan.pushed, update=other.update))
+    fewer = plan_of(lambda pulled, kept, pushed: (pulled, {}))
+    with pytest.raises(ValueError, match="returns other arrays"):
+        CompiledRows(fewer)
