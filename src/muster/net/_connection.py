@@ -103,7 +103,7 @@ class Connection:
             try:
                 drop_first(left, self.send(left))
             except BlockingIOError:
-                self._wait(select.POLLOUT, deadline)
+                self.wait(select.POLLOUT, deadline)
 
     def receive_all(self, buffers: Sequence[memoryview], deadline: float) -> None:
         """Fill buffers of bytes, and wait for that until a time of the monotonic clock.
@@ -117,7 +117,7 @@ class Connection:
             try:
                 count = self.receive_into(left)
             except BlockingIOError:
-                self._wait(select.POLLIN, deadline)
+                self.wait(select.POLLIN, deadline)
                 continue
             if not count:
                 raise ConnectionResetError("end of the connection")
@@ -134,9 +134,18 @@ class Connection:
             try:
                 return self.receive(size)
             except BlockingIOError:
-                self._wait(select.POLLIN, deadline)
+                self.wait(select.POLLIN, deadline)
 
-    def _wait(self, events: int, deadline: float) -> None:
+    def wait(self, events: int, deadline: float) -> None:
+        """Wait for what a call lacked that raised BlockingIOError, until a time of the monotonic clock.
+
+        Args:
+            events: ``select.POLLIN`` or ``select.POLLOUT``.
+            deadline: The time.
+
+        Raises:
+            TimeoutError: It has not come by then.
+        """
         poll = select.poll()
         poll.register(self, events)
         left = deadline - time.monotonic()

@@ -39,7 +39,7 @@ class FlatLayout:
 
     def allocate(self) -> Flat:
         """Return buffers without content."""
-        return {name: _allocate(size, dtype_named(name)) for name, size in self.sizes.items()}
+        return {name: allocate(size, dtype_named(name)) for name, size in self.sizes.items()}
 
     def pack(self, arrays: Mapping[str, Any], into: Flat | None = None) -> Flat:
         """Copy arrays into buffers.
@@ -75,7 +75,8 @@ def memory(array: Array) -> memoryview:
     return array.view(np.uint8).data  # the dtypes of ml_dtypes have no memoryview of their own
 
 
-def _allocate(size: int, dtype: np.dtype[Any]) -> Array:
+def allocate(size: int, dtype: np.dtype[Any]) -> Array:
+    """Return a flat array without content, where XLA can read it in place."""
     raw = np.empty(size * dtype.itemsize + _ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % _ALIGNMENT
     return raw[start : start + size * dtype.itemsize].view(dtype)

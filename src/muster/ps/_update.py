@@ -22,8 +22,8 @@ def versions() -> dict[str, str]:
 class CompiledRows:
     """The values of a plan, on a device, and its compiled update: the `Rows` of a server.
 
-    What is returned for sending is the memory of the values itself. The update writes in place where nobody has
-    that memory any more, and else into new memory: JAX donates no buffer that an array of NumPy refers to.
+    What is returned for sending is the memory of the values itself. The update writes in place where nobody
+    holds that memory any more, and else into new memory: JAX donates no buffer that NumPy's arrays refer to.
 
     Args:
         plan: The plan.

@@ -1,0 +1,250 @@
+"""A parameter server on a thread: it holds the connections, and asks the machine for answers."""
+
+import collections
+import contextlib
+import functools
+import logging
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from muster._arrays import dtype_named
+from muster.net import Connection, Hello, ProtocolError, drop_first
+from muster.ps import _messages as messages
+from muster.ps._flat_layout import Array, allocate
+from muster.ps._holdings import RefusedError
+from muster.ps._machine import Machine, Reply
+from muster.ps._messages import Caller
+from muster.ps._wire import Incoming, Sizes, encode
+
+_log = logging.getLogger(__name__)
+
+_CHUNK = 1 << 16
+# How long a caller that was refused may go on sending until it reads why, in seconds.
+_DRAIN_SECS = 10.0
+# How long a server waits after the end of the job for workers to hear of it, in seconds.
+_LINGER_SECS = 30.0
+
+
+class Service:
+    """Serves the connections of workers until it is closed, one thread for all of them.
+
+    Args:
+        machine: What answers; nobody else may use it meanwhile.
+        name: The task, for the log, such as ``"ps 0"``.
+    """
+
+    def __init__(self, machine: Machine, name: str) -> None:
+        self._machine = machine
+        self._name = name
+        self._peers: set[_Peer] = set()
+        self._joined: dict[Caller, _Peer] = {}
+        self._replies: collections.deque[Reply] = collections.deque()
+        self._delivering = False
+        self._inbox: collections.deque[tuple[Connection, Hello]] = collections.deque()
+        self._inbox_lock = threading.Lock()
+        self._closing = False
+        self._ended, self._alone = threading.Event(), threading.Event()
+        self._failure: Exception | None = None
+        self._selector = selectors.DefaultSelector()
+        self._wake_in, self._wake_out = socket.socketpair()
+        self._wake_in.setblocking(False)
+        self._wake_out.setblocking(False)
+        self._selector.register(self._wake_in, selectors.EVENT_READ, self._woken)
+        self._thread = threading.Thread(target=self._run, name="muster-ps", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def serve(self, connection: Connection, hello: Hello) -> None:
+        """Take over a connection: the handler of an `Acceptor`, on any thread."""
+        with self._inbox_lock:
+            if self._closing:
+                connection.close()
+            else:
+                self._inbox.append((connection, hello))
+                self._wake()
+
+    def join(self) -> None:
+        """Wait until the job has ended and the workers have heard of it, or until `close`.
+
+        Raises:
+            Exception: What has ended the thread: a failure of the update, or of the system.
+        """
+        self._ended.wait()
+        self._alone.wait(_LINGER_SECS)
+        if self._failure is not None:
+            raise self._failure
+
+    def close(self) -> None:
+        """End the thread, and close all connections."""
+        with self._inbox_lock:
+            self._closing = True
+            self._wake()
+        self._thread.join()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(OSError):  # it is being woken, or has ended
+            self._wake_out.send(b"!")
+
+    def _woken(self, mask: int) -> None:
+        self._wake_in.recv(_CHUNK)
+
+    def _run(self) -> None:
+        try:
+            while not self._closing:
+                draining = any(peer.refused_at is not None for peer in self._peers)
+                for key, mask in self._selector.select(1.0 if draining else None):
+                    key.data(mask)
+                while self._inbox:
+                    self._take(*self._inbox.popleft())
+                before = time.monotonic() - _DRAIN_SECS
+                for peer in [each for each in self._peers if (each.refused_at or before) < before]:
+                    self._drop(peer)
+                if self._machine.ended:
+                    self._ended.set()
+                    if not self._peers:
+                        self._alone.set()
+        except Exception as exc:
+            _log.exception("%s cannot go on.", self._name)
+            self._failure = exc
+        finally:
+            with self._inbox_lock:
+                self._closing = True
+            for connection in (
+                *(each.connection for each in self._peers),
+                *(each for each, _ in self._inbox),
+            ):
+                connection.close()
+            self._selector.close()
+            self._wake_in.close()
+            self._wake_out.close()
+            self._ended.set()
+            self._alone.set()
+
+    def _take(self, connection: Connection, hello: Hello) -> None:
+        peer = _Peer(connection, Caller(hello.name, hello.run), self._machine.holdings.check_sizes)
+        self._peers.add(peer)
+        self._selector.register(connection, selectors.EVENT_READ, functools.partial(self._serve, peer))
+
+    def _serve(self, peer: "_Peer", mask: int) -> None:
+        if mask & selectors.EVENT_WRITE and peer in self._peers:
+            self._send(peer)
+        if mask & selectors.EVENT_READ and peer in self._peers:
+            self._read(peer)
+
+    def _read(self, peer: "_Peer") -> None:
+        try:
+            if peer.refused_at is not None:
+                while peer.connection.receive(_CHUNK):
+                    pass
+                raise ConnectionResetError("end of the connection")
+            message, arrays = peer.incoming.receive()
+        except BlockingIOError:
+            return
+        except (ProtocolError, RefusedError) as exc:
+            self._refuse(peer, str(exc))
+        except OSError:
+            self._drop(peer)
+        else:
+            self._handle(peer, message, arrays)
+
+    def _handle(self, peer: "_Peer", message: messages.Request, arrays: Sequence[Array]) -> None:
+        before = self._joined.get(peer.caller)
+        if isinstance(message, messages.Join):
+            # The caller's other connection is broken, and it was the first to see that.
+            self._joined[peer.caller] = peer
+            if before is not None and before is not peer:
+                self._drop(before)
+        elif before is not peer:
+            self._refuse(peer, f"it sends a {messages.name_of(message)} before it joins")
+            return
+        if peer.outgoing:
+            self._refuse(peer, f"it sends a {messages.name_of(message)} before it has read the last answer")
+            return
+        self._deliver(self._machine.handle(peer.caller, message, arrays, time.monotonic()))
+
+    def _deliver(self, replies: Sequence[Reply]) -> None:
+        self._replies += replies
+        if self._delivering:
+            return  # a reply could not be sent, and its caller's loss made this one possible
+        self._delivering = True
+        while self._replies:
+            reply = self._replies.popleft()
+            if (peer := self._joined.get(reply.caller)) is not None:
+                peer.outgoing = encode(reply.message, reply.arrays)
+                del reply  # its arrays are the values', which are updated in place when they are sent
+                self._send(peer)
+        self._delivering = False
+
+    def _send(self, peer: "_Peer") -> None:
+        try:
+            while peer.outgoing:
+                drop_first(peer.outgoing, peer.connection.send(peer.outgoing))
+        except BlockingIOError:
+            self._watch(peer, selectors.EVENT_READ | selectors.EVENT_WRITE)
+        except OSError:
+            self._drop(peer)
+        else:
+            self._watch(peer, selectors.EVENT_READ)
+
+    def _watch(self, peer: "_Peer", events: int) -> None:
+        key = self._selector.get_key(peer.connection)
+        if key.events != events:
+            self._selector.modify(peer.connection, events, key.data)
+
+    def _refuse(self, peer: "_Peer", why: str) -> None:
+        """Say why, and read on without listening: closing at once could take the answer from the caller."""
+        _log.warning("%s refuses %s at %s: %s.", self._name, peer.caller.task, peer.connection.origin, why)
+        self._leave(peer)
+        peer.refused_at = time.monotonic()
+        if not peer.outgoing:  # else the reason would be taken for a part of an answer
+            peer.outgoing = encode(messages.Refused(text=why), ())
+            self._send(peer)
+
+    def _drop(self, peer: "_Peer") -> None:
+        self._peers.discard(peer)
+        self._selector.unregister(peer.connection)
+        peer.connection.close()
+        self._leave(peer)
+
+    def _leave(self, peer: "_Peer") -> None:
+        if self._joined.get(peer.caller) is peer:
+            del self._joined[peer.caller]
+            self._deliver(self._machine.lost(peer.caller))
+
+
+class _Peer:
+    """A connection, and what is being received and sent there.
+
+    Args:
+        connection: The connection.
+        caller: Who calls.
+        check_sizes: Raises RefusedError if other buffers are to follow a request than the plan says.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        caller: Caller,
+        check_sizes: Callable[[messages.Request, Sizes], None],
+    ) -> None:
+        self.connection = connection
+        self.caller = caller
+        self.incoming = Incoming(connection, messages.Header, self._place)
+        self.outgoing: list[memoryview] = []
+        self.refused_at: float | None = None
+        self._check_sizes = check_sizes
+        self._pushed: list[Array] = []
+
+    def _place(self, message: messages.Request, sizes: Sizes) -> Sequence[Array]:
+        self._check_sizes(message, sizes)
+        if isinstance(message, messages.Push) and len(self._pushed) == len(sizes):
+            return self._pushed  # of these sizes: a server has one plan
+        arrays = [allocate(size, dtype_named(name)) for name, size in sizes]
+        if isinstance(message, messages.Push):  # the others come once
+            self._pushed = arrays
+        return arrays
