@@ -12,7 +12,9 @@ MusterError
 │   ├── StrayPeerError                   another process answers at the address of a task
 │   │   └── AuthenticationError          it does not prove that it belongs to the job
 │   ├── MismatchError                    tasks differ in versions, cluster or program
-│   └── PeerLostError                    a task has ended, failed or stands still
+│   ├── PeerLostError                    a task has ended, failed or stands still
+│   ├── ParameterServerError             a parameter server refuses a request, or has lost its values
+│   └── JobEndedError                    the chief has ended the job
 ├── DatasetError (ValueError)            an input pipeline is wrong, or its data
 │   └── PositionError                    a saved position does not fit this pipeline
 ├── OutOfRangeError (StopIteration)      an iterator has too few elements left
@@ -96,6 +98,14 @@ class MismatchError(RosterError):
 
 class PeerLostError(RosterError):
     """Another task of the job has ended, has failed, or stands still."""
+
+
+class ParameterServerError(RosterError):
+    """A parameter server refuses what this task asks for, or has lost the values that it had."""
+
+
+class JobEndedError(RosterError):
+    """The chief has ended the job while this task was at work."""
 
 
 class DatasetError(MusterError, ValueError):

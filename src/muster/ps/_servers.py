@@ -1,0 +1,121 @@
+"""All parameter servers of a job, as one worker sees them: asked at the same time, one message each."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from muster.ps import _messages as messages
+from muster.ps._client import Client, Pulled
+from muster.ps._flat_layout import Flat
+
+_T = TypeVar("_T")
+
+
+class Servers:
+    """Asks all servers, and then waits for all. One thread at a time may use it.
+
+    Each method blocks, and raises what `Client.receive` does; after that the methods can be called again.
+
+    Args:
+        clients: One for each server; the first server keeps the global step.
+    """
+
+    def __init__(self, clients: Sequence[Client]) -> None:
+        self._clients = clients
+
+    def join(self) -> list[messages.Joined]:
+        """Connect to all servers, and agree on their plans."""
+        return [client.join() for client in self._clients]
+
+    def initialize(self, values: Sequence[tuple[Flat, Flat]], step: int) -> None:
+        """Give all servers their first values, unless they have some. Only the chief may.
+
+        Args:
+            values: For each server what is pulled and what is kept, in flat buffers.
+            step: The global step that they belong to.
+        """
+        self._put(messages.Initialize(step=step), values)
+
+    def write(self, values: Sequence[tuple[Flat, Flat]], step: int) -> None:
+        """Overwrite everything, as `initialize` describes it. Only the chief may."""
+        self._put(messages.Write(step=step), values)
+
+    def pull(self) -> list[Pulled]:
+        """Return the values of all servers; waits for initial ones."""
+        return self._all(lambda client, index: client.send(messages.Pull()), Client.pulled)
+
+    def push_and_pull(
+        self,
+        pushed: Sequence[Flat],
+        *,
+        ticket: int | None = None,
+        wants: bool = False,
+        max_steps: int | None = None,
+    ) -> list[Pulled]:
+        """Push to all servers, and return their new values, in one message to each and one back.
+
+        Args:
+            pushed: The arguments of each server's update, in flat buffers.
+            ticket: The ticket of the step, if it counts as a global step.
+            wants: Whether to take the next ticket, too; waits until there is one, or none is left.
+            max_steps: The global step at which tickets end; None for no end.
+        """
+
+        def push(client: Client, index: int) -> None:
+            if index:
+                client.push(pushed[index], ticket=None, wants=False, max_steps=None)
+            else:
+                client.push(pushed[index], ticket=ticket, wants=wants, max_steps=max_steps)
+
+        return self._all(push, Client.pulled)
+
+    def read(self) -> list[Pulled]:
+        """Return everything, each server's at one instant of its own, in new buffers."""
+        return self._all(lambda client, index: client.send(messages.Read()), Client.pulled)
+
+    def take_ticket(self, max_steps: int | None) -> int | None:
+        """Return the right to make a step, by the global step that it starts from; None if none is left."""
+        answer = self._first(messages.Take(max_steps=max_steps))
+        number: int | None = answer.number
+        return number
+
+    def give_back_ticket(self) -> None:
+        """Say that the step of the ticket will not be made."""
+        self._first(messages.GiveBack())
+
+    def end(self) -> None:
+        """Tell all servers that the job has ended. Only the chief may."""
+        self._all(lambda client, index: client.send(messages.End()), Client.receive)
+
+    def statistics(self) -> list[messages.Statistics]:
+        """Return what each server has counted."""
+        answers = self._all(lambda client, index: client.send(messages.Stats()), Client.receive)
+        return [answer for answer, _ in answers]
+
+    def close(self) -> None:
+        """Close all connections."""
+        for client in self._clients:
+            client.close()
+
+    def _put(
+        self, message: messages.Initialize | messages.Write, values: Sequence[tuple[Flat, Flat]]
+    ) -> None:
+        self._all(lambda client, index: client.put(message, *values[index]), Client.receive)
+
+    def _first(self, message: messages.Request) -> messages.Ticket:
+        try:
+            answer: messages.Ticket = self._clients[0].ask(message)
+        except BaseException:
+            self._clients[0].abandon()
+            raise
+        return answer
+
+    def _all(self, send: Callable[[Client, int], None], receive: Callable[[Client], _T]) -> list[_T]:
+        try:
+            for index, client in enumerate(self._clients):
+                send(client, index)
+            return [receive(client) for client in self._clients]
+        except BaseException:
+            # Answers that are still to come would be taken for those to the next requests.
+            for client in self._clients:
+                client.abandon()
+            raise

@@ -1,0 +1,83 @@
+"""Servers in this process, over real sockets, and clients of them."""
+
+import contextlib
+import selectors
+import socket
+import threading
+
+from ps_rows import VERSIONS, AddedRows
+
+from muster.net import NO_CREDENTIALS, Acceptor, Hello, dial
+from muster.ps._client import Client
+from muster.ps._machine import Machine
+from muster.ps._messages import PURPOSE
+from muster.ps._servers import Servers
+from muster.ps._service import Service
+
+SECS = 60.0
+
+
+class Served:
+    """A server that runs."""
+
+    def __init__(self, service, address):
+        self.service, self.address = service, address
+
+    def dial(self, task, run="run", credentials=NO_CREDENTIALS):
+        hello = Hello(purpose=PURPOSE, name=task, run=run)
+        return lambda secs: dial(self.address, hello, credentials, secs)
+
+    def client(self, plan, task, run="run", dialed=None, secs=SECS):
+        return Client(
+            f"ps 0 ({self.address})",
+            dialed or self.dial(task, run),
+            plan,
+            starts=task.startswith("chief"),
+            versions=VERSIONS,
+            deadline_secs=secs,
+        )
+
+
+@contextlib.contextmanager
+def accepting(handler, credentials=NO_CREDENTIALS, port=0):
+    """Hand over the connections at a port of loopback; yields the address."""
+    ended = threading.Event()
+    with socket.create_server(("127.0.0.1", port)) as listener, selectors.DefaultSelector() as selector:
+        acceptor = Acceptor(selector, [listener], credentials, lambda: "ps 0", {PURPOSE: handler})
+
+        def run():
+            while not ended.is_set():
+                for key, mask in selector.select(0.05):
+                    key.data(mask)
+                acceptor.tidy()
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield f"localhost:{listener.getsockname()[1]}"
+        finally:
+            ended.set()
+            thread.join()
+            acceptor.close()
+
+
+@contextlib.contextmanager
+def served(make_rows=AddedRows, versions=VERSIONS, credentials=NO_CREDENTIALS, port=0):
+    service = Service(Machine(make_rows, keeps_step=True, versions=versions), "ps 0")
+    service.start()
+    try:
+        with accepting(service.serve, credentials, port) as address:
+            yield Served(service, address)
+    finally:
+        service.close()
+
+
+@contextlib.contextmanager
+def worker(server, plan, task="worker 0", **options):
+    """The only server of a job, as a worker sees it."""
+    servers = Servers([server.client(plan, task, **options)])
+    try:
+        servers.join()
+        yield servers
+    finally:
+        servers.close()

@@ -1,0 +1,352 @@
+"""A server and its workers over real sockets."""
+
+import contextlib
+import logging
+import socket
+import struct
+import threading
+import time
+
+import numpy as np
+import pytest
+from ps_job import SECS, Served, accepting, served, worker
+from ps_rows import AddedRows, added, filled
+
+from certificates import Authority
+from muster._errors import JobEndedError, MissingPeerError, ParameterServerError, StrayPeerError
+from muster.net import Connection, Credentials, Tls
+from muster.ps import _messages as messages
+from muster.ps._flat_layout import FlatLayout
+from muster.ps._servers import Servers
+from muster.ps._wire import encode
+
+PLAN = added(1000)
+
+
+def flat(specs, value):
+    return dict(zip(FlatLayout(specs).sizes, filled(specs, value), strict=True))
+
+
+def initial(value, plan=PLAN):
+    return [(flat(plan.pulled, value), flat(plan.kept, 0.0))]
+
+
+def pushed(value, plan=PLAN):
+    return [flat(plan.pushed, value)]
+
+
+def first(pulled):
+    return float(pulled[0].pulled["float32"][0])
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + SECS
+    while not condition():
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.005)
+
+
+class Fragile(Connection):
+    """A connection that breaks before its next answer is received, once told to."""
+
+    breaks = False
+
+    def receive(self, size):
+        if self.breaks:
+            raise ConnectionResetError("cut by the test")
+        return super().receive(size)
+
+
+def fragile(server, task, made):
+    """Dial so that the connections are in a list and can be broken."""
+    call = server.dial(task)
+
+    def dial(secs):
+        connection = call(secs)
+        made.append(Fragile(connection._sock))
+        return made[-1]
+
+    return dial
+
+
+def test_a_job_of_a_chief_and_a_worker():
+    with served() as server, worker(server, PLAN, "chief 0") as chief, worker(server, PLAN) as other:
+        waiting = []
+        thread = threading.Thread(target=lambda: waiting.append(first(other.pull())))
+        thread.start()
+        chief.initialize(initial(1.0), step=10)
+        thread.join()
+        assert waiting == [1.0]
+        ticket = other.take_ticket(13)
+        answer = other.push_and_pull(pushed(2.0), ticket=ticket, wants=True, max_steps=13)
+        assert answer[0].answer == messages.Values(version=2, step=11, ticket=11)
+        assert first(answer) == 3.0
+        other.give_back_ticket()
+        assert chief.take_ticket(13) == 11
+        everything = chief.read()[0]
+        assert (everything.pulled["float32"][0], everything.kept["float32"][0]) == (3.0, 1.0)
+        chief.write(initial(7.0), step=0)
+        assert first(other.pull()) == 7.0
+        (counts,) = other.statistics()
+        assert (counts.pushes, counts.version, sorted(counts.workers)) == (1, 3, ["chief 0", "worker 0"])
+        chief.end()
+        with pytest.raises(JobEndedError, match=r"ended the job, says ps 0 \(localhost:"):
+            other.pull()
+        chief.close()
+        other.close()
+        server.service.join()
+
+
+def test_over_tls(tmp_path):
+    tls = Tls.load(Authority().make(tmp_path / "both", "localhost"))
+    credentials = Credentials(secret=b"a secret of this job", tls=tls)
+    plan = added(200_000)
+    with served(credentials=credentials) as server:
+        with worker(server, plan, dialed=server.dial("chief 0", credentials=credentials)) as one:
+            assert "not the chief" in str(pytest.raises(ParameterServerError, one.end).value)
+        dial = server.dial("chief 0", credentials=credentials)
+        with worker(server, plan, "chief 0", dialed=dial) as chief:
+            chief.initialize(initial(1.0, plan), step=0)
+            answer = chief.push_and_pull(pushed(1.0, plan))
+            np.testing.assert_array_equal(answer[0].pulled["float32"], 2.0)
+
+
+def test_the_next_values_do_not_overwrite_those_in_use():
+    with served() as server, worker(server, PLAN, "chief 0") as chief:
+        chief.initialize(initial(1.0), step=0)
+        before = chief.pull()
+        after = chief.push_and_pull(pushed(1.0))
+        assert (first(before), first(after)) == (1.0, 2.0)
+        third = chief.pull()
+        assert third[0].pulled["float32"].ctypes.data == before[0].pulled["float32"].ctypes.data
+
+
+def test_several_servers_are_asked_at_the_same_time():
+    with served() as one, served() as two:
+        servers = Servers([each.client(PLAN, "chief 0") for each in (one, two)])
+        with contextlib.closing(servers):
+            servers.join()
+            servers.initialize(initial(1.0) + initial(2.0), step=0)
+            ticket = servers.take_ticket(None)
+            answers = servers.push_and_pull(pushed(1.0) + pushed(1.0), ticket=ticket, wants=True)
+            assert [float(each.pulled["float32"][-1]) for each in answers] == [2.0, 3.0]
+            assert [each.answer.ticket for each in answers] == [1, None]
+
+
+def test_values_are_never_torn():
+    plan = added(100_000)
+    torn, pulls = [], []
+    with served() as server, worker(server, plan, "chief 0") as chief:
+        chief.initialize(initial(0.0, plan), step=0)
+
+        def train(index):
+            with worker(server, plan, f"worker {index}") as one:
+                for _ in range(15):
+                    values = one.push_and_pull(pushed(1.0, plan))[0].pulled["float32"]
+                    pulls.append(values[0])
+                    torn.extend(values[values != values[0]][:1])
+
+        threads = [threading.Thread(target=train, args=(index,)) for index in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not torn
+        assert len(pulls) == 60
+        assert first(chief.pull()) == 60.0
+
+
+def test_a_push_whose_answer_is_lost_is_applied_once(caplog):
+    made = []
+    with served() as server, worker(server, PLAN, "chief 0") as chief:
+        chief.initialize(initial(0.0), step=0)
+        with worker(server, PLAN, dialed=fragile(server, "worker 0", made)) as one:
+            one.push_and_pull(pushed(1.0))
+            made[-1].breaks = True
+            assert first(one.push_and_pull(pushed(1.0))) == 2.0
+            made[-1].breaks = True
+            assert first(one.pull()) == 2.0
+            assert first(one.push_and_pull(pushed(1.0))) == 3.0
+        (counts,) = chief.statistics()
+        assert (counts.pushes, len(made)) == (3, 3)
+        assert counts.duplicates <= 1
+    assert "connection to ps 0 (localhost:" in caplog.text
+
+
+def test_a_push_that_is_cut_off_is_applied_once():
+    plan = added(500_000)
+    made = []
+    with served() as server, worker(server, plan, "chief 0") as chief:
+        chief.initialize(initial(0.0, plan), step=0)
+        with worker(server, plan, dialed=fragile(server, "worker 0", made)) as one:
+            send = made[0].send
+
+            def cut(buffers):
+                made[0].send = lambda buffers: (_ for _ in ()).throw(BrokenPipeError("cut by the test"))
+                return send([buffers[0], buffers[1][:1000]])
+
+            made[0].send = cut
+            assert first(one.push_and_pull(pushed(1.0, plan))) == 1.0
+        (counts,) = chief.statistics()
+        assert (counts.pushes, counts.duplicates) == (1, 0)
+
+
+def test_a_worker_that_is_gone_gives_its_ticket_back():
+    with served() as server, worker(server, PLAN, "chief 0") as chief:
+        chief.initialize(initial(0.0), step=0)
+        with worker(server, PLAN) as one:
+            assert one.take_ticket(1) == 0
+        assert chief.take_ticket(1) == 0
+
+
+def test_a_request_that_is_refused_leaves_the_others_alone():
+    with served() as server, worker(server, PLAN, "chief 0") as chief, worker(server, PLAN) as one:
+        chief.initialize(initial(1.0), step=0)
+        with pytest.raises(ParameterServerError, match="refuses this task: it is not the chief"):
+            one.write(initial(9.0), step=0)
+        other = added(999)
+        with pytest.raises(ParameterServerError, match="its plan differs .* pulled array a "):
+            server.client(other, "worker 1").join()
+        assert first(one.push_and_pull(pushed(1.0))) == 2.0
+        assert first(chief.push_and_pull(pushed(1.0))) == 3.0
+
+
+def test_a_push_of_another_size_is_refused_while_it_is_sent():
+    big = added(2_000_000)
+    with served() as server, worker(server, PLAN, "chief 0") as chief:
+        chief.initialize(initial(1.0), step=0)
+        with worker(server, PLAN) as one:
+            client = one._clients[0]
+            client.send(messages.Push(sequence=1), filled(big.pushed, 1.0))
+            with pytest.raises(
+                ParameterServerError, match="4000 of float32|8000000 of float32; the plan has"
+            ):
+                client.receive()
+            assert first(one.push_and_pull(pushed(1.0))) == 2.0  # over another connection
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\xff" * 100,
+        struct.pack("!I", 1 << 31),
+        struct.pack("!I", 5) + b"\xc1\xc1\xc1\xc1\xc1",
+        struct.pack("!I", 2) + b"\x93\x01",
+        bytes(encode(messages.Pull(), ())[0]),
+        bytes(encode(messages.Push(sequence=1), [np.zeros(1 << 20, np.int8)])[0]),
+        bytes(encode(messages.Joined(known=True, initialized=True, sequence=1, version=1), ())[0]),
+    ],
+)
+def test_malformed_and_oversized_frames_end_their_connection(sent, caplog):
+    with served() as server, worker(server, PLAN, "chief 0") as chief:
+        chief.initialize(initial(1.0), step=0)
+        with server.dial("worker 9")(SECS) as connection:
+            connection.send_all([sent], time.monotonic() + SECS)
+            said = b""
+            while not said.endswith(b"\xa7buffers\x90") and b"refused" not in said:
+                said += connection.wait_for_data(1 << 16, time.monotonic() + SECS)
+            assert b"refused" in said
+        assert first(chief.push_and_pull(pushed(1.0))) == 2.0
+    assert "ps 0 refuses worker 9 at 127.0.0.1: " in caplog.text
+
+
+def test_random_bytes_leave_the_server_up():
+    rng = np.random.default_rng(7)
+    good = b"".join(map(bytes, encode(messages.Push(sequence=1), filled(PLAN.pushed, 1.0))))
+    with served() as server, worker(server, PLAN, "chief 0") as chief:
+        chief.initialize(initial(1.0), step=0)
+        for turn in range(60):
+            data = bytearray(good[:200] if turn % 2 else rng.bytes(200))
+            for place in rng.integers(0, len(data), 5):
+                data[place] = rng.integers(256)
+            with server.dial(f"worker {turn}")(SECS) as connection, contextlib.suppress(OSError):
+                connection.send_all([data], time.monotonic() + SECS)
+        wait_for(lambda: len(server.service._peers) == 1)
+        assert first(chief.push_and_pull(pushed(1.0))) == 2.0
+
+
+def test_who_does_not_read_holds_nobody_up():
+    plan = added(1_000_000)
+    with served() as server, worker(server, plan, "chief 0") as chief:
+        chief.initialize(initial(0.0, plan), step=0)
+        slow = server.client(plan, "worker 0")
+        slow.join()
+        slow.send(messages.Pull())
+        for turn in range(3):
+            assert first(chief.push_and_pull(pushed(1.0, plan))) == turn + 1.0
+        late = slow.pulled().pulled["float32"]
+        assert set(np.unique(late)) == {0.0}  # what it was when it was asked for, whole
+        slow.close()
+
+
+def test_a_worker_that_starts_before_its_server(caplog):
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        port = reserved.getsockname()[1]
+    found = []
+    client = Served(None, f"localhost:{port}").client(PLAN, "worker 0")
+    thread = threading.Thread(target=lambda: found.append(client.join()))
+    with caplog.at_level(logging.INFO, "muster.ps"):
+        thread.start()
+        wait_for(lambda: "cannot be reached" in caplog.text)
+        with served(port=port):
+            thread.join(SECS)
+    client.close()
+    assert found[0].known
+    assert caplog.text.count(f"ps 0 (localhost:{port}) cannot be reached") == 1
+    assert "was reached after" in caplog.text
+
+
+def test_something_else_at_the_address_of_a_server():
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        client = Served(None, f"localhost:{stranger.getsockname()[1]}").client(PLAN, "worker 0")
+
+        def greet():
+            sock, _ = stranger.accept()
+            sock.sendall(b"220 mail.example.org ready\r\n")
+            sock.close()
+
+        thread = threading.Thread(target=greet)
+        thread.start()
+        with pytest.raises(StrayPeerError, match="cannot work with ps 0 .*: it is something else"):
+            client.join()
+        thread.join()
+
+
+def test_a_server_that_does_not_answer_in_time_is_named():
+    taken = []
+    with accepting(lambda connection, hello: taken.append(connection)) as address, served() as server:
+        server.address = address
+        client = server.client(PLAN, "worker 0", secs=0.3)
+        with pytest.raises(MissingPeerError, match=r"ps 0 \(localhost:\d+\) has not answered within 0.3 s"):
+            client.join()
+        for connection in taken:
+            connection.close()
+
+
+def test_a_server_that_comes_back_without_values_is_named():
+    made = []
+    with (
+        served() as server,
+        worker(server, PLAN, "chief 0", dialed=fragile(server, "chief 0", made)) as chief,
+    ):
+        chief.initialize(initial(1.0), step=0)
+        chief.pull()
+        with served() as again:
+            server.address = again.address
+            made[-1].breaks = True
+            with pytest.raises(ParameterServerError, match="ps 0 .* has lost the values that it had"):
+                chief.push_and_pull(pushed(1.0))
+
+
+def test_an_update_that_fails_ends_the_server_with_its_error(caplog):
+    class Failing(AddedRows):
+        def apply(self, pushed):
+            raise MemoryError("no room")
+
+    with served(Failing) as server, worker(server, PLAN, "chief 0", secs=0.5) as chief:
+        chief.initialize(initial(1.0), step=0)
+        with pytest.raises(MissingPeerError):
+            chief.push_and_pull(pushed(1.0))
+        with pytest.raises(MemoryError, match="no room"):
+            server.service.join()
+    assert "ps 0 cannot go on" in caplog.text
