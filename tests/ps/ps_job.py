@@ -27,13 +27,13 @@ class Served:
         hello = Hello(purpose=PURPOSE, name=task, run=run)
         return lambda secs: dial(self.address, hello, credentials, secs)
 
-    def client(self, plan, task, run="run", dialed=None, secs=SECS):
+    def client(self, plan, task, run="run", dialed=None, secs=SECS, versions=VERSIONS):
         return Client(
             f"ps 0 ({self.address})",
             dialed or self.dial(task, run),
             plan,
             starts=task.startswith("chief"),
-            versions=VERSIONS,
+            versions=versions,
             deadline_secs=secs,
         )
 

@@ -1,0 +1,92 @@
+"""A parameter server in its own process, with a compiled update."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import jax
+import jax.export
+import numpy as np
+import pytest
+from ps_job import SECS, Served, worker
+
+from jobs import SOON, Job
+from muster.ps._flat_layout import FlatLayout
+from muster.ps._plan import ArraySpec, Plan
+from muster.ps._update import versions
+
+CHILD = Path(__file__).with_name("ps_child.py")
+SIZE = 50_000
+
+
+def descent(pulled, kept, pushed):
+    return {name: value - 0.5 * pushed[name] for name, value in pulled.items()}, {}
+
+
+def plan():
+    specs = (ArraySpec("kernel", (SIZE,), "float32"),)
+    flat = {"float32": jax.ShapeDtypeStruct((SIZE,), "float32")}
+    update = bytes(jax.export.export(jax.jit(descent))(flat, {}, flat).serialize())
+    return Plan(pulled=specs, pushed=specs, update=update)
+
+
+def flat(value):
+    layout = FlatLayout(plan().pulled)
+    return layout.pack({"kernel": np.full(SIZE, value, np.float32)})
+
+
+def state(process):
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+@pytest.fixture
+def job(tmp_path):
+    folders = [Path(__file__).parent, Path(__file__).parents[1]]
+    path = os.pathsep.join([*map(str, folders), os.environ.get("PYTHONPATH", "")])
+    with Job(tmp_path, [CHILD], ps=1) as made:
+        made.start("ps", environ={"PYTHONPATH": path})
+        yield made
+
+
+def connected(job, task, run="run"):
+    server = Served(None, job.cluster["ps"][0])
+    return worker(server, plan(), task, run=run, versions=versions())
+
+
+def test_a_server_that_is_stopped_for_a_while_and_ends_with_the_job(job):
+    (server,) = job.tasks
+    with connected(job, "chief 0") as chief, connected(job, "worker 0") as one:
+        chief.initialize([(flat(1.0), {})], step=0)
+        ticket = one.take_ticket(2)
+        server.process.send_signal(signal.SIGSTOP)
+        answers = []
+
+        def push():
+            answers.extend(one.push_and_pull([flat(1.0)], ticket=ticket, wants=True, max_steps=2))
+
+        thread = threading.Thread(target=push)
+        thread.start()
+        thread.join(0.5)
+        assert thread.is_alive()
+        assert state(server.process.pid) == "T"
+        server.process.send_signal(signal.SIGCONT)
+        thread.join(SECS)
+        assert answers[0].answer.ticket == 1
+        np.testing.assert_array_equal(answers[0].pulled["float32"], 0.5)
+        assert chief.statistics()[0].pushes == 1
+        chief.end()
+    assert server.code(SOON) == 0
+    assert server.log == ""
+
+
+def test_a_worker_that_was_started_again(job):
+    with connected(job, "chief 0") as chief:
+        chief.initialize([(flat(1.0), {})], step=0)
+        with connected(job, "worker 0") as one:
+            one.push_and_pull([flat(1.0)], ticket=one.take_ticket(None))
+        with connected(job, "worker 0", run="another") as one:
+            answer = one.push_and_pull([flat(1.0)], ticket=one.take_ticket(None))[0]
+            assert (answer.answer.step, float(answer.pulled["float32"][0])) == (2, 0.0)
+        chief.end()
+    assert job.tasks[0].code(SOON) == 0
