@@ -10,6 +10,7 @@ import jax
 from muster._errors import GradientError
 from muster._keras import keras
 from muster.program.gradients._gradients import gradients
+from muster.program.passes._served import as_marked, mark_pushed
 from muster.program.variables._patches import wrap_in_scopes
 from muster.program.variables._variable_scope import VariableScope, active_scope, current_scope
 
@@ -216,7 +217,8 @@ def _in_steps(original: Callable[..., Any]) -> Callable[..., Any]:
         if scope.replicas is not None and not scope.is_in_sync:
             sums = iter(scope.replicas.sum([grad for grad in grads if grad is not None]))
             grads = [None if grad is None else next(sums) for grad in grads]
-        with scope.in_sync():
+        grads = mark_pushed(grads)
+        with scope.in_sync(), as_marked():
             if isinstance(self, keras.optimizers.LossScaleOptimizer) and trainable_variables is not None:
                 return _apply_scaled(scope, self, list(grads), list(trainable_variables))
             return original(self, grads, trainable_variables)

@@ -3,5 +3,9 @@
 from muster.program.passes._parts import Part as Part
 from muster.program.passes._parts import all_reduce_on_host as all_reduce_on_host
 from muster.program.passes._parts import split_at_all_reduces as split_at_all_reduces
+from muster.program.passes._served import ServedStep as ServedStep
+from muster.program.passes._served import UpdatePart as UpdatePart
+from muster.program.passes._served import mark_pushed as mark_pushed
+from muster.program.passes._served import split_at_pushes as split_at_pushes
 from muster.program.passes._variants import UNLIKE_REDUCTIONS as UNLIKE_REDUCTIONS
 from muster.program.passes._variants import combined as combined

@@ -1,0 +1,341 @@
+"""Divide a step between a worker, which computes gradients, and servers, which update variables by them.
+
+Where code applies gradients, `mark_pushed` leaves a marker. `split_at_pushes` divides the finished jaxpr
+there: the worker computes what leads to the markers, and pushes it; the servers compute what follows from
+that, on variables that only they hold. So a server needs no optimizer: whatever the code does with gradients,
+schedules and clipping included, becomes its update.
+"""
+
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax import lax
+from jax.extend import core as jex
+
+from muster._errors import TraceError
+from muster.program.passes._jaxprs import (
+    Atom,
+    Equation,
+    Values,
+    body_contains,
+    function_of,
+    needed_equations,
+    type_of,
+    variables_of,
+    with_inlined_jits,
+)
+
+_push_p = jex.Primitive("muster_push")
+_push_p.def_abstract_eval(lambda value: value)
+# Whether gradients are marked; part of the key under which JAX caches traces.
+_MARKING = jax.make_user_context(False)
+
+
+def mark_pushed(gradients: Sequence[jax.Array | None]) -> list[jax.Array | None]:
+    """Mark gradients that are about to be applied, where the step is for `split_at_pushes`."""
+    if not _MARKING.value:
+        return list(gradients)
+    return [None if gradient is None else _push_p.bind(gradient) for gradient in gradients]
+
+
+def as_marked() -> contextlib.AbstractContextManager[None]:
+    """Run code that applies gradients which are marked already."""
+    context: contextlib.AbstractContextManager[None] = _MARKING(False)
+    return context
+
+
+@dataclass(frozen=True)
+class UpdatePart:
+    """How some variables are updated.
+
+    Attributes:
+        updates: The paths of the variables.
+        takes: The paths of the variables that the update reads, those of ``updates`` among them.
+        pushes: The numbers of the pushed arrays that it reads.
+        function: Takes the values of ``takes`` and of ``pushes``; returns those of ``updates``.
+    """
+
+    updates: tuple[str, ...]
+    takes: tuple[str, ...]
+    pushes: tuple[int, ...]
+    function: Callable[..., list[jax.Array]]
+
+
+class ServedStep:
+    """A step that is divided between a worker and servers.
+
+    Attributes:
+        takes: The paths of the variables on servers that the worker reads.
+        local: The paths of the worker's own variables.
+        pushed: The shape and dtype of each array that the worker pushes.
+        updated: The paths of the variables that servers update, in order.
+    """
+
+    def __init__(
+        self, closed: jex.ClosedJaxpr, state: Sequence[str], local: Collection[str], results: Any
+    ) -> None:
+        jaxpr = closed.jaxpr
+        self._constants = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+        self._state = dict(zip(state, jaxpr.invars, strict=False))
+        self._batch = jaxpr.invars[len(state) :]
+        self._eqns, marked = _without_markers(jaxpr.eqns)
+        new = dict(zip(state, jaxpr.outvars, strict=False))
+        self._outputs = jaxpr.outvars[len(state) :]
+        self._structure = jax.tree.structure(results)
+        self.local = tuple(path for path in state if path in local)
+        self._new_local = [new[path] for path in self.local]
+        sources = _Sources(jaxpr, [*self._batch, *(self._state[path] for path in self.local)])
+        self._refuse_updated([*self._new_local, *self._outputs], sources)
+
+        # What updates read of the worker, or the path of what it assigns -> what it computes.
+        self._pushes: dict[Atom | str, Atom] = {}
+        targets: dict[str, Atom] = {}
+        assigned: dict[str, Atom] = {}
+        self._added: set[str] = set()
+        for path in state:
+            if path in local or new[path] is self._state[path]:
+                continue
+            if sources.of_pushes(new[path]):
+                targets[path] = new[path]
+            elif (addend := self._addend(path, new[path])) is not None:
+                assigned[path] = addend
+                self._added.add(path)
+            elif sources.of_worker(new[path]):
+                assigned[path] = new[path]
+            else:
+                targets[path] = new[path]
+        self._new = targets
+        self._updates = self._cut(jaxpr.eqns, list(targets.values()), sources)
+        self._pushes.update(assigned)
+        self._pushes = {
+            v: value if isinstance(value, jex.Literal) else marked.get(value, value)
+            for v, value in self._pushes.items()
+        }
+        self._assigned = frozenset(assigned)
+        self.updated = (*targets, *assigned)
+        self.pushed = [jax.ShapeDtypeStruct(type_of(v).shape, type_of(v).dtype) for v in self._pushes.values()]
+
+        wanted = [*self._pushes.values(), *self._new_local, *self._outputs]
+        self._work, start = needed_equations(self._eqns, wanted)
+        self.takes = tuple(p for p in state if p not in local and self._state[p] in start)
+        arguments = [self._state[path] for path in (*self.takes, *self.local)]
+        self._run = function_of(self._work, [*arguments, *self._batch], wanted, self._constants)
+
+    def work(
+        self, taken: Sequence[jax.Array], local: Sequence[jax.Array], batch: Any
+    ) -> tuple[list[jax.Array], list[jax.Array], Any]:
+        """Compute the worker's part.
+
+        Args:
+            taken: The values of the variables of ``takes``.
+            local: The values of the variables of ``local``.
+            batch: The batch, as the step takes it.
+
+        Returns:
+            What to push, the new values of ``local``, and the step's results.
+        """
+        made = self._run(*taken, *local, *jax.tree.leaves(batch))
+        rest = len(self._pushes) + len(self.local)
+        return (
+            made[: len(self._pushes)],
+            made[len(self._pushes) : rest],
+            jax.tree.unflatten(self._structure, made[rest:]),
+        )
+
+    def update(self, paths: Iterable[str]) -> UpdatePart:
+        """Return how some of the variables of ``updated`` are updated."""
+        paths = tuple(paths)
+        targets = {path: self._new[path] for path in paths if path in self._new}
+        eqns, start = needed_equations(self._updates, targets.values(), self._pushed_values())
+        added = self._added.intersection(paths)
+        takes = tuple(p for p, v in self._state.items() if v in start or p in added or p in targets)
+        pushes = tuple(i for i, v in enumerate(self._pushes) if v in start or v in paths)
+        inputs = [self._state[path] for path in takes]
+        read = [v for v in self._pushed_values() if v in start]
+        run = function_of(eqns, [*inputs, *read], [*targets.values()], self._constants)
+
+        def function(*args: jax.Array) -> list[jax.Array]:
+            state = dict(zip(takes, args, strict=False))
+            pushed = dict(zip((keys[i] for i in pushes), args[len(takes) :], strict=True))
+            new = dict(zip(targets, run(*state.values(), *(pushed[v] for v in read)), strict=True))
+            for path in self._assigned.intersection(paths):
+                new[path] = state[path] + pushed[path] if path in added else pushed[path]
+            return [new[path] for path in paths]
+
+        keys = list(self._pushes)
+        return UpdatePart(paths, takes, pushes, function)
+
+    def groups(self) -> list[tuple[str, ...]]:
+        """Return the paths of ``updated`` in groups that one server must hold, in order.
+
+        Variables belong together if one's update reads the other and that is more than a number, such as a
+        weight and its optimizer's slots. Numbers are cheap: each server that reads one has its own.
+        """
+        group: dict[str, list[str]] = {path: [path] for path in self.updated}
+        for path in self.updated:
+            for other in self.update([path]).takes:
+                joined, members = group[path], group.get(other)
+                if members is None or members is joined or not type_of(self._state[other]).shape:
+                    continue
+                joined += members
+                group.update(dict.fromkeys(members, joined))
+        order = {path: number for number, path in enumerate(self.updated)}
+        found = {id(members): members for members in group.values()}
+        return [tuple(sorted(members, key=order.__getitem__)) for members in found.values()]
+
+    def _addend(self, path: str, value: Atom) -> Atom | None:
+        """Return what is added to a variable, if its new value is the old one and something else."""
+        variable = self._state[path]
+        maker = next((eqn for eqn in self._eqns if value in eqn.outvars), None)
+        if maker is None or maker.primitive is not lax.add_p or variable not in variables_of(maker.invars):
+            return None
+        return next((v for v in maker.invars if v is not variable), variable)
+
+    def _pushed_values(self) -> list[jex.Var]:
+        return [v for v in self._pushes if not isinstance(v, str)]
+
+    def _cut(
+        self, eqns: Sequence[Equation], targets: Sequence[Atom], sources: "_Sources"
+    ) -> list[Equation]:
+        """Find what updates read of the worker; return the equations of the updates, in order."""
+        wanted = set(variables_of(targets))
+        kept = []
+        for eqn in reversed(eqns):
+            if not wanted.intersection(eqn.outvars):
+                continue
+            if eqn.primitive is _push_p:
+                self._pushes[eqn.outvars[0]] = eqn.invars[0]
+            elif sources.is_computed_by_worker(eqn):
+                self._pushes.update({v: v for v in eqn.outvars if v in wanted})
+            else:
+                kept.append(eqn)
+                wanted.update(variables_of(eqn.invars))
+        own = [*self._batch, *(self._state[path] for path in self.local)]
+        self._pushes.update({v: v for v in own if v in wanted})
+        self._pushes = dict(reversed(self._pushes.items()))  # in the order of the code
+        return kept[::-1]
+
+    def _refuse_updated(self, atoms: Sequence[Atom], sources: "_Sources") -> None:
+        if any(map(sources.of_pushes, atoms)):
+            raise TraceError(
+                "The step returns or keeps something that depends on a variable after it was updated, which "
+                "happens on a parameter server later. Use its value from before: read it above the call that "
+                "applies gradients."
+            )
+
+
+def split_at_pushes(
+    function: Callable[..., tuple[dict[str, jax.Array], Any]],
+    state: dict[str, Any],
+    batch: Any,
+    local: Collection[str],
+) -> ServedStep:
+    """Divide a step between a worker and servers.
+
+    Args:
+        function: ``(state, batch) -> (state, results)``; it calls `mark_pushed`.
+        state: Path -> array or ``jax.ShapeDtypeStruct``.
+        batch: Arrays or ``jax.ShapeDtypeStruct`` s, in a nested structure.
+        local: The paths of variables that each worker keeps for itself.
+
+    Raises:
+        TraceError: Gradients are applied inside of a loop or a branch, or something depends on a variable
+            after it was updated.
+    """
+    with _MARKING(True):
+        closed, shapes = jax.make_jaxpr(function, return_shape=True)(state, batch)
+    closed = _with_selected_branches(with_inlined_jits(closed, _push_p))
+    inside = next((eqn.primitive.name for eqn in closed.jaxpr.eqns if body_contains(eqn, _push_p)), None)
+    if inside is not None:
+        raise TraceError(
+            f"Gradients are applied inside of a {inside}, where a step cannot be divided between a worker "
+            "and parameter servers. Apply them outside of loops and branches."
+        )
+    return ServedStep(closed, sorted(state), local, shapes[1])
+
+
+class _Sources:
+    """What the values of a step are computed from.
+
+    Args:
+        jaxpr: The step.
+        of_worker: The values that only the worker has.
+    """
+
+    def __init__(self, jaxpr: jex.Jaxpr, of_worker: Iterable[jex.Var]) -> None:
+        self._of_worker = set(of_worker)
+        self._of_pushes: set[Atom] = set()
+        self._of_servers = set(jaxpr.invars) - self._of_worker
+        for eqn in jaxpr.eqns:
+            if eqn.primitive is _push_p:
+                self._of_pushes.update(eqn.outvars)
+                continue
+            for known in (self._of_worker, self._of_pushes, self._of_servers):
+                if known.intersection(variables_of(eqn.invars)):
+                    known.update(eqn.outvars)
+
+    def of_worker(self, atom: Atom) -> bool:
+        """Return whether a value depends on the batch or the worker's own variables, but for gradients."""
+        return not isinstance(atom, jex.Literal) and atom in self._of_worker
+
+    def of_pushes(self, atom: Atom) -> bool:
+        """Return whether a value depends on a gradient at its marker."""
+        return not isinstance(atom, jex.Literal) and atom in self._of_pushes
+
+    def is_computed_by_worker(self, eqn: Equation) -> bool:
+        """Return whether the worker computes an equation that an update needs.
+
+        That is what depends on the batch, and numbers that depend on gradients alone, such as norms: of
+        those a server has only its own.
+        """
+        result = eqn.outvars[0]
+        if self.of_worker(result) and not self.of_pushes(result):
+            return True
+        reduces = type_of(result).shape == () and any(type_of(v).shape for v in eqn.invars)
+        return reduces and self.of_pushes(result) and result not in self._of_servers
+
+
+def _without_markers(eqns: Iterable[Equation]) -> tuple[list[Equation], dict[Atom, Atom]]:
+    """Return equations without markers, and the value that each marker's result stands for."""
+    marked: dict[Atom, Atom] = {}
+    kept = []
+    for eqn in eqns:
+        invars = [v if isinstance(v, jex.Literal) else marked.get(v, v) for v in eqn.invars]
+        if eqn.primitive is _push_p:
+            marked[eqn.outvars[0]] = invars[0]
+        else:
+            kept.append(eqn.replace(invars=invars))
+    return kept, marked
+
+
+def _with_selected_branches(closed: jex.ClosedJaxpr) -> jex.ClosedJaxpr:
+    """Compute both branches where gradients choose one, so that each variable has an update of its own.
+
+    That is how optimizers skip a step whose gradients are not finite.
+    """
+    jaxpr = closed.jaxpr
+    sources = _Sources(jaxpr, ())
+
+    def is_selected(eqn: Equation) -> bool:
+        return eqn.primitive is lax.cond_p and sources.of_pushes(eqn.invars[0])
+
+    if not any(map(is_selected, jaxpr.eqns)):
+        return closed
+
+    def compute(*args: jax.Array) -> list[jax.Array]:
+        values = Values.of(closed, args)
+        for eqn in jaxpr.eqns:
+            if not is_selected(eqn):
+                values.compute([eqn])
+                continue
+            index, *operands = values.read(eqn.invars)
+            branches = [jex.jaxpr_as_fun(branch)(*operands) for branch in eqn.params["branches"]]
+            chosen = index.astype(bool) if len(branches) == 2 else index
+            new = [lax.select_n(chosen, *each) for each in zip(*branches, strict=True)]
+            values.update(zip(eqn.outvars, new, strict=True))
+        return values.read(jaxpr.outvars)
+
+    return jax.make_jaxpr(compute)(*closed.in_avals)

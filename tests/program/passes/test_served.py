@@ -1,0 +1,132 @@
+"""A step that is divided between a worker and servers computes the same as in one piece."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import muster
+from muster._errors import TraceError
+from muster._keras import keras
+from muster.program.passes import split_at_pushes
+from muster.program.trace import Program
+from muster.program.variables._origins import VariableKind
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(8, 5)).astype(np.float32)
+Y = np.sin(X.sum(1, keepdims=True))
+
+schedules, optimizers = keras.optimizers.schedules, keras.optimizers
+OPTIMIZERS = {
+    "SGD": lambda: optimizers.SGD(0.1),
+    "momentum": lambda: optimizers.SGD(0.1, momentum=0.9, nesterov=True),
+    "schedule": lambda: optimizers.SGD(schedules.ExponentialDecay(0.1, 2, 0.5)),
+    "Adam": lambda: optimizers.Adam(0.1, amsgrad=True),
+    "AdamW": lambda: optimizers.AdamW(0.1, weight_decay=0.01),
+    "Adagrad": lambda: optimizers.Adagrad(0.1),
+    "RMSprop": lambda: optimizers.RMSprop(0.1, momentum=0.9, centered=True),
+    "Ftrl": lambda: optimizers.Ftrl(0.1),
+    "Lamb": lambda: optimizers.Lamb(0.1),
+    "clipvalue": lambda: optimizers.Adam(0.1, clipvalue=0.01),
+    "clipnorm": lambda: optimizers.Adam(0.1, clipnorm=0.01),
+    "global_clipnorm": lambda: optimizers.Adam(0.1, amsgrad=True, global_clipnorm=0.01),
+    "average": lambda: optimizers.Adam(0.1, use_ema=True, ema_overwrite_frequency=2),
+    "accumulation": lambda: optimizers.SGD(0.1, gradient_accumulation_steps=2),
+    "loss scale": lambda: optimizers.LossScaleOptimizer(optimizers.Adam(0.1), initial_scale=8.0),
+}
+
+
+def program_of(optimizer):
+    def train(x, y):
+        hidden = keras.layers.Dense(4, activation="tanh")(x)
+        hidden = keras.layers.BatchNormalization()(hidden, training=True)
+        hidden = keras.layers.Dropout(0.3, seed=1)(hidden, training=True)
+        outputs = keras.layers.Dense(1)(hidden)
+        seen = keras.Variable(0, dtype="int32", name="examples", aggregation="sum", trainable=False)
+        seen.assign_add(len(x))  # a constant of the program for batches of this length
+        last = keras.Variable(0.0, name="last", aggregation="mean", trainable=False)
+        last.assign(keras.ops.mean(x))
+        loss = keras.ops.mean((outputs - y) ** 2)
+        mean = keras.metrics.Mean(name="mean")
+        mean.update_state(outputs)
+        muster.minimize(optimizer(), loss, muster.get_or_create_global_step())
+        return {"loss": loss, "mean": mean.result()}, None
+
+    return Program(train, X, Y, seed=1)
+
+
+def served(program, x, y):
+    own = {v.path for v in program.variables if v.kind in (VariableKind.SEED, VariableKind.METRIC)}
+    step = split_at_pushes(lambda state, batch: program.step(state, *batch), program.initial, (x, y), own)
+    compiled = jax.jit(step.work)
+    updates = [(part, jax.jit(part.function)) for part in map(step.update, step.groups())]
+
+    def run(state, batch):
+        pushed, local, outputs = compiled(
+            [state[p] for p in step.takes], [state[p] for p in step.local], batch
+        )
+        new = {**state, **dict(zip(step.local, local, strict=True))}
+        for part, update in updates:
+            taken = [state[path] for path in part.takes]
+            new.update(zip(part.updates, update(*taken, *(pushed[i] for i in part.pushes)), strict=True))
+        return new, outputs
+
+    return step, run
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS.values(), ids=OPTIMIZERS)
+def test_training_is_that_of_one_process(optimizer):
+    program = program_of(optimizer)
+    _, run = served(program, X, Y)
+    whole = jax.jit(program.step)
+    expected = state = program.initial
+    for _ in range(5):
+        expected, of_one = whole(expected, X, Y)
+        state, outputs = run(state, (X, Y))
+        np.testing.assert_allclose(outputs["loss"], of_one["loss"], rtol=1e-5)
+        np.testing.assert_allclose(outputs["mean"], of_one["mean"], rtol=1e-4, atol=1e-6)
+    assert state.keys() == expected.keys()
+    for path, value in expected.items():
+        np.testing.assert_allclose(state[path], value, rtol=1e-4, atol=1e-6, err_msg=path)
+
+
+def test_a_worker_pushes_its_gradients_and_what_it_assigns():
+    step, _ = served(program_of(OPTIMIZERS["Adam"]), X, Y)
+    shapes = sorted(each.shape for each in step.pushed)
+    weights = [(4,), (4,), (4,), (5, 4), (4, 1), (1,)]  # two of Dense, two of its normalization, two of Dense
+    # The statistics of the normalization, two variables of the program's own, and two counters of steps.
+    assert shapes == sorted([*weights, (4,), (4,), (), (), (), ()])
+    assert not any("adam" in path for path in step.takes)
+    assert len(step.local) == 3  # of the metric, and the seed of the dropout
+
+
+def test_norms_are_pushed_as_numbers():
+    plain, _ = served(program_of(OPTIMIZERS["Adam"]), X, Y)
+    clipped, _ = served(program_of(OPTIMIZERS["global_clipnorm"]), X, Y)
+    more = [each.shape for each in clipped.pushed]
+    for each in plain.pushed:
+        more.remove(each.shape)
+    assert set(more) == {()}
+    for group in clipped.groups():
+        assert len(clipped.update(group).pushes) <= 1 + len(more)
+
+
+def test_what_one_server_must_hold_is_a_weight_and_its_slots():
+    step, _ = served(program_of(OPTIMIZERS["Adam"]), X, Y)
+    groups = [group for group in step.groups() if len(group) > 1]
+    assert len(groups) == 6
+    for group in groups:
+        assert sum("momentum" in path or "velocity" in path for path in group) == len(group) - 1 == 3
+    assert sorted(path for group in step.groups() for path in group) == sorted(step.updated)
+
+
+def test_results_may_not_depend_on_what_servers_make_of_a_push():
+    def train(x):
+        weight = keras.layers.Dense(1)
+        loss = keras.ops.mean(weight(x))
+        muster.minimize(optimizers.SGD(0.1), loss, muster.get_or_create_global_step())
+        return {"after": jnp.sum(weight.kernel.value)}, None
+
+    program = Program(train, X)
+    with pytest.raises(TraceError, match="after it was updated"):
+        split_at_pushes(lambda state, batch: program.step(state, batch), program.initial, X, ())
