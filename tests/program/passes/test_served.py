@@ -8,7 +8,7 @@ import pytest
 import muster
 from muster._errors import TraceError
 from muster._keras import keras
-from muster.program.passes import split_at_pushes
+from muster.program.passes import CoupledRowsError, by_rows, split_at_pushes
 from muster.program.trace import Program
 from muster.program.variables._origins import VariableKind
 
@@ -130,3 +130,41 @@ def test_results_may_not_depend_on_what_servers_make_of_a_push():
     program = Program(train, X)
     with pytest.raises(TraceError, match="after it was updated"):
         split_at_pushes(lambda state, batch: program.step(state, batch), program.initial, X, ())
+
+
+def table_and_update(optimizer):
+    """A table of 10 rows, its slots, and how a push updates them."""
+
+    def train(ids):
+        table = keras.layers.Embedding(10, 3)
+        loss = keras.ops.mean(table(ids) ** 2)
+        muster.minimize(optimizer(), loss, muster.get_or_create_global_step())
+        return {}, None
+
+    program = Program(train, np.array([1, 5, 5, 9]), seed=1)
+    step = split_at_pushes(program.step, program.initial, np.array([1, 5, 5, 9]), ())
+    (group,) = (group for group in step.groups() if "embedding/embeddings" in group)
+    part = step.update(group)
+    return part, [program.initial[path] for path in part.takes] + [
+        RNG.normal(size=step.pushed[i].shape).astype(np.float32) for i in part.pushes
+    ]
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS.keys() - {"Lamb", "loss scale"})
+def test_an_update_is_computed_by_rows(name):
+    part, args = table_and_update(OPTIMIZERS[name])
+    expected = jax.jit(part.function)(*args)
+    shapes = [jax.ShapeDtypeStruct(arg.shape, arg.dtype) for arg in args]
+    made = []
+    for rows in (slice(0, 4), slice(4, 7), slice(7, 10)):
+        run = by_rows(part.function, shapes, rows.stop - rows.start)
+        made.append(jax.jit(run)(*(arg[rows] if arg.ndim else arg for arg in args)))
+    for whole, *shards in zip(expected, *made, strict=True):
+        np.testing.assert_allclose(np.concatenate(shards) if whole.ndim else shards[0], whole, rtol=1e-5)
+
+
+def test_an_update_that_couples_rows_is_refused():
+    part, args = table_and_update(OPTIMIZERS["Lamb"])
+    shapes = [jax.ShapeDtypeStruct(arg.shape, arg.dtype) for arg in args]
+    with pytest.raises(CoupledRowsError, match="computes rows from others"):
+        by_rows(part.function, shapes, 4)

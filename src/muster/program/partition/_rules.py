@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.extend import core as jex
-from jax.extend.core import primitives
 
 from muster.program.partition._indexing_rules import dynamic_slice, dynamic_update_slice, gather, scatter
 from muster.program.partition._sharding import (
@@ -19,6 +18,7 @@ from muster.program.partition._sharding import (
     Value,
     axis_without,
 )
+from muster.program.passes._elementwise import ELEMENTWISE, named
 from muster.program.passes._jaxprs import type_of
 
 
@@ -68,18 +68,13 @@ def _is_linear(equation: ShardedEquation, places: list[int]) -> bool:
     return places in _LINEAR.get(eqn.primitive, ()) and eqn.params.get("out_dtype") is None
 
 
-def _named(names: str) -> list[jex.Primitive]:
-    """Return JAX's primitives of these names, which are separated by spaces."""
-    return [getattr(primitives, f"{name}_p") for name in names.split()]
-
-
-_ADDITIONS = _named("add sub add_jaxvals")
+_ADDITIONS = named("add sub add_jaxvals")
 # Primitive -> the places of the operands in which it is linear.
 _LINEAR: Mapping[jex.Primitive, Sequence[list[int]]] = {
     **dict.fromkeys(_ADDITIONS, [[0, 1]]),
-    **dict.fromkeys(_named("mul dot_general conv_general_dilated"), [[0], [1]]),
+    **dict.fromkeys(named("mul dot_general conv_general_dilated"), [[0], [1]]),
     **dict.fromkeys(
-        _named("neg div copy reduce_sum broadcast_in_dim reshape transpose squeeze slice rev"), [[0]]
+        named("neg div copy reduce_sum broadcast_in_dim reshape transpose squeeze slice rev"), [[0]]
     ),
 }
 
@@ -220,20 +215,11 @@ def _windows(equation: ShardedEquation) -> list[Value]:
     return equation.sharded(axis, *equation.shards(axis))
 
 
-_ELEMENTWISE = _named(
-    "abs acos acosh add add_jaxvals and asin asinh atan atan2 atanh bitcast_convert_type cbrt ceil clamp clz "
-    "convert_element_type copy cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt imag "
-    "integer_pow is_finite le lgamma log log1p logistic lt max min mul ne neg nextafter not or "
-    "population_count pow real reduce_precision rem round rsqrt select_n shift_left "
-    "shift_right_arithmetic shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh "
-    "xor"
-)
-
 _RULES: Mapping[jex.Primitive, Rule] = {
-    **dict.fromkeys(_ELEMENTWISE, _elementwise),
+    **dict.fromkeys(ELEMENTWISE, _elementwise),
     lax.optimization_barrier_p: _each,
-    **dict.fromkeys(_named("reduce_sum reduce_max reduce_min reduce_and reduce_or reduce_prod"), _reduce),
-    **dict.fromkeys(_named("argmax argmin"), _along_others("axes", removes=True)),
+    **dict.fromkeys(named("reduce_sum reduce_max reduce_min reduce_and reduce_or reduce_prod"), _reduce),
+    **dict.fromkeys(named("argmax argmin"), _along_others("axes", removes=True)),
     lax.broadcast_in_dim_p: _broadcast_in_dim,
     lax.reshape_p: _reshape,
     lax.transpose_p: _transpose,
@@ -241,9 +227,9 @@ _RULES: Mapping[jex.Primitive, Rule] = {
     lax.slice_p: _slice,
     lax.pad_p: _pad,
     lax.rev_p: _along_others("dimensions"),
-    **dict.fromkeys(_named("concatenate sort"), _along_others("dimension")),
+    **dict.fromkeys(named("concatenate sort"), _along_others("dimension")),
     lax.split_p: _along_others("axis"),
-    **dict.fromkeys(_named("top_k cumsum cumprod cummax cummin cumlogsumexp"), _along_others("axis")),
+    **dict.fromkeys(named("top_k cumsum cumprod cummax cummin cumlogsumexp"), _along_others("axis")),
     lax.stack_p: _stack,
     lax.unstack_p: _along_others("axis", removes=True),
     lax.tile_p: _tile,
@@ -251,8 +237,8 @@ _RULES: Mapping[jex.Primitive, Rule] = {
     lax.dynamic_update_slice_p: dynamic_update_slice,
     lax.dot_general_p: _dot_general,
     lax.conv_general_dilated_p: _convolution,
-    **dict.fromkeys(_named("reduce_window_sum reduce_window_max reduce_window_min"), _windows),
+    **dict.fromkeys(named("reduce_window_sum reduce_window_max reduce_window_min"), _windows),
     lax.select_and_scatter_add_p: _windows,
     lax.gather_p: gather,
-    **dict.fromkeys(_named("scatter scatter_add"), scatter),
+    **dict.fromkeys(named("scatter scatter_add"), scatter),
 }

@@ -1,5 +1,7 @@
 """Rewrite jaxprs, and cut them into parts."""
 
+from muster.program.passes._by_rows import CoupledRowsError as CoupledRowsError
+from muster.program.passes._by_rows import by_rows as by_rows
 from muster.program.passes._parts import Part as Part
 from muster.program.passes._parts import all_reduce_on_host as all_reduce_on_host
 from muster.program.passes._parts import split_at_all_reduces as split_at_all_reduces

@@ -1,5 +1,6 @@
 """Inspect jaxprs, compute parts of them, and turn parts into functions."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import jax
@@ -34,6 +35,11 @@ class Values(dict[Atom, jax.Array]):
 def type_of(atom: Atom) -> jax.core.ShapedArray:
     """Return the shape and dtype of a variable or literal."""
     return atom.aval  # type: ignore[return-value]  # every value in a step is an array
+
+
+def is_number(atom: Atom) -> bool:
+    """Return whether a variable or literal has a single element."""
+    return math.prod(type_of(atom).shape) == 1
 
 
 def variables_of(atoms: Iterable[Atom]) -> list[jex.Var]:

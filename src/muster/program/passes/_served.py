@@ -22,6 +22,7 @@ from muster.program.passes._jaxprs import (
     Values,
     body_contains,
     function_of,
+    is_number,
     needed_equations,
     type_of,
     variables_of,
@@ -116,7 +117,9 @@ class ServedStep:
         }
         self._assigned = frozenset(assigned)
         self.updated = (*targets, *assigned)
-        self.pushed = [jax.ShapeDtypeStruct(type_of(v).shape, type_of(v).dtype) for v in self._pushes.values()]
+        self.pushed = [
+            jax.ShapeDtypeStruct(type_of(v).shape, type_of(v).dtype) for v in self._pushes.values()
+        ]
 
         wanted = [*self._pushes.values(), *self._new_local, *self._outputs]
         self._work, start = needed_equations(self._eqns, wanted)
@@ -197,9 +200,7 @@ class ServedStep:
     def _pushed_values(self) -> list[jex.Var]:
         return [v for v in self._pushes if not isinstance(v, str)]
 
-    def _cut(
-        self, eqns: Sequence[Equation], targets: Sequence[Atom], sources: "_Sources"
-    ) -> list[Equation]:
+    def _cut(self, eqns: Sequence[Equation], targets: Sequence[Atom], sources: "_Sources") -> list[Equation]:
         """Find what updates read of the worker; return the equations of the updates, in order."""
         wanted = set(variables_of(targets))
         kept = []
@@ -294,7 +295,7 @@ class _Sources:
         result = eqn.outvars[0]
         if self.of_worker(result) and not self.of_pushes(result):
             return True
-        reduces = type_of(result).shape == () and any(type_of(v).shape for v in eqn.invars)
+        reduces = is_number(result) and not all(map(is_number, eqn.invars))
         return reduces and self.of_pushes(result) and result not in self._of_servers
 
 
@@ -312,15 +313,15 @@ def _without_markers(eqns: Iterable[Equation]) -> tuple[list[Equation], dict[Ato
 
 
 def _with_selected_branches(closed: jex.ClosedJaxpr) -> jex.ClosedJaxpr:
-    """Compute both branches where gradients choose one, so that each variable has an update of its own.
+    """Compute both branches where gradients are applied or not, so that variables have updates of their own.
 
-    That is how optimizers skip a step whose gradients are not finite.
+    Optimizers have such branches to skip gradients that are not finite, and to accumulate others first.
     """
     jaxpr = closed.jaxpr
     sources = _Sources(jaxpr, ())
 
     def is_selected(eqn: Equation) -> bool:
-        return eqn.primitive is lax.cond_p and sources.of_pushes(eqn.invars[0])
+        return eqn.primitive is lax.cond_p and any(map(sources.of_pushes, eqn.invars))
 
     if not any(map(is_selected, jaxpr.eqns)):
         return closed

@@ -1,0 +1,72 @@
+"""Compute an update on some rows of its variables, where it treats every element by itself."""
+
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.extend import core as jex
+from jax.extend.core import primitives
+
+from muster.program.passes._elementwise import ELEMENTWISE
+from muster.program.passes._jaxprs import Equation, Values, is_number, type_of
+
+
+class CoupledRowsError(ValueError):
+    """An update computes a row from others. The text is a clause about the operation that does."""
+
+
+def by_rows(
+    function: Callable[..., list[jax.Array]], args: Sequence[jax.ShapeDtypeStruct], rows: int
+) -> Callable[..., list[jax.Array]]:
+    """Return an elementwise function for arrays of another number of rows.
+
+    Args:
+        function: Takes and returns arrays, each of which is a scalar or has as many rows as all others.
+        args: The shapes and dtypes of its arguments.
+        rows: The number of rows that the returned function is for.
+
+    Raises:
+        CoupledRowsError: An element of a result depends on more than the same elements of arguments.
+    """
+    closed = jax.make_jaxpr(function)(*args)
+    _require_elementwise(closed.jaxpr)
+
+    def compute(*arrays: jax.Array) -> list[jax.Array]:
+        return _computed(closed, arrays, rows)
+
+    return compute
+
+
+def _require_elementwise(jaxpr: jex.Jaxpr) -> None:
+    made_of_rows = {v for v in jaxpr.invars if not is_number(v)}
+    for eqn in jaxpr.eqns:
+        takes_rows = any(not isinstance(v, jex.Literal) and v in made_of_rows for v in eqn.invars)
+        shapes = {type_of(v).shape for v in (*eqn.invars, *eqn.outvars) if not is_number(v)}
+        if eqn.primitive is primitives.jit_p:
+            _require_elementwise(eqn.params["jaxpr"].jaxpr)
+        elif takes_rows and (eqn.primitive not in ELEMENTWISE or len(shapes) > 1):
+            raise CoupledRowsError(f"{eqn.primitive.name} computes rows from others")
+        elif not takes_rows and shapes and eqn.primitive not in (lax.broadcast_in_dim_p, *ELEMENTWISE):
+            raise CoupledRowsError(f"{eqn.primitive.name} makes rows that are not all the same")
+        made_of_rows.update(v for v in eqn.outvars if not is_number(v))
+
+
+def _computed(closed: jex.ClosedJaxpr, args: Sequence[jax.Array], rows: int) -> list[jax.Array]:
+    values = Values.of(closed, args)
+    for eqn in closed.jaxpr.eqns:
+        operands = values.read(eqn.invars)
+        if eqn.primitive is primitives.jit_p:
+            made = _computed(eqn.params["jaxpr"], operands, rows)
+        elif eqn.primitive is lax.broadcast_in_dim_p:
+            made = [_broadcast(eqn, operands[0], rows)]
+        else:
+            bound = eqn.primitive.bind(*operands, **eqn.params)
+            made = bound if eqn.primitive.multiple_results else [bound]
+        values.update(zip(eqn.outvars, made, strict=True))
+    return values.read(closed.jaxpr.outvars)
+
+
+def _broadcast(eqn: Equation, operand: jax.Array, rows: int) -> jax.Array:
+    shape = eqn.params["shape"]
+    return jnp.broadcast_to(operand, shape if is_number(eqn.outvars[0]) else (rows, *shape[1:]))
