@@ -39,7 +39,8 @@ def type_of(atom: Atom) -> jax.core.ShapedArray:
 
 def is_number(atom: Atom) -> bool:
     """Return whether a variable or literal has a single element."""
-    return math.prod(type_of(atom).shape) == 1
+    count: int = math.prod(type_of(atom).shape)
+    return count == 1
 
 
 def variables_of(atoms: Iterable[Atom]) -> list[jex.Var]:

@@ -198,7 +198,7 @@ class ServedStep:
         return next((v for v in maker.invars if v is not variable), variable)
 
     def _pushed_values(self) -> list[jex.Var]:
-        return [v for v in self._pushes if not isinstance(v, str)]
+        return [v for v in self._pushes if isinstance(v, jex.Var)]
 
     def _cut(self, eqns: Sequence[Equation], targets: Sequence[Atom], sources: "_Sources") -> list[Equation]:
         """Find what updates read of the worker; return the equations of the updates, in order."""

@@ -1,0 +1,263 @@
+"""Divide the variables of a step, and how they are updated, among parameter servers.
+
+Each server holds its rows in flat buffers, one for each dtype: `pulled` ones, which workers read, and `kept`
+ones, which only updates read, such as an optimizer's slots. A push is flat, too. So a step costs one message
+to each server and one back, whatever the number of variables.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from muster.program.passes import ServedStep, UpdatePart, by_rows
+
+Buffers = dict[str, jax.Array]
+"""Name of a dtype -> the elements of arrays of that dtype, one after the other."""
+
+
+class Rows(NamedTuple):
+    """Rows of a variable, or all of it.
+
+    Attributes:
+        server: The number of the server that holds them.
+        start: The first row.
+        stop: The row after the last one; None for a variable that is not divided.
+    """
+
+    server: int
+    start: int = 0
+    stop: int | None = None
+
+    def of(self, array: Any) -> Any:
+        """Return these rows of an array; all of a single number."""
+        return array if self.stop is None or math.prod(array.shape) == 1 else array[self.start : self.stop]
+
+    def shape_of(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of these rows of an array."""
+        whole = self.stop is None or math.prod(shape) == 1
+        return shape if whole else (self.stop - self.start, *shape[1:])  # type: ignore[operator]
+
+
+class Piece(NamedTuple):
+    """Rows of a variable on a server, or of an array that is pushed to it.
+
+    Attributes:
+        key: The path of the variable, or the number of the pushed array.
+        rows: Which rows.
+        shape: Their shape.
+        dtype: The name of their dtype.
+    """
+
+    key: str | int
+    rows: Rows
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class FlatArrays:
+    """Packs arrays into one flat buffer for each dtype, in order, and takes them apart.
+
+    Args:
+        pieces: The arrays.
+    """
+
+    def __init__(self, pieces: Iterable[Piece]) -> None:
+        self.pieces = tuple(pieces)
+        self.sizes: dict[str, int] = {}
+        self._places = []
+        for piece in self.pieces:
+            start = self.sizes.get(piece.dtype, 0)
+            self._places.append((piece, start, start + math.prod(piece.shape)))
+            self.sizes[piece.dtype] = start + math.prod(piece.shape)
+
+    def pack(self, arrays: Mapping[str | int, Any]) -> Buffers:
+        """Return the buffers of arrays, by the keys of their pieces; traceable."""
+        parts: dict[str, list[jax.Array]] = {dtype: [] for dtype in self.sizes}
+        for piece in self.pieces:
+            parts[piece.dtype].append(jnp.ravel(arrays[piece.key]))
+        return {dtype: jnp.concatenate(each) for dtype, each in parts.items()}
+
+    def unpack(self, buffers: Mapping[str, Any]) -> dict[str | int, Any]:
+        """Return the arrays in buffers by the keys of their pieces: NumPy's without a copy; traceable."""
+        return {
+            piece.key: buffers[piece.dtype][start:stop].reshape(piece.shape)
+            for piece, start, stop in self._places
+        }
+
+
+@dataclass(frozen=True)
+class ServerShare:
+    """What one server holds and does.
+
+    Attributes:
+        pulled: The rows that workers read.
+        kept: The rows that only updates read.
+        pushed: The rows that each push brings.
+        update: ``(pulled, kept, pushed) -> (pulled, kept)`` of buffers; pure, for JAX.
+    """
+
+    pulled: FlatArrays
+    kept: FlatArrays
+    pushed: FlatArrays
+    update: Callable[[Buffers, Buffers, Buffers], tuple[Buffers, Buffers]]
+
+
+class Division:
+    """A step's variables and updates, divided among servers.
+
+    Args:
+        step: The step.
+        variables: Path -> shape and dtype of every variable that is not the worker's own.
+        placed: Path -> its rows on servers, in order; at least those of the variables that workers read. A
+            variable's slots lie where it lies, and numbers on each server that reads them.
+        servers: The number of servers.
+
+    Attributes:
+        shares: What each server holds and does.
+
+    Raises:
+        CoupledRowsError: The update of a variable that is divided computes rows from others.
+    """
+
+    def __init__(
+        self,
+        step: ServedStep,
+        variables: Mapping[str, jax.ShapeDtypeStruct],
+        placed: Mapping[str, Sequence[Rows]],
+        servers: int,
+    ) -> None:
+        self._step = step
+        self._variables = variables
+        self._found: dict[str, list[Rows]] = {}
+        of_server: list[list[tuple[UpdatePart, Rows]]] = [[] for _ in range(servers)]
+        groups = {path: group for group in step.groups() for path in group}
+        for group in dict.fromkeys(groups.values()):
+            main = next((path for path in group if path in placed), group[0])
+            for rows in placed.get(main, [Rows(0)]):
+                self._add(of_server, groups, group, rows)
+        for path in variables:  # what no update changes or reads
+            if path not in self._found:
+                self._found[path] = [*placed.get(path, [Rows(0)])]
+        self.shares = [self._share(number, parts) for number, parts in enumerate(of_server)]
+
+    def _add(
+        self,
+        of_server: list[list[tuple[UpdatePart, Rows]]],
+        groups: Mapping[str, tuple[str, ...]],
+        group: tuple[str, ...],
+        rows: Rows,
+    ) -> None:
+        """Let a server update rows of some variables, and what else it needs for that."""
+        part = self._step.update(group)
+        if any(each is rows or (p.updates == group and each == rows) for p, each in of_server[rows.server]):
+            return
+        of_server[rows.server].append((part, rows))
+        for path in dict.fromkeys((*part.updates, *part.takes)):
+            here = rows
+            if path not in group and not self._is_divided_like(path, group, rows):
+                here = Rows(rows.server)
+                if path in groups:  # a number, such as a count of steps, of which this server has its own
+                    self._add(of_server, groups, groups[path], here)
+            if here not in self._found.setdefault(path, []):
+                self._found[path].append(here)
+
+    def _is_divided_like(self, path: str, group: tuple[str, ...], rows: Rows) -> bool:
+        """Return whether a variable that an update reads has the rows of those that it changes."""
+        shape = self._variables[path].shape
+        return (
+            rows.stop is not None and math.prod(shape) > 1 and shape[0] == self._variables[group[0]].shape[0]
+        )
+
+    def _share(self, server: int, parts: Sequence[tuple[UpdatePart, Rows]]) -> ServerShare:
+        held = [
+            (path, rows)
+            for path, all_rows in self._found.items()
+            for rows in all_rows
+            if rows.server == server
+        ]
+        is_pulled = [path in self._step.takes and rows in self._sources(path) for path, rows in held]
+        pieces = [self._piece(path, rows, self._variables[path]) for path, rows in held]
+        pulled = FlatArrays(itertools.compress(pieces, is_pulled))
+        kept = FlatArrays(itertools.compress(pieces, (not each for each in is_pulled)))
+        brought = dict.fromkeys((number, rows) for part, rows in parts for number in part.pushes)
+        pushed = FlatArrays(self._piece(number, rows, self._step.pushed[number]) for number, rows in brought)
+        functions = [(part, self._function(part, rows)) for part, rows in parts]
+
+        def update(old: Buffers, slots: Buffers, gradients: Buffers) -> tuple[Buffers, Buffers]:
+            state = {**pulled.unpack(old), **kept.unpack(slots)}
+            given = pushed.unpack(gradients)
+            new = dict(state)
+            for part, function in functions:
+                args = [*(state[path] for path in part.takes), *(given[number] for number in part.pushes)]
+                new.update(zip(part.updates, function(*args), strict=True))
+            return pulled.pack(new), kept.pack(new)
+
+        return ServerShare(pulled, kept, pushed, update)
+
+    def _function(self, part: UpdatePart, rows: Rows) -> Callable[..., list[jax.Array]]:
+        if rows.stop is None:
+            return part.function
+        shapes = [self._variables[path] for path in part.takes]
+        shapes += [self._step.pushed[number] for number in part.pushes]
+        return by_rows(part.function, shapes, rows.stop - rows.start)
+
+    def _piece(self, key: str | int, rows: Rows, spec: jax.ShapeDtypeStruct) -> Piece:
+        return Piece(key, rows, rows.shape_of(spec.shape), str(spec.dtype))
+
+    def _sources(self, path: str) -> list[Rows]:
+        """Return the rows from which workers read a variable: of copies, the first."""
+        found = self._found[path]
+        return found if found[0].stop is not None else found[:1]
+
+    def whole(self, arrays: Sequence[Mapping[str | int, Any]], paths: Iterable[str]) -> dict[str, Any]:
+        """Return variables from the rows that servers hold; traceable.
+
+        Args:
+            arrays: For each server, path -> the rows that it holds.
+            paths: The paths of the variables.
+        """
+        result = {}
+        for path in paths:
+            parts = [arrays[rows.server][path] for rows in self._sources(path)]
+            result[path] = parts[0] if len(parts) == 1 else jnp.concatenate(parts)
+        return result
+
+    def split(self, values: Mapping[str | int, Any]) -> list[tuple[Buffers, Buffers]]:
+        """Return the buffers, pulled and kept, that each server has of variables, by their paths."""
+        return [
+            (
+                share.pulled.pack(_rows_of(share.pulled.pieces, values)),
+                share.kept.pack(_rows_of(share.kept.pieces, values)),
+            )
+            for share in self.shares
+        ]
+
+    def work(
+        self, pulled: Sequence[Buffers], local: Sequence[jax.Array], batch: Any
+    ) -> tuple[list[Buffers], list[jax.Array], Any]:
+        """Compute a worker's part of the step; pure, for JAX.
+
+        Args:
+            pulled: The buffers of each server.
+            local: The values of the worker's own variables.
+            batch: The batch.
+
+        Returns:
+            What to push to each server, the new values of the worker's own variables, and the results.
+        """
+        arrays = [share.pulled.unpack(buffers) for share, buffers in zip(self.shares, pulled, strict=True)]
+        taken = self.whole(arrays, self._step.takes)
+        pushes, local, results = self._step.work([*taken.values()], local, batch)
+        by_number: dict[str | int, jax.Array] = dict(enumerate(pushes))
+        pushed = [share.pushed.pack(_rows_of(share.pushed.pieces, by_number)) for share in self.shares]
+        return pushed, local, results
+
+
+def _rows_of(pieces: Iterable[Piece], arrays: Mapping[str | int, Any]) -> dict[str | int, Any]:
+    """Return the rows of arrays that pieces have, by their keys."""
+    return {piece.key: piece.rows.of(arrays[piece.key]) for piece in pieces}

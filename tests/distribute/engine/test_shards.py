@@ -1,0 +1,79 @@
+"""Variables that are divided among servers are trained as in one process."""
+
+import jax
+import numpy as np
+import pytest
+
+from muster.distribute.engine._shards import Division, Rows
+from muster.program.passes import CoupledRowsError
+from served_steps import OPTIMIZERS, X, Y, divided, program_of
+
+WHOLE = {"dense_1/kernel": [Rows(1)], "batch_normalization/gamma": [Rows(1)]}
+BY_ROWS = {
+    "dense/kernel": [Rows(0, 0, 3), Rows(1, 3, 5)],
+    "dense_1/kernel": [Rows(1, 0, 1), Rows(0, 1, 4)],
+    "batch_normalization/moving_mean": [Rows(0, 0, 2), Rows(1, 2, 4)],
+}
+
+
+class Servers:
+    """What servers hold, updated by pushes in turn."""
+
+    def __init__(self, program, placed, count):
+        self.program = program
+        self.step = divided(program, X, Y)
+        shared = {
+            v.path: jax.ShapeDtypeStruct(v.shape, v.dtype)
+            for v in program.variables
+            if v.path not in self.step.local
+        }
+        self.division = Division(self.step, shared, placed, count)
+        self.buffers = self.division.split(program.initial)
+        self.updates = [jax.jit(share.update) for share in self.division.shares]
+        self.work = jax.jit(self.division.work)
+
+    def push(self, pushes):
+        self.buffers = [
+            update(*held, push) for update, held, push in zip(self.updates, self.buffers, pushes, strict=True)
+        ]
+
+    def values(self):
+        held = [
+            {**share.pulled.unpack(pulled), **share.kept.unpack(kept)}
+            for share, (pulled, kept) in zip(self.division.shares, self.buffers, strict=True)
+        ]
+        return self.division.whole(
+            held, (path for path in self.program.initial if path not in self.step.local)
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "placed"),
+    [("Lamb", WHOLE), ("global_clipnorm", {}), *((name, BY_ROWS) for name in OPTIMIZERS if name != "Lamb")],
+)
+def test_one_worker_trains_as_without_servers(name, placed):
+    program = program_of(OPTIMIZERS[name])
+    servers = Servers(program, placed, 2)
+    local = [program.initial[path] for path in servers.step.local]
+    whole = jax.jit(program.step)
+    expected = program.initial
+    for _ in range(4):
+        expected, of_one = whole(expected, X, Y)
+        pushes, local, outputs = servers.work([pulled for pulled, _ in servers.buffers], local, (X, Y))
+        servers.push(pushes)
+        np.testing.assert_allclose(outputs["loss"], of_one["loss"], rtol=1e-5)
+    for path, value in servers.values().items():
+        np.testing.assert_allclose(value, expected[path], rtol=1e-4, atol=1e-6, err_msg=path)
+
+
+def test_an_update_that_couples_rows_needs_whole_variables():
+    with pytest.raises(CoupledRowsError):
+        Servers(program_of(OPTIMIZERS["Lamb"]), BY_ROWS, 2)
+
+
+def test_each_server_holds_its_rows_and_their_slots():
+    servers = Servers(program_of(OPTIMIZERS["Adam"]), BY_ROWS, 2)
+    for share, rows in zip(servers.division.shares, (3, 2), strict=True):
+        kernels = [piece.shape for piece in share.kept.pieces if "dense_kernel" in str(piece.key)]
+        assert kernels == [(rows, 4)] * 3
+        assert sum(piece.key == "adam/iteration" for piece in (*share.pulled.pieces, *share.kept.pieces)) == 1
