@@ -38,13 +38,7 @@ class Servers:
         ]
 
     def values(self):
-        held = [
-            {**share.pulled.unpack(pulled), **share.kept.unpack(kept)}
-            for share, (pulled, kept) in zip(self.division.shares, self.buffers, strict=True)
-        ]
-        return self.division.whole(
-            held, (path for path in self.program.initial if path not in self.step.local)
-        )
+        return self.division.read(self.buffers)
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,11 @@ class FlatArrays:
             self._places.append((piece, start, start + math.prod(piece.shape)))
             self.sizes[piece.dtype] = start + math.prod(piece.shape)
 
+    @property
+    def shapes(self) -> dict[str, jax.ShapeDtypeStruct]:
+        """The shapes and dtypes of the buffers."""
+        return {dtype: jax.ShapeDtypeStruct((size,), dtype) for dtype, size in self.sizes.items()}
+
     def pack(self, arrays: Mapping[str | int, Any]) -> Buffers:
         """Return the buffers of arrays, by the keys of their pieces; traceable."""
         parts: dict[str, list[jax.Array]] = {dtype: [] for dtype in self.sizes}
@@ -119,6 +124,8 @@ class Division:
 
     Attributes:
         shares: What each server holds and does.
+        paths: The paths of the variables.
+        pulled: The paths of those that workers read.
 
     Raises:
         CoupledRowsError: The update of a variable that is divided computes rows from others.
@@ -131,6 +138,8 @@ class Division:
         placed: Mapping[str, Sequence[Rows]],
         servers: int,
     ) -> None:
+        self.paths = tuple(variables)
+        self.pulled = frozenset(step.takes)
         self._step = step
         self._variables = variables
         self._found: dict[str, list[Rows]] = {}
@@ -214,13 +223,29 @@ class Division:
         found = self._found[path]
         return found if found[0].stop is not None else found[:1]
 
-    def whole(self, arrays: Sequence[Mapping[str | int, Any]], paths: Iterable[str]) -> dict[str, Any]:
-        """Return variables from the rows that servers hold; traceable.
+    def describe(self) -> list[str]:
+        """Return what each server holds and does, as texts that are equal for equal ones."""
+        return [
+            f"{share.pulled.pieces} {share.kept.pieces} {share.pushed.pieces} "
+            f"{jax.make_jaxpr(share.update)(share.pulled.shapes, share.kept.shapes, share.pushed.shapes)}"
+            for share in self.shares
+        ]
 
-        Args:
-            arrays: For each server, path -> the rows that it holds.
-            paths: The paths of the variables.
-        """
+    def read_pulled(self, pulled: Sequence[Mapping[str, Any]], paths: Iterable[str]) -> dict[str, Any]:
+        """Return variables that workers read from the buffers of each server; traceable."""
+        arrays = [share.pulled.unpack(buffers) for share, buffers in zip(self.shares, pulled, strict=True)]
+        return self._whole(arrays, paths)
+
+    def read(self, held: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> dict[str, Any]:
+        """Return all variables from the buffers, pulled and kept, of each server."""
+        arrays = [
+            {**share.pulled.unpack(pulled), **share.kept.unpack(kept)}
+            for share, (pulled, kept) in zip(self.shares, held, strict=True)
+        ]
+        return self._whole(arrays, self.paths)
+
+    def _whole(self, arrays: Sequence[Mapping[str | int, Any]], paths: Iterable[str]) -> dict[str, Any]:
+        """Return variables from the rows that each server holds of them, by path."""
         result = {}
         for path in paths:
             parts = [arrays[rows.server][path] for rows in self._sources(path)]
@@ -250,8 +275,7 @@ class Division:
         Returns:
             What to push to each server, the new values of the worker's own variables, and the results.
         """
-        arrays = [share.pulled.unpack(buffers) for share, buffers in zip(self.shares, pulled, strict=True)]
-        taken = self.whole(arrays, self._step.takes)
+        taken = self.read_pulled(pulled, self._step.takes)
         pushes, local, results = self._step.work([*taken.values()], local, batch)
         by_number: dict[str | int, jax.Array] = dict(enumerate(pushes))
         pushed = [share.pushed.pack(_rows_of(share.pushed.pieces, by_number)) for share in self.shares]

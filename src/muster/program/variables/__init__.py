@@ -6,6 +6,7 @@ from muster.program.variables._keras_internals import forget_state as forget_sta
 from muster.program.variables._keras_internals import set_values as set_values
 from muster.program.variables._keras_internals import value_of as value_of
 from muster.program.variables._keras_internals import values_of as values_of
+from muster.program.variables._origins import VariableKind as VariableKind
 from muster.program.variables._origins import is_per_replica as is_per_replica
 from muster.program.variables._origins import origin_of as origin_of
 from muster.program.variables._origins import variables_owned_by as variables_owned_by

@@ -1,0 +1,170 @@
+"""The engine of a worker whose variables are on parameter servers, which it reaches between steps."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Collection, ItemsView, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+
+from muster._errors import TraceError
+from muster.distribute.engine._compiled import CompiledStep, compiled
+from muster.distribute.engine._shards import Buffers, Division, Rows
+from muster.distribute.engine._traced import BatchGroup, Engine, Executables, Reads, State, Step, Traced
+from muster.program.passes import split_at_pushes
+from muster.program.variables import VariableKind, VariableSpec
+
+Place = Callable[[Sequence[VariableSpec]], Mapping[str, Sequence[Rows]]]
+"""Chooses the rows that each server has of the variables that workers train, by path."""
+
+
+# What each worker has of its own: which numbers it draws, and what it measures.
+_OF_WORKERS = (VariableKind.SEED, VariableKind.METRIC)
+
+
+class Servers(Protocol):
+    """The connections of a worker to the parameter servers, in their order."""
+
+    @property
+    def count(self) -> int:
+        """The number of servers."""
+
+    def start(self, division: Division, values: Mapping[str, Any]) -> list[Buffers]:
+        """Give the servers their plans, and their first values if they have none; return what they hold.
+
+        Args:
+            division: What each server holds and does.
+            values: Path -> value of every variable on servers.
+        """
+
+    def push_and_pull(self, pushed: Sequence[Buffers]) -> list[Buffers]:
+        """Push to each server, and return the values that each has then."""
+
+    def read(self) -> list[tuple[Buffers, Buffers]]:
+        """Return all values of each server, pulled and kept."""
+
+
+@dataclass(frozen=True)
+class ServedState(Mapping[str, Any]):
+    """The variables of a worker: its own, what it pulled last, and what only servers have.
+
+    Reading one that workers do not pull, such as an optimizer's slot, asks the servers for all of them.
+
+    Attributes:
+        division: Where the variables are.
+        servers: The servers.
+        pulled: The values of the last pull.
+        local: The worker's own variables, by path.
+    """
+
+    division: Division
+    servers: Servers
+    pulled: Sequence[Buffers]
+    local: Mapping[str, jax.Array]
+
+    def __getitem__(self, path: str) -> Any:
+        if path in self.local:
+            return self.local[path]
+        if path not in self.division.paths:
+            raise KeyError(path)
+        if path in self.division.pulled:
+            return self.division.read_pulled(self.pulled, [path])[path]
+        return dict(self.items())[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self.division.paths, *self.local))
+
+    def __len__(self) -> int:
+        return len(self.division.paths) + len(self.local)
+
+    def items(self) -> ItemsView[str, Any]:
+        """Return all variables, those of each server as they are at one instant."""
+        return {**self.division.read(self.servers.read()), **self.local}.items()
+
+
+class ServedEngine(Engine):
+    """Compiles steps for one worker of an asynchronous job: pull, compute, push.
+
+    The servers apply what the step does with gradients. The state of a step is `ServedState`; the first step
+    takes the initial values, by path, from which servers start that have none.
+
+    Args:
+        servers: The servers.
+        place: Chooses where variables lie.
+    """
+
+    def __init__(self, servers: Servers, place: Place) -> None:
+        self._servers = servers
+        self._place = place
+
+    def compile(self, traced: Traced, executables: Executables) -> Step:
+        own = [spec.path for spec in traced.variables if spec.kind in _OF_WORKERS]
+        first: ServedState | None = None
+
+        def make(state: State, reads: Reads, batch: Any) -> Step:
+            """Divide the step for batches of one shape; servers get the division of the first."""
+            nonlocal first
+            if isinstance(batch, BatchGroup):
+                return functools.partial(_one_after_the_other, step)
+            served = split_at_pushes(
+                lambda values, batch: traced.step(values, reads, batch), _shapes(traced), batch, own
+            )
+            if not served.updated:  # an evaluation
+                return compiled(traced.step, (state, reads, batch), executables)
+            division = Division(
+                served, _shapes(traced, own), self._place(traced.variables), self._servers.count
+            )
+            if first is None:
+                pulled = self._servers.start(division, state)
+                local = {path: state[path] for path in served.local}
+                first = ServedState(division, self._servers, pulled, local)
+            elif division.describe() != first.division.describe():
+                raise TraceError(
+                    "A batch of this shape updates the variables on parameter servers in another way than "
+                    "the first one. Give batches of one shape, with drop_remainder=True, or compute nothing from "
+                    "the batch's shape after the gradients."
+                )
+            return self._on_servers(first, division, executables)
+
+        step = CompiledStep(make, run_ahead=False)
+        return step
+
+    def _on_servers(self, first: ServedState, division: Division, executables: Executables) -> Step:
+        """Return the step of a worker.
+
+        Args:
+            first: The state before its first step.
+            division: How the step is divided for the batches that it is for.
+            executables: As of ``compile``.
+        """
+        work: Any = None
+
+        def step(state: State, reads: Reads, batch: Any) -> tuple[State, Any]:
+            nonlocal work
+            before = state if isinstance(state, ServedState) else first
+            inputs = before.pulled, list(before.local.values()), batch
+            if work is None:
+                work = compiled(division.work, inputs, executables, donates=())
+            pushed, own, results = work(*inputs)
+            pulled = self._servers.push_and_pull(jax.tree.map(np.asarray, pushed))
+            local = dict(zip(before.local, own, strict=True))
+            return dataclasses.replace(before, pulled=pulled, local=local), results
+
+        return step
+
+
+def _shapes(traced: Traced, without: Collection[str] = ()) -> dict[str, jax.ShapeDtypeStruct]:
+    return {
+        spec.path: jax.ShapeDtypeStruct(spec.shape, spec.dtype)
+        for spec in traced.variables
+        if spec.path not in without
+    }
+
+
+def _one_after_the_other(step: Step, state: State, reads: Reads, group: BatchGroup) -> tuple[State, Any]:
+    results: Any = None
+    for batch in group.batches:
+        state, results = step(state, reads, batch)
+    return state, results
