@@ -123,8 +123,8 @@ class ServedEngine(Engine):
             elif division.describe() != first.division.describe():
                 raise TraceError(
                     "A batch of this shape updates the variables on parameter servers in another way than "
-                    "the first one. Give batches of one shape, with drop_remainder=True, or compute nothing from "
-                    "the batch's shape after the gradients."
+                    "the first one did. Give batches of one shape, with drop_remainder=True, or compute "
+                    "nothing from the batch's shape after the gradients."
                 )
             return self._on_servers(first, division, executables)
 
