@@ -18,7 +18,7 @@ def machine(keeps_step=True):
 
 def join(server, caller, plan=PLAN, versions=VERSIONS):
     request = messages.Join(
-        plan=fingerprint(plan.encode()), versions=versions, starts=caller.task.startswith("chief")
+        plan=fingerprint(plan), versions=versions, starts=caller.task.startswith("chief")
     )
     return ask(server, caller, request)
 
@@ -178,7 +178,7 @@ def test_a_ticket_of_an_earlier_process_goes_to_who_waits_for_it():
     server = started()
     ask(server, WORKER, messages.Take(max_steps=1))
     assert ask(server, OTHER, messages.Take(max_steps=1)) is None
-    request = messages.Join(plan=fingerprint(PLAN.encode()), versions=VERSIONS)
+    request = messages.Join(plan=fingerprint(PLAN), versions=VERSIONS)
     replies = server.handle(Caller(WORKER.task, "another run"), request, [], 0.0)
     assert [(each.caller, each.message) for each in replies[1:]] == [(OTHER, messages.Ticket(number=0))]
 

@@ -39,7 +39,7 @@ class Worker:
         self.join()
 
     def join(self):
-        request = messages.Join(plan=fingerprint(PLAN.encode()), starts=self.caller.task == "worker 0")
+        request = messages.Join(plan=fingerprint(PLAN), starts=self.caller.task == "worker 0")
         return self.machine.handle(self.caller, request, [], 0.0)
 
     def ask(self):

@@ -1,1 +1,11 @@
 """Parameter servers: what holds the values of variables, updates them, and brings them to workers."""
+
+from muster.ps._client import Client as Client
+from muster.ps._client import Dial as Dial
+from muster.ps._machine import Machine as Machine
+from muster.ps._messages import PURPOSE as PURPOSE
+from muster.ps._messages import Statistics as Statistics
+from muster.ps._plan import ArraySpec as ArraySpec
+from muster.ps._plan import Plan as Plan
+from muster.ps._servers import Servers as Servers
+from muster.ps._service import Service as Service

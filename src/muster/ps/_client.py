@@ -70,7 +70,7 @@ class Client:
         self._server = server
         self._dial = dial
         self._plan = plan.encode()
-        self._join = messages.Join(plan=fingerprint(self._plan), versions=dict(versions), starts=starts)
+        self._join = messages.Join(plan=fingerprint(plan), versions=dict(versions), starts=starts)
         self._deadline_secs = deadline_secs
         self._pulled, self._kept, self._pushed = map(FlatLayout, (plan.pulled, plan.kept, plan.pushed))
         self._sets = self._pulled.allocate(), self._pulled.allocate()

@@ -58,12 +58,12 @@ class Holdings:
     def take_plan(self, arrays: Sequence[Array]) -> str:
         """Take the first plan, and return the fingerprint of this one, which is the same."""
         encoded = arrays[0].tobytes()
-        if (found := fingerprint(encoded)) == self.fingerprint:
-            return found
         try:
             plan = msgspec.msgpack.decode(encoded, type=Plan)
         except (msgspec.DecodeError, msgspec.ValidationError) as exc:
             raise RefusedError(f"its plan cannot be read: {printable(str(exc))}") from exc
+        if (found := fingerprint(plan)) == self.fingerprint:
+            return found
         if self._rows is not None:
             raise RefusedError(
                 "its plan differs from that of the task that came first: "

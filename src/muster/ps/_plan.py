@@ -40,21 +40,24 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         pushed: What a push brings.
         update: A serialized ``jax.export.Exported`` of ``update(pulled, kept, pushed) -> (pulled, kept)``,
             each a dictionary of flat arrays by the name of their dtype; empty if nothing is pushed.
+        meaning: The update as text, equal for equal updates. The serialized one names places in the source.
     """
 
     pulled: tuple[ArraySpec, ...] = ()
     kept: tuple[ArraySpec, ...] = ()
     pushed: tuple[ArraySpec, ...] = ()
     update: bytes = b""
+    meaning: str = ""
 
     def encode(self) -> bytes:
         """Return the plan in bytes, for `Plan.decode` and `fingerprint`."""
         return msgspec.msgpack.encode(self)
 
 
-def fingerprint(encoded: bytes) -> str:
-    """Return what distinguishes an encoded plan from others."""
-    return hashlib.sha256(encoded).hexdigest()
+def fingerprint(plan: Plan) -> str:
+    """Return what distinguishes a plan from others that hold or mean something else."""
+    update = b"" if plan.meaning else plan.update
+    return hashlib.sha256(msgspec.structs.replace(plan, update=update).encode()).hexdigest()
 
 
 def check_plan(plan: Plan) -> None:

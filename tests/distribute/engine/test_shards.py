@@ -11,7 +11,7 @@ from served_steps import OPTIMIZERS, X, Y, divided, program_of
 WHOLE = {"dense_1/kernel": [Rows(1)], "batch_normalization/gamma": [Rows(1)]}
 BY_ROWS = {
     "dense/kernel": [Rows(0, 0, 3), Rows(1, 3, 5)],
-    "dense_1/kernel": [Rows(1, 0, 1), Rows(0, 1, 4)],
+    "dense_1/kernel": [Rows(1, 0, 1), Rows(0, 1, 2), Rows(1, 2, 4)],
     "batch_normalization/moving_mean": [Rows(0, 0, 2), Rows(1, 2, 4)],
 }
 

@@ -94,6 +94,7 @@ class Roster:
         credentials: What the tasks of this job prove to each other.
         handlers: What takes connections of other purposes at this task's address; called by the roster's
             thread.
+        peers: The tasks to connect to and to watch; None for all other training tasks.
         heartbeat_secs: How long another task may be silent, in seconds.
         listener: A socket that already listens at this task's address; the roster closes it. None opens one.
         on_lost: Called when a task is lost, with that task and the reason as a sentence. If it returns, all
@@ -114,6 +115,7 @@ class Roster:
         job_id: str | None = None,
         credentials: Credentials = NO_CREDENTIALS,
         handlers: Mapping[str, Handler] = MappingProxyType({}),
+        peers: Sequence[Task] | None = None,
         heartbeat_secs: float = 30.0,
         listener: socket.socket | None = None,
         on_lost: Callable[[Task, str], None] = exit_because_lost,
@@ -127,6 +129,8 @@ class Roster:
             raise ClusterError(f"{task} is not a task of the cluster, which is {cluster}. Check TF_CONFIG.")
         # An evaluator is outside the cluster, and parameter servers have no part in its collectives.
         others = [other for other in training if other != task] if task in training else []
+        if peers is not None:
+            others = list(peers)
         addresses = {other: cluster.task_address(other.type, other.index) for other in others}
         for address in addresses.values():
             split_address(address)
@@ -169,6 +173,7 @@ class Roster:
         task: Task,
         *,
         handlers: Mapping[str, Handler] = MappingProxyType({}),
+        peers: Sequence[Task] | None = None,
         heartbeat_secs: float = 30.0,
         on_lost: Callable[[Task, str], None] = exit_because_lost,
         versions: Mapping[str, str] | None = None,
@@ -189,6 +194,7 @@ class Roster:
             job_id=environ.get("MUSTER_JOB_ID"),
             credentials=credentials,
             handlers=handlers,
+            peers=peers,
             heartbeat_secs=heartbeat_secs,
             listener=None if descriptor is None else adopt_listener(descriptor),
             on_lost=on_lost,

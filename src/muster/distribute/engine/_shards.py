@@ -43,6 +43,10 @@ class Rows(NamedTuple):
         return shape if whole else (self.stop - self.start, *shape[1:])  # type: ignore[operator]
 
 
+Place = tuple[str | int, Rows]
+"""The path of a variable or the number of a pushed array, and rows of it."""
+
+
 class Piece(NamedTuple):
     """Rows of a variable on a server, or of an array that is pushed to it.
 
@@ -57,6 +61,11 @@ class Piece(NamedTuple):
     rows: Rows
     shape: tuple[int, ...]
     dtype: str
+
+    @property
+    def place(self) -> Place:
+        """What distinguishes this piece from others."""
+        return self.key, self.rows
 
 
 class FlatArrays:
@@ -80,17 +89,21 @@ class FlatArrays:
         """The shapes and dtypes of the buffers."""
         return {dtype: jax.ShapeDtypeStruct((size,), dtype) for dtype, size in self.sizes.items()}
 
-    def pack(self, arrays: Mapping[str | int, Any]) -> Buffers:
-        """Return the buffers of arrays, by the keys of their pieces; traceable."""
+    def pack(self, arrays: Mapping[Place, Any]) -> Buffers:
+        """Return the buffers of arrays; traceable."""
         parts: dict[str, list[jax.Array]] = {dtype: [] for dtype in self.sizes}
         for piece in self.pieces:
-            parts[piece.dtype].append(jnp.ravel(arrays[piece.key]))
+            parts[piece.dtype].append(jnp.ravel(arrays[piece.place]))
         return {dtype: jnp.concatenate(each) for dtype, each in parts.items()}
 
-    def unpack(self, buffers: Mapping[str, Any]) -> dict[str | int, Any]:
-        """Return the arrays in buffers by the keys of their pieces: NumPy's without a copy; traceable."""
+    def pack_rows(self, arrays: Mapping[str | int, Any]) -> Buffers:
+        """Return the buffers of the rows of arrays, which are given as a whole; traceable."""
+        return self.pack({piece.place: piece.rows.of(arrays[piece.key]) for piece in self.pieces})
+
+    def unpack(self, buffers: Mapping[str, Any]) -> dict[Place, Any]:
+        """Return the arrays in buffers, NumPy's without a copy; traceable."""
         return {
-            piece.key: buffers[piece.dtype][start:stop].reshape(piece.shape)
+            piece.place: buffers[piece.dtype][start:stop].reshape(piece.shape)
             for piece, start, stop in self._places
         }
 
@@ -167,20 +180,18 @@ class Division:
             return
         of_server[rows.server].append((part, rows))
         for path in dict.fromkeys((*part.updates, *part.takes)):
-            here = rows
-            if path not in group and not self._is_divided_like(path, group, rows):
-                here = Rows(rows.server)
-                if path in groups:  # a number, such as a count of steps, of which this server has its own
-                    self._add(of_server, groups, groups[path], here)
+            here = self._rows_for(path, group, rows)
+            if path not in group and path in groups:
+                # A number, such as a count of steps, of which this server has its own.
+                self._add(of_server, groups, groups[path], here)
             if here not in self._found.setdefault(path, []):
                 self._found[path].append(here)
 
-    def _is_divided_like(self, path: str, group: tuple[str, ...], rows: Rows) -> bool:
-        """Return whether a variable that an update reads has the rows of those that it changes."""
-        shape = self._variables[path].shape
-        return (
-            rows.stop is not None and math.prod(shape) > 1 and shape[0] == self._variables[group[0]].shape[0]
-        )
+    def _rows_for(self, path: str, group: tuple[str, ...], rows: Rows) -> Rows:
+        """Return which rows of a variable an update reads that changes some rows of others."""
+        shape, others = self._variables[path].shape, self._variables[group[0]].shape
+        is_alike = rows.stop is not None and math.prod(shape) > 1 and shape[0] == others[0]
+        return rows if path in group or is_alike else Rows(rows.server)
 
     def _share(self, server: int, parts: Sequence[tuple[UpdatePart, Rows]]) -> ServerShare:
         held = [
@@ -195,15 +206,16 @@ class Division:
         kept = FlatArrays(itertools.compress(pieces, (not each for each in is_pulled)))
         brought = dict.fromkeys((number, rows) for part, rows in parts for number in part.pushes)
         pushed = FlatArrays(self._piece(number, rows, self._step.pushed[number]) for number, rows in brought)
-        functions = [(part, self._function(part, rows)) for part, rows in parts]
+        functions = [self._function(part, rows) for part, rows in parts]
 
         def update(old: Buffers, slots: Buffers, gradients: Buffers) -> tuple[Buffers, Buffers]:
             state = {**pulled.unpack(old), **kept.unpack(slots)}
             given = pushed.unpack(gradients)
             new = dict(state)
-            for part, function in functions:
-                args = [*(state[path] for path in part.takes), *(given[number] for number in part.pushes)]
-                new.update(zip(part.updates, function(*args), strict=True))
+            for (part, rows), function in zip(parts, functions, strict=True):
+                taken = [state[path, self._rows_for(path, part.updates, rows)] for path in part.takes]
+                made = function(*taken, *(given[number, rows] for number in part.pushes))
+                new.update({(path, rows): value for path, value in zip(part.updates, made, strict=True)})
             return pulled.pack(new), kept.pack(new)
 
         return ServerShare(pulled, kept, pushed, update)
@@ -221,7 +233,7 @@ class Division:
     def _sources(self, path: str) -> list[Rows]:
         """Return the rows from which workers read a variable: of copies, the first."""
         found = self._found[path]
-        return found if found[0].stop is not None else found[:1]
+        return sorted(found, key=lambda rows: rows.start) if found[0].stop is not None else found[:1]
 
     def describe(self) -> list[str]:
         """Return what each server holds and does, as texts that are equal for equal ones."""
@@ -233,34 +245,29 @@ class Division:
 
     def read_pulled(self, pulled: Sequence[Mapping[str, Any]], paths: Iterable[str]) -> dict[str, Any]:
         """Return variables that workers read from the buffers of each server; traceable."""
-        arrays = [share.pulled.unpack(buffers) for share, buffers in zip(self.shares, pulled, strict=True)]
+        arrays: dict[Place, Any] = {}
+        for share, buffers in zip(self.shares, pulled, strict=True):
+            arrays.update(share.pulled.unpack(buffers))
         return self._whole(arrays, paths)
 
     def read(self, held: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> dict[str, Any]:
         """Return all variables from the buffers, pulled and kept, of each server."""
-        arrays = [
-            {**share.pulled.unpack(pulled), **share.kept.unpack(kept)}
-            for share, (pulled, kept) in zip(self.shares, held, strict=True)
-        ]
+        arrays: dict[Place, Any] = {}
+        for share, (pulled, kept) in zip(self.shares, held, strict=True):
+            arrays.update({**share.pulled.unpack(pulled), **share.kept.unpack(kept)})
         return self._whole(arrays, self.paths)
 
-    def _whole(self, arrays: Sequence[Mapping[str | int, Any]], paths: Iterable[str]) -> dict[str, Any]:
-        """Return variables from the rows that each server holds of them, by path."""
+    def _whole(self, arrays: Mapping[Place, Any], paths: Iterable[str]) -> dict[str, Any]:
+        """Return variables from the rows that servers hold of them, by path."""
         result = {}
         for path in paths:
-            parts = [arrays[rows.server][path] for rows in self._sources(path)]
+            parts = [arrays[path, rows] for rows in self._sources(path)]
             result[path] = parts[0] if len(parts) == 1 else jnp.concatenate(parts)
         return result
 
     def split(self, values: Mapping[str | int, Any]) -> list[tuple[Buffers, Buffers]]:
         """Return the buffers, pulled and kept, that each server has of variables, by their paths."""
-        return [
-            (
-                share.pulled.pack(_rows_of(share.pulled.pieces, values)),
-                share.kept.pack(_rows_of(share.kept.pieces, values)),
-            )
-            for share in self.shares
-        ]
+        return [(share.pulled.pack_rows(values), share.kept.pack_rows(values)) for share in self.shares]
 
     def work(
         self, pulled: Sequence[Buffers], local: Sequence[jax.Array], batch: Any
@@ -278,10 +285,5 @@ class Division:
         taken = self.read_pulled(pulled, self._step.takes)
         pushes, local, results = self._step.work([*taken.values()], local, batch)
         by_number: dict[str | int, jax.Array] = dict(enumerate(pushes))
-        pushed = [share.pushed.pack(_rows_of(share.pushed.pieces, by_number)) for share in self.shares]
+        pushed = [share.pushed.pack_rows(by_number) for share in self.shares]
         return pushed, local, results
-
-
-def _rows_of(pieces: Iterable[Piece], arrays: Mapping[str | int, Any]) -> dict[str | int, Any]:
-    """Return the rows of arrays that pieces have, by their keys."""
-    return {piece.key: piece.rows.of(arrays[piece.key]) for piece in pieces}
