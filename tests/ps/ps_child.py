@@ -5,7 +5,7 @@ import os
 
 from ps_job import served
 
-from muster.ps._update import CompiledRows, versions
+from muster.ps.updates import CompiledRows, versions
 
 config = json.loads(os.environ["TF_CONFIG"])
 address = config["cluster"]["ps"][config["task"]["index"]]

@@ -17,9 +17,7 @@ def machine(keeps_step=True):
 
 
 def join(server, caller, plan=PLAN, versions=VERSIONS):
-    request = messages.Join(
-        plan=fingerprint(plan), versions=versions, starts=caller.task.startswith("chief")
-    )
+    request = messages.Join(plan=fingerprint(plan), versions=versions, starts=caller.task.startswith("chief"))
     return ask(server, caller, request)
 
 

@@ -14,7 +14,7 @@ from ps_job import SECS, Served, worker
 from jobs import SOON, Job
 from muster.ps._flat_layout import FlatLayout
 from muster.ps._plan import ArraySpec, Plan
-from muster.ps._update import versions
+from muster.ps.updates import versions
 
 CHILD = Path(__file__).with_name("ps_child.py")
 SIZE = 50_000

@@ -9,7 +9,7 @@ import pytest
 
 from muster.ps._flat_layout import FlatLayout
 from muster.ps._plan import ArraySpec, Plan
-from muster.ps._update import CompiledRows
+from muster.ps.updates import CompiledRows
 
 
 def momentum(pulled, kept, pushed):

@@ -33,6 +33,9 @@ class MemoryServers:
         self.held = [u(*held, push) for u, held, push in zip(self.updates, self.held, pushed, strict=True)]
         return [pulled for pulled, _ in self.held]
 
+    def pull(self):
+        return [pulled for pulled, _ in self.held]
+
     def read(self):
         return self.held
 

@@ -303,17 +303,28 @@ class Roster:
             StrayPeerError: As `muster.net.dial`.
             OSError: As `muster.net.dial`.
         """
-        statuses = self.statuses()
-        own = statuses[self._task]
+        to = self.statuses()[task].run
+        return self.dial(task, self._addresses[task], purpose, timeout_secs, to)
+
+    def dial(self, task: Task, address: str, purpose: str, timeout_secs: float, to: str = "") -> Connection:
+        """Connect to any task of the job, as this one.
+
+        Args:
+            task: The task.
+            address: Where it listens.
+            purpose: What the connection is for: it has a handler for that.
+            timeout_secs: How long that may take, in seconds.
+            to: The random id of the process that is meant; empty for any.
+
+        Raises:
+            StrayPeerError: As `muster.net.dial`.
+            OSError: As `muster.net.dial`.
+        """
+        own = self.statuses()[self._task]
         hello = Hello(
-            purpose=purpose,
-            name=str(self._task),
-            callee=str(task),
-            job=own.job,
-            run=own.run,
-            to=statuses[task].run,
+            purpose=purpose, name=str(self._task), callee=str(task), job=own.job, run=own.run, to=to
         )
-        return dial(self._addresses[task], hello, self._credentials, timeout_secs)
+        return dial(address, hello, self._credentials, timeout_secs)
 
     def stacks_of(self, task: Task, timeout_secs: float) -> str:
         """Ask another training task where its threads are; raises as `query_status`."""

@@ -37,13 +37,23 @@ class Servers(Protocol):
         Args:
             division: What each server holds and does.
             values: Path -> value of every variable on servers.
+
+        Raises:
+            NoMoreSteps: All steps of the job are made.
         """
 
     def push_and_pull(self, pushed: Sequence[Buffers]) -> list[Buffers]:
         """Push to each server, and return the values that each has then."""
 
+    def pull(self) -> list[Buffers]:
+        """Return the values that each server has now."""
+
     def read(self) -> list[tuple[Buffers, Buffers]]:
         """Return all values of each server, pulled and kept."""
+
+
+class NoMoreSteps(StopIteration):
+    """The workers of a job have made all of its steps."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +88,10 @@ class ServedState(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self.division.paths) + len(self.local)
+
+    def renewed(self) -> "ServedState":
+        """Return this state with the values that servers have now."""
+        return dataclasses.replace(self, pulled=self.servers.pull())
 
     def items(self) -> ItemsView[str, Any]:
         """Return all variables, those of each server as they are at one instant."""

@@ -1,0 +1,125 @@
+"""A worker's servers: what its engine and its loop of steps ask of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from muster.distribute.engine._served import NoMoreSteps
+from muster.distribute.engine._shards import Buffers, Division
+from muster.distribute.servers._plans import plan_of
+from muster.ps import Client, Dial, Plan, Servers
+from muster.ps.updates import versions
+
+
+class RemoteServers:
+    """Connects one worker to all parameter servers of its job, once its step is known.
+
+    A step needs a ticket, the right to make one global step, so that the workers together make ``max_steps``.
+    The next one comes with the answer to a push.
+
+    Args:
+        dials: The name of each server, such as ``ps 0 at host:port``, and what connects to it.
+        starts: Whether this is the chief, whose values the servers start from.
+
+    Attributes:
+        max_steps: The global step at which no more tickets are given; None for no end.
+        global_step: The number of steps that all workers have made, as of the last answer; before the first
+            one, that of the values to start from.
+    """
+
+    def __init__(self, dials: Sequence[tuple[str, Dial]], *, starts: bool) -> None:
+        self.max_steps: int | None = None
+        self.global_step = 0
+        self._dials = dials
+        self._starts = starts
+        self._servers: Servers | None = None
+        self._ticket: int | None = None
+        self._finished = False
+
+    @property
+    def count(self) -> int:
+        """The number of servers."""
+        return len(self._dials)
+
+    def start(self, division: Division, values: Mapping[str, Any]) -> list[Buffers]:
+        """Give the servers their plans and, as the chief, first values; return what they hold.
+
+        Args:
+            division: What each server holds and does.
+            values: Path -> value of every variable on servers.
+
+        Raises:
+            NoMoreSteps: The workers have made all steps already.
+        """
+        plans = [plan_of(share) for share in division.shares]
+        self._servers = servers = Servers(
+            [self._client(*each, plan) for each, plan in zip(self._dials, plans, strict=True)]
+        )
+        joined = servers.join()
+        if self._starts and not all(each.initialized for each in joined):
+            first = [(_on_host(pulled), _on_host(kept)) for pulled, kept in division.split(values)]
+            servers.initialize(first, self.global_step)
+        pulled = servers.pull()
+        self.global_step = pulled[0].answer.step
+        self.require_ticket()
+        return [each.pulled for each in pulled]
+
+    def _client(self, name: str, dial: Dial, plan: Plan) -> Client:
+        return Client(name, dial, plan, starts=self._starts, versions=versions())
+
+    def require_ticket(self) -> None:
+        """Wait for the right to make a step, unless this worker has it, or has not met the servers yet.
+
+        Raises:
+            NoMoreSteps: The workers have made all steps.
+        """
+        if self._servers is None or self._ticket is not None:
+            return
+        if not self._finished:
+            self._ticket = self._servers.take_ticket(self.max_steps)
+            self._finished = self._ticket is None
+        if self._finished:
+            raise NoMoreSteps
+
+    def push_and_pull(self, pushed: Sequence[Buffers]) -> list[Buffers]:
+        """Push to each server, and return the values that each has then."""
+        answers = self._met().push_and_pull(pushed, ticket=self._ticket, wants=True, max_steps=self.max_steps)
+        first = answers[0].answer
+        self._ticket, self._finished, self.global_step = first.ticket, first.finished, first.step
+        return [each.pulled for each in answers]
+
+    def pull(self) -> list[Buffers]:
+        """Return the values that each server has now."""
+        answers = self._met().pull()
+        self.global_step = answers[0].answer.step
+        return [each.pulled for each in answers]
+
+    def read(self) -> list[tuple[Buffers, Buffers]]:
+        """Return all values of each server, pulled and kept."""
+        return [(each.pulled, each.kept) for each in self._met().read()]
+
+    def leave(self) -> None:
+        """Give back the right to a step that this worker will not make."""
+        if self._servers is not None and self._ticket is not None:
+            self._ticket = None
+            self._servers.give_back_ticket()
+
+    def end(self) -> None:
+        """Tell all servers that the job has ended."""
+        if self._servers is not None:
+            self._servers.end()
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._servers is not None:
+            self._servers.close()
+
+    def _met(self) -> Servers:
+        if self._servers is None:
+            raise RuntimeError("This worker has not met its servers yet.")
+        return self._servers
+
+
+def _on_host(buffers: Buffers) -> dict[str, np.ndarray[Any, Any]]:
+    return {dtype: np.asarray(buffer) for dtype, buffer in buffers.items()}

@@ -1,0 +1,139 @@
+"""Server: a task of a job with parameter servers, as other tasks reach it."""
+
+import logging
+import os
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from muster.cluster import ClusterSpec, Task, TaskType
+from muster.cluster.roster import Roster, TaskState
+from muster.distribute.servers._remote_servers import RemoteServers
+from muster.net import Connection, Hello
+from muster.ps import PURPOSE, Machine, Service
+from muster.ps.updates import CompiledRows, versions
+
+_log = logging.getLogger(__name__)
+
+
+class Server:
+    """Runs the server of one task of a cluster.
+
+    A parameter server holds variables for the others. The server of a chief or worker tells who asks how
+    that task fares, and connects it to the parameter servers.
+
+    Args:
+        server_or_cluster_def: The tasks of the job and their addresses: a `ClusterSpec`, or what makes one.
+        job_name: The type of this task: ``"ps"``, ``"worker"`` or ``"chief"``.
+        task_index: The index of this task.
+        protocol: Accepted for TensorFlow's programs; "grpc" there.
+        config: Accepted for TensorFlow's programs.
+        start: Whether to start at once.
+
+    Raises:
+        ClusterError: The cluster does not have the task.
+        AddressInUseError: Another process listens at the task's address.
+
+    Source: tensorflow/python/training/server_lib.py, ``Server``. There `join` never returns; here it does
+    when the chief has ended the job.
+    """
+
+    def __init__(
+        self,
+        server_or_cluster_def: ClusterSpec | Mapping[str, Any],
+        job_name: str,
+        task_index: int = 0,
+        protocol: str | None = None,
+        config: Any = None,
+        start: bool = True,
+    ) -> None:
+        self._cluster = ClusterSpec(server_or_cluster_def)
+        self._task = Task(job_name, task_index)
+        self._address = self._cluster.task_address(job_name, task_index)
+        self._service: Service | None = None
+        self._roster: Roster | None = None
+        if start:
+            self.start()
+
+    @property
+    def target(self) -> str:
+        """The address of this task, as TensorFlow writes it."""
+        return f"grpc://{self._address}"
+
+    def start(self) -> None:
+        """Listen at the task's address; does nothing if it does already."""
+        if self._roster is not None:
+            return
+        handlers = {}
+        if self._task.type == TaskType.PS:
+            machine = Machine(CompiledRows, keeps_step=self._task.index == 0, versions=versions())
+            self._service = Service(machine, str(self._task))
+            handlers[PURPOSE] = self._serve
+        # Tasks of such a job do without each other: no roster watches another task.
+        self._roster = Roster.from_environ(
+            os.environ, self._cluster, self._task, handlers=handlers, peers=(), on_lost=_ignore
+        )
+        if self._service is not None:
+            self._service.start()
+            self._roster.report(state=TaskState.TRAINING)
+
+    def join(self) -> None:
+        """Serve until the chief has ended the job."""
+        self.start()
+        if self._service is None:
+            raise RuntimeError(f"{self._task} is no parameter server: it has nothing to serve others with.")
+        _log.info("%s serves at %s until the chief ends the job.", self._task, self._address)
+        self._service.join()
+        self.close()
+        _log.info("%s ends, as the job has ended.", self._task)
+
+    def connect(self, *, starts: bool) -> RemoteServers:
+        """Return the connections of this task to all parameter servers, which are made when they are needed.
+
+        Args:
+            starts: Whether this is the chief, whose values the servers start from.
+        """
+        if self._roster is None:
+            raise RuntimeError("Start the server first.")
+        dials = [
+            (f"ps {index} at {self._cluster.task_address(TaskType.PS, index)}", self._dial_to(index))
+            for index in self._cluster.task_indices(TaskType.PS)
+        ]
+        return RemoteServers(dials, starts=starts)
+
+    @property
+    def roster(self) -> Roster:
+        """What tells others how this task fares."""
+        if self._roster is None:
+            raise RuntimeError("Start the server first.")
+        return self._roster
+
+    def close(self) -> None:
+        """End, with all connections."""
+        if self._service is not None:
+            self._service.close()
+        if self._roster is not None:
+            self._roster.done()
+            self._roster.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _serve(self, connection: Connection, hello: Hello) -> None:
+        if self._service is None or hello.job != self.roster.statuses()[self._task].job:
+            connection.close()  # of another job
+        else:
+            self._service.serve(connection, hello)
+
+    def _dial_to(self, index: int) -> Any:
+        task, address = Task(TaskType.PS, index), self._cluster.task_address(TaskType.PS, index)
+        return lambda timeout_secs: self.roster.dial(task, address, PURPOSE, timeout_secs)
+
+
+def _ignore(task: Task, reason: str) -> None:
+    """Go on without a task that is lost."""
