@@ -28,6 +28,7 @@ PACKAGES = [
     "launch",
     "net",
     "program",
+    "ps",
     "summary",
 ]
 
@@ -62,7 +63,7 @@ def test_the_command_is_quick() -> None:
     assert fastest(sys.executable, "-m", "muster", "--help") < 0.5
 
 
-@pytest.mark.parametrize("package", ["net", "cluster", "checkpoint", "data", "summary"])
+@pytest.mark.parametrize("package", ["net", "cluster", "checkpoint", "data", "ps", "summary"])
 def test_what_needs_no_device_imports_no_jax(package: str) -> None:
     loaded = run_python(
         f"import muster.{package}, sys; print(*sorted({{'jax', 'keras'}} & set(sys.modules)))"

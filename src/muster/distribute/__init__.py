@@ -41,3 +41,7 @@ from muster.distribute.strategies._multi_worker_mirrored import (
 from muster.distribute.strategies._one_device import OneDeviceStrategy as OneDeviceStrategy
 from muster.distribute.strategies._strategy import Strategy as Strategy
 from muster.distribute.strategies._tpu import TPUStrategy as TPUStrategy
+from muster.ps import FixedShardsPartitioner as FixedShardsPartitioner
+from muster.ps import MaxSizePartitioner as MaxSizePartitioner
+from muster.ps import MinSizePartitioner as MinSizePartitioner
+from muster.ps import Partitioner as Partitioner

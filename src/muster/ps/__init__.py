@@ -5,6 +5,14 @@ from muster.ps._client import Dial as Dial
 from muster.ps._machine import Machine as Machine
 from muster.ps._messages import PURPOSE as PURPOSE
 from muster.ps._messages import Statistics as Statistics
+from muster.ps._partitioners import FixedShardsPartitioner as FixedShardsPartitioner
+from muster.ps._partitioners import MaxSizePartitioner as MaxSizePartitioner
+from muster.ps._partitioners import MinSizePartitioner as MinSizePartitioner
+from muster.ps._partitioners import Partitioner as Partitioner
+from muster.ps._partitioners import require_positive as require_positive
+from muster.ps._placement import Shard as Shard
+from muster.ps._placement import VariableSpec as VariableSpec
+from muster.ps._placement import place as place
 from muster.ps._plan import ArraySpec as ArraySpec
 from muster.ps._plan import Plan as Plan
 from muster.ps._servers import Servers as Servers

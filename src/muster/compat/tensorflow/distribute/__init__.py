@@ -30,6 +30,13 @@ from muster.distribute import has_strategy as has_strategy
 from muster.distribute import in_cross_replica_context as in_cross_replica_context
 
 DistributedValues = _distribute.PerReplica
+_partitioners = _Names(
+    "tf.distribute.experimental.partitioners",
+    FixedShardsPartitioner=_distribute.FixedShardsPartitioner,
+    MaxSizePartitioner=_distribute.MaxSizePartitioner,
+    MinSizePartitioner=_distribute.MinSizePartitioner,
+    Partitioner=_distribute.Partitioner,
+)
 experimental = _Names(
     "tf.distribute.experimental",
     CentralStorageStrategy=_distribute.CentralStorageStrategy,
@@ -40,4 +47,5 @@ experimental = _Names(
     MultiWorkerMirroredStrategy=_ExperimentalStrategy,
     TPUStrategy=TPUStrategy,
     ValueContext=_distribute.ValueContext,
+    partitioners=_partitioners,
 )

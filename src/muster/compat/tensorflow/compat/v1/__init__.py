@@ -27,6 +27,9 @@ from muster.compat.tensorflow.compat.v1 import layers as layers
 from muster.compat.tensorflow.compat.v1 import logging as logging
 from muster.compat.tensorflow.compat.v1 import losses as losses
 from muster.compat.tensorflow.compat.v1 import metrics as metrics
+from muster.compat.v1._partitioners import fixed_size_partitioner as fixed_size_partitioner
+from muster.compat.v1._partitioners import min_max_variable_partitioner as min_max_variable_partitioner
+from muster.compat.v1._partitioners import variable_axis_size_partitioner as variable_axis_size_partitioner
 from muster.compat.v1._step import GraphKeys as GraphKeys
 from muster.compat.v1._step import assign as assign
 from muster.compat.v1._step import assign_add as assign_add
