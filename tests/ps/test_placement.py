@@ -13,7 +13,7 @@ import pytest
 import recorded
 from departures import Departure, Json, error
 from muster._keras import keras
-from muster.ps import FixedShardsPartitioner, MinSizePartitioner, Shard, VariableSpec, place
+from muster.ps import FixedShardsPartitioner, MinSizePartitioner, ServedVariable, Shard, place
 
 _NEGATIVE = "variable_partitioner must return a list/tuple whose elements are 1 besides the first element"
 
@@ -43,10 +43,10 @@ def test_all_departures_are_needed() -> None:
     assert recorded.unused("partitioners", DEPARTURES) == []
 
 
-def asked_for(asked: dict[str, Any]) -> tuple[list[VariableSpec], Any, np.ndarray[Any, Any]]:
+def asked_for(asked: dict[str, Any]) -> tuple[list[ServedVariable], Any, np.ndarray[Any, Any]]:
     """Return the variables of a case, its partitioner, and what the only variable holds."""
     if "initial_value" not in asked and "shape" not in asked:
-        return [VariableSpec(name=f"v{i}", shape=(), dtype="float32") for i in range(5)], None, np.zeros(5)
+        return [ServedVariable(name=f"v{i}", shape=(), dtype="float32") for i in range(5)], None, np.zeros(5)
     initial = asked.get("initial_value", "")
     if initial == "ones([4, 2])":
         values = np.ones((4, 2))
@@ -58,7 +58,7 @@ def asked_for(asked: dict[str, Any]) -> tuple[list[VariableSpec], Any, np.ndarra
     partitioner = (
         FixedShardsPartitioner(asked["num_shards"]) if returns is None else lambda shape, dtype: returns
     )
-    return [VariableSpec(name="v", shape=values.shape, dtype="float32")], partitioner, values
+    return [ServedVariable(name="v", shape=values.shape, dtype="float32")], partitioner, values
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def transformer() -> keras.Model:
 )
 def test_a_model_of_160_variables_is_balanced(partitioner: Any) -> None:
     variables = [
-        VariableSpec(name=each.path, shape=tuple(each.shape), dtype=each.dtype)
+        ServedVariable(name=each.path, shape=tuple(each.shape), dtype=each.dtype)
         for each in transformer().variables
     ]
     assert len(variables) == 160
@@ -116,9 +116,17 @@ def test_a_model_of_160_variables_is_balanced(partitioner: Any) -> None:
     assert abs(one - two) <= 0.05 * min(one, two)
 
 
+def test_the_largest_are_placed_first() -> None:
+    variables = [
+        ServedVariable(name=name, shape=(size,), dtype="int8")
+        for name, size in [("a", 1), ("b", 1), ("c", 2)]
+    ]
+    assert [(shard.name, shard.server) for shard in place(variables, 2)] == [("a", 1), ("b", 1), ("c", 0)]
+
+
 VARIABLES = st.lists(
     st.builds(
-        VariableSpec,
+        ServedVariable,
         name=st.text("abc/", min_size=1, max_size=3),
         shape=st.lists(st.integers(0, 9), max_size=3).map(tuple),
         dtype=st.sampled_from(["float32", "bfloat16", "int8"]),
@@ -131,7 +139,7 @@ VARIABLES = st.lists(
 
 @hypothesis.given(VARIABLES, st.integers(1, 5), st.integers(1, 5), st.randoms())
 def test_every_row_lies_once_and_everywhere_the_same(
-    variables: list[VariableSpec], servers: int, shards: int, order: random.Random
+    variables: list[ServedVariable], servers: int, shards: int, order: random.Random
 ) -> None:
     placed = place(variables, servers, FixedShardsPartitioner(shards))
     for variable in variables:
@@ -154,9 +162,9 @@ def test_the_partitioner_is_not_asked_about_what_stays_whole() -> None:
         return [2, 1]
 
     variables = [
-        VariableSpec(name="scalar", shape=(), dtype="int64"),
-        VariableSpec(name="seed", shape=(2,), dtype="uint32", splittable=False),
-        VariableSpec(name="table", shape=(4, 3), dtype="float32"),
+        ServedVariable(name="scalar", shape=(), dtype="int64"),
+        ServedVariable(name="seed", shape=(2,), dtype="uint32", splittable=False),
+        ServedVariable(name="table", shape=(4, 3), dtype="float32"),
     ]
     placed = place(variables, 2, partitioner)
     assert asked == [(4, 3)]
@@ -166,13 +174,13 @@ def test_the_partitioner_is_not_asked_about_what_stays_whole() -> None:
 
 @pytest.mark.parametrize("counts", [(), [1, 2], [0, 1], [1.5], 3, None])
 def test_what_a_partitioner_must_not_return_is_named(counts: Any) -> None:
-    table = VariableSpec(name="table", shape=(4, 3), dtype="float32")
+    table = ServedVariable(name="table", shape=(4, 3), dtype="float32")
     with pytest.raises(ValueError, match=r"got: .* for variable 'table' of shape \(4, 3\)"):
         place([table], 2, lambda shape, dtype: counts)
 
 
 def test_a_name_is_of_one_variable() -> None:
-    twice = [VariableSpec(name="v", shape=(), dtype="float32")] * 2
+    twice = [ServedVariable(name="v", shape=(), dtype="float32")] * 2
     with pytest.raises(ValueError, match="Several variables are called 'v'"):
         place(twice, 2)
 

@@ -15,6 +15,7 @@ from muster.distribute.input._input_options import InputReplicationMode as Input
 from muster.distribute.replicas._indexed_slices import IndexedSlices as IndexedSlices
 from muster.distribute.replicas._replica_context import ReduceOp as ReduceOp
 from muster.distribute.replicas._replica_context import ReplicaContext as ReplicaContext
+from muster.distribute.replicas._sharded_variable import ShardedVariable as ShardedVariable
 from muster.distribute.replicas._values import PerReplica as PerReplica
 from muster.distribute.replicas._values import ValueContext as ValueContext
 from muster.distribute.strategies._central_storage import CentralStorageStrategy as CentralStorageStrategy

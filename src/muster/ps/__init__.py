@@ -10,8 +10,8 @@ from muster.ps._partitioners import MaxSizePartitioner as MaxSizePartitioner
 from muster.ps._partitioners import MinSizePartitioner as MinSizePartitioner
 from muster.ps._partitioners import Partitioner as Partitioner
 from muster.ps._partitioners import require_positive as require_positive
+from muster.ps._placement import ServedVariable as ServedVariable
 from muster.ps._placement import Shard as Shard
-from muster.ps._placement import VariableSpec as VariableSpec
 from muster.ps._placement import place as place
 from muster.ps._plan import ArraySpec as ArraySpec
 from muster.ps._plan import Plan as Plan

@@ -17,7 +17,7 @@ from muster.ps._partitioners import bytes_of_element, require_positive
 
 
 @dataclass(frozen=True, kw_only=True)
-class VariableSpec:
+class ServedVariable:
     """A variable to place.
 
     Attributes:
@@ -60,7 +60,7 @@ class Shard:
 
 
 def place(
-    variables: Iterable[VariableSpec],
+    variables: Iterable[ServedVariable],
     servers: int,
     partitioner: Callable[[tuple[int, ...], Any], Sequence[int]] | None = None,
 ) -> list[Shard]:
@@ -86,10 +86,14 @@ def place(
         round the servers without regard to bytes.
     """
     servers = require_positive("servers", servers)
-    specs = sorted(variables, key=lambda spec: spec.name)
-    if doubled := [name for name, count in Counter(spec.name for spec in specs).items() if count > 1]:
+    served = sorted(variables, key=lambda variable: variable.name)
+    if doubled := [
+        name for name, count in Counter(variable.name for variable in served).items() if count > 1
+    ]:
         raise ValueError(f"Several variables are called {doubled[0]!r}: servers know a variable by its name.")
-    pieces = [_Piece(spec, *rows) for spec in specs for rows in _rows_of_parts(spec, partitioner)]
+    pieces = [
+        _Piece(variable, *rows) for variable in served for rows in _rows_of_parts(variable, partitioner)
+    ]
     loads = [(0, server) for server in range(servers)]
     held_by: dict[_Piece, int] = {}
     for piece in sorted(pieces, key=lambda piece: -piece.nbytes):
@@ -97,7 +101,7 @@ def place(
         heapq.heapreplace(loads, (load + piece.nbytes, held_by[piece]))
     return [
         Shard(
-            variable=piece.spec.name,
+            variable=piece.variable.name,
             part=piece.part,
             start=piece.start,
             stop=piece.stop,
@@ -128,30 +132,30 @@ def split_rows(rows: int, shards: int) -> list[tuple[int, int]]:
 class _Piece(NamedTuple):
     """What has no server yet."""
 
-    spec: VariableSpec
+    variable: ServedVariable
     part: int | None
     start: int
     stop: int
 
     @property
     def nbytes(self) -> int:
-        row_bytes = math.prod(self.spec.shape[1:]) * bytes_of_element(self.spec.dtype)
+        row_bytes = math.prod(self.variable.shape[1:]) * bytes_of_element(self.variable.dtype)
         return (self.stop - self.start) * row_bytes
 
 
 def _rows_of_parts(
-    spec: VariableSpec, partitioner: Callable[[tuple[int, ...], Any], Sequence[int]] | None
+    variable: ServedVariable, partitioner: Callable[[tuple[int, ...], Any], Sequence[int]] | None
 ) -> list[tuple[int | None, int, int]]:
     """Return the number, the first row and the end of each shard of a variable."""
-    rows, shards = spec.shape[0] if spec.shape else 1, 1
-    if partitioner is not None and spec.splittable and spec.shape:
-        shards = min(_checked(spec, partitioner(spec.shape, spec.dtype)), rows)
+    rows, shards = variable.shape[0] if variable.shape else 1, 1
+    if partitioner is not None and variable.splittable and variable.shape:
+        shards = min(_checked(variable, partitioner(variable.shape, variable.dtype)), rows)
     if shards <= 1:
         return [(None, 0, rows)]
     return [(part, start, stop) for part, (start, stop) in enumerate(split_rows(rows, shards))]
 
 
-def _checked(spec: VariableSpec, counts: Any) -> int:
+def _checked(variable: ServedVariable, counts: Any) -> int:
     """Return the number of shards that a partitioner gives, along the first axis."""
     if isinstance(counts, list | tuple) and counts and all(count == 1 for count in counts[1:]):
         first = counts[0]
@@ -159,6 +163,6 @@ def _checked(spec: VariableSpec, counts: Any) -> int:
             return int(first)
     raise ValueError(
         "variable_partitioner must return a list/tuple whose elements are 1 besides the first element "
-        f"(non-zero), got: {counts!r} for variable {spec.name!r} of shape {spec.shape}. Only the first axis "
-        "can be split."
+        f"(non-zero), got: {counts!r} for variable {variable.name!r} of shape {variable.shape}. Only the "
+        "first axis can be split."
     )

@@ -13,12 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._keras import keras
+from muster.distribute import ShardedVariable
 
 Array: TypeAlias = np.ndarray[Any, Any] | jax.Array
 """A NumPy array, or a JAX array, which may be traced."""
 Tensor = np.ndarray | jax.Array
 """The same for ``isinstance``, as TensorFlow programs use ``tf.Tensor``."""
-ArrayLike: TypeAlias = Array | keras.Variable | bool | float | Sequence["ArrayLike"]
+ArrayLike: TypeAlias = Array | keras.Variable | ShardedVariable | bool | float | Sequence["ArrayLike"]
 DTypeLike: TypeAlias = np.typing.DTypeLike | None
 Axis: TypeAlias = int | Sequence[int] | None
 
@@ -33,7 +34,7 @@ class ArrayModule(Protocol):
 
 def array_module(*values: ArrayLike) -> ArrayModule:
     """Return NumPy if all values are NumPy's or Python's, else ``jax.numpy``."""
-    on_host = not any(isinstance(value, jax.Array | keras.Variable) for value in values)
+    on_host = not any(isinstance(value, jax.Array | keras.Variable | ShardedVariable) for value in values)
     return cast(ArrayModule, np if on_host else jnp)
 
 
@@ -60,7 +61,7 @@ def as_array(value: ArrayLike, dtype: DTypeLike = None) -> Array:
     """
     if value is None:
         raise ValueError("Got None where an array is needed. Are these labels that the input does not give?")
-    if isinstance(value, keras.Variable):
+    if isinstance(value, keras.Variable | ShardedVariable):
         value = value.value
     if isinstance(value, jax.Array):
         return value if dtype is None else value.astype(jax.dtypes.canonicalize_dtype(dtype))

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from muster.compat.ops._arrays import Array, ArrayLike, Axis, as_array, as_axis
+from muster.distribute import ShardedVariable
 from muster.program import check_ids, label_factor
 
 
@@ -70,8 +71,15 @@ def moments(
 
 
 def embedding_lookup(params: ArrayLike, ids: ArrayLike, name: str | None = None) -> jax.Array:
-    """Take rows of a table: shape (rows, width), and ids of shape S, give shape (\\*S, width)."""
-    table, ids = as_array(params), as_array(ids)
+    """Take rows of a table: shape (rows, width), and ids of shape S, give shape (\\*S, width).
+
+    The table may be a `muster.distribute.ShardedVariable`, whose shards are read where they are.
+    """
+    ids = as_array(ids)
+    if isinstance(params, ShardedVariable):
+        check_ids(ids, params.shape[0])
+        return params.sparse_read(ids)
+    table = as_array(params)
     check_ids(ids, len(table))
     return jnp.take(table, ids, axis=0)
 

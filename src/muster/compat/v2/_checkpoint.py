@@ -8,6 +8,7 @@ from muster import checkpoint
 from muster._keras import keras
 from muster.checkpoint import BASENAME
 from muster.checkpoint.objects import Variable, assign_saved, copied_values
+from muster.distribute import ShardedVariable
 from muster.distribute.fit import scope_of_model
 from muster.distribute.functions import check_labels
 from muster.distribute.strategies import strategy_of
@@ -135,7 +136,7 @@ class Checkpoint:
 
     def _variables(self) -> dict[str, list[Variable]]:
         return {
-            name: [each] if isinstance(each, keras.Variable) else each.variables
+            name: [each] if isinstance(each, keras.Variable | ShardedVariable) else each.variables
             for name, each in self._objects.items()
         }
 

@@ -1,1 +1,1 @@
-"""Per-replica values, and the replica context."""
+"""Per-replica values, variables in shards, and the replica context."""
