@@ -276,6 +276,28 @@ def test_shards_stay_on_their_devices() -> None:
     assert [shard.value.devices() for shard in shards] == [{device} for device in devices]
 
 
+def test_replicas_change_rows_of_all_shards_and_train_them() -> None:
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
+    with strategy.scope():
+        table = ShardedVariable(
+            [tf.Variable(np.ones((2, 2)), aggregation=tf.VariableAggregation.SUM) for _ in range(2)]
+        )
+        optimizer = keras.optimizers.SGD(0.5)
+
+    def replica() -> Any:
+        mine = tf.distribute.get_replica_context().replica_id_in_sync_group
+        table.scatter_add(tf.IndexedSlices(jnp.ones((2, 2)), jnp.stack([jnp.int32(mine), jnp.int32(3)])))
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.nn.embedding_lookup(table, jnp.stack([mine + 1])))
+        slopes = tape.gradient(loss, table.variables)
+        optimizer.apply_gradients(zip(slopes, table.variables, strict=True))
+        return loss
+
+    losses = strategy.run(tf.function(replica))
+    assert [float(loss) for loss in strategy.experimental_local_results(losses)] == [4, 2]
+    np.testing.assert_array_equal(table, np.array([[2, 2], [1.5, 1.5], [0.5, 0.5], [3, 3]]))
+
+
 def test_operations_take_it_as_an_array() -> None:
     variable = made([2, 1], [2])
     whole = content(3, [2])
