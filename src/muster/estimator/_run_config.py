@@ -362,7 +362,7 @@ def check_workers(config: RunConfig, strategy: Strategy) -> None:
         ClusterError: The strategy has more or fewer workers than the cluster.
     """
     workers = strategy.input_context.num_input_pipelines
-    if workers != config.num_worker_replicas:
+    if workers != config.num_worker_replicas and strategy.servers is None:
         task = Task(config.task_type, config.task_id)
         raise ClusterError(
             f"{task} cannot train: the cluster has {config.num_worker_replicas} training tasks, and "

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from muster.program.passes import ServedStep, UpdatePart, by_rows
 
-Buffers = dict[str, jax.Array]
+Buffers = dict[str, Any]
 """Name of a dtype -> the elements of arrays of that dtype, one after the other."""
 
 
@@ -265,9 +265,10 @@ class Division:
             result[path] = parts[0] if len(parts) == 1 else jnp.concatenate(parts)
         return result
 
-    def split(self, values: Mapping[str | int, Any]) -> list[tuple[Buffers, Buffers]]:
+    def split(self, values: Mapping[str, Any]) -> list[tuple[Buffers, Buffers]]:
         """Return the buffers, pulled and kept, that each server has of variables, by their paths."""
-        return [(share.pulled.pack_rows(values), share.kept.pack_rows(values)) for share in self.shares]
+        whole: dict[str | int, Any] = dict(values)
+        return [(share.pulled.pack_rows(whole), share.kept.pack_rows(whole)) for share in self.shares]
 
     def work(
         self, pulled: Sequence[Buffers], local: Sequence[jax.Array], batch: Any

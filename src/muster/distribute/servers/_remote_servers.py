@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from muster._errors import JobEndedError
 from muster.distribute.engine._served import NoMoreSteps
 from muster.distribute.engine._shards import Buffers, Division
 from muster.distribute.servers._plans import plan_of
@@ -77,7 +78,10 @@ class RemoteServers:
         if self._servers is None or self._ticket is not None:
             return
         if not self._finished:
-            self._ticket = self._servers.take_ticket(self.max_steps)
+            try:
+                self._ticket = self._servers.take_ticket(self.max_steps)
+            except JobEndedError:
+                self._ticket = None
             self._finished = self._ticket is None
         if self._finished:
             raise NoMoreSteps

@@ -22,6 +22,7 @@ from muster.distribute.input._input_context import InputContext
 from muster.distribute.input._input_options import InputOptions
 from muster.distribute.replicas._replica_context import CROSS_REPLICA, Context, ReduceOp, entered
 from muster.distribute.replicas._values import PerReplica, ValueContext, is_leaf, stacked
+from muster.distribute.servers._remote_servers import RemoteServers
 from muster.distribute.strategies._extended import StrategyExtended
 from muster.distribute.workers._workers import SingleWorker, Workers
 from muster.program.variables import ByIdentity, current_scope, variables_owned_by
@@ -45,9 +46,13 @@ class Strategy:
         engine: Compiles steps for the replicas.
         workers: The processes.
         local_replicas: The number of replicas of this process.
+        servers: The parameter servers that hold the variables, for this worker and others that train on their
+            own; None if there are none.
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``Strategy``.
     """
+
+    servers: RemoteServers | None = None
 
     def __init__(
         self, placement: Placement, engine: Engine, workers: Workers | None = None, local_replicas: int = 1

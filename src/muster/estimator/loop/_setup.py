@@ -10,7 +10,7 @@ from muster._arrays import AnyArray
 from muster._errors import CheckpointMismatchError
 from muster.checkpoint import Checkpoint, read_checkpoint, restore_latest
 from muster.cluster import Task
-from muster.distribute import Strategy, get_strategy
+from muster.distribute import RemoteServers, Strategy, get_strategy
 from muster.distribute.engine import Executables, Step, unwrapped
 from muster.distribute.strategies import compile_program, start_program
 from muster.estimator._estimator_spec import EstimatorSpec
@@ -133,7 +133,7 @@ class ModelSetup:
         session = Session(
             start_program(strategy, state),
             global_step=global_step,
-            count_steps=_step_counter(program, global_step),
+            count_steps=_step_counter(program, global_step, strategy.servers),
             save=save,
             output_names=program.outputs,
             run_eagerly=lambda batch: program.step_eagerly(program.zeros(), unwrapped(batch)),
@@ -159,10 +159,15 @@ def log_restored(checkpoint: Checkpoint | None) -> None:
         _log.info("Restoring parameters from %s", checkpoint.path)
 
 
-def _step_counter(program: Program[EstimatorSpec], global_step: int) -> Callable[[Outputs], int] | None:
+def _step_counter(
+    program: Program[EstimatorSpec], global_step: int, servers: RemoteServers | None
+) -> Callable[[Outputs], int] | None:
     """Return what reads the global step from a run's outputs; None if each run adds one to it."""
     if program.static.mode != ModeKeys.TRAIN:
         return lambda outputs: global_step
+    if servers is not None:
+        servers.global_step = global_step
+        return lambda outputs: servers.global_step
     return None if program.adds_one(GLOBAL_STEP) else lambda outputs: int(outputs[GLOBAL_STEP])
 
 

@@ -26,6 +26,7 @@ from muster.estimator.loop._run_loop import run_loop
 from muster.estimator.loop._saving import TrainingSaver, mark_ended, require_same_checkpoint, saved_position
 from muster.estimator.loop._setup import ModelSetup, log_restored
 from muster.estimator.loop._step_profile import StepProfile
+from muster.estimator.loop._tickets import with_tickets
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS
 from muster.estimator.session import clock
 from muster.estimator.session._session import Session
@@ -159,6 +160,11 @@ class Training:
             self.around_steps,
         ):
             counted = shared if saver is None else saver.count(shared, session)
+            if (servers := self.strategy.servers) is not None:
+                servers.max_steps = self.max_steps
+                if self.steps is not None:
+                    servers.max_steps = session.global_step + self.steps
+                counted = with_tickets(counted, servers, session)
             # Workers that draw batches for more than one step would have to agree on how many.
             single = functions_run_eagerly() or workers.size > 1
             run_loop(

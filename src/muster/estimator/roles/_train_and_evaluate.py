@@ -2,15 +2,15 @@
 
 import logging
 import os
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from typing import Any
 
 from muster._errors import MusterError
 from muster.checkpoint import Lease
 from muster.cluster import Task, TaskType
 from muster.cluster.roster import watch_program_end
-from muster.distribute import MultiWorkerMirroredStrategy
+from muster.distribute import AsynchronousStrategy, MultiWorkerMirroredStrategy, Server
 from muster.distribute.workers import SignalWatch
 from muster.estimator._run_config import RunConfig
 from muster.estimator._specs import EvalSpec, TrainSpec, eval_folder
@@ -30,16 +30,6 @@ _log = logging.getLogger(__name__)
 
 # The least time, in seconds, before an evaluator without a throttle looks again.
 _LOOK_SECS = 1
-
-
-class Server(Protocol):
-    """The server of a task, through which other tasks reach it."""
-
-    def start(self) -> None:
-        """Begin to serve."""
-
-    def join(self) -> None:
-        """Serve until the job ends."""
 
 
 def train_and_evaluate(
@@ -80,16 +70,23 @@ def train_and_evaluate(
     return TrainingExecutor(estimator, train_spec, eval_spec).run()
 
 
-def refuse_server(config: RunConfig) -> Server:
-    """Raise MusterError, since there are no parameter servers yet."""
+def make_server(config: RunConfig) -> Server:
+    """Return the server of a task, in a job with parameter servers; it is not started.
+
+    Raises:
+        MusterError: There are no parameter servers, and no strategy by which the tasks could train together.
+    """
     cluster = config.cluster_spec
-    others = sum(map(cluster.num_tasks, cluster.jobs)) - 1
-    raise MusterError(
-        f"{Task(config.task_type, config.task_id)} cannot train together with the {others} other tasks of "
-        f"its cluster: muster has no parameter servers yet. Given: {cluster}. Leave the job 'ps' out, and "
-        "give every task RunConfig(train_distribute=MultiWorkerMirroredStrategy()); or train in one process: "
-        "unset TF_CONFIG, or leave only the chief in its cluster. An evaluator may follow it."
-    )
+    if TaskType.PS not in cluster.jobs:
+        others = sum(map(cluster.num_tasks, cluster.jobs)) - 1
+        raise MusterError(
+            f"{Task(config.task_type, config.task_id)} cannot train together with the {others} other tasks "
+            f"of its cluster: there are no parameter servers. Given: {cluster}. Give every task "
+            "RunConfig(train_distribute=MultiWorkerMirroredStrategy()), or add a job 'ps' to the cluster; or "
+            "train in one process: unset TF_CONFIG, or leave only the chief in its cluster. An evaluator may "
+            "follow it."
+        )
+    return Server(cluster, config.task_type, config.task_id, start=False)
 
 
 class TrainingExecutor:
@@ -109,7 +106,7 @@ class TrainingExecutor:
         train_spec: TrainSpec,
         eval_spec: EvalSpec,
         continuous_eval_listener: ContinuousEvalListener | None = None,
-        make_server: Callable[[RunConfig], Server] = refuse_server,
+        make_server: Callable[[RunConfig], Server] = make_server,
     ) -> None:
         self._estimator = estimator
         self._train_spec = train_spec
@@ -185,19 +182,19 @@ class TrainingExecutor:
             self._train((*self._train_spec.saving_listeners, self._evaluation_listener()))
 
     def run_chief(self) -> None:
-        """Train, calling the saving listeners."""
-        self._start_server()
-        self._train(self._train_spec.saving_listeners)
+        """Train, calling the saving listeners; the job ends with the chief."""
+        with self._beside_servers(starts=True):
+            self._train(self._train_spec.saving_listeners)
 
     def run_worker(self) -> None:
         """Train."""
-        self._start_server()
-        self._train(())
+        with self._beside_servers(starts=False):
+            self._train(())
 
     def run_master(self) -> None:
-        """Train and evaluate, as `run_local` does."""
-        self._start_server()
-        self._train((*self._train_spec.saving_listeners, self._evaluation_listener()))
+        """Train and evaluate, as `run_local` does; the job ends with this task."""
+        with self._beside_servers(starts=True):
+            self._train((*self._train_spec.saving_listeners, self._evaluation_listener()))
 
     def run_ps(self) -> None:
         """Serve until the job ends."""
@@ -250,6 +247,24 @@ class TrainingExecutor:
         _log.info("Start muster server.")
         server.start()
         return server
+
+    @contextmanager
+    def _beside_servers(self, *, starts: bool) -> Iterator[None]:
+        """Start this task's server, and let Estimators train variables on the parameter servers.
+
+        Args:
+            starts: Whether this is the chief: its values come first, and the job ends when it has trained.
+        """
+        server = self._start_server()
+        if server is None:
+            yield
+            return
+        with server:
+            strategy = AsynchronousStrategy(server, starts=starts)
+            with strategy.scope(), closing(strategy.servers):
+                yield
+                if starts:
+                    strategy.servers.end()
 
     def _follow_training(self, signals: SignalWatch) -> None:
         """Evaluate checkpoints as they appear."""

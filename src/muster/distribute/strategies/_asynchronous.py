@@ -1,0 +1,89 @@
+"""AsynchronousStrategy: one worker among others that train the same variables, on parameter servers."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from muster.cluster.roster import Roster, TaskState
+from muster.distribute.engine._placement import Placement
+from muster.distribute.engine._served import ServedEngine
+from muster.distribute.engine._shards import Rows
+from muster.distribute.servers._remote_servers import RemoteServers
+from muster.distribute.servers._server import Server
+from muster.distribute.strategies._strategy import Strategy
+from muster.distribute.workers._workers import START_SECS, SingleWorker
+from muster.program.variables import VariableSpec
+from muster.ps import ServedVariable, place
+
+# It lies whole on the first server, which gives the tickets.
+_GLOBAL_STEP = "global_step"
+
+Partitioner = Callable[[tuple[int, ...], Any], Sequence[int]]
+
+
+class AsynchronousStrategy(Strategy):
+    """Trains variables on parameter servers, between workers that do not wait for each other.
+
+    Args:
+        server: The server of this task.
+        starts: Whether this is the chief, whose values the servers start from.
+        partitioner: Says how many shards a variable is divided into; None leaves all whole.
+
+    Source: tensorflow/python/training/device_setter.py, ``replica_device_setter``, by which an Estimator puts
+    variables on parameter servers if its ``RunConfig`` names no strategy.
+    """
+
+    def __init__(self, server: Server, *, starts: bool, partitioner: Partitioner | None = None) -> None:
+        servers = server.connect(starts=starts)
+
+        def rows_of(variables: Sequence[VariableSpec]) -> Mapping[str, Sequence[Rows]]:
+            return _placed(variables, servers.count, partitioner)
+
+        super().__init__(Placement(None), ServedEngine(servers, rows_of), _ReportingWorker(server.roster))
+        self.servers: RemoteServers = servers
+
+
+class _ReportingWorker(SingleWorker):
+    """Trains on its own, and tells others how it fares.
+
+    Args:
+        roster: Answers who asks.
+    """
+
+    def __init__(self, roster: Roster) -> None:
+        self._roster = roster
+
+    @property
+    def reporter(self) -> Callable[..., None] | None:
+        return self._roster.report
+
+    @contextmanager
+    def supervised(self, start_secs: float = START_SECS) -> Iterator[None]:
+        with self.reporting(TaskState.STARTING):
+            yield
+
+    @contextmanager
+    def reporting(self, state: TaskState) -> Iterator[None]:
+        before = self._roster.progress.state
+        self._roster.report(state=state)
+        try:
+            yield
+        finally:
+            self._roster.report(state=before)
+
+
+def _placed(
+    variables: Sequence[VariableSpec], servers: int, partitioner: Partitioner | None
+) -> dict[str, list[Rows]]:
+    """Return the rows that each server has of the variables that are trained, and of the global step."""
+    trained = [
+        ServedVariable(name=spec.path, shape=spec.shape, dtype=spec.dtype)
+        for spec in variables
+        if spec.trainable
+    ]
+    placed: dict[str, list[Rows]] = {_GLOBAL_STEP: [Rows(0)]}
+    for shard in place(trained, servers, partitioner):
+        whole = shard.part is None
+        rows = Rows(shard.server) if whole else Rows(shard.server, shard.start, shard.stop)
+        placed.setdefault(shard.variable, []).append(rows)
+    return placed

@@ -1,0 +1,32 @@
+"""The batches of a worker whose variables are on parameter servers: one for each step that it may make."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from muster.distribute import RemoteServers
+from muster.distribute.engine import NoMoreSteps, ServedState
+from muster.estimator.session._session import Session
+
+
+def with_tickets(batches: Iterator[Any], servers: RemoteServers, session: Session) -> Iterator[Any]:
+    """Yield batches while there are steps to make for all workers together.
+
+    Args:
+        batches: The input of this worker.
+        servers: Give the right to make a step.
+        session: At the end it gets the values and the global step that all workers have come to.
+    """
+    while True:
+        try:
+            servers.require_ticket()
+        except NoMoreSteps:
+            break
+        try:
+            batch = next(batches)
+        except StopIteration:
+            servers.leave()
+            break
+        yield batch
+    state = session.state
+    if isinstance(state, ServedState):
+        session.advance(state.renewed(), session.outputs, steps=0)
