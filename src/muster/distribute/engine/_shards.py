@@ -96,8 +96,8 @@ class FlatArrays:
             parts[piece.dtype].append(jnp.ravel(arrays[piece.place]))
         return {dtype: jnp.concatenate(each) for dtype, each in parts.items()}
 
-    def pack_rows(self, arrays: Mapping[str | int, Any]) -> Buffers:
-        """Return the buffers of the rows of arrays, which are given as a whole; traceable."""
+    def pack_rows(self, arrays: Mapping[Any, Any]) -> Buffers:
+        """Return the buffers of rows of arrays, which are given whole, by path or number; traceable."""
         return self.pack({piece.place: piece.rows.of(arrays[piece.key]) for piece in self.pieces})
 
     def unpack(self, buffers: Mapping[str, Any]) -> dict[Place, Any]:
@@ -267,8 +267,7 @@ class Division:
 
     def split(self, values: Mapping[str, Any]) -> list[tuple[Buffers, Buffers]]:
         """Return the buffers, pulled and kept, that each server has of variables, by their paths."""
-        whole: dict[str | int, Any] = dict(values)
-        return [(share.pulled.pack_rows(whole), share.kept.pack_rows(whole)) for share in self.shares]
+        return [(share.pulled.pack_rows(values), share.kept.pack_rows(values)) for share in self.shares]
 
     def work(
         self, pulled: Sequence[Buffers], local: Sequence[jax.Array], batch: Any
@@ -285,6 +284,5 @@ class Division:
         """
         taken = self.read_pulled(pulled, self._step.takes)
         pushes, local, results = self._step.work([*taken.values()], local, batch)
-        by_number: dict[str | int, jax.Array] = dict(enumerate(pushes))
-        pushed = [share.pushed.pack_rows(by_number) for share in self.shares]
+        pushed = [share.pushed.pack_rows(dict(enumerate(pushes))) for share in self.shares]
         return pushed, local, results

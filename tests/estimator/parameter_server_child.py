@@ -1,0 +1,62 @@
+"""A task of a job with parameter servers. Run by test_parameter_servers_multiprocess.py.
+
+Argument: JSON: model_dir, max_steps, and any of: slow (seconds a step), examples (of one epoch).
+"""
+
+import json
+import logging
+import sys
+import time
+
+import numpy as np
+
+import muster
+from muster import keras
+from muster.data import Dataset
+from muster.estimator import (
+    Estimator,
+    EstimatorSpec,
+    EvalSpec,
+    RunConfig,
+    SessionRunHook,
+    TrainSpec,
+    train_and_evaluate,
+)
+
+X = np.random.default_rng(0).normal(size=(64, 5)).astype(np.float32)
+Y = X.sum(1, keepdims=True)
+
+
+def model_fn(features, labels, mode):
+    outputs = keras.layers.Dense(1)(keras.layers.Dense(8)(features))
+    loss = keras.ops.mean((outputs - labels) ** 2)
+    train_op = muster.minimize(keras.optimizers.Adam(0.02), loss, muster.get_or_create_global_step())
+    return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+class Hook(SessionRunHook):
+    def __init__(self, slow):
+        self.slow = slow
+
+    def after_run(self, run_context, run_values):
+        print(f"step {run_context.session.global_step}\n", end="", flush=True)
+        time.sleep(self.slow)
+
+
+def main(options):
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    data = Dataset.from_tensor_slices((X, Y)).batch(16)
+    config = RunConfig(tf_random_seed=1, save_checkpoints_steps=20, log_step_count_steps=None)
+    train_and_evaluate(
+        Estimator(model_fn, options["model_dir"], config),
+        TrainSpec(
+            lambda: data.repeat(options.get("epochs")),
+            max_steps=options["max_steps"],
+            hooks=[Hook(options.get("slow", 0.0))],
+        ),
+        EvalSpec(lambda: data, steps=None, start_delay_secs=0, throttle_secs=0),
+    )
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

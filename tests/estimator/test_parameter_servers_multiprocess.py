@@ -1,0 +1,98 @@
+"""Estimators that train on parameter servers: real processes, some of which are killed."""
+
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from jobs import DEADLINE, SOON, Job
+from muster.checkpoint import latest_checkpoint, read_checkpoint
+
+pytestmark = pytest.mark.alone
+
+CHILD = Path(__file__).with_name("parameter_server_child.py")
+STEPS = 100
+
+
+class Served(Job):
+    def __init__(self, folder, **tasks):
+        super().__init__(folder, [CHILD], **tasks)
+
+    def launch(self, kind, index=0, **options):
+        model_dir = str(self.folder / "model")
+        return self.start(kind, index, {"model_dir": model_dir, "max_steps": STEPS, **options})
+
+    def launch_all(self, **options):
+        return {
+            (kind, index): self.launch(kind, index, **options)
+            for kind, addresses in self.cluster.items()
+            for index in range(len(addresses))
+        }
+
+    @property
+    def checkpoint(self):
+        return read_checkpoint(latest_checkpoint(self.folder / "model"))
+
+
+@pytest.fixture
+def job(tmp_path):
+    with Served(tmp_path / "job", chief=1, worker=1, ps=2) as job:
+        yield job
+
+
+def steps_of(task):
+    return [int(step) for step in re.findall(r"^step (\d+)$", task.log, re.M)]
+
+
+def until(condition, *tasks):
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline, [task.log[-2000:] for task in tasks]
+        time.sleep(0.02)
+
+
+def test_workers_make_max_steps_together_and_all_tasks_end(job):
+    tasks = job.launch_all()
+    evaluator = job.launch("evaluator")
+    job.all_end_well()
+    own = [steps_of(tasks[task]) for task in (("chief", 0), ("worker", 0))]
+    assert len(own[0]) + len(own[1]) == STEPS
+    assert all(own)
+    assert max(map(max, own)) == STEPS
+    assert job.checkpoint.step == STEPS
+    assert int(job.checkpoint.variables["global_step"]) == STEPS
+    losses = [float(loss) for loss in re.findall(r"global_step = \d+, loss = ([\d.]+)", evaluator.log)]
+    assert losses[-1] < 0.1 * losses[0]
+    assert f"global_step = {STEPS}" in evaluator.log
+
+
+def test_a_worker_that_is_killed_keeps_nobody_and_may_come_back(job):
+    tasks = job.launch_all(slow=0.02)
+    chief, worker = tasks["chief", 0], tasks["worker", 0]
+    until(lambda: len(steps_of(worker)) > 5, chief, worker)
+    worker.process.send_signal(signal.SIGKILL)
+    assert worker.code() == -signal.SIGKILL
+    before = len(steps_of(chief))
+    until(lambda: len(steps_of(chief)) > before + 5, chief)
+    again = job.launch("worker", slow=0.02)
+    for task in (chief, again, tasks["ps", 0], tasks["ps", 1]):
+        assert task.code() == 0, task.log
+    assert job.checkpoint.step == STEPS
+    assert max(steps_of(chief)) == STEPS or max(steps_of(again)) == STEPS
+
+
+def test_a_chief_that_is_killed_comes_back_and_saves_on(job):
+    tasks = job.launch_all(slow=0.05)
+    chief, worker = tasks["chief", 0], tasks["worker", 0]
+    until(lambda: len(steps_of(chief)) > 5 and steps_of(worker), chief, worker)
+    chief.process.send_signal(signal.SIGKILL)
+    assert chief.code() == -signal.SIGKILL
+    before = steps_of(worker)[-1]
+    until(lambda: steps_of(worker)[-1] > before + 3, worker)
+    again = job.launch("chief", slow=0.05)
+    for task in (worker, again, tasks["ps", 0], tasks["ps", 1]):
+        assert task.code() == 0, task.log
+    assert job.checkpoint.step == STEPS
+    assert steps_of(again)[0] > before
