@@ -1,6 +1,6 @@
 """A task of a job with parameter servers. Run by test_parameter_servers_multiprocess.py.
 
-Argument: JSON: model_dir, max_steps, and any of: slow (seconds a step), examples (of one epoch).
+Argument: JSON: model_dir, max_steps, and any of: slow (seconds a step), epochs, stall (seconds).
 """
 
 import json
@@ -22,6 +22,7 @@ from muster.estimator import (
     TrainSpec,
     train_and_evaluate,
 )
+from muster.ps import _machine
 
 X = np.random.default_rng(0).normal(size=(64, 5)).astype(np.float32)
 Y = X.sum(1, keepdims=True)
@@ -45,6 +46,7 @@ class Hook(SessionRunHook):
 
 def main(options):
     logging.basicConfig(level=logging.INFO, format="%(message)s")
+    _machine.STALL_SECS = options.get("stall", _machine.STALL_SECS)
     data = Dataset.from_tensor_slices((X, Y)).batch(16)
     config = RunConfig(tf_random_seed=1, save_checkpoints_steps=20, log_step_count_steps=None)
     train_and_evaluate(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs import DEADLINE, SOON, Job
+from jobs import DEADLINE, Job
 from muster.checkpoint import latest_checkpoint, read_checkpoint
 
 pytestmark = pytest.mark.alone
@@ -96,3 +96,27 @@ def test_a_chief_that_is_killed_comes_back_and_saves_on(job):
         assert task.code() == 0, task.log
     assert job.checkpoint.step == STEPS
     assert steps_of(again)[0] > before
+
+
+def test_a_worker_whose_input_ends_stops_and_the_others_go_on(job):
+    tasks = {
+        (kind, index): job.launch(kind, index, epochs=3 if kind == "chief" else None)  # 12 batches
+        for kind, index in (("chief", 0), ("worker", 0), ("ps", 0), ("ps", 1))
+    }
+    job.all_end_well()
+    chief, worker = tasks["chief", 0], tasks["worker", 0]
+    assert len(steps_of(chief)) == 12
+    assert len(steps_of(worker)) == STEPS - 12
+    assert "The input of chief 0 has ended. It waits until worker 0 have trained" in chief.log
+    assert job.checkpoint.step == STEPS
+
+
+def test_training_goes_on_without_a_worker_that_stands_still(job):
+    tasks = job.launch_all(slow=0.02, stall=2.0)
+    chief, worker = tasks["chief", 0], tasks["worker", 0]
+    until(lambda: len(steps_of(worker)) > 5, chief, worker)
+    worker.process.send_signal(signal.SIGSTOP)
+    for task in (chief, tasks["ps", 0], tasks["ps", 1]):
+        assert task.code() == 0, task.log
+    assert "worker 0 holds a step for" in tasks["ps", 0].log
+    assert job.checkpoint.step == STEPS

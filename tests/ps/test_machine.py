@@ -295,5 +295,5 @@ def test_what_is_counted():
     counts = server.handle(CHIEF, messages.Stats(), [], 4.0)[0].message
     assert (counts.pushes, counts.pulls, counts.duplicates, counts.refused, counts.waiting) == (1, 2, 1, 1, 1)
     assert (counts.received_bytes, counts.sent_bytes) == (len(PLAN.encode()) + 52 + 3 * 48, 2 * 48)
-    assert counts.workers["worker 0"] == messages.WorkerStats(0, 3.0)
-    assert counts.workers["chief 0"] == messages.WorkerStats(1, 0.0)
+    assert counts.workers["worker 0"] == messages.WorkerStats(0, 3.0, True)
+    assert counts.workers["chief 0"] == messages.WorkerStats(1, 0.0, True)

@@ -1,6 +1,7 @@
 """The parameter server as a machine: requests in, answers out, without sockets, clocks or threads."""
 
 import dataclasses
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -11,6 +12,11 @@ from muster.ps._holdings import Holdings, RefusedError, Rows
 from muster.ps._messages import Caller
 from muster.ps._plan import Plan
 from muster.ps._tickets import Tickets
+
+_log = logging.getLogger(__name__)
+
+# How long a worker may be silent with a step that others wait for, in seconds.
+STALL_SECS = 30.0
 
 
 class Reply(NamedTuple):
@@ -26,6 +32,7 @@ class _Worker:
     run: str
     starts: bool
     heard: float  # when, in seconds
+    connected: bool = True
     sequence: int = 0  # its last push
     counted: bool = True  # whether that was applied
 
@@ -52,7 +59,7 @@ class Machine:
         self.ended = False
         self.holdings = Holdings(make_rows)
         self._versions = versions
-        self._tickets = Tickets() if keeps_step else None
+        self._tickets: Tickets[Caller] | None = Tickets() if keeps_step else None
         self._workers: dict[str, _Worker] = {}  # by task
         self._deferred: dict[Caller, messages.Pull | messages.Push | messages.Take] = {}
         self._counts = dict.fromkeys(
@@ -82,6 +89,32 @@ class Machine:
         """Forget the outstanding request of a caller that is gone, take its ticket back, and return answers
         that this makes possible."""
         self._forget(caller)
+        worker = self._workers.get(caller.task)
+        if worker is not None and worker.run == caller.run:
+            worker.connected = False
+        return self._answer_deferred()
+
+    @property
+    def waits(self) -> bool:
+        """Whether a request is deferred, so that `recall` may make an answer possible."""
+        return bool(self._deferred)
+
+    def recall(self, now: float) -> list[Reply]:
+        """Take the tickets of workers back that stand still, if others wait for them, and return answers.
+
+        Args:
+            now: The time, as for `handle`.
+        """
+        if self._deferred and self._tickets is not None:
+            for caller in self._tickets.holders():
+                silent = now - self._workers[caller.task].heard
+                if silent > STALL_SECS:
+                    _log.warning(
+                        "%s holds a step for %.0f s, and others wait for it: they make it now.",
+                        caller.task,
+                        silent,
+                    )
+                    self._tickets.give_back(caller)
         return self._answer_deferred()
 
     def _forget(self, caller: Caller) -> None:
@@ -148,7 +181,7 @@ class Machine:
             if worker is not None:  # its process was started again
                 self._forget(Caller(caller.task, worker.run))
             worker = self._workers[caller.task] = _Worker(caller.run, message.starts, now)
-        worker.starts, worker.heard = message.starts, now
+        worker.starts, worker.heard, worker.connected = message.starts, now, True
         self._deferred.pop(caller, None)  # it will ask again
 
     def _joined(self, caller: Caller, plan: str) -> messages.Joined:
@@ -266,7 +299,7 @@ class Machine:
             step=self._step(),
             waiting=len(self._deferred),
             workers={
-                task: messages.WorkerStats(worker.sequence, now - worker.heard)
+                task: messages.WorkerStats(worker.sequence, now - worker.heard, worker.connected)
                 for task, worker in self._workers.items()
             },
             **self._counts,

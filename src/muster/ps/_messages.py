@@ -146,10 +146,17 @@ class Refused(msgspec.Struct, tag="refused", frozen=True, kw_only=True):
 
 
 class WorkerStats(msgspec.Struct, frozen=True):
-    """Of one worker: its last push, and when the server heard of it last, in seconds before now."""
+    """Of one worker: its last push, when the server heard of it last, and whether it is there.
+
+    Args:
+        sequence: The number of its last push.
+        idle_secs: How long ago that was, or another request, in seconds.
+        connected: Whether its connection is open.
+    """
 
     sequence: int
     idle_secs: float
+    connected: bool
 
 
 class Statistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=True):

@@ -97,8 +97,9 @@ class Service:
         try:
             while not self._closing:
                 draining = any(peer.refused_at is not None for peer in self._peers)
-                for key, mask in self._selector.select(1.0 if draining else None):
+                for key, mask in self._selector.select(1.0 if draining or self._machine.waits else None):
                     key.data(mask)
+                self._deliver(self._machine.recall(time.monotonic()))
                 while self._inbox:
                     self._take(*self._inbox.popleft())
                 before = time.monotonic() - _DRAIN_SECS

@@ -1,10 +1,12 @@
 """Tickets: the right to make one global step, given out before the step is computed."""
 
 import heapq
-from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+Caller = TypeVar("Caller")
 
 
-class Tickets:
+class Tickets(Generic[Caller]):
     """Gives out the numbers of global steps, each to one caller at a time, so that none is made twice.
 
     A ticket's number is the value of the global step that its step starts from. Steps finish in any order;
@@ -18,9 +20,9 @@ class Tickets:
         self.step = start
         self._next = start
         self._returned: list[int] = []  # a heap
-        self._held: dict[Hashable, int] = {}
+        self._held: dict[Caller, int] = {}
 
-    def take(self, caller: Hashable, max_steps: int | None) -> int | None:
+    def take(self, caller: Caller, max_steps: int | None) -> int | None:
         """Return the number of a ticket, or of that which the caller holds; None if none is there now."""
         if (held := self._held.get(caller)) is not None:
             return held
@@ -34,6 +36,10 @@ class Tickets:
         self._held[caller] = number
         return number
 
+    def holders(self) -> list[Caller]:
+        """Return who holds a ticket."""
+        return list(self._held)
+
     def finished(self, max_steps: int | None) -> bool:
         """Whether all steps below ``max_steps`` were made, so that no ticket is to be waited for."""
         if max_steps is None:
@@ -41,7 +47,7 @@ class Tickets:
         numbers = (*self._held.values(), *self._returned)
         return self._next >= max_steps and all(number >= max_steps for number in numbers)
 
-    def finish(self, caller: Hashable, number: int, max_steps: int | None) -> bool:
+    def finish(self, caller: Caller, number: int, max_steps: int | None) -> bool:
         """Count the step of a ticket, and return whether it counts.
 
         The caller may have lost its ticket meanwhile. Its step then takes the place of another one that
@@ -53,7 +59,7 @@ class Tickets:
         self.step += 1
         return True
 
-    def give_back(self, caller: Hashable) -> None:
+    def give_back(self, caller: Caller) -> None:
         """Return the ticket of a caller, if it holds one."""
         if (number := self._held.pop(caller, None)) is not None:
             heapq.heappush(self._returned, number)

@@ -1,5 +1,7 @@
 """A worker's servers: what its engine and its loop of steps ask of them."""
 
+import logging
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +14,11 @@ from muster.distribute.servers._plans import plan_of
 from muster.ps import Client, Dial, Plan, Servers
 from muster.ps.updates import versions
 
+_log = logging.getLogger(__name__)
+
+# How often a chief that has read its input looks whether others still train, in seconds.
+_LOOK_SECS = 0.5
+
 
 class RemoteServers:
     """Connects one worker to all parameter servers of its job, once its step is known.
@@ -20,6 +27,7 @@ class RemoteServers:
     The next one comes with the answer to a push.
 
     Args:
+        task: The name of this task.
         dials: The name of each server, such as ``ps 0 at host:port``, and what connects to it.
         starts: Whether this is the chief, whose values the servers start from.
 
@@ -29,9 +37,10 @@ class RemoteServers:
             one, that of the values to start from.
     """
 
-    def __init__(self, dials: Sequence[tuple[str, Dial]], *, starts: bool) -> None:
+    def __init__(self, task: str, dials: Sequence[tuple[str, Dial]], *, starts: bool) -> None:
         self.max_steps: int | None = None
         self.global_step = 0
+        self._task = task
         self._dials = dials
         self._starts = starts
         self._servers: Servers | None = None
@@ -104,10 +113,23 @@ class RemoteServers:
         return [(each.pulled, each.kept) for each in self._met().read()]
 
     def leave(self) -> None:
-        """Give back the right to a step that this worker will not make."""
-        if self._servers is not None and self._ticket is not None:
+        """Give back the right to a step, since the input has ended; the chief waits for the other workers."""
+        if self._servers is None:
+            return
+        if self._ticket is not None:
             self._ticket = None
             self._servers.give_back_ticket()
+        if self._starts and self._others():
+            _log.info(
+                "The input of %s has ended. It waits until %s have trained.", self._task, self._others()
+            )
+            while self._others():
+                time.sleep(_LOOK_SECS)
+
+    def _others(self) -> str:
+        """Return the names of other workers that train."""
+        workers = self._met().statistics()[0].workers
+        return ", ".join(name for name, each in workers.items() if each.connected and name != self._task)
 
     def end(self) -> None:
         """Tell all servers that the job has ended."""

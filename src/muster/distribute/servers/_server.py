@@ -99,7 +99,7 @@ class Server:
             (f"ps {index} at {self._cluster.task_address(TaskType.PS, index)}", self._dial_to(index))
             for index in self._cluster.task_indices(TaskType.PS)
         ]
-        return RemoteServers(dials, starts=starts)
+        return RemoteServers(str(self._task), dials, starts=starts)
 
     @property
     def roster(self) -> Roster:
