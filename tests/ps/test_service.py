@@ -173,6 +173,31 @@ def test_a_push_whose_answer_is_lost_is_applied_once(caplog):
     assert "connection to ps 0 (localhost:" in caplog.text
 
 
+def test_a_connection_that_breaks_again_and_again(caplog):
+    made = []
+    with served() as server:
+        call = fragile(server, "worker 0", made)
+
+        def dial(secs):
+            connection = call(secs)
+            send = connection.send
+            left = iter(range(1 if made[1:] else 2))  # what joining takes
+
+            def send_some(buffers):
+                if next(left, None) is None:
+                    raise BrokenPipeError("cut by the test")
+                return send(buffers)
+
+            connection.send = send_some
+            return connection
+
+        with worker(server, PLAN, dialed=dial, secs=1.0) as one:
+            with pytest.raises(MissingPeerError, match="has not answered within 1 s: "):
+                one.pull()
+    assert 3 <= len(made) <= 12
+    assert caplog.text.count("is broken") == 1
+
+
 def test_a_push_that_is_cut_off_is_applied_once():
     plan = added(500_000)
     made = []
@@ -336,6 +361,20 @@ def test_a_server_that_comes_back_without_values_is_named():
             made[-1].breaks = True
             with pytest.raises(ParameterServerError, match="ps 0 .* has lost the values that it had"):
                 chief.push_and_pull(pushed(1.0))
+
+
+def test_a_server_that_comes_back_with_earlier_values_is_named():
+    made = []
+    with served() as server, served() as again, worker(server, PLAN, "chief 0") as chief:
+        chief.initialize(initial(1.0), step=0)
+        with worker(again, PLAN, "chief 0") as restarted:
+            restarted.initialize(initial(1.0), step=0)
+        with worker(server, PLAN, dialed=fragile(server, "worker 0", made)) as one:
+            one.push_and_pull(pushed(1.0))
+            server.address = again.address
+            made[-1].breaks = True
+            with pytest.raises(ParameterServerError, match="ps 0 .* has lost the values that it had"):
+                one.pull()
 
 
 def test_an_update_that_fails_ends_the_server_with_its_error(caplog):

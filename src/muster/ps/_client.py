@@ -78,6 +78,7 @@ class Client:
         self._incoming: Incoming | None = None
         self._request: tuple[messages.Request, Sequence[Array]] | None = None
         self._deadline = 0.0
+        self._breaks = 0  # of connections, during this request
         self._sequence = 0  # the last push that was sent
         self._applied = 0  # the last push that was answered
         self._had_values = False
@@ -114,7 +115,7 @@ class Client:
         """Send a request; `receive` returns the answer. The arrays must not change until then."""
         if self._request is not None:
             raise RuntimeError(f"{self._server} has not answered the last request yet.")
-        self._request = message, arrays
+        self._request, self._breaks = (message, arrays), 0
         self._deadline = time.monotonic() + self._deadline_secs
         self._transmit(message, arrays)
 
@@ -197,7 +198,7 @@ class Client:
                         "%s cannot be reached: %s. It is called again for %.0f s.", self._server, exc, left
                     )
                 trouble = True
-                threading.Event().wait(min(pause, max(0.0, self._deadline - time.monotonic())))
+                self._pause(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
                 continue
             if trouble:
@@ -267,13 +268,21 @@ class Client:
         self.close()
         if time.monotonic() >= self._deadline:
             raise self._late(exc) from exc
-        _log.warning("The connection to %s is broken: %s. It is made again.", self._server, exc)
+        if self._breaks:
+            self._pause(_FIRST_PAUSE * 2 ** min(self._breaks, 10))
+        else:
+            _log.warning("The connection to %s is broken: %s. It is made again.", self._server, exc)
+        self._breaks += 1
+
+    def _pause(self, secs: float) -> None:
+        left = max(0.0, self._deadline - time.monotonic())
+        threading.Event().wait(min(secs, _LONGEST_PAUSE, left))
 
     def _late(self, exc: OSError) -> MissingPeerError:
         self._request = None
         return MissingPeerError(
-            f"{self._server} has not answered within {self._deadline_secs:g} s: {exc}. Look at its log; it "
-            "may not be running, or stand still.",
+            f"{self._server} has not answered within {self._deadline_secs:g} s: "
+            f"{str(exc).removesuffix('.')}. Look at its log; it may not be running, or stand still."
         )
 
     def _astray(self, answer: Any) -> ParameterServerError:
