@@ -1,8 +1,10 @@
 """A parameter server in its own process, with a compiled update."""
 
 import os
+import re
 import signal
 import threading
+import time
 from pathlib import Path
 
 import jax
@@ -12,8 +14,10 @@ import pytest
 from ps_job import SECS, Served, worker
 
 from jobs import SOON, Job
+from muster.ps import _messages as messages
 from muster.ps._flat_layout import FlatLayout
 from muster.ps._plan import ArraySpec, Plan
+from muster.ps._wire import encode
 from muster.ps.updates import versions
 
 CHILD = Path(__file__).with_name("ps_child.py")
@@ -90,3 +94,31 @@ def test_a_worker_that_was_started_again(job):
             assert (answer.answer.step, float(answer.pulled["float32"][0])) == (2, 0.0)
         chief.end()
     assert job.tasks[0].code(SOON) == 0
+
+
+@pytest.mark.alone
+def test_memory_stays_flat_under_pushes_and_malformed_frames(job):
+    (server,) = job.tasks
+    with connected(job, "chief 0") as chief:
+        chief.initialize([(flat(1.0), {})], step=0)
+        for _ in range(100):
+            chief.push_and_pull([flat(0.0)])
+        before = memory(server.process.pid)
+        rubbish = bytes(encode(messages.Push(sequence=1), [np.zeros(1 << 30, np.int8)])[0]) + bytes(1 << 22)
+        dial = Served(None, job.cluster["ps"][0]).dial("worker 0")
+        for _ in range(50):
+            with dial(SECS) as connection:
+                connection.send_all([rubbish], time.monotonic() + SECS)
+                assert b"refused" in connection.wait_for_data(1 << 16, time.monotonic() + SECS)
+        for _ in range(500):
+            chief.push_and_pull([flat(0.0)])
+        # 50 buffers of 4 MB, or 500 of 0.2 MB, would be 100 MB and more.
+        assert memory(server.process.pid) - before < 20e6
+        chief.end()
+    assert server.code(SOON) == 0
+
+
+def memory(process):
+    """The memory that a process has now, in bytes."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return 1024 * int(re.search(r"VmRSS:\s+(\d+) kB", status)[1])
