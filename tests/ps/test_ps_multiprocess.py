@@ -22,6 +22,7 @@ from muster.ps.updates import versions
 
 CHILD = Path(__file__).with_name("ps_child.py")
 SIZE = 50_000
+SPECS = (ArraySpec("kernel", (SIZE,), "float32"),)
 
 
 def descent(pulled, kept, pushed):
@@ -29,15 +30,13 @@ def descent(pulled, kept, pushed):
 
 
 def plan():
-    specs = (ArraySpec("kernel", (SIZE,), "float32"),)
     flat = {"float32": jax.ShapeDtypeStruct((SIZE,), "float32")}
     update = bytes(jax.export.export(jax.jit(descent))(flat, {}, flat).serialize())
-    return Plan(pulled=specs, pushed=specs, update=update)
+    return Plan(pulled=SPECS, pushed=SPECS, update=update)
 
 
 def flat(value):
-    layout = FlatLayout(plan().pulled)
-    return layout.pack({"kernel": np.full(SIZE, value, np.float32)})
+    return FlatLayout(SPECS).pack({"kernel": np.full(SIZE, value, np.float32)})
 
 
 def state(process):
