@@ -1,12 +1,14 @@
 """A task of a job with parameter servers. Run by test_parameter_servers_multiprocess.py.
 
-Argument: JSON: model_dir, max_steps, and any of: slow (seconds a step), epochs, stall (seconds).
+Argument: JSON: model_dir, max_steps, and any of: slow (seconds a step), epochs, stall (seconds),
+makes (a file, at the first step), awaits (a file, after it).
 """
 
 import json
 import logging
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -36,12 +38,16 @@ def model_fn(features, labels, mode):
 
 
 class Hook(SessionRunHook):
-    def __init__(self, slow):
-        self.slow = slow
+    def __init__(self, options):
+        self.options = options
 
     def after_run(self, run_context, run_values):
         print(f"step {run_context.session.global_step}\n", end="", flush=True)
-        time.sleep(self.slow)
+        if "makes" in self.options:
+            Path(self.options["makes"]).touch()
+        while "awaits" in self.options and not Path(self.options["awaits"]).exists():
+            time.sleep(0.02)
+        time.sleep(self.options.get("slow", 0.0))
 
 
 def main(options):
@@ -54,7 +60,7 @@ def main(options):
         TrainSpec(
             lambda: data.repeat(options.get("epochs")),
             max_steps=options["max_steps"],
-            hooks=[Hook(options.get("slow", 0.0))],
+            hooks=[Hook(options)],
         ),
         EvalSpec(lambda: data, steps=None, start_delay_secs=0, throttle_secs=0),
     )

@@ -99,12 +99,12 @@ def test_a_chief_that_is_killed_comes_back_and_saves_on(job):
 
 
 def test_a_worker_whose_input_ends_stops_and_the_others_go_on(job):
-    tasks = {
-        (kind, index): job.launch(kind, index, epochs=3 if kind == "chief" else None)  # 12 batches
-        for kind, index in (("chief", 0), ("worker", 0), ("ps", 0), ("ps", 1))
-    }
+    trains = str(job.folder / "worker trains")
+    chief = job.launch("chief", epochs=3, awaits=trains)  # 12 batches
+    worker = job.launch("worker", makes=trains, slow=0.1)
+    for index in range(2):
+        job.launch("ps", index)
     job.all_end_well()
-    chief, worker = tasks["chief", 0], tasks["worker", 0]
     assert len(steps_of(chief)) == 12
     assert len(steps_of(worker)) == STEPS - 12
     assert "The input of chief 0 has ended. It waits until worker 0 have trained" in chief.log
