@@ -107,7 +107,7 @@ def table_and_update(optimizer):
     ]
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS.keys() - {"Lamb", "loss scale"})
+@pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name not in ("Lamb", "loss scale")])
 def test_an_update_is_computed_by_rows(name):
     part, args = table_and_update(OPTIMIZERS[name])
     expected = jax.jit(part.function)(*args)
