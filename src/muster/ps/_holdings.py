@@ -1,4 +1,4 @@
-"""What a parameter server holds: a plan, and the values of its arrays."""
+"""Hold a plan and the values of its arrays, and check what is sent for them."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol

@@ -38,7 +38,7 @@ class _Worker:
 
 
 class Machine:
-    """What a server knows and answers.
+    """Answers the requests of workers.
 
     A caller has one request outstanding at most. Its answer may come with that to a later event, of another
     caller: until there are values, or until there is a ticket.

@@ -44,7 +44,7 @@ class Pull(msgspec.Struct, tag="pull", frozen=True, kw_only=True):
 
 
 class Push(msgspec.Struct, tag="push", frozen=True, kw_only=True):
-    """What an update takes.
+    """Send gradients, and whatever else the update takes.
 
     Args:
         sequence: The number of this push among those of its worker, from 1.

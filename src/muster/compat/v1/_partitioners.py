@@ -8,7 +8,7 @@ from muster.ps import require_positive
 
 
 class PartitionerV1(Protocol):
-    """What these functions return; further arguments are ignored."""
+    """Partitions a variable by its shape and dtype; further arguments are ignored."""
 
     def __call__(
         self, shape: Sequence[int | None], dtype: Any = "float32", **unused: object

@@ -64,7 +64,7 @@ class Piece(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """What distinguishes this piece from others."""
+        """Its key and rows, by which arrays are packed and unpacked."""
         return self.key, self.rows
 
 
@@ -110,7 +110,7 @@ class FlatArrays:
 
 @dataclass(frozen=True)
 class ServerShare:
-    """What one server holds and does.
+    """Describes the rows of one server, and how a push updates them.
 
     Attributes:
         pulled: The rows that workers read.

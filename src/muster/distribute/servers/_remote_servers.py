@@ -119,10 +119,8 @@ class RemoteServers:
         if self._ticket is not None:
             self._ticket = None
             self._servers.give_back_ticket()
-        if self._starts and self._others():
-            _log.info(
-                "The input of %s has ended. It waits until %s have trained.", self._task, self._others()
-            )
+        if self._starts and (others := self._others()):
+            _log.info("The input of %s has ended. It waits until %s have trained.", self._task, others)
             while self._others():
                 time.sleep(_LOOK_SECS)
 

@@ -103,7 +103,7 @@ class Server:
 
     @property
     def roster(self) -> Roster:
-        """What tells others how this task fares."""
+        """The roster of this task, which answers who asks how it fares."""
         if self._roster is None:
             raise RuntimeError("Start the server first.")
         return self._roster

@@ -259,7 +259,7 @@ def split_at_pushes(
 
 
 class _Sources:
-    """What the values of a step are computed from.
+    """Finds out what each value of a step is computed from: batches, gradients, or variables on servers.
 
     Args:
         jaxpr: The step.
