@@ -13,6 +13,7 @@ from muster.checkpoint._layout import list_checkpoints as list_checkpoints
 from muster.checkpoint._layout import stray_checkpoints as stray_checkpoints
 from muster.checkpoint._lease import Lease as Lease
 from muster.checkpoint._lease import WriterWatch as WriterWatch
+from muster.checkpoint._manifest import sync_directory as sync_directory
 from muster.checkpoint._read import Checkpoint as Checkpoint
 from muster.checkpoint._read import VariableInfo as VariableInfo
 from muster.checkpoint._read import list_variables as list_variables
