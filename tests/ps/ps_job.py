@@ -4,6 +4,7 @@ import contextlib
 import selectors
 import socket
 import threading
+import uuid
 
 from ps_rows import VERSIONS, AddedRows
 
@@ -11,6 +12,7 @@ from muster.net import NO_CREDENTIALS, Acceptor, Hello, dial
 from muster.ps._client import Client
 from muster.ps._machine import Machine
 from muster.ps._messages import PURPOSE
+from muster.ps._recovery import no_snapshot
 from muster.ps._servers import Servers
 from muster.ps._service import Service
 
@@ -62,8 +64,12 @@ def accepting(handler, credentials=NO_CREDENTIALS, port=0):
 
 
 @contextlib.contextmanager
-def served(make_rows=AddedRows, versions=VERSIONS, credentials=NO_CREDENTIALS, port=0):
-    service = Service(Machine(make_rows, keeps_step=True, versions=versions), "ps 0")
+def served(make_rows=AddedRows, versions=VERSIONS, credentials=NO_CREDENTIALS, port=0, saver=None):
+    find = saver.find if saver else no_snapshot
+    machine = Machine(
+        make_rows, name="ps 0", run=uuid.uuid4().hex, keeps_step=True, versions=versions, find=find
+    )
+    service = Service(machine, saver)
     service.start()
     try:
         with accepting(service.serve, credentials, port) as address:

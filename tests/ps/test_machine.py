@@ -8,17 +8,22 @@ from muster.ps import _messages as messages
 from muster.ps._machine import Machine
 from muster.ps._messages import Caller
 from muster.ps._plan import ArraySpec, Plan, fingerprint
+from muster.ps._recovery import Found
 
 PLAN = added()
+NOTHING = messages.Seen()
 
 
-def machine(keeps_step=True):
-    return Machine(AddedRows, keeps_step=keeps_step, versions=VERSIONS)
+def machine(keeps_step=True, **options):
+    return Machine(
+        AddedRows, **{"name": "ps 0", "run": "1", "versions": VERSIONS, "keeps_step": keeps_step, **options}
+    )
 
 
-def join(server, caller, plan=PLAN, versions=VERSIONS):
-    request = messages.Join(plan=fingerprint(plan), versions=versions, starts=caller.task.startswith("chief"))
-    return ask(server, caller, request)
+def join(server, caller, plan=PLAN, versions=VERSIONS, seen=NOTHING, now=0.0):
+    starts = caller.task.startswith("chief")
+    request = messages.Join(plan=fingerprint(plan), versions=versions, starts=starts, seen=seen)
+    return ask(server, caller, request, now=now)
 
 
 def ask(server, caller, message, arrays=(), now=0.0):
@@ -62,7 +67,7 @@ def test_the_first_plan_is_asked_for_and_kept():
     server = machine()
     assert not join(server, WORKER).known
     assert ask(server, WORKER, messages.Offer(), as_buffer(PLAN)) == messages.Joined(
-        known=True, initialized=False, sequence=0, version=0
+        known=True, initialized=False, sequence=0, version=0, run="1"
     )
     assert join(server, OTHER).known
     assert ask(server, OTHER, messages.Offer(), as_buffer(PLAN)).known  # both had been asked
@@ -133,16 +138,16 @@ def test_pulls_and_tickets_wait_for_initial_values():
     assert replies[2].message == messages.Ticket(number=5)
 
 
-def test_only_the_chief_gives_initial_values_and_once():
+def test_only_the_chief_gives_initial_values_and_not_after_pushes():
     server = offered()
     initialize = messages.Initialize()
     assert "not the chief" in refusal(ask(server, WORKER, initialize, everything(PLAN, 1.0)))
     assert ask(server, CHIEF, initialize, everything(PLAN, 1.0)) == messages.Done()
-    assert ask(server, CHIEF, initialize, everything(PLAN, 9.0)) == messages.Done()  # it came again
-    assert values(server)[0] == 1.0
-    push(server, WORKER, 1)
-    assert "has changed them since" in refusal(ask(server, CHIEF, initialize, everything(PLAN, 9.0)))
+    assert ask(server, CHIEF, initialize, everything(PLAN, 2.0)) == messages.Done()  # started again
     assert values(server)[0] == 2.0
+    push(server, WORKER, 1)
+    assert "workers have changed since" in refusal(ask(server, CHIEF, initialize, everything(PLAN, 9.0)))
+    assert values(server)[0] == 3.0
 
 
 def test_a_push_is_answered_with_the_newest_values():
@@ -155,7 +160,7 @@ def test_a_push_is_answered_with_the_newest_values():
 def test_a_push_that_comes_again_is_applied_once():
     server = started()
     assert push(server, WORKER, 1, wants=True) == messages.Values(version=2, step=0, ticket=0)
-    assert join(server, WORKER) == messages.Joined(known=True, initialized=True, sequence=1, version=2)
+    assert join(server, WORKER).sequence == 1
     assert push(server, WORKER, 1, wants=True) == messages.Values(version=2, step=0, ticket=0)
     assert values(server)[0] == 2.0
     assert "push 3 comes after push 1" in refusal(push(server, WORKER, 3))
@@ -297,3 +302,88 @@ def test_what_is_counted():
     assert (counts.received_bytes, counts.sent_bytes) == (len(PLAN.encode()) + 52 + 3 * 48, 2 * 48)
     assert counts.workers["worker 0"] == messages.WorkerStats(0, 3.0, True)
     assert counts.workers["chief 0"] == messages.WorkerStats(1, 0.0, True)
+
+
+def killed(pushes=3):
+    """What a machine leaves that has applied some pushes of a worker, and the machine that takes it up."""
+    server = offered()
+    ask(server, CHIEF, messages.Initialize(step=10, origin="first"), everything(PLAN, 1.0))
+    for sequence in range(1, pushes + 1):
+        ticket = ask(server, WORKER, messages.Take()).number
+        push(server, WORKER, sequence, ticket=ticket)
+    saved, arrays = server.snapshot(at=100.0)
+
+    def find(origin):
+        return Found(saved, [*arrays], age_secs=5.0) if origin == saved.origin else None
+
+    return machine(run="2", find=find)
+
+
+def seen(version, sequence, **fields):
+    return messages.Seen(origin="first", run="1", version=version, sequence=sequence, **fields)
+
+
+def test_a_server_that_was_killed_goes_on_from_its_snapshot(caplog):
+    server = killed()
+    joined = join(server, WORKER, seen=seen(9, 8, idle_secs=1.5), now=50.0)
+    assert joined == messages.Joined(
+        known=True, initialized=True, sequence=8, version=4, run="2", origin="first"
+    )
+    assert values(server)[0] == 4.0
+    assert ask(server, WORKER, messages.Take()).number == 13
+    assert push(server, WORKER, 9, ticket=17) == messages.Values(
+        origin="first", version=5, step=14
+    )  # taken before it was killed
+    assert "ps 0 lost 5 updates, 3.5 s." in caplog.text
+    statistics = ask(server, WORKER, messages.Stats())
+    assert (statistics.lost_updates, statistics.lost_secs) == (5, 3.5)
+
+
+def test_the_worker_that_has_seen_most_says_what_is_lost(caplog):
+    server = killed()
+    join(server, WORKER, seen=seen(6, 4, idle_secs=4.0), now=50.0)
+    join(server, OTHER, seen=seen(9, 3, idle_secs=2.0), now=50.5)
+    push(server, WORKER, 5)
+    again = messages.Seen(origin="first", run="2", version=30, sequence=5)
+    join(server, WORKER, seen=again, now=60.0)  # of this process
+    assert "ps 0 lost 2 updates, 1.0 s." in caplog.text
+    statistics = ask(server, WORKER, messages.Stats())
+    assert (statistics.lost_updates, statistics.lost_secs) == (5, 3.5)
+
+
+def test_a_push_that_the_snapshot_contains_is_not_applied_again():
+    server = killed(pushes=3)
+    assert join(server, WORKER, seen=seen(3, 2)).sequence == 3  # the answer to the third did not arrive
+    push(server, WORKER, 3)
+    assert values(server)[0] == 4.0
+
+
+def test_a_snapshot_that_nobody_knows_of_is_left():
+    server = killed()
+    assert not join(server, CHIEF).initialized
+    assert not join(server, WORKER, seen=messages.Seen(origin="second", run="3")).initialized
+    ask(server, CHIEF, messages.Offer(), as_buffer(PLAN))
+    assert (
+        ask(server, CHIEF, messages.Initialize(step=7, origin="third"), everything(PLAN, 9.0))
+        == messages.Done()
+    )
+    assert join(server, WORKER, seen=seen(9, 8)).origin == "third"
+    assert values(server)[0] == 9.0
+
+
+def test_a_snapshot_of_another_program_is_not_taken_for_this_one():
+    server = killed()
+    assert not join(server, WORKER, added(4), seen=seen(9, 8)).known
+    assert "differs" in refusal(ask(server, WORKER, messages.Offer(), as_buffer(added(4))))
+
+
+def test_a_snapshot_is_wanted_of_first_values_and_after_the_last_step():
+    server = offered()
+    assert server.milestones == 0
+    ask(server, CHIEF, messages.Initialize(step=0), everything(PLAN, 1.0))
+    assert server.milestones == 1
+    ask(server, WORKER, messages.Take(max_steps=1))
+    assert push(server, WORKER, 1, ticket=0, wants=True, max_steps=1).finished
+    assert server.milestones == 2
+    assert ask(server, WORKER, messages.Take(max_steps=1)).number is None
+    assert server.milestones == 2

@@ -17,7 +17,9 @@ from muster._errors import JobEndedError, MissingPeerError, ParameterServerError
 from muster.net import Connection, Credentials, Tls
 from muster.ps import _messages as messages
 from muster.ps._flat_layout import FlatLayout
+from muster.ps._saver import Saver
 from muster.ps._servers import Servers
+from muster.ps._snapshots import Snapshots
 from muster.ps._wire import encode
 
 PLAN = added(1000)
@@ -79,7 +81,8 @@ def test_a_job_of_a_chief_and_a_worker():
         assert waiting == [1.0]
         ticket = other.take_ticket(13)
         answer = other.push_and_pull(pushed(2.0), ticket=ticket, wants=True, max_steps=13)
-        assert answer[0].answer == messages.Values(version=2, step=11, ticket=11)
+        said = answer[0].answer
+        assert (said.version, said.step, said.ticket) == (2, 11, 11)
         assert first(answer) == 3.0
         other.give_back_ticket()
         assert chief.take_ticket(13) == 11
@@ -359,11 +362,13 @@ def test_a_server_that_comes_back_without_values_is_named():
         with served() as again:
             server.address = again.address
             made[-1].breaks = True
-            with pytest.raises(ParameterServerError, match="ps 0 .* has lost the values that it had"):
+            with pytest.raises(
+                ParameterServerError, match="ps 0 .* has no snapshot of the values that it had"
+            ):
                 chief.push_and_pull(pushed(1.0))
 
 
-def test_a_server_that_comes_back_with_earlier_values_is_named():
+def test_a_worker_goes_on_where_training_has_begun_again(caplog):
     made = []
     with served() as server, served() as again, worker(server, PLAN, "chief 0") as chief:
         chief.initialize(initial(1.0), step=0)
@@ -373,8 +378,9 @@ def test_a_server_that_comes_back_with_earlier_values_is_named():
             one.push_and_pull(pushed(1.0))
             server.address = again.address
             made[-1].breaks = True
-            with pytest.raises(ParameterServerError, match="ps 0 .* has lost the values that it had"):
-                one.pull()
+            assert first(one.pull()) == 1.0
+            assert first(one.push_and_pull(pushed(1.0))) == 2.0
+    assert "Training has begun again on ps 0" in caplog.text
 
 
 def test_an_update_that_fails_ends_the_server_with_its_error(caplog):
@@ -389,3 +395,72 @@ def test_an_update_that_fails_ends_the_server_with_its_error(caplog):
         with pytest.raises(MemoryError, match="no room"):
             server.service.join()
     assert "ps 0 cannot go on" in caplog.text
+
+
+def test_workers_go_on_with_a_server_that_was_killed(tmp_path, caplog):
+    def saver():
+        return Saver(Snapshots(tmp_path), secs=None, updates=3)
+
+    made = []
+    with (
+        served(saver=saver()) as server,
+        worker(server, PLAN, "chief 0", dialed=fragile(server, "chief 0", made)) as chief,
+        worker(server, PLAN, dialed=fragile(server, "worker 0", made)) as one,
+    ):
+        chief.initialize(initial(1.0), step=5)
+        origin = one.pull()[0].answer.origin
+        assert one.take_ticket(None) == 5
+        for turn in range(5):
+            (answer,) = one.push_and_pull(pushed(1.0), ticket=5 + turn, wants=True)
+            assert first([answer]) == 2.0 + turn
+            if turn == 2:
+                wait_for(lambda: Snapshots(tmp_path).read(origin)[0].version == 4)
+        server.service.close()
+        with served(saver=saver()) as again:
+            server.address = again.address
+            (answer,) = one.push_and_pull(pushed(1.0), ticket=10, wants=True)
+            assert first([answer]) == 5.0
+            assert answer.answer.step == 9
+            assert one.statistics()[0].lost_updates == 2
+            assert "ps 0 lost 2 updates" in caplog.text
+            assert first(chief.pull()) == 5.0
+            chief.end()
+            wait_for(lambda: not tmp_path.exists())
+
+
+def test_a_disk_that_is_full_while_a_snapshot_is_written(tmp_path, caplog):
+    folder = tmp_path / "folder"
+    folder.write_text("")  # it cannot be made there
+    saver = Saver(Snapshots(folder), secs=None, updates=1)
+    with (
+        caplog.at_level(logging.INFO),
+        served(saver=saver) as server,
+        worker(server, PLAN, "chief 0") as chief,
+    ):
+        chief.initialize(initial(1.0), step=0)
+        assert "A snapshot of this server cannot be written" in caplog.text
+        folder.unlink()
+        chief.push_and_pull(pushed(1.0))
+        wait_for(lambda: "can be written again" in caplog.text)
+        assert first(chief.push_and_pull(pushed(1.0))) == 3.0
+
+
+def test_a_server_that_was_killed_learns_from_others_what_to_restore(tmp_path):
+    """A worker that knows nothing yet joins one server that goes on, and one that was started again."""
+
+    def saver(name):
+        return Saver(Snapshots(tmp_path / name), secs=None, updates=1)
+
+    with served(saver=saver("0")) as zero, served(saver=saver("1")) as one:
+        with contextlib.closing(
+            Servers([zero.client(PLAN, "chief 0"), one.client(PLAN, "chief 0")])
+        ) as chief:
+            chief.join()
+            chief.initialize(initial(1.0) * 2, step=0)
+            chief.push_and_pull(pushed(1.0) * 2)
+        one.service.close()
+        with served(saver=saver("1")) as again:
+            clients = [zero.client(PLAN, "chief 0", run="2"), again.client(PLAN, "chief 0", run="2")]
+            with contextlib.closing(Servers(clients)) as chief:
+                assert all(each.initialized for each in chief.join())
+                assert [first([each]) for each in chief.pull()] in ([2.0, 2.0], [2.0, 1.0])

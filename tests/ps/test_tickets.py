@@ -78,7 +78,7 @@ class Worker:
     st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["ask", "lost", "joins", "unheard"])), max_size=60),
 )
 def test_never_more_than_max_steps_and_all_of_them(max_steps, events):
-    machine = Machine(lambda plan: NoRows(), keeps_step=True, versions={})
+    machine = Machine(lambda plan: NoRows(), name="ps 0", run="1", keeps_step=True, versions={})
     workers = [Worker(machine, index, max_steps) for index in range(3)]
     chief = workers[0].caller
     machine.handle(chief, messages.Offer(), as_buffer(PLAN), 0.0)

@@ -15,5 +15,8 @@ from muster.ps._placement import Shard as Shard
 from muster.ps._placement import place as place
 from muster.ps._plan import ArraySpec as ArraySpec
 from muster.ps._plan import Plan as Plan
+from muster.ps._recovery import no_snapshot as no_snapshot
+from muster.ps._saver import Saver as Saver
 from muster.ps._servers import Servers as Servers
 from muster.ps._service import Service as Service
+from muster.ps._snapshots import Snapshots as Snapshots

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
 import numpy as np
 
 from muster._errors import JobEndedError, MissingPeerError, ParameterServerError, StrayPeerError
@@ -70,7 +71,7 @@ class Client:
         self._server = server
         self._dial = dial
         self._plan = plan.encode()
-        self._join = messages.Join(plan=fingerprint(plan), versions=dict(versions), starts=starts)
+        self._greeting = messages.Join(plan=fingerprint(plan), versions=dict(versions), starts=starts)
         self._deadline_secs = deadline_secs
         self._pulled, self._kept, self._pushed = map(FlatLayout, (plan.pulled, plan.kept, plan.pushed))
         self._sets = self._pulled.allocate(), self._pulled.allocate()
@@ -80,11 +81,20 @@ class Client:
         self._deadline = 0.0
         self._breaks = 0  # of connections, during this request
         self._sequence = 0  # the last push that was sent
-        self._applied = 0  # the last push that was answered
+        self._seen = messages.Seen()
         self._had_values = False
+        self._answered_at = 0.0
 
-    def join(self) -> messages.Joined:
-        """Connect, wait for the server if it is not up yet, and agree on the plan."""
+    def join(self, origin: str = "") -> messages.Joined:
+        """Connect, wait for the server if it is not up yet, and agree on the plan.
+
+        Args:
+            origin: The random id of the initial values of the job's other servers, if they have some: started
+                again, this one restores what belongs to them.
+        """
+        self.close()
+        if origin:
+            self._note(origin=origin)
         self._deadline = time.monotonic() + self._deadline_secs
         return self._connect()
 
@@ -148,9 +158,14 @@ class Client:
             if isinstance(answer, messages.Ended) and isinstance(request, messages.End):
                 return messages.Done(), ()  # it was heard before the connection broke
             self._check(answer)
+            self._answered_at = time.monotonic()
+            if isinstance(request, messages.Initialize):
+                self._note(origin=request.origin)
+                self._had_values = True
             if isinstance(request, messages.Push):
-                self._applied = request.sequence
+                self._note(sequence=request.sequence)
             if isinstance(answer, messages.Values):
+                self._note(origin=answer.origin, version=answer.version)
                 self._had_values = True
                 self._sets = self._sets[1], self._sets[0]
             return answer, values
@@ -207,16 +222,21 @@ class Client:
             return joined
 
     def _agree(self) -> messages.Joined:
-        joined = self._joined(self._join)
+        idle_secs = time.monotonic() - self._answered_at if self._answered_at else 0.0
+        seen = msgspec.structs.replace(self._seen, idle_secs=idle_secs)
+        joined = self._joined(msgspec.structs.replace(self._greeting, seen=seen))
         if not joined.known:
             joined = self._joined(messages.Offer(), [np.frombuffer(self._plan, np.uint8)])
-        if (self._had_values and not joined.initialized) or joined.sequence < self._applied:
+        if self._had_values and not joined.initialized:
             self.close()
             raise ParameterServerError(
-                f"{self._server} was started again, and has lost the values that it had. Start the job "
-                "again: it goes on from its last checkpoint."
+                f"{self._server} was started again, and has no snapshot of the values that it had. Start the "
+                "job again: it goes on from its last checkpoint."
             )
-        self._had_values = joined.initialized
+        if self._seen.origin and joined.origin and joined.origin != self._seen.origin:
+            _log.warning("Training has begun again on %s: this task goes on from there.", self._server)
+            self._note(version=0)
+        self._note(run=joined.run, origin=joined.origin or self._seen.origin)
         if self._request is None or not isinstance(self._request[0], messages.Push):
             self._sequence = joined.sequence
         return joined
@@ -263,6 +283,9 @@ class Client:
         if list(sizes) != wanted:
             raise ProtocolError(f"its {messages.name_of(message)} has other arrays than the plan")
         return places
+
+    def _note(self, **changes: Any) -> None:
+        self._seen = msgspec.structs.replace(self._seen, **changes)
 
     def _break(self, exc: OSError) -> None:
         self.close()

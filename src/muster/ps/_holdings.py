@@ -41,23 +41,23 @@ class Holdings:
         make_rows: Compiles the update of a plan; raises ValueError with a clause about the plan.
 
     Attributes:
+        plan: The plan.
         fingerprint: That of the plan; empty for none.
         initialized: Whether there are values.
         version: How many times the values were changed.
     """
 
     def __init__(self, make_rows: Callable[[Plan], Rows]) -> None:
+        self.plan = Plan()
         self.fingerprint = ""
         self.initialized = False
         self.version = 0
         self._make_rows = make_rows
-        self._plan = Plan()
         self._pulled, self._kept, self._pushed = FlatLayout(()), FlatLayout(()), FlatLayout(())
         self._rows: Rows | None = None
 
-    def take_plan(self, arrays: Sequence[Array]) -> str:
+    def take_plan(self, encoded: bytes) -> str:
         """Take the first plan, and return the fingerprint of this one, which is the same."""
-        encoded = arrays[0].tobytes()
         try:
             plan = msgspec.msgpack.decode(encoded, type=Plan)
         except (msgspec.DecodeError, msgspec.ValidationError) as exc:
@@ -67,14 +67,14 @@ class Holdings:
         if self._rows is not None:
             raise RefusedError(
                 "its plan differs from that of the task that came first: "
-                f"{printable(difference(self._plan, plan))}. Run the same program in all tasks"
+                f"{printable(difference(self.plan, plan))}. Run the same program in all tasks"
             )
         try:
             check_plan(plan)
             self._rows = self._make_rows(plan)
         except ValueError as exc:
             raise RefusedError(f"its plan cannot be used: {printable(str(exc))}") from exc
-        self._plan, self.fingerprint = plan, found
+        self.plan, self.fingerprint = plan, found
         self._pulled, self._kept, self._pushed = map(FlatLayout, (plan.pulled, plan.kept, plan.pushed))
         return found
 
@@ -113,6 +113,12 @@ class Holdings:
         )
         self.initialized = True
         self.version += 1
+
+    def restore(self, plan: bytes, arrays: Sequence[Array], version: int) -> None:
+        """Take up a plan and values where another process left them."""
+        self.take_plan(plan)
+        self.set(arrays)
+        self.version = version
 
     def apply(self, arrays: Sequence[Array]) -> None:
         """Run the update on what was pushed."""

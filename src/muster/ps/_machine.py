@@ -11,6 +11,8 @@ from muster.ps._flat_layout import Array
 from muster.ps._holdings import Holdings, RefusedError, Rows
 from muster.ps._messages import Caller
 from muster.ps._plan import Plan
+from muster.ps._recovery import Find, Recovery, no_snapshot
+from muster.ps._snapshots import Saved
 from muster.ps._tickets import Tickets
 
 _log = logging.getLogger(__name__)
@@ -45,19 +47,37 @@ class Machine:
 
     Args:
         make_rows: Compiles the update of a plan; raises ValueError with a clause about the plan.
+        name: The task, for the log, such as ``"ps 0"``.
+        run: The random id of this process.
         keeps_step: Whether this server keeps the global step and gives tickets: one of a job does.
         versions: The versions of software that workers must have, too.
+        find: Finds the snapshots that it takes up again if it was killed.
 
     Attributes:
         ended: Whether the chief has ended the job.
         holdings: What it holds.
+        milestones: How often something happened that a snapshot must not miss: new values, the last step.
     """
 
     def __init__(
-        self, make_rows: Callable[[Plan], Rows], *, keeps_step: bool, versions: Mapping[str, str]
+        self,
+        make_rows: Callable[[Plan], Rows],
+        *,
+        name: str,
+        run: str,
+        keeps_step: bool,
+        versions: Mapping[str, str],
+        find: Find = no_snapshot,
     ) -> None:
         self.ended = False
+        self.name = name
         self.holdings = Holdings(make_rows)
+        self.milestones = 0
+        self._run = run
+        self._origin = ""  # the random id of the first values
+        self._changed = False  # whether pushes have changed them
+        self._recovery = Recovery(name, run, find)
+        self._last_step = -1
         self._versions = versions
         self._tickets: Tickets[Caller] | None = Tickets() if keeps_step else None
         self._workers: dict[str, _Worker] = {}  # by task
@@ -138,7 +158,7 @@ class Machine:
             raise RefusedError(f"{messages.name_of(message)} comes before the last request is answered")
         self.holdings.check_sizes(message, [(array.dtype.name, array.size) for array in arrays])
         if isinstance(message, messages.Offer):
-            return Reply(caller, self._joined(caller, self.holdings.take_plan(arrays)))
+            return Reply(caller, self._joined(caller, self.holdings.take_plan(arrays[0].tobytes())))
         if not self.holdings.fingerprint:
             raise RefusedError("this server has no plan yet. Offer one first")
         match message:
@@ -169,6 +189,24 @@ class Machine:
             self._deferred[caller] = message
         return reply
 
+    def snapshot(self, at: float) -> tuple[Saved, tuple[Array, ...]]:
+        """Return all that this server needs to go on from here; the arrays do not change.
+
+        Args:
+            at: The time in seconds since the epoch.
+        """
+        saved = Saved(
+            origin=self._origin,
+            plan=self.holdings.plan.encode(),
+            version=self.holdings.version,
+            step=self._step(),
+            at=at,
+            pushes=tuple(
+                (Caller(task, worker.run), worker.sequence) for task, worker in self._workers.items()
+            ),
+        )
+        return saved, self.holdings.everything()
+
     def _join(self, caller: Caller, message: messages.Join, now: float) -> None:
         for name, version in self._versions.items():
             if (theirs := message.versions.get(name, "no version")) != version:
@@ -176,12 +214,21 @@ class Machine:
                     f"it has {theirs} of {printable(name)}, and this server has {version}. Install the same "
                     "on all machines of the job"
                 )
+        if not self.holdings.initialized and (found := self._recovery.find(message.seen, now)) is not None:
+            saved = found.saved
+            self.holdings.restore(saved.plan, found.arrays, saved.version)
+            self._origin, self._changed = saved.origin, True
+            self._begin(saved.step)
+            for other, sequence in saved.pushes:
+                self._workers[other.task] = _Worker(other.run, False, now, connected=False, sequence=sequence)
+        self._recovery.count(message.seen, now)
         worker = self._workers.get(caller.task)
         if worker is None or worker.run != caller.run:
             if worker is not None:  # its process was started again
                 self._forget(Caller(caller.task, worker.run))
             worker = self._workers[caller.task] = _Worker(caller.run, message.starts, now)
         worker.starts, worker.heard, worker.connected = message.starts, now, True
+        worker.sequence = max(worker.sequence, message.seen.sequence)  # those between are lost
         self._deferred.pop(caller, None)  # it will ask again
 
     def _joined(self, caller: Caller, plan: str) -> messages.Joined:
@@ -191,6 +238,8 @@ class Machine:
             initialized=self.holdings.initialized,
             sequence=self._workers[caller.task].sequence,
             version=self.holdings.version,
+            run=self._run,
+            origin=self._origin,
         )
 
     def _worker(self, caller: Caller) -> _Worker:
@@ -213,14 +262,22 @@ class Machine:
         self, caller: Caller, worker: _Worker, message: messages.Initialize, arrays: Sequence[Array]
     ) -> Reply:
         self._require_chief(worker, "gives initial values")
-        if not self.holdings.initialized:
-            self._set(arrays, message.step)
-        elif self._counts["pushes"]:
-            raise RefusedError("this server has values, and has changed them since. Pull them")
+        if self._changed:
+            raise RefusedError(
+                "this server has values that workers have changed since, and another server of the job has "
+                "none: it was started again, and has no snapshot. Start all tasks again: training goes on from "
+                "the last checkpoint"
+            )
+        self._origin = message.origin
+        self._set(arrays, message.step)
         return Reply(caller, messages.Done())
 
     def _set(self, arrays: Sequence[Array], step: int) -> None:
         self.holdings.set(arrays)
+        self.milestones += 1
+        self._begin(step)
+
+    def _begin(self, step: int) -> None:
         if self._tickets is not None:
             self._tickets = Tickets(step)
 
@@ -245,6 +302,7 @@ class Machine:
             self._counts["late"] += 1
             return
         self.holdings.apply(arrays)
+        self._changed = True
         self._counts["pushes"] += 1
 
     def _answer_deferred(self) -> list[Reply]:
@@ -273,6 +331,9 @@ class Machine:
                 finished = ticket is None and self._tickets.finished(message.max_steps)
                 if ticket is None and not finished:
                     return None
+                if finished and self._tickets.step != self._last_step:
+                    self._last_step = self._tickets.step
+                    self.milestones += 1
             if isinstance(message, messages.Take):
                 return Reply(caller, messages.Ticket(number=ticket))
         applied = not isinstance(message, messages.Push) or self._workers[caller.task].counted
@@ -283,6 +344,7 @@ class Machine:
         self, ticket: int | None = None, finished: bool = False, applied: bool = True
     ) -> messages.Values:
         return messages.Values(
+            origin=self._origin,
             version=self.holdings.version,
             step=self._step(),
             ticket=ticket,
@@ -298,6 +360,8 @@ class Machine:
             version=self.holdings.version,
             step=self._step(),
             waiting=len(self._deferred),
+            lost_updates=self._recovery.lost_updates,
+            lost_secs=self._recovery.lost_secs,
             workers={
                 task: messages.WorkerStats(worker.sequence, now - worker.heard, worker.connected)
                 for task, worker in self._workers.items()

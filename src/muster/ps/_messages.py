@@ -15,6 +15,24 @@ class Caller(msgspec.Struct, frozen=True):
     run: str
 
 
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker knows of a server from before: nothing, by default.
+
+    Args:
+        origin: The random id of the initial values that the server's have come from.
+        run: The random id of the server's process.
+        version: How many times the values had been changed.
+        idle_secs: How long ago that was, in seconds.
+        sequence: The worker's last push that was answered; 0 for none.
+    """
+
+    origin: str = ""
+    run: str = ""
+    version: int = 0
+    idle_secs: float = 0.0
+    sequence: int = 0
+
+
 class Join(msgspec.Struct, tag="join", frozen=True, kw_only=True):
     """The first request of a connection.
 
@@ -22,11 +40,13 @@ class Join(msgspec.Struct, tag="join", frozen=True, kw_only=True):
         plan: The fingerprint of the worker's plan.
         versions: The versions of its software.
         starts: Whether it is the chief: it gives initial values, restores, and ends the job.
+        seen: What it knows of the server. Started again, the server restores its snapshot of those values.
     """
 
     plan: str
     versions: dict[str, str] = {}
     starts: bool = False
+    seen: Seen = Seen()
 
 
 class Offer(msgspec.Struct, tag="offer", frozen=True, kw_only=True):
@@ -34,9 +54,15 @@ class Offer(msgspec.Struct, tag="offer", frozen=True, kw_only=True):
 
 
 class Initialize(msgspec.Struct, tag="initialize", frozen=True, kw_only=True):
-    """The first values of everything, pulled and then kept, and the global step that they belong to."""
+    """The first values of everything, pulled and then kept, and the global step that they belong to.
+
+    Args:
+        step: The global step.
+        origin: A random id of these values.
+    """
 
     step: int = 0
+    origin: str = ""
 
 
 class Pull(msgspec.Struct, tag="pull", frozen=True, kw_only=True):
@@ -93,20 +119,25 @@ class Joined(msgspec.Struct, tag="joined", frozen=True, kw_only=True):
     Args:
         known: Whether the server has the plan; if not, it is to be offered.
         initialized: Whether it has values.
-        sequence: The last push of this worker that it has applied; 0 for none.
+        sequence: The last push of this worker that it has applied, or lost; 0 for none.
         version: How many times the values were changed.
+        run: The random id of the server's process.
+        origin: The random id of the initial values that these have come from; empty if it has none.
     """
 
     known: bool
     initialized: bool
     sequence: int
     version: int
+    run: str = ""
+    origin: str = ""
 
 
 class Values(msgspec.Struct, tag="values", frozen=True, kw_only=True):
     """Answers `Pull`, `Push` and `Read`; the values follow.
 
     Args:
+        origin: The random id of the initial values that these have come from.
         version: How many times the values were changed.
         step: The global step; 0 on servers that do not keep it.
         ticket: The ticket that was wanted.
@@ -116,6 +147,7 @@ class Values(msgspec.Struct, tag="values", frozen=True, kw_only=True):
 
     version: int
     step: int
+    origin: str = ""
     ticket: int | None = None
     finished: bool = False
     applied: bool = True
@@ -173,6 +205,8 @@ class Statistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=True):
         late: How many pushes were not applied because their ticket had gone to another worker.
         refused: How many requests were refused.
         waiting: How many requests are deferred.
+        lost_updates: How many changes of the values were lost, since the server was killed.
+        lost_secs: How long training had gone on after the snapshot that it has restored, in seconds.
         workers: The workers that have joined, by task.
     """
 
@@ -186,6 +220,8 @@ class Statistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=True):
     late: int = 0
     refused: int = 0
     waiting: int = 0
+    lost_updates: int = 0
+    lost_secs: float = 0.0
     workers: dict[str, WorkerStats] = {}
 
 

@@ -1,5 +1,6 @@
 """All parameter servers of a job, as one worker sees them: asked at the same time, one message each."""
 
+import uuid
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -24,7 +25,12 @@ class Servers:
 
     def join(self) -> list[messages.Joined]:
         """Connect to all servers, and agree on their plans."""
-        return [client.join() for client in self._clients]
+        joined = [client.join() for client in self._clients]
+        origin = next((each.origin for each in joined if each.initialized), "")
+        return [
+            each if each.initialized or not origin else client.join(origin)
+            for client, each in zip(self._clients, joined, strict=True)
+        ]
 
     def initialize(self, values: Sequence[tuple[Flat, Flat]], step: int) -> None:
         """Give all servers their first values, unless they have some. Only the chief may.
@@ -33,7 +39,7 @@ class Servers:
             values: For each server what is pulled and what is kept, in flat buffers.
             step: The global step that they belong to.
         """
-        self._put(messages.Initialize(step=step), values)
+        self._put(messages.Initialize(step=step, origin=uuid.uuid4().hex), values)
 
     def write(self, values: Sequence[tuple[Flat, Flat]], step: int) -> None:
         """Overwrite everything, as `initialize` describes it. Only the chief may."""

@@ -17,6 +17,7 @@ from muster.ps._flat_layout import Array, allocate
 from muster.ps._holdings import RefusedError
 from muster.ps._machine import Machine, Reply
 from muster.ps._messages import Caller
+from muster.ps._saver import Saver
 from muster.ps._wire import Incoming, Sizes, encode
 
 _log = logging.getLogger(__name__)
@@ -33,12 +34,13 @@ class Service:
 
     Args:
         machine: What answers; nobody else may use it meanwhile.
-        name: The task, for the log, such as ``"ps 0"``.
+        saver: Writes snapshots; None for none.
     """
 
-    def __init__(self, machine: Machine, name: str) -> None:
+    def __init__(self, machine: Machine, saver: Saver | None = None) -> None:
         self._machine = machine
-        self._name = name
+        self._saver = saver
+        self._unsaved = False
         self._peers: set[_Peer] = set()
         self._joined: dict[Caller, _Peer] = {}
         self._replies: collections.deque[Reply] = collections.deque()
@@ -97,7 +99,8 @@ class Service:
         try:
             while not self._closing:
                 draining = any(peer.refused_at is not None for peer in self._peers)
-                for key, mask in self._selector.select(1.0 if draining or self._machine.waits else None):
+                watches = draining or self._unsaved or self._machine.waits
+                for key, mask in self._selector.select(1.0 if watches else None):
                     key.data(mask)
                 self._deliver(self._machine.recall(time.monotonic()))
                 while self._inbox:
@@ -106,11 +109,13 @@ class Service:
                 for peer in [each for each in self._peers if (each.refused_at or before) < before]:
                     self._drop(peer)
                 if self._machine.ended:
+                    if self._saver is not None and not self._ended.is_set():
+                        self._saver.remove()
                     self._ended.set()
                     if not self._peers:
                         self._alone.set()
         except Exception as exc:
-            _log.exception("%s cannot go on.", self._name)
+            _log.exception("%s cannot go on.", self._machine.name)
             self._failure = exc
         finally:
             with self._inbox_lock:
@@ -169,6 +174,8 @@ class Service:
         self._deliver(self._machine.handle(peer.caller, message, arrays, time.monotonic()))
 
     def _deliver(self, replies: Sequence[Reply]) -> None:
+        if self._saver is not None and not self._machine.ended:
+            self._unsaved = self._saver.look(self._machine)
         self._replies += replies
         if self._delivering:
             return  # a reply could not be sent, and its caller's loss made this one possible
@@ -199,7 +206,9 @@ class Service:
 
     def _refuse(self, peer: "_Peer", why: str) -> None:
         """Say why, and read on without listening: closing at once could take the answer from the caller."""
-        _log.warning("%s refuses %s at %s: %s.", self._name, peer.caller.task, peer.connection.origin, why)
+        _log.warning(
+            "%s refuses %s at %s: %s.", self._machine.name, peer.caller.task, peer.connection.origin, why
+        )
         self._leave(peer)
         peer.refused_at = time.monotonic()
         if not peer.outgoing:  # else the reason would be taken for a part of an answer

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import uuid
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -10,7 +11,7 @@ from muster.cluster import ClusterSpec, Task, TaskType
 from muster.cluster.roster import Roster, TaskState
 from muster.distribute.servers._remote_servers import RemoteServers
 from muster.net import Connection, Hello
-from muster.ps import PURPOSE, Machine, Service
+from muster.ps import PURPOSE, Machine, Saver, Service, Snapshots, no_snapshot
 from muster.ps.updates import CompiledRows, versions
 
 _log = logging.getLogger(__name__)
@@ -29,6 +30,11 @@ class Server:
         protocol: Accepted for TensorFlow's programs; "grpc" there.
         config: Accepted for TensorFlow's programs.
         start: Whether to start at once.
+        snapshot_dir: The folder in which a parameter server keeps what it goes on from when it is killed and
+            started again; None for none, so that its loss ends the job.
+        snapshot_secs: How many seconds of training it may lose then; None for any number.
+        snapshot_updates: How many updates it may lose then; None for any number. Writing snapshots takes no
+            more than a tenth of the time, so that it may lose more where they are large.
 
     Raises:
         ClusterError: The cluster does not have the task.
@@ -46,10 +52,17 @@ class Server:
         protocol: str | None = None,
         config: Any = None,
         start: bool = True,
+        *,
+        snapshot_dir: str | os.PathLike[str] | None = None,
+        snapshot_secs: float | None = 10.0,
+        snapshot_updates: int | None = None,
     ) -> None:
         self._cluster = ClusterSpec(server_or_cluster_def)
         self._task = Task(job_name, task_index)
         self._address = self._cluster.task_address(job_name, task_index)
+        self._saver: Saver | None = None
+        if snapshot_dir is not None:
+            self._saver = Saver(Snapshots(snapshot_dir), snapshot_secs, snapshot_updates)
         self._service: Service | None = None
         self._roster: Roster | None = None
         if start:
@@ -66,8 +79,15 @@ class Server:
             return
         handlers = {}
         if self._task.type == TaskType.PS:
-            machine = Machine(CompiledRows, keeps_step=self._task.index == 0, versions=versions())
-            self._service = Service(machine, str(self._task))
+            machine = Machine(
+                CompiledRows,
+                name=str(self._task),
+                run=uuid.uuid4().hex,
+                keeps_step=self._task.index == 0,
+                versions=versions(),
+                find=self._saver.find if self._saver is not None else no_snapshot,
+            )
+            self._service = Service(machine, self._saver)
             handlers[PURPOSE] = self._serve
         # Tasks of such a job do without each other: no roster watches another task.
         self._roster = Roster.from_environ(

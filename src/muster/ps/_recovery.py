@@ -1,0 +1,77 @@
+"""What a server that was killed, and started again, brings back; and what of its work is lost."""
+
+import logging
+from collections.abc import Callable
+from typing import NamedTuple
+
+from muster.ps._flat_layout import Array
+from muster.ps._messages import Seen
+from muster.ps._snapshots import Saved
+
+_log = logging.getLogger(__name__)
+
+
+class Found(NamedTuple):
+    """A snapshot, its arrays, and how old it is in seconds."""
+
+    saved: Saved
+    arrays: list[Array]
+    age_secs: float
+
+
+Find = Callable[[str], Found | None]
+"""Returns the newest snapshot of the values of an origin; None if there is none."""
+
+
+def no_snapshot(origin: str) -> None:
+    """Find no snapshot, since none are written."""
+
+
+class Recovery:
+    """Finds what to restore, and counts what is lost: of the changes that workers have seen, those that came
+    after the snapshot.
+
+    Args:
+        name: The server's task.
+        run: The random id of its process.
+        find: Finds snapshots.
+
+    Attributes:
+        lost_updates: How many changes of the values are lost.
+        lost_secs: How long training had gone on after the snapshot, in seconds.
+    """
+
+    def __init__(self, name: str, run: str, find: Find) -> None:
+        self.lost_updates = 0
+        self.lost_secs = 0.0
+        self._name = name
+        self._run = run
+        self._find = find
+        self._saved: Saved | None = None
+        self._taken_at = 0.0  # by the clock of `now`
+
+    def find(self, seen: Seen, now: float) -> Found | None:
+        """Return the snapshot of the values that a worker knows of, if there is one.
+
+        Args:
+            seen: What the worker says.
+            now: The time in seconds.
+        """
+        found = self._find(seen.origin) if seen.origin else None
+        if found is not None:
+            self._saved, self._taken_at = found.saved, now - found.age_secs
+            _log.warning(
+                "%s was started again, and goes on from its snapshot of %.1f s ago.",
+                self._name,
+                found.age_secs,
+            )
+        return found
+
+    def count(self, seen: Seen, now: float) -> None:
+        """Count what is lost of what a worker has seen, which joins."""
+        if self._saved is None or seen.run == self._run or seen.origin != self._saved.origin:
+            return
+        if (lost := seen.version - self._saved.version) > self.lost_updates:
+            self.lost_updates = lost
+            self.lost_secs = max(self.lost_secs, now - seen.idle_secs - self._taken_at)
+            _log.warning("%s lost %d updates, %.1f s.", self._name, self.lost_updates, self.lost_secs)

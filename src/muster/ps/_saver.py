@@ -1,0 +1,107 @@
+"""Write snapshots of a server as its values change: in the background, and never more often than it can."""
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+
+from muster.ps._flat_layout import Array
+from muster.ps._machine import Machine
+from muster.ps._recovery import Found
+from muster.ps._snapshots import Saved, Snapshots
+
+_log = logging.getLogger(__name__)
+
+# Writing may take this part of the time, and no more.
+_SHARE = 0.1
+
+
+class Saver:
+    """Decides when a snapshot is due, and writes it.
+
+    Args:
+        snapshots: Where to.
+        secs: How long values may have changed without a snapshot, in seconds; None for any time.
+        updates: How many changes there may be without a snapshot; None for any number.
+    """
+
+    def __init__(self, snapshots: Snapshots, secs: float | None, updates: int | None) -> None:
+        self._snapshots = snapshots
+        self._secs = secs
+        self._updates = updates
+        self._milestones = 0
+        self._version = 0
+        self._taken_at = 0.0
+        self._pause = 0.0
+        self._failed = False
+        self._thread: threading.Thread | None = None
+
+    def find(self, origin: str) -> Found | None:
+        """Return the newest snapshot of the values of an origin, if it can be read: see `Machine`."""
+        try:
+            found = self._snapshots.read(origin)
+        except (OSError, ValueError) as exc:
+            _log.error("The snapshot of this server cannot be read: %s. It is left out.", exc)
+            return None
+        return found and Found(*found, age_secs=max(0.0, time.time() - found[0].at))
+
+    def look(self, machine: Machine) -> bool:
+        """Take a snapshot if one is due, and return whether one will be.
+
+        It is written in the background, but for those that must be there before workers hear what is in them.
+        """
+        if machine.milestones != self._milestones:
+            self.wait()
+            self._begin(machine)
+            self._write(*machine.snapshot(time.time()))
+            return False
+        if machine.holdings.version == self._version:
+            return False
+        if self._is_due(machine.holdings.version) and not (self._thread and self._thread.is_alive()):
+            self._begin(machine)
+            self._thread = threading.Thread(
+                target=self._write, args=machine.snapshot(time.time()), name="muster-snapshot", daemon=True
+            )
+            self._thread.start()
+        return True
+
+    def wait(self) -> None:
+        """Wait until what is being written is there."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def remove(self) -> None:
+        """Remove the snapshot: the job has ended."""
+        self.wait()
+        try:
+            self._snapshots.remove()
+        except OSError as exc:
+            _log.warning("The snapshot of this server cannot be removed: %s.", exc)
+
+    def _is_due(self, version: int) -> bool:
+        secs = time.monotonic() - self._taken_at
+        late = self._secs is not None and secs >= self._secs
+        many = self._updates is not None and version - self._version >= self._updates
+        return (late or many) and secs >= self._pause
+
+    def _begin(self, machine: Machine) -> None:
+        self._milestones, self._version = machine.milestones, machine.holdings.version
+        self._taken_at = time.monotonic()
+
+    def _write(self, saved: Saved, arrays: Sequence[Array]) -> None:
+        began = time.monotonic()
+        try:
+            written = self._snapshots.write(saved, arrays)
+        except OSError as exc:
+            _log.warning(
+                "A snapshot of this server cannot be written: %s. Training goes on. If the server is killed, it "
+                "goes on from the one before.",
+                exc,
+            )
+            self._failed = True
+        else:
+            if self._failed:
+                _log.warning("Snapshots of this server can be written again.")
+            self._failed = False
+            _log.debug("Wrote %d bytes of a snapshot, version %d.", written, saved.version)
+        self._pause = (time.monotonic() - began) / _SHARE
