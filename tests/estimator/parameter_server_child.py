@@ -1,7 +1,7 @@
 """A task of a job with parameter servers. Run by test_parameter_servers_multiprocess.py.
 
 Argument: JSON: model_dir, max_steps, and any of: slow (seconds a step), epochs, stall (seconds),
-makes (a file, at the first step), awaits (a file, after it).
+makes (a file, at the first step), awaits (a file, after it), snapshot_updates.
 """
 
 import json
@@ -54,7 +54,12 @@ def main(options):
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     _machine.STALL_SECS = options.get("stall", _machine.STALL_SECS)
     data = Dataset.from_tensor_slices((X, Y)).batch(16)
-    config = RunConfig(tf_random_seed=1, save_checkpoints_steps=20, log_step_count_steps=None)
+    config = RunConfig(
+        tf_random_seed=1,
+        save_checkpoints_steps=20,
+        log_step_count_steps=None,
+        snapshot_updates=options.get("snapshot_updates"),
+    )
     train_and_evaluate(
         Estimator(model_fn, options["model_dir"], config),
         TrainSpec(

@@ -120,3 +120,43 @@ def test_training_goes_on_without_a_worker_that_stands_still(job):
         assert task.code() == 0, task.log
     assert "worker 0 holds a step for" in tasks["ps", 0].log
     assert job.checkpoint.step == STEPS
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_server_that_is_killed_goes_on_from_its_snapshot(job, index):
+    options = {"slow": 0.02, "snapshot_updates": 5}
+    tasks = job.launch_all(**options)
+    chief, worker, server = tasks["chief", 0], tasks["worker", 0], tasks["ps", index]
+    snapshot = job.folder / "model" / f"ps-{index}" / "values"
+    until(lambda: snapshot.exists() and len(steps_of(worker)) > 10, chief, worker)
+    server.process.send_signal(signal.SIGKILL)
+    assert server.code() == -signal.SIGKILL
+    again = job.launch("ps", index, **options)
+    for task in (chief, worker, again, tasks["ps", 1 - index]):
+        assert task.code() == 0, task.log
+    assert f"ps {index} was started again, and goes on from its snapshot" in again.log
+    assert job.checkpoint.step == STEPS
+    assert int(job.checkpoint.variables["global_step"]) == STEPS
+    assert not list((job.folder / "model").glob("ps-*"))
+    lost = max(map(int, re.findall(rf"ps {index} lost (\d+) updates", again.log)), default=0)
+    made = len(steps_of(chief)) + len(steps_of(worker))
+    assert made == STEPS + (lost if index == 0 else 0)
+
+
+def test_a_job_of_which_everything_was_killed_goes_on_from_its_checkpoint(job):
+    tasks = job.launch_all(slow=0.02, snapshot_updates=5)
+    chief, worker = tasks["chief", 0], tasks["worker", 0]
+    until(lambda: latest_checkpoint(job.folder / "model") and len(steps_of(worker)) > 20, chief, worker)
+    for task in tasks.values():
+        task.process.send_signal(signal.SIGKILL)
+    for task in tasks.values():
+        assert task.code() == -signal.SIGKILL
+    saved = job.checkpoint.step
+    assert list((job.folder / "model").glob("ps-*/values"))
+    again = job.launch_all(slow=0.02)
+    for task in again.values():
+        assert task.code() == 0, task.log
+        assert "snapshot" not in task.log
+    first = min(steps_of(again["chief", 0]) + steps_of(again["worker", 0]))
+    assert first == saved + 1
+    assert job.checkpoint.step == STEPS

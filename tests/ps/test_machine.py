@@ -5,7 +5,7 @@ import pytest
 from ps_rows import CHIEF, OTHER, VERSIONS, WORKER, AddedRows, added, as_buffer, everything, filled
 
 from muster.ps import _messages as messages
-from muster.ps._machine import Machine
+from muster.ps._machine import STALL_SECS, Machine
 from muster.ps._messages import Caller
 from muster.ps._plan import ArraySpec, Plan, fingerprint
 from muster.ps._recovery import Found
@@ -387,3 +387,28 @@ def test_a_snapshot_is_wanted_of_first_values_and_after_the_last_step():
     assert server.milestones == 2
     assert ask(server, WORKER, messages.Take(max_steps=1)).number is None
     assert server.milestones == 2
+
+
+def test_a_worker_that_stands_still_is_named_until_it_is_back(caplog):
+    server = started()
+    push(server, WORKER, 1)  # at 0 s, as all here
+    server.handle(OTHER, messages.Pull(), [], 50.0)
+    server.lost(CHIEF)
+    assert server.recall(STALL_SECS) == []
+    assert caplog.text == ""
+    server.recall(40.0)
+    server.recall(50.0)
+    assert caplog.text.count("worker 0 has not been heard of for 40 s") == 1
+    assert caplog.text.count("has not been heard of") == 1
+    server.handle(WORKER, messages.Pull(), [], 55.0)
+    server.handle(WORKER, messages.Pull(), [], 56.0)
+    assert caplog.text.count("worker 0 is back") == 1
+
+
+def test_a_worker_that_waits_for_this_server_is_not_named(caplog):
+    server = offered()
+    assert ask(server, WORKER, messages.Pull()) is None
+    server.lost(OTHER)
+    server.lost(CHIEF)
+    server.recall(99.0)
+    assert caplog.text == ""

@@ -464,3 +464,15 @@ def test_a_server_that_was_killed_learns_from_others_what_to_restore(tmp_path):
             with contextlib.closing(Servers(clients)) as chief:
                 assert all(each.initialized for each in chief.join())
                 assert [first([each]) for each in chief.pull()] in ([2.0, 2.0], [2.0, 1.0])
+
+
+def test_a_server_that_stands_still_is_named(monkeypatch, caplog):
+    monkeypatch.setattr("muster.ps._client._QUIET_SECS", 0.05)
+    with served() as server, worker(server, PLAN) as one, worker(server, PLAN, "chief 0") as chief:
+        thread = threading.Thread(target=one.pull)
+        thread.start()
+        wait_for(lambda: "has not answered for 0 s" in caplog.text)
+        chief.initialize(initial(1.0), step=0)
+        thread.join()
+    assert caplog.text.count("ps 0") == 2
+    assert "answers again" in caplog.text

@@ -1,6 +1,5 @@
 """Snapshots of a server's values: whole or absent, and no larger than what has changed."""
 
-import errno
 import resource
 import signal
 
@@ -99,12 +98,11 @@ def test_on_a_full_disk_the_one_before_stays(snapshots, tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (BLOCK, limits[1]))
     try:
-        with pytest.raises(OSError) as raised:
+        with pytest.raises(OSError, match="File too large"):
             snapshots.write(saved(2), arrays(2.0))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, handler)
-    assert raised.value.errno == errno.EFBIG
     assert_read(snapshots, saved(), arrays(1.0))
     assert [path.name for path in (tmp_path / "ps-0").iterdir()] == ["values"]
 

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 _UNSET: Any = object()
 _DEFAULT_CHECKPOINT_SECS = 600
 # Fields that TensorFlow's RunConfig does not have.
-_MUSTER_FIELDS = ("steps_per_execution", "profile_dir")
+_MUSTER_FIELDS = ("steps_per_execution", "profile_dir", "snapshot_secs", "snapshot_updates")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -78,6 +78,9 @@ class RunConfig:
         profile_dir: Where to write a trace of some steps of training, which TensorBoard's profiler and
             Perfetto show, and a table of where their time goes, in a folder for each task. None: the
             environment variable ``MUSTER_PROFILE``, which ``muster run --profile`` sets.
+        snapshot_secs: How many seconds of training a parameter server may lose when it is killed: the period
+            of the snapshots from which it goes on, in ``model_dir``. None for any number.
+        snapshot_updates: How many updates it may lose then; None for any number.
 
     Raises:
         ValueError: An argument is out of range, or ``TF_CONFIG`` is wrong (a ClusterError).
@@ -103,6 +106,8 @@ class RunConfig:
     checkpoint_save_graph_def: bool = True
     steps_per_execution: int = 1
     profile_dir: str | os.PathLike[str] | None = None
+    snapshot_secs: float | None = 10.0
+    snapshot_updates: int | None = None
     _place: TaskContext = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -231,6 +236,8 @@ class RunConfig:
             ("log_step_count_steps", True, True),
             ("session_creation_timeout_secs", True, False),
             ("steps_per_execution", True, True),
+            ("snapshot_secs", True, False),
+            ("snapshot_updates", True, True),
         ):
             value = getattr(self, name)
             if value is not None:

@@ -23,6 +23,8 @@ _log = logging.getLogger(__name__)
 # How long to try to connect at once, and to pause between, in seconds.
 _DIAL_SECS = 10.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
+# After how many seconds without an answer a server is named.
+_QUIET_SECS = 30.0
 
 
 class Dial(Protocol):
@@ -258,10 +260,32 @@ class Client:
             try:
                 return self._incoming.receive()
             except BlockingIOError:
-                self._connection.wait(select.POLLIN, self._deadline)
+                self._await()
             except ProtocolError as exc:
                 self.close()
                 raise ParameterServerError(f"{self._server} answers with something else: {exc}.") from exc
+
+    def _await(self) -> None:
+        """Wait for something to receive; a server that has not answered for long is named once."""
+        quiet_at = time.monotonic() + _QUIET_SECS
+        connection = self._connection
+        if connection is None:
+            return
+        try:
+            connection.wait(select.POLLIN, min(quiet_at, self._deadline))
+        except TimeoutError:
+            if quiet_at >= self._deadline:
+                raise
+            left = self._deadline - quiet_at
+            _log.warning(
+                "%s has not answered for %.0f s: it may stand still, be cut off, or wait for other tasks. "
+                "This task waits for it for %.0f s more.",
+                self._server,
+                _QUIET_SECS,
+                left,
+            )
+            connection.wait(select.POLLIN, self._deadline)
+            _log.warning("%s answers again.", self._server)
 
     def _check(self, answer: Any) -> None:
         """Raise what an answer says that is no result."""

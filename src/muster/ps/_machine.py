@@ -37,6 +37,7 @@ class _Worker:
     connected: bool = True
     sequence: int = 0  # its last push
     counted: bool = True  # whether that was applied
+    silent: bool = False  # whether that was said
 
 
 class Machine:
@@ -114,17 +115,22 @@ class Machine:
             worker.connected = False
         return self._answer_deferred()
 
-    @property
-    def waits(self) -> bool:
-        """Whether a request is deferred, so that `recall` may make an answer possible."""
-        return bool(self._deferred)
-
     def recall(self, now: float) -> list[Reply]:
-        """Take the tickets of workers back that stand still, if others wait for them, and return answers.
+        """Name workers that stand still, take their tickets back if others wait, and return answers.
 
         Args:
             now: The time, as for `handle`.
         """
+        for task, worker in self._workers.items():
+            idle = now - worker.heard
+            asks = Caller(task, worker.run) in self._deferred
+            if worker.connected and not worker.silent and not asks and idle > STALL_SECS:
+                worker.silent = True
+                _log.warning(
+                    "%s has not been heard of for %.0f s: it may stand still, or be cut off. Others go on.",
+                    task,
+                    idle,
+                )
         if self._deferred and self._tickets is not None:
             for caller in self._tickets.holders():
                 silent = now - self._workers[caller.task].heard
@@ -150,6 +156,9 @@ class Machine:
             return Reply(caller, messages.Ended() if self.ended else self._joined(caller, message.plan))
         worker = self._worker(caller)
         worker.heard = now
+        if worker.silent:
+            worker.silent = False
+            _log.warning("%s is back.", caller.task)
         if isinstance(message, messages.Stats):
             return Reply(caller, self._statistics(now))
         if self.ended:
@@ -265,8 +274,8 @@ class Machine:
         if self._changed:
             raise RefusedError(
                 "this server has values that workers have changed since, and another server of the job has "
-                "none: it was started again, and has no snapshot. Start all tasks again: training goes on from "
-                "the last checkpoint"
+                "none: it was started again, and has no snapshot. Start all tasks again: training goes on "
+                "from the last checkpoint"
             )
         self._origin = message.origin
         self._set(arrays, message.step)

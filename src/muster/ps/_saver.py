@@ -45,8 +45,8 @@ class Saver:
             return None
         return found and Found(*found, age_secs=max(0.0, time.time() - found[0].at))
 
-    def look(self, machine: Machine) -> bool:
-        """Take a snapshot if one is due, and return whether one will be.
+    def look(self, machine: Machine) -> None:
+        """Take a snapshot if one is due.
 
         It is written in the background, but for those that must be there before workers hear what is in them.
         """
@@ -54,16 +54,12 @@ class Saver:
             self.wait()
             self._begin(machine)
             self._write(*machine.snapshot(time.time()))
-            return False
-        if machine.holdings.version == self._version:
-            return False
-        if self._is_due(machine.holdings.version) and not (self._thread and self._thread.is_alive()):
+        elif self._is_due(machine.holdings.version) and not (self._thread and self._thread.is_alive()):
             self._begin(machine)
             self._thread = threading.Thread(
                 target=self._write, args=machine.snapshot(time.time()), name="muster-snapshot", daemon=True
             )
             self._thread.start()
-        return True
 
     def wait(self) -> None:
         """Wait until what is being written is there."""
@@ -81,8 +77,9 @@ class Saver:
     def _is_due(self, version: int) -> bool:
         secs = time.monotonic() - self._taken_at
         late = self._secs is not None and secs >= self._secs
-        many = self._updates is not None and version - self._version >= self._updates
-        return (late or many) and secs >= self._pause
+        updates = version - self._version
+        many = self._updates is not None and updates >= self._updates
+        return updates > 0 and (late or many) and secs >= self._pause
 
     def _begin(self, machine: Machine) -> None:
         self._milestones, self._version = machine.milestones, machine.holdings.version
@@ -94,8 +91,8 @@ class Saver:
             written = self._snapshots.write(saved, arrays)
         except OSError as exc:
             _log.warning(
-                "A snapshot of this server cannot be written: %s. Training goes on. If the server is killed, it "
-                "goes on from the one before.",
+                "A snapshot of this server cannot be written: %s. Training goes on. A server that is killed "
+                "now goes on from the one before.",
                 exc,
             )
             self._failed = True

@@ -25,6 +25,8 @@ _log = logging.getLogger(__name__)
 _CHUNK = 1 << 16
 # How long a caller that was refused may go on sending until it reads why, in seconds.
 _DRAIN_SECS = 10.0
+# How often a server looks who stands still, and what is to be saved, in seconds.
+_LOOK_SECS = 1.0
 # How long a server waits after the end of the job for workers to hear of it, in seconds.
 _LINGER_SECS = 30.0
 
@@ -40,7 +42,6 @@ class Service:
     def __init__(self, machine: Machine, saver: Saver | None = None) -> None:
         self._machine = machine
         self._saver = saver
-        self._unsaved = False
         self._peers: set[_Peer] = set()
         self._joined: dict[Caller, _Peer] = {}
         self._replies: collections.deque[Reply] = collections.deque()
@@ -96,18 +97,16 @@ class Service:
         self._wake_in.recv(_CHUNK)
 
     def _run(self) -> None:
+        look_at = 0.0
         try:
             while not self._closing:
-                draining = any(peer.refused_at is not None for peer in self._peers)
-                watches = draining or self._unsaved or self._machine.waits
-                for key, mask in self._selector.select(1.0 if watches else None):
+                for key, mask in self._selector.select(_LOOK_SECS):
                     key.data(mask)
-                self._deliver(self._machine.recall(time.monotonic()))
                 while self._inbox:
                     self._take(*self._inbox.popleft())
-                before = time.monotonic() - _DRAIN_SECS
-                for peer in [each for each in self._peers if (each.refused_at or before) < before]:
-                    self._drop(peer)
+                if (now := time.monotonic()) >= look_at:
+                    look_at = now + _LOOK_SECS
+                    self._look(now)
                 if self._machine.ended:
                     if self._saver is not None and not self._ended.is_set():
                         self._saver.remove()
@@ -130,6 +129,12 @@ class Service:
             self._wake_out.close()
             self._ended.set()
             self._alone.set()
+
+    def _look(self, now: float) -> None:
+        """Do what time alone makes due."""
+        self._deliver(self._machine.recall(now))
+        for peer in [each for each in self._peers if now - (each.refused_at or now) > _DRAIN_SECS]:
+            self._drop(peer)
 
     def _take(self, connection: Connection, hello: Hello) -> None:
         peer = _Peer(connection, Caller(hello.name, hello.run), self._machine.holdings.check_sizes)
@@ -175,7 +180,7 @@ class Service:
 
     def _deliver(self, replies: Sequence[Reply]) -> None:
         if self._saver is not None and not self._machine.ended:
-            self._unsaved = self._saver.look(self._machine)
+            self._saver.look(self._machine)
         self._replies += replies
         if self._delivering:
             return  # a reply could not be sent, and its caller's loss made this one possible

@@ -73,6 +73,8 @@ def train_and_evaluate(
 def make_server(config: RunConfig) -> Server:
     """Return the server of a task, in a job with parameter servers; it is not started.
 
+    A parameter server keeps its snapshots in the folder of the checkpoints.
+
     Raises:
         MusterError: There are no parameter servers, and no strategy by which the tasks could train together.
     """
@@ -86,7 +88,18 @@ def make_server(config: RunConfig) -> Server:
             "train in one process: unset TF_CONFIG, or leave only the chief in its cluster. An evaluator may "
             "follow it."
         )
-    return Server(cluster, config.task_type, config.task_id, start=False)
+    snapshots = None
+    if config.task_type == TaskType.PS and config.model_dir is not None:
+        snapshots = os.path.join(config.model_dir, f"ps-{config.task_id}")
+    return Server(
+        cluster,
+        config.task_type,
+        config.task_id,
+        start=False,
+        snapshot_dir=snapshots,
+        snapshot_secs=config.snapshot_secs,
+        snapshot_updates=config.snapshot_updates,
+    )
 
 
 class TrainingExecutor:
