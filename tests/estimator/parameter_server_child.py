@@ -1,7 +1,8 @@
 """A task of a job with parameter servers. Run by test_parameter_servers_multiprocess.py.
 
 Argument: JSON: model_dir, max_steps, and any of: slow (seconds a step), epochs, stall (seconds),
-makes (a file, at the first step), awaits (a file, after it), snapshot_updates.
+makes (a file, at the first step), awaits (a file, after it), snapshot_updates,
+save_steps.
 """
 
 import json
@@ -56,7 +57,7 @@ def main(options):
     data = Dataset.from_tensor_slices((X, Y)).batch(16)
     config = RunConfig(
         tf_random_seed=1,
-        save_checkpoints_steps=20,
+        save_checkpoints_steps=options.get("save_steps", 20),
         log_step_count_steps=None,
         snapshot_updates=options.get("snapshot_updates"),
     )

@@ -1,5 +1,7 @@
 """Estimators that train on parameter servers: real processes, some of which are killed."""
 
+import os
+import random
 import re
 import signal
 import time
@@ -14,6 +16,11 @@ pytestmark = pytest.mark.alone
 
 CHILD = Path(__file__).with_name("parameter_server_child.py")
 STEPS = 100
+
+# For the test of many kills.
+SOAK_STEPS = 15_000
+FAULTS, PERIOD_SECS = 24, 5.0
+KILLED = (("worker", 0), ("ps", 0), ("ps", 1), ("chief", 0))
 
 
 class Served(Job):
@@ -160,3 +167,34 @@ def test_a_job_of_which_everything_was_killed_goes_on_from_its_checkpoint(job):
     first = min(steps_of(again["chief", 0]) + steps_of(again["worker", 0]))
     assert first == saved + 1
     assert job.checkpoint.step == STEPS
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+def test_nothing_is_lost_beyond_what_is_said(tmp_path):
+    """Two minutes of random kills, each task started again at once; by the seed ``MUSTER_SOAK_SEED`` (1)."""
+    options = {"max_steps": SOAK_STEPS, "slow": 0.005, "snapshot_updates": 100, "save_steps": 1000}
+    draw = random.Random(int(os.environ.get("MUSTER_SOAK_SEED", "1")))
+    with Served(tmp_path / "job", chief=1, worker=1, ps=2) as job:
+        tasks = job.launch_all(**options)
+        trainers = [task for (kind, _), task in tasks.items() if kind != "ps"]
+        until(lambda: all(steps_of(task) for task in trainers), *trainers)
+        kills = 0
+        while kills < FAULTS and tasks["chief", 0].process.poll() is None:
+            kind, index = draw.choice(KILLED)
+            tasks[kind, index].process.send_signal(signal.SIGKILL)
+            assert tasks[kind, index].code() == -signal.SIGKILL
+            tasks[kind, index] = job.launch(kind, index, **options)
+            kills += 1
+            time.sleep(PERIOD_SECS)  # the time between two faults
+        for task in tasks.values():
+            assert task.code(within=300) == 0, task.log[-5000:]
+        assert kills == FAULTS
+        assert job.checkpoint.step == SOAK_STEPS
+        assert int(job.checkpoint.variables["global_step"]) == SOAK_STEPS
+        lost = sum(
+            max(map(int, re.findall(r"ps 0 lost (\d+) updates", task.log)), default=0) for task in job.tasks
+        )
+        made = sum(len(steps_of(task)) for task in job.tasks)
+        # A trainer that is killed may have made a step that it has not written down.
+        assert SOAK_STEPS + lost - FAULTS <= made <= SOAK_STEPS + lost
