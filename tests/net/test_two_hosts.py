@@ -15,7 +15,9 @@ import pytest
 
 from muster.net import make_secret
 
-CHILD = Path(__file__).parents[1] / "distribute" / "workers" / "bad_job_child.py"
+TESTS = Path(__file__).parents[1]
+CHILD = TESTS / "distribute" / "workers" / "bad_job_child.py"
+SERVED_CHILD = TESTS / "estimator" / "parameter_server_child.py"
 DEADLINE = 150.0
 HOSTS = ("10.77.0.1", "10.77.0.2")
 PORT = 7811
@@ -48,21 +50,21 @@ def spaces():
 
 
 class Worker:
-    """A process on one of the hosts."""
+    """A process on one of the hosts: the task of a cluster, which is its child's argument."""
 
-    def __init__(self, space, index, folder, secret, **options):
-        self.log_path = folder / f"{index}.log"
-        cluster = {"worker": [f"{host}:{PORT}" for host in HOSTS]}
+    def __init__(self, space, cluster, task, child, folder, secret="", **options):
+        kind, index = task
+        self.log_path = folder / f"{kind}-{index}.log"
         environment = os.environ | {
-            "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}}),
+            "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}}),
             "PYTHONUNBUFFERED": "1",
             "PYTHONPATH": os.pathsep.join(sys.path),
         }
         environment |= {"MUSTER_SECRET": secret} if secret else {}
-        arguments = json.dumps({"model_dir": str(folder / "model"), "step_timeout": SILENCE, **options})
+        arguments = json.dumps({"model_dir": str(folder / "model"), **options})
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(
-                ["ip", "netns", "exec", space, sys.executable, str(CHILD), arguments],
+                ["ip", "netns", "exec", space, sys.executable, str(child), arguments],
                 env=environment,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -92,9 +94,10 @@ def job(spaces, tmp_path):
     started = []
 
     def start(**options):
-        secret = options.pop("secret", make_secret())
+        options = {"secret": make_secret(), "step_timeout": SILENCE, "steps": 10**6, **options}
+        cluster = {"worker": [f"{host}:{PORT}" for host in HOSTS]}
         for index, (space, _) in enumerate(spaces):
-            started.append(Worker(space, index, tmp_path, secret, steps=10**6, **options))
+            started.append(Worker(space, cluster, ("worker", index), CHILD, tmp_path, **options))
         for worker in started:
             worker.wait_for_step(3)
         return started
@@ -103,6 +106,31 @@ def job(spaces, tmp_path):
     for worker in started:
         worker.process.kill()
         worker.process.wait(DEADLINE)
+
+
+@pytest.fixture
+def served(spaces, tmp_path):
+    """Start a chief on the first host, a worker on the second, and a server on one of them."""
+    started = {}
+
+    def start(server, **options):
+        addresses = {
+            "chief": f"{HOSTS[0]}:{PORT}",
+            "worker": f"{HOSTS[1]}:{PORT}",
+            "ps": f"{HOSTS[server]}:{PORT + 1}",
+        }
+        cluster = {kind: [address] for kind, address in addresses.items()}
+        options = {"secret": make_secret(), "max_steps": 10**6, "slow": 0.01, **options}
+        for kind, host in (("ps", server), ("chief", 0), ("worker", 1)):
+            started[kind] = Worker(spaces[host][0], cluster, (kind, 0), SERVED_CHILD, tmp_path, **options)
+        for kind in ("chief", "worker"):
+            started[kind].wait_for_step(3)
+        return started
+
+    yield start
+    for task in started.values():
+        task.process.kill()
+        task.process.wait(DEADLINE)
 
 
 def goes_on(workers):
@@ -158,3 +186,27 @@ def test_a_slow_and_lossy_link_only_slows(spaces, job):
     except subprocess.CalledProcessError as exc:
         pytest.skip(f"This kernel cannot disturb links: {exc.stderr}")
     goes_on(workers)
+
+
+@pytest.mark.parametrize("server", [0, 1])
+def test_a_worker_that_is_cut_off_from_its_server_for_a_while_goes_on(spaces, served, server):
+    tasks = served(server)
+    cut, other = ("worker", "chief") if server == 0 else ("chief", "worker")
+    space, end = spaces[1]
+    ip("-n", space, "link", "set", end, "down")
+    time.sleep(5.0)  # what is tested is that so long a cut costs the other nothing
+    before = tasks[other].steps
+    goes_on([tasks[other]])
+    assert tasks[cut].steps < before - 100
+    ip("-n", space, "link", "set", end, "up")
+    goes_on([tasks[cut]])
+
+
+def test_training_ends_without_a_worker_that_is_cut_off_for_good(spaces, served):
+    tasks = served(0, max_steps=600, stall=2.0)
+    space, end = spaces[1]
+    ip("-n", space, "link", "set", end, "down")
+    assert tasks["chief"].process.wait(DEADLINE) == 0, tasks["chief"].log
+    assert tasks["chief"].steps == 600
+    assert tasks["ps"].process.wait(DEADLINE) == 0, tasks["ps"].log
+    assert "worker 0 has not been heard of for" in tasks["ps"].log
