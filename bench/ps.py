@@ -197,7 +197,7 @@ def memory() -> dict[str, Any]:
         print(
             f"memory of values of {4e-6 * size:.1f} MB, as many slots and a worker's buffer, "
             f"{needed / 1e6:.0f} MB: {max(taken) / 1e6:.0f} MB at most, {max(taken) / needed:.2f} times, in "
-            f"{steps} steps; {taken[1] / 1e6:.1f} MB after a fiftieth of them, and {after / 1e6:.1f} MB at last"
+            f"{steps} steps; {taken[1] / 1e6:.1f} MB after a fiftieth, {after / 1e6:.1f} MB in the end"
         )
     return figures
 

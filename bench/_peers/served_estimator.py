@@ -1,7 +1,8 @@
 """Train the guide's model on a parameter server in muster or, if it is installed, in TensorFlow.
 
 It is a task of ``TF_CONFIG``. Its arguments are the global step to end at and the folder for its report,
-``TASK.json``: the times of its own steps, in seconds since the epoch.
+``TASK.json``: the times of its own steps, in seconds since the epoch. ``SLOW_SECS`` is how long the worker
+sleeps after each step. In a cluster without a server, muster's tasks train in step.
 """
 
 import json
@@ -19,7 +20,9 @@ except ImportError:
 
 BATCH = 64
 STEPS, FOLDER = int(sys.argv[1]), Path(sys.argv[2])
-TASK = json.loads(os.environ["TF_CONFIG"])["task"]["type"]
+JOB = json.loads(os.environ["TF_CONFIG"])
+TASK = JOB["task"]["type"]
+SLOW_SECS = float(os.environ.get("SLOW_SECS", "0")) if TASK == "worker" else 0.0
 
 
 def input_fn():
@@ -61,14 +64,21 @@ class Clock(tf.estimator.SessionRunHook):
         self.times = []
 
     def after_run(self, run_context, run_values):
+        if SLOW_SECS:
+            time.sleep(SLOW_SECS)
         self.times.append(time.time())
 
     def end(self, session):
         (FOLDER / f"{TASK}.json").write_text(json.dumps(self.times))
 
 
+strategy = None if "ps" in JOB["cluster"] else tf.distribute.MultiWorkerMirroredStrategy()
 config = tf.estimator.RunConfig(
-    str(FOLDER / "model"), save_checkpoints_steps=10**9, log_step_count_steps=10**6, save_summary_steps=None
+    str(FOLDER / "model"),
+    train_distribute=strategy,
+    save_checkpoints_steps=10**9,
+    log_step_count_steps=10**6,
+    save_summary_steps=None,
 )
 tf.estimator.train_and_evaluate(
     tf.estimator.Estimator(model_fn, config=config),
