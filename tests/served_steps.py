@@ -50,7 +50,7 @@ def program_of(optimizer):
     return Program(train, X, Y, seed=1)
 
 
-def divided(program, x, y):
+def divided(program, *batch):
     """The step of a program as a worker's part and updates."""
     own = {v.path for v in program.variables if v.kind in (VariableKind.SEED, VariableKind.METRIC)}
-    return split_at_pushes(lambda state, batch: program.step(state, *batch), program.initial, (x, y), own)
+    return split_at_pushes(lambda state, batch: program.step(state, *batch), program.initial, batch, own)

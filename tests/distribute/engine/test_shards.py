@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
+from muster._errors import TraceError
 from muster.distribute.engine._shards import Division, Rows
-from muster.program.passes import CoupledRowsError
 from served_steps import OPTIMIZERS, X, Y, divided, program_of
 
 WHOLE = {"dense_1/kernel": [Rows(1)], "batch_normalization/gamma": [Rows(1)]}
@@ -61,7 +61,7 @@ def test_one_worker_trains_as_without_servers(name, placed):
 
 
 def test_an_update_that_couples_rows_needs_whole_variables():
-    with pytest.raises(CoupledRowsError):
+    with pytest.raises(TraceError, match=r"dense/kernel.*: they are divided among parameter servers by rows"):
         Servers(program_of(OPTIMIZERS["Lamb"]), BY_ROWS, 2)
 
 

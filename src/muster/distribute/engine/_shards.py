@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from muster.program.passes import ServedStep, UpdatePart, by_rows
+from muster._errors import TraceError
+from muster.program.passes import CoupledRowsError, ServedStep, UpdatePart, by_rows
 
 Buffers = dict[str, Any]
 """Name of a dtype -> the elements of arrays of that dtype, one after the other."""
@@ -141,7 +142,7 @@ class Division:
         pulled: The paths of those that workers read.
 
     Raises:
-        CoupledRowsError: The update of a variable that is divided computes rows from others.
+        TraceError: The update of a variable that is divided computes rows from others.
     """
 
     def __init__(
@@ -225,7 +226,14 @@ class Division:
             return part.function
         shapes = [self._variables[path] for path in part.takes]
         shapes += [self._step.pushed[number] for number in part.pushes]
-        return by_rows(part.function, shapes, rows.stop - rows.start)
+        try:
+            return by_rows(part.function, shapes, rows.stop - rows.start)
+        except CoupledRowsError as exc:
+            raise TraceError(
+                f"{', '.join(part.updates)}: they are divided among parameter servers by rows, and their "
+                f"update needs all rows: {exc}. Leave them whole, by a partitioner that gives them one part, "
+                "or choose an optimizer that treats each element by itself, such as Adam."
+            ) from exc
 
     def _piece(self, key: str | int, rows: Rows, spec: jax.ShapeDtypeStruct) -> Piece:
         return Piece(key, rows, rows.shape_of(spec.shape), str(spec.dtype))

@@ -1,0 +1,83 @@
+"""Parameter servers in this process: all that real ones do, without sockets."""
+
+import itertools
+
+import jax
+import numpy as np
+
+from muster.distribute.engine._shards import Division
+from muster.distribute.servers._plans import plan_of
+from muster.ps import _messages as messages
+from muster.ps._flat_layout import FlatLayout
+from muster.ps._machine import Machine
+from muster.ps._messages import Caller
+from muster.ps._plan import fingerprint
+from muster.ps.updates import CompiledRows
+from served_steps import divided
+
+CHIEF = Caller("chief 0", "run")
+
+
+class MachineServers:
+    """What servers hold of a program's variables, and a chief that trains them.
+
+    Args:
+        program: The program.
+        placed: Path -> its rows on servers, as of ``Division``.
+        count: The number of servers.
+        batch: A batch of the shapes to come.
+    """
+
+    def __init__(self, program, placed, count, *batch):
+        step = divided(program, *batch)
+        shared = {
+            v.path: jax.ShapeDtypeStruct(v.shape, v.dtype)
+            for v in program.variables
+            if v.path not in step.local
+        }
+        self.division = Division(step, shared, placed, count)
+        self.plans = [plan_of(share) for share in self.division.shares]
+        self.machines = [Machine(CompiledRows, keeps_step=n == 0, versions={}) for n in range(count)]
+        self._local = [program.initial[path] for path in step.local]
+        self._work = jax.jit(self.division.work)
+        self._sequences = itertools.count(1)
+        for machine, plan, held in zip(
+            self.machines, self.plans, self.division.split(program.initial), strict=True
+        ):
+            self._ask(machine, messages.Join(plan=fingerprint(plan), starts=True))
+            self._ask(machine, messages.Offer(), [np.frombuffer(plan.encode(), np.uint8)])
+            self._ask(machine, messages.Initialize(), _ordered((plan.pulled, plan.kept), held))
+
+    def step(self, *batch):
+        """Pull, compute and push; return the step's results."""
+        pulled = [
+            dict(zip(FlatLayout(plan.pulled).sizes, self._ask(machine, messages.Pull()).arrays, strict=True))
+            for machine, plan in zip(self.machines, self.plans, strict=True)
+        ]
+        pushes, self._local, outputs = self._work(pulled, self._local, batch)
+        sequence = next(self._sequences)
+        for machine, plan, push in zip(self.machines, self.plans, pushes, strict=True):
+            self._ask(machine, messages.Push(sequence=sequence), _ordered((plan.pushed,), (push,)))
+        return outputs
+
+    def values(self):
+        """Return all variables by path."""
+        held = []
+        for machine, plan in zip(self.machines, self.plans, strict=True):
+            arrays = iter(self._ask(machine, messages.Read()).arrays)
+            layouts = FlatLayout(plan.pulled), FlatLayout(plan.kept)
+            held.append(tuple({dtype: next(arrays) for dtype in layout.sizes} for layout in layouts))
+        return self.division.read(held)
+
+    def _ask(self, machine, message, arrays=()):
+        (reply,) = machine.handle(CHIEF, message, arrays, 0.0)
+        assert not isinstance(reply.message, messages.Refused), reply.message.text
+        return reply
+
+
+def _ordered(lists, buffers):
+    return [
+        np.asarray(flat[d])
+        for specs, flat in zip(lists, buffers, strict=True)
+        for d in FlatLayout(specs).sizes
+    ]
