@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from estimator_runs import Losses, X, Y, model_fn_of
 
+from muster._errors import NanLossDuringTrainingError
 from muster._keras import keras
 from muster.data import Dataset
 from muster.distribute import Strategy
@@ -71,3 +72,18 @@ def test_an_estimator_trains_as_without_servers(tmp_path, kind):
     for name, value in of_one.items():
         np.testing.assert_allclose(values[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
     assert servers.pushes == 20
+
+
+def test_a_step_whose_loss_is_no_number_is_not_pushed(tmp_path):
+    features = X.copy()
+    features[2 * 64] = np.nan  # in the third batch
+    servers = MemoryServers()
+    estimator = Estimator(
+        model_fn_of(lambda: keras.optimizers.Adam(0.01)),
+        tmp_path,
+        RunConfig(tf_random_seed=1, train_distribute=Strategy(Placement(None), ServedEngine(servers, place))),
+    )
+    with pytest.raises(NanLossDuringTrainingError):
+        estimator.train(lambda: Dataset.from_tensor_slices((features, Y)).batch(64), steps=20)
+    assert servers.pushes == 2
+    assert all(np.isfinite(buffer).all() for buffer in jax.tree.leaves(servers.held))

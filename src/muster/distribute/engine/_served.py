@@ -81,7 +81,7 @@ class ServedState(Mapping[str, Any]):
             raise KeyError(path)
         if path in self.division.pulled:
             return self.division.read_pulled(self.pulled, [path])[path]
-        return dict(self.items())[path]
+        return self.read()[path]
 
     def __iter__(self) -> Iterator[str]:
         return iter((*self.division.paths, *self.local))
@@ -93,9 +93,13 @@ class ServedState(Mapping[str, Any]):
         """Return this state with the values that servers have now."""
         return dataclasses.replace(self, pulled=self.servers.pull())
 
+    def read(self) -> dict[str, Any]:
+        """Return all variables by path, those of each server as they are at one instant."""
+        return {**self.division.read(self.servers.read()), **self.local}
+
     def items(self) -> ItemsView[str, Any]:
-        """Return all variables, those of each server as they are at one instant."""
-        return {**self.division.read(self.servers.read()), **self.local}.items()
+        """Return what `read` does: the servers are asked once, and not for each variable."""
+        return self.read().items()
 
 
 class ServedEngine(Engine):
@@ -114,44 +118,64 @@ class ServedEngine(Engine):
         self._place = place
 
     def compile(self, traced: Traced, executables: Executables) -> Step:
-        own = [spec.path for spec in traced.variables if spec.kind in _OF_WORKERS]
-        first: ServedState | None = None
+        return _Training(self._servers, self._place, traced, executables).step
 
-        def make(state: State, reads: Reads, batch: Any) -> Step:
-            """Divide the step for batches of one shape; servers get the division of the first."""
-            nonlocal first
-            if isinstance(batch, BatchGroup):
-                return functools.partial(_one_after_the_other, step)
-            served = split_at_pushes(
-                lambda values, batch: traced.step(values, reads, batch), _shapes(traced), batch, own
+
+class _Training:
+    """The steps of one program, which are divided alike for batches of all shapes.
+
+    Args:
+        servers: As of `ServedEngine`.
+        place: As of `ServedEngine`.
+        traced: The program.
+        executables: As of ``Engine.compile``.
+
+    Attributes:
+        step: Runs the step for a batch of any shape.
+    """
+
+    def __init__(self, servers: Servers, place: Place, traced: Traced, executables: Executables) -> None:
+        self.step = CompiledStep(self._step_for, run_ahead=False)
+        self._servers = servers
+        self._place = place
+        self._traced = traced
+        self._executables = executables
+        self._own = [spec.path for spec in traced.variables if spec.kind in _OF_WORKERS]
+        self._first: ServedState | None = None
+
+    def _step_for(self, state: State, reads: Reads, batch: Any) -> Step:
+        """Divide the step for batches of one shape."""
+        if isinstance(batch, BatchGroup):
+            return functools.partial(_one_after_the_other, self.step)
+        traced = self._traced
+        served = split_at_pushes(
+            lambda values, batch: traced.step(values, reads, batch), _shapes(traced), batch, self._own
+        )
+        if not served.updated:  # an evaluation
+            return compiled(traced.step, (state, reads, batch), self._executables)
+        variables, placed = _shapes(traced, self._own), self._place(traced.variables)
+        division = Division(served, variables, placed, self._servers.count)
+        return self._on_servers(self._started(division, served.local, state), division)
+
+    def _started(self, division: Division, local: Sequence[str], state: State) -> ServedState:
+        """Return the state before the first step; servers get the division of the first batch."""
+        if self._first is None:
+            pulled = self._servers.start(division, state)
+            self._first = ServedState(division, self._servers, pulled, {path: state[path] for path in local})
+        elif division.describe() != self._first.division.describe():
+            raise TraceError(
+                "A batch of this shape updates the variables on parameter servers in another way than "
+                "the first one did. Give batches of one shape, with drop_remainder=True, or compute "
+                "nothing from the batch's shape after the gradients."
             )
-            if not served.updated:  # an evaluation
-                return compiled(traced.step, (state, reads, batch), executables)
-            division = Division(
-                served, _shapes(traced, own), self._place(traced.variables), self._servers.count
-            )
-            if first is None:
-                pulled = self._servers.start(division, state)
-                local = {path: state[path] for path in served.local}
-                first = ServedState(division, self._servers, pulled, local)
-            elif division.describe() != first.division.describe():
-                raise TraceError(
-                    "A batch of this shape updates the variables on parameter servers in another way than "
-                    "the first one did. Give batches of one shape, with drop_remainder=True, or compute "
-                    "nothing from the batch's shape after the gradients."
-                )
-            return self._on_servers(first, division, executables)
+        return self._first
 
-        step = CompiledStep(make, run_ahead=False)
-        return step
-
-    def _on_servers(self, first: ServedState, division: Division, executables: Executables) -> Step:
+    def _on_servers(self, first: ServedState, division: Division) -> Step:
         """Return the step of a worker.
 
         Args:
             first: The state before its first step.
             division: How the step is divided for the batches that it is for.
-            executables: As of ``compile``.
         """
         work: Any = None
 
@@ -160,9 +184,13 @@ class ServedEngine(Engine):
             before = state if isinstance(state, ServedState) else first
             inputs = before.pulled, list(before.local.values()), batch
             if work is None:
-                work = compiled(division.work, inputs, executables, donates=())
+                work = compiled(division.work, inputs, self._executables, donates=())
             pushed, own, results = work(*inputs)
-            pulled = self._servers.push_and_pull(jax.tree.map(np.asarray, pushed))
+            pulled, loss = before.pulled, self._traced.loss
+            if loss is not None:
+                results[loss] = np.asarray(results[loss])  # waits for it, so that hooks need not look again
+            if loss is None or not np.isnan(results[loss]).any():
+                pulled = self._servers.push_and_pull(jax.tree.map(np.asarray, pushed))
             local = dict(zip(before.local, own, strict=True))
             return dataclasses.replace(before, pulled=pulled, local=local), results
 

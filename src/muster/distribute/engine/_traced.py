@@ -68,6 +68,8 @@ class Traced:
         results_sharded: Sharding of its results. No result of a ``ReplicatedBatch`` is sharded.
         may_move: Whether its variables may move to another device between steps, since other code uses them
             as well: then an engine of one device compiles it anew.
+        loss: The key of the result that is the loss, if one is. Of a step whose loss is NaN, parameter
+            servers get nothing.
     """
 
     run: Run
@@ -78,6 +80,7 @@ class Traced:
     batch_sharded: Any = None
     results_sharded: Any = False
     may_move: bool = False
+    loss: str | None = None
 
     def step(
         self, state: State, reads: Reads, batch: Any, replicas: Replicas | None = None

@@ -12,13 +12,16 @@ from muster.program import Replicas
 from muster.program.trace import Program, functions_run_eagerly
 
 
-def compile_program(strategy: Strategy, program: Program[Any], executables: Executables) -> Step:
+def compile_program(
+    strategy: Strategy, program: Program[Any], executables: Executables, loss: str | None = None
+) -> Step:
     """Compile a program for a strategy's replicas. Workers check here that they use the same variables.
 
     Args:
         strategy: The strategy.
         program: The program.
         executables: Compiled functions by fingerprint, looked up and added to.
+        loss: The name of the output that is the loss that it trains on; None if it does not train.
 
     Returns:
         ``(state, reads, batch) -> (state, outputs)``, which donates the state. It takes ``BatchGroup``
@@ -34,10 +37,10 @@ def compile_program(strategy: Strategy, program: Program[Any], executables: Exec
                 f"{strategy.num_replicas_in_sync}. Leave the strategy out to debug."
             )
         return lambda state, reads, batch: program.step_eagerly(state, batch)
-    return strategy.engine.compile(traced_program(program, strategy), executables)
+    return strategy.engine.compile(traced_program(program, strategy, loss), executables)
 
 
-def traced_program(program: Program[Any], strategy: Strategy) -> Traced:
+def traced_program(program: Program[Any], strategy: Strategy, loss: str | None = None) -> Traced:
     """Return a program for an engine to compile: outputs with rows are sharded, as the batch is.
 
     Its code runs in the context of a replica of the strategy.
@@ -48,7 +51,7 @@ def traced_program(program: Program[Any], strategy: Strategy) -> Traced:
             return program.step(state, batch, replicas=replicas)
 
     by_row = jax.tree.map(lambda shape: bool(shape.shape), program.outputs)
-    return Traced(run=run, variables=program.variables, results_sharded=by_row)
+    return Traced(run=run, variables=program.variables, results_sharded=by_row, loss=loss)
 
 
 def start_program(strategy: Strategy, state: dict[str, Any]) -> StateStore:

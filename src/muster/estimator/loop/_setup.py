@@ -18,7 +18,7 @@ from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn, ModelFn, call_input_fn
 from muster.estimator._run_config import RunConfig
 from muster.estimator.loop._batches import Batches
-from muster.estimator.loop._tracing import GLOBAL_STEP, trace_model_fn
+from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS, trace_model_fn
 from muster.estimator.loop._warm_start import WarmStartSettings
 from muster.estimator.session._session import Outputs, SaveState, Session
 from muster.program.trace import Program
@@ -128,7 +128,8 @@ class ModelSetup:
         Returns:
             A session at its first step, and the compiled step.
         """
-        step = compile_program(strategy, program, self.executables)
+        loss = LOSS if program.static.mode == ModeKeys.TRAIN else None
+        step = compile_program(strategy, program, self.executables, loss)
         global_step = checkpoint.step if checkpoint is not None else 0
         session = Session(
             start_program(strategy, state),
