@@ -25,8 +25,8 @@ class Served:
     def __init__(self, service, address):
         self.service, self.address = service, address
 
-    def dial(self, task, run="run", credentials=NO_CREDENTIALS):
-        hello = Hello(purpose=PURPOSE, name=task, run=run)
+    def dial(self, task, run="run", credentials=NO_CREDENTIALS, job=""):
+        hello = Hello(purpose=PURPOSE, name=task, job=job, run=run)
         return lambda secs: dial(self.address, hello, credentials, secs)
 
     def client(self, plan, task, run="run", dialed=None, secs=SECS, versions=VERSIONS):
@@ -64,13 +64,13 @@ def accepting(handler, credentials=NO_CREDENTIALS, port=0):
 
 
 @contextlib.contextmanager
-def served(make_rows=AddedRows, versions=VERSIONS, credentials=NO_CREDENTIALS, port=0, saver=None):
+def served(make_rows=AddedRows, versions=VERSIONS, credentials=NO_CREDENTIALS, port=0, saver=None, job=""):
     find = saver.find if saver else no_snapshot
     machine = Machine(
         make_rows, name="ps 0", run=uuid.uuid4().hex, keeps_step=True, versions=versions, find=find
     )
     service = Service(machine, saver)
-    service.start()
+    service.start(job)
     try:
         with accepting(service.serve, credentials, port) as address:
             yield Served(service, address)

@@ -87,6 +87,7 @@ def test_the_first_plan_is_asked_for_and_kept():
             Plan(pulled=PLAN.pulled, kept=PLAN.kept, pushed=PLAN.pushed, update=b"other"),
             "its arrays are the same, and its update differs",
         ),
+        (Plan(pulled=PLAN.pulled, server=1, servers=2), "it is for ps 1 of 2 in all, and this is ps 0 of 1"),
     ],
 )
 def test_another_plan_is_refused_with_what_differs_first(theirs, says):

@@ -1,6 +1,7 @@
 """A server and its workers over real sockets."""
 
 import contextlib
+import http.server
 import logging
 import socket
 import struct
@@ -10,13 +11,21 @@ import time
 import numpy as np
 import pytest
 from ps_job import SECS, Served, accepting, served, worker
-from ps_rows import AddedRows, added, filled
+from ps_rows import AddedRows, added, as_buffer, filled
 
 from certificates import Authority
-from muster._errors import JobEndedError, MissingPeerError, ParameterServerError, StrayPeerError
-from muster.net import Connection, Credentials, Tls
+from muster._errors import (
+    AuthenticationError,
+    JobEndedError,
+    MissingPeerError,
+    ParameterServerError,
+    StrayPeerError,
+)
+from muster.net import Connection, Credentials, Hello, Tls
+from muster.net._greeting import CallerGreeting
 from muster.ps import _messages as messages
 from muster.ps._flat_layout import FlatLayout
+from muster.ps._messages import PURPOSE
 from muster.ps._saver import Saver
 from muster.ps._servers import Servers
 from muster.ps._snapshots import Snapshots
@@ -338,6 +347,46 @@ def test_something_else_at_the_address_of_a_server():
         with pytest.raises(StrayPeerError, match="cannot work with ps 0 .*: it is something else"):
             client.join()
         thread.join()
+
+
+def test_a_web_server_at_the_address_of_a_server():
+    with http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as stranger:
+        client = Served(None, f"localhost:{stranger.server_port}").client(PLAN, "worker 0")
+        thread = threading.Thread(target=stranger.handle_request)
+        thread.start()
+        with pytest.raises(StrayPeerError, match=r"cannot work with ps 0 .*: it is something else: .*HTML"):
+            client.join()
+        thread.join()
+
+
+@pytest.mark.parametrize("secret", [None, b"the secret of another job"])
+def test_a_worker_without_the_secret_is_told_so_and_brings_no_plan(secret):
+    plans = []
+    with served(plans.append, credentials=Credentials(secret=b"the secret of this job")) as server:
+        dial = server.dial("chief 0", credentials=Credentials(secret=secret))
+        with pytest.raises(AuthenticationError, match="cannot work with ps 0 .* the same MUSTER_SECRET"):
+            server.client(PLAN, "chief 0", dialed=dial).join()
+        # Nor if it goes on as though it had been let in.
+        host, port = server.address.split(":")
+        with socket.create_connection((host, int(port)), SECS) as sock, contextlib.suppress(ConnectionError):
+            greeting = CallerGreeting(secret, Hello(purpose=PURPOSE, name="chief 0"))
+            sock.sendall(greeting.start())
+            join = messages.Join(plan="", starts=True)
+            sock.sendall(
+                b"".join(map(bytes, (*encode(join, ()), *encode(messages.Offer(), as_buffer(PLAN)))))
+            )
+            while sock.recv(1 << 16):
+                pass
+        assert not server.service._peers
+    assert not plans
+
+
+def test_a_task_of_another_job_is_refused():
+    with served(job="this job") as server:
+        with pytest.raises(ParameterServerError, match="of job another, and this server of job this job"):
+            server.client(PLAN, "chief 0", dialed=server.dial("chief 0", job="another")).join()
+        with worker(server, PLAN, dialed=server.dial("worker 0", job="this job")) as one:
+            assert one.statistics()[0].refused == 0
 
 
 def test_a_server_that_does_not_answer_in_time_is_named():

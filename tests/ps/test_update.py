@@ -7,6 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from muster.ps import _memory
 from muster.ps._flat_layout import FlatLayout
 from muster.ps._plan import ArraySpec, Plan
 from muster.ps.updates import CompiledRows
@@ -102,6 +103,24 @@ def test_what_is_no_update_is_refused():
     for update in (b"nonsense", bytes(1000), plan_of(momentum).update[:100]):
         with pytest.raises(ValueError, match="no exported function of JAX"):
             CompiledRows(Plan(update=update))
+
+
+def test_arrays_that_do_not_fit_are_refused_with_the_remedy():
+    big, small = ArraySpec("table", (1 << 40, 4), "float32"), ArraySpec("bias", (4,), "float32")
+    with pytest.raises(
+        ValueError, match=r"take 17592.2 GB, of which table .* has 17592.2 GB, .* partitioner"
+    ):
+        CompiledRows(Plan(pulled=(small, big)))
+
+
+def test_the_limit_is_that_of_the_container(tmp_path, monkeypatch):
+    limits = tmp_path / "max", tmp_path / "limit_in_bytes", tmp_path / "none"
+    monkeypatch.setattr(_memory, "_LIMITS", limits)
+    for text in ("max\n", "123456\n"):
+        whole = _memory.memory_bytes()
+        assert whole > 1 << 28
+        limits[0].write_text(text)
+    assert _memory.memory_bytes() == 123456
 
 
 def test_an_update_for_other_arrays_is_refused():

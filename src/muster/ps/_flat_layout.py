@@ -35,7 +35,7 @@ class FlatLayout:
             self._places.append((spec, start))
             sizes[spec.dtype] = start + spec.size
         self.sizes = dict(sorted(sizes.items()))
-        self.nbytes = sum(size * dtype_named(name).itemsize for name, size in self.sizes.items())
+        self.nbytes = sum(spec.nbytes for spec, _ in self._places)
 
     def allocate(self) -> Flat:
         """Return buffers without content."""

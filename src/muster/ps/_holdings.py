@@ -67,7 +67,8 @@ class Holdings:
         if self._rows is not None:
             raise RefusedError(
                 "its plan differs from that of the task that came first: "
-                f"{printable(difference(self.plan, plan))}. Run the same program in all tasks"
+                f"{printable(difference(self.plan, plan))}. Run the same program in all tasks, with the "
+                "same cluster in TF_CONFIG"
             )
         try:
             check_plan(plan)

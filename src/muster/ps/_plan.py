@@ -30,6 +30,11 @@ class ArraySpec(msgspec.Struct, frozen=True):
         """The number of its elements."""
         return math.prod(self.shape)
 
+    @property
+    def nbytes(self) -> int:
+        """Its size in bytes."""
+        return self.size * dtype_named(self.dtype).itemsize
+
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The arrays of one server, and their update. Each list is stored as `FlatLayout` says.
@@ -41,6 +46,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         update: A serialized ``jax.export.Exported`` of ``update(pulled, kept, pushed) -> (pulled, kept)``,
             each a dictionary of flat arrays by the name of their dtype; empty if nothing is pushed.
         meaning: The update as text, equal for equal updates. The serialized one names places in the source.
+        server: The number of the server.
+        servers: How many servers there are.
     """
 
     pulled: tuple[ArraySpec, ...] = ()
@@ -48,6 +55,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     pushed: tuple[ArraySpec, ...] = ()
     update: bytes = b""
     meaning: str = ""
+    server: int = 0
+    servers: int = 1
 
     def encode(self) -> bytes:
         """Return the plan in bytes, for `Plan.decode` and `fingerprint`."""
@@ -82,6 +91,11 @@ def check_plan(plan: Plan) -> None:
 
 def difference(ours: Plan, theirs: Plan) -> str:
     """Return what differs first between two plans, as a clause about theirs."""
+    if (theirs.server, theirs.servers) != (ours.server, ours.servers):
+        return (
+            f"it is for ps {theirs.server} of {theirs.servers} in all, and this is ps {ours.server} of "
+            f"{ours.servers}"
+        )
     for (kind, here), (_, there) in zip(_lists(ours), _lists(theirs), strict=True):
         for mine, other in itertools.zip_longest(here, there):
             if mine != other:

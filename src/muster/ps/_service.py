@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from muster._arrays import dtype_named
+from muster._text import printable
 from muster.net import Connection, Hello, ProtocolError, drop_first
 from muster.ps import _messages as messages
 from muster.ps._flat_layout import Array, allocate
@@ -46,6 +47,7 @@ class Service:
         self._joined: dict[Caller, _Peer] = {}
         self._replies: collections.deque[Reply] = collections.deque()
         self._delivering = False
+        self._job = ""
         self._inbox: collections.deque[tuple[Connection, Hello]] = collections.deque()
         self._inbox_lock = threading.Lock()
         self._closing = False
@@ -58,8 +60,13 @@ class Service:
         self._selector.register(self._wake_in, selectors.EVENT_READ, self._woken)
         self._thread = threading.Thread(target=self._run, name="muster-ps", daemon=True)
 
-    def start(self) -> None:
-        """Start the thread."""
+    def start(self, job: str = "") -> None:
+        """Start the thread.
+
+        Args:
+            job: The id of the job whose tasks are served; empty for any.
+        """
+        self._job = job
         self._thread.start()
 
     def serve(self, connection: Connection, hello: Hello) -> None:
@@ -87,7 +94,10 @@ class Service:
         with self._inbox_lock:
             self._closing = True
             self._wake()
-        self._thread.join()
+        if self._thread.ident is None:  # it was never started
+            self._release()
+        else:
+            self._thread.join()
 
     def _wake(self) -> None:
         with contextlib.suppress(OSError):  # it is being woken, or has ended
@@ -117,18 +127,21 @@ class Service:
             _log.exception("%s cannot go on.", self._machine.name)
             self._failure = exc
         finally:
-            with self._inbox_lock:
-                self._closing = True
-            for connection in (
-                *(each.connection for each in self._peers),
-                *(each for each, _ in self._inbox),
-            ):
-                connection.close()
-            self._selector.close()
-            self._wake_in.close()
-            self._wake_out.close()
-            self._ended.set()
-            self._alone.set()
+            self._release()
+
+    def _release(self) -> None:
+        with self._inbox_lock:
+            self._closing = True
+        for connection in (
+            *(each.connection for each in self._peers),
+            *(each for each, _ in self._inbox),
+        ):
+            connection.close()
+        self._selector.close()
+        self._wake_in.close()
+        self._wake_out.close()
+        self._ended.set()
+        self._alone.set()
 
     def _look(self, now: float) -> None:
         """Do what time alone makes due."""
@@ -140,6 +153,12 @@ class Service:
         peer = _Peer(connection, Caller(hello.name, hello.run), self._machine.holdings.check_sizes)
         self._peers.add(peer)
         self._selector.register(connection, selectors.EVENT_READ, functools.partial(self._serve, peer))
+        if self._job and hello.job != self._job:
+            self._refuse(
+                peer,
+                f"it is of job {printable(hello.job)}, and this server of job {self._job}. Give all tasks "
+                "the same cluster in TF_CONFIG, or the same MUSTER_JOB_ID",
+            )
 
     def _serve(self, peer: "_Peer", mask: int) -> None:
         if mask & selectors.EVENT_WRITE and peer in self._peers:

@@ -9,6 +9,7 @@ import numpy as np
 
 from muster._arrays import dtype_named
 from muster.ps._flat_layout import Array, Flat, FlatLayout
+from muster.ps._memory import memory_bytes
 from muster.ps._plan import Plan
 
 _Device = dict[str, jax.Array]
@@ -29,11 +30,13 @@ class CompiledRows:
         plan: The plan.
 
     Raises:
-        ValueError: Its update is none, or does not fit its arrays; the text is a clause about the plan.
+        ValueError: Its update is none, or does not fit its arrays, or the arrays take more memory than there
+            is; the text is a clause about the plan.
     """
 
     def __init__(self, plan: Plan) -> None:
         self._layouts = [FlatLayout(each) for each in (plan.pulled, plan.kept, plan.pushed)]
+        _require_room(plan, sum(layout.nbytes for layout in self._layouts))
         self._pulled: _Device = {}
         self._kept: _Device = {}
         self._update = None
@@ -58,6 +61,17 @@ class CompiledRows:
             self._pulled, self._kept = self._update(self._pulled, self._kept, pushed)
             # What was pushed may be read in place, and lies where the next push will be received.
             jax.block_until_ready((self._pulled, self._kept))
+
+
+def _require_room(plan: Plan, needed: int) -> None:
+    """Raise ValueError if this machine cannot hold the values and one push."""
+    if needed > (limit := memory_bytes()):
+        largest = max((*plan.pulled, *plan.kept, *plan.pushed), key=lambda spec: spec.nbytes)
+        raise ValueError(
+            f"its arrays and one push take {needed / 1e9:.1f} GB, of which {largest} has "
+            f"{largest.nbytes / 1e9:.1f} GB, and this server has {limit / 1e9:.1f} GB of memory. Give the "
+            "job more parameter servers, and divide large variables among them by a partitioner"
+        )
 
 
 def _compile(update: bytes, layouts: list[FlatLayout]) -> jax.stages.Compiled:

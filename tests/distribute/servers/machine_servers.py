@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from muster.distribute.engine._shards import Division
-from muster.distribute.servers._plans import plan_of
+from muster.distribute.servers._plans import plans_of
 from muster.ps import _messages as messages
 from muster.ps._flat_layout import FlatLayout
 from muster.ps._machine import Machine
@@ -36,8 +36,11 @@ class MachineServers:
             if v.path not in step.local
         }
         self.division = Division(step, shared, placed, count)
-        self.plans = [plan_of(share) for share in self.division.shares]
-        self.machines = [Machine(CompiledRows, keeps_step=n == 0, versions={}) for n in range(count)]
+        self.plans = plans_of(self.division)
+        self.machines = [
+            Machine(CompiledRows, name=f"ps {n}", run=str(n), keeps_step=n == 0, versions={})
+            for n in range(count)
+        ]
         self._local = [program.initial[path] for path in step.local]
         self._work = jax.jit(self.division.work)
         self._sequences = itertools.count(1)

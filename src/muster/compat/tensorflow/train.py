@@ -41,4 +41,5 @@ from muster.data import Feature as Feature
 from muster.data import Features as Features
 from muster.data import FloatList as FloatList
 from muster.data import Int64List as Int64List
+from muster.distribute import Server as Server
 from muster.program import get_or_create_global_step as get_or_create_global_step

@@ -3,12 +3,17 @@
 import jax
 import jax.export
 
-from muster.distribute.engine._shards import FlatArrays, Piece, ServerShare
+from muster.distribute.engine._shards import Division, FlatArrays, Piece, ServerShare
 from muster.ps import ArraySpec, Plan
 
 
-def plan_of(share: ServerShare) -> Plan:
-    """Describe the share of one server, with its update as an exported function."""
+def plans_of(division: Division) -> list[Plan]:
+    """Describe the share of each server, with its update as an exported function."""
+    count = len(division.shares)
+    return [_plan(share, server, count) for server, share in enumerate(division.shares)]
+
+
+def _plan(share: ServerShare, server: int, servers: int) -> Plan:
     shapes = (share.pulled.shapes, share.kept.shapes, share.pushed.shapes)
     update = jax.jit(share.update)
     return Plan(
@@ -18,6 +23,8 @@ def plan_of(share: ServerShare) -> Plan:
         # Without places in the source, which differ between machines.
         meaning=update.lower(*shapes).as_text(),
         update=bytes(jax.export.export(update, platforms=("cpu",))(*shapes).serialize()),
+        server=server,
+        servers=servers,
     )
 
 

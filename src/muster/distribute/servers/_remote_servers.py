@@ -10,7 +10,7 @@ import numpy as np
 from muster._errors import JobEndedError
 from muster.distribute.engine._served import NoMoreSteps
 from muster.distribute.engine._shards import Buffers, Division
-from muster.distribute.servers._plans import plan_of
+from muster.distribute.servers._plans import plans_of
 from muster.ps import Client, Dial, Plan, Servers
 from muster.ps.updates import versions
 
@@ -62,7 +62,7 @@ class RemoteServers:
         Raises:
             NoMoreSteps: The workers have made all steps already.
         """
-        plans = [plan_of(share) for share in division.shares]
+        plans = plans_of(division)
         self._servers = servers = Servers(
             [self._client(*each, plan) for each, plan in zip(self._dials, plans, strict=True)]
         )

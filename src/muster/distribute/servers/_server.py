@@ -2,19 +2,22 @@
 
 import logging
 import os
+import socket
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
+from muster._errors import ClusterError
 from muster.cluster import ClusterSpec, Task, TaskType
 from muster.cluster.roster import Roster, TaskState
 from muster.distribute.servers._remote_servers import RemoteServers
-from muster.net import Connection, Hello
 from muster.ps import PURPOSE, Machine, Saver, Service, Snapshots, no_snapshot
 from muster.ps.updates import CompiledRows, versions
 
 _log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 
 class Server:
@@ -25,8 +28,9 @@ class Server:
 
     Args:
         server_or_cluster_def: The tasks of the job and their addresses: a `ClusterSpec`, or what makes one.
-        job_name: The type of this task: ``"ps"``, ``"worker"`` or ``"chief"``.
-        task_index: The index of this task.
+            At port 0 a task listens at a free port, which `target` names once it has started.
+        job_name: The type of this task: ``"ps"``, ``"worker"`` or ``"chief"``. None if there is only one.
+        task_index: The index of this task. None if it is the only one of its type.
         protocol: Accepted for TensorFlow's programs; "grpc" there.
         config: Accepted for TensorFlow's programs.
         start: Whether to start at once.
@@ -37,6 +41,7 @@ class Server:
             more than a tenth of the time, so that it may lose more where they are large.
 
     Raises:
+        ValueError: The cluster has several tasks, and the arguments do not say which.
         ClusterError: The cluster does not have the task.
         AddressInUseError: Another process listens at the task's address.
 
@@ -47,8 +52,8 @@ class Server:
     def __init__(
         self,
         server_or_cluster_def: ClusterSpec | Mapping[str, Any],
-        job_name: str,
-        task_index: int = 0,
+        job_name: str | None = None,
+        task_index: int | None = None,
         protocol: str | None = None,
         config: Any = None,
         start: bool = True,
@@ -57,9 +62,13 @@ class Server:
         snapshot_secs: float | None = 10.0,
         snapshot_updates: int | None = None,
     ) -> None:
-        self._cluster = ClusterSpec(server_or_cluster_def)
+        self._cluster = cluster = ClusterSpec(server_or_cluster_def)
+        if job_name is None:
+            job_name = _only("job_name", cluster.jobs, cluster)
+        if task_index is None:
+            task_index = _only("task_index", cluster.task_indices(job_name), cluster)
         self._task = Task(job_name, task_index)
-        self._address = self._cluster.task_address(job_name, task_index)
+        self._address = cluster.task_address(job_name, task_index)
         self._saver: Saver | None = None
         if snapshot_dir is not None:
             self._saver = Saver(Snapshots(snapshot_dir), snapshot_secs, snapshot_updates)
@@ -67,6 +76,16 @@ class Server:
         self._roster: Roster | None = None
         if start:
             self.start()
+
+    @classmethod
+    def create_local_server(cls, config: Any = None, start: bool = True) -> Self:
+        """Return the server of the only task of a cluster, at a free port of this host.
+
+        Args:
+            config: Accepted for TensorFlow's programs.
+            start: Whether to start at once.
+        """
+        return cls({"localhost": ["localhost:0"]}, config=config, start=start)
 
     @property
     def target(self) -> str:
@@ -77,7 +96,7 @@ class Server:
         """Listen at the task's address; does nothing if it does already."""
         if self._roster is not None:
             return
-        handlers = {}
+        service = None
         if self._task.type == TaskType.PS:
             machine = Machine(
                 CompiledRows,
@@ -87,15 +106,34 @@ class Server:
                 versions=versions(),
                 find=self._saver.find if self._saver is not None else no_snapshot,
             )
-            self._service = Service(machine, self._saver)
-            handlers[PURPOSE] = self._serve
-        # Tasks of such a job do without each other: no roster watches another task.
-        self._roster = Roster.from_environ(
-            os.environ, self._cluster, self._task, handlers=handlers, peers=(), on_lost=_ignore
-        )
-        if self._service is not None:
-            self._service.start()
+            service = Service(machine, self._saver)
+        try:
+            # Tasks of such a job do without each other: no roster watches another task.
+            self._roster = Roster.from_environ(
+                self._with_listener(os.environ),
+                self._cluster,
+                self._task,
+                handlers={} if service is None else {PURPOSE: service.serve},
+                peers=(),
+                on_lost=_ignore,
+            )
+        except BaseException:
+            if service is not None:
+                service.close()
+            raise
+        if service is not None:
+            self._service = service
+            service.start(self._roster.statuses()[self._task].job)
             self._roster.report(state=TaskState.TRAINING)
+
+    def _with_listener(self, environ: Mapping[str, str]) -> Mapping[str, str]:
+        """Listen at a free port if this task's is 0, and return the environment that says where."""
+        host, _, port = self._address.rpartition(":")
+        if port != "0":
+            return environ
+        listener = socket.create_server((host, 0))
+        self._address = f"{host}:{listener.getsockname()[1]}"
+        return {**environ, "MUSTER_LISTEN_FD": str(listener.detach())}
 
     def join(self) -> None:
         """Serve until the chief has ended the job."""
@@ -112,9 +150,21 @@ class Server:
 
         Args:
             starts: Whether this is the chief, whose values the servers start from.
+
+        Raises:
+            ClusterError: There is no parameter server, or more than one chief.
         """
         if self._roster is None:
             raise RuntimeError("Start the server first.")
+        if TaskType.PS not in self._cluster.jobs or not self._cluster.num_tasks(TaskType.PS):
+            raise ClusterError(
+                f"There must be at least one ps. Given: {self._cluster}. Add the addresses of parameter "
+                "servers as the job 'ps', or train by MultiWorkerMirroredStrategy."
+            )
+        if TaskType.CHIEF in self._cluster.jobs and self._cluster.num_tasks(TaskType.CHIEF) > 1:
+            raise ClusterError(
+                f"There must be at most one 'chief' job. Given: {self._cluster}. Make the others workers."
+            )
         dials = [
             (f"ps {index} at {self._cluster.task_address(TaskType.PS, index)}", self._dial_to(index))
             for index in self._cluster.task_indices(TaskType.PS)
@@ -144,15 +194,16 @@ class Server:
     ) -> None:
         self.close()
 
-    def _serve(self, connection: Connection, hello: Hello) -> None:
-        if self._service is None or hello.job != self.roster.statuses()[self._task].job:
-            connection.close()  # of another job
-        else:
-            self._service.serve(connection, hello)
-
     def _dial_to(self, index: int) -> Any:
         task, address = Task(TaskType.PS, index), self._cluster.task_address(TaskType.PS, index)
         return lambda timeout_secs: self.roster.dial(task, address, PURPOSE, timeout_secs)
+
+
+def _only(argument: str, found: Sequence[_T], cluster: ClusterSpec) -> _T:
+    """Return the only one, or ask for the argument that chooses one."""
+    if len(found) != 1:
+        raise ValueError(f"Must specify an explicit `{argument}`: the cluster is {cluster}.")
+    return found[0]
 
 
 def _ignore(task: Task, reason: str) -> None:

@@ -20,6 +20,7 @@ from muster.distribute import OneDeviceStrategy as OneDeviceStrategy
 from muster.distribute import ReduceOp as ReduceOp
 from muster.distribute import ReductionToOneDevice as ReductionToOneDevice
 from muster.distribute import ReplicaContext as ReplicaContext
+from muster.distribute import Server as Server
 from muster.distribute import Strategy as Strategy
 from muster.distribute import StrategyExtended as StrategyExtended
 from muster.distribute import TPUStrategy as TPUStrategy
