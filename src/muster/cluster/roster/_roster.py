@@ -1,5 +1,6 @@
 """The roster of a job: its tasks find each other, exchange small values, and notice when one is lost."""
 
+import contextlib
 import dataclasses
 import logging
 import os
@@ -8,7 +9,7 @@ import sys
 import threading
 import traceback
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
@@ -290,6 +291,20 @@ class Roster:
         }
         changed: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
         self._thread.progress = dataclasses.replace(self._thread.progress, **changed)
+
+    @contextlib.contextmanager
+    def reporting(self, state: TaskState) -> Iterator[None]:
+        """Report a state while the block runs, and then the one before.
+
+        Args:
+            state: As of `report`.
+        """
+        before = self.progress.state
+        self.report(state=state)
+        try:
+            yield
+        finally:
+            self.report(state=before)
 
     def connect(self, task: Task, purpose: str, timeout_secs: float) -> Connection:
         """Connect to another training task that was reached, for a purpose other than the roster's.

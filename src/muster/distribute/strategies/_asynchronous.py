@@ -64,12 +64,8 @@ class _ReportingWorker(SingleWorker):
 
     @contextmanager
     def reporting(self, state: TaskState) -> Iterator[None]:
-        before = self._roster.progress.state
-        self._roster.report(state=state)
-        try:
+        with self._roster.reporting(state):
             yield
-        finally:
-            self._roster.report(state=before)
 
 
 def _placed(

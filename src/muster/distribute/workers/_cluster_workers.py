@@ -121,12 +121,8 @@ class ClusterWorkers(SocketWorkers):
 
     @contextlib.contextmanager
     def reporting(self, state: TaskState) -> Iterator[None]:
-        before = self._roster.progress.state
-        self._roster.report(state=state)
-        try:
+        with self._roster.reporting(state):
             yield
-        finally:
-            self._roster.report(state=before)
 
     def end_early(self, rank: int, number: int) -> None:
         task = self._tasks[rank]
