@@ -2,6 +2,7 @@
 
 from muster.ps._client import Client as Client
 from muster.ps._client import Dial as Dial
+from muster.ps._flat_layout import FlatLayout as FlatLayout
 from muster.ps._machine import Machine as Machine
 from muster.ps._messages import PURPOSE as PURPOSE
 from muster.ps._messages import Statistics as Statistics

@@ -62,8 +62,8 @@ class FlatLayout:
             flat[spec.dtype][start : start + spec.size] = array.reshape(-1)
         return flat
 
-    def unpack(self, flat: Flat) -> dict[str, Array]:
-        """Return the arrays by name, as views of buffers."""
+    def unpack(self, flat: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arrays by name: views of NumPy's buffers; of JAX's, traceable, slices."""
         return {
             spec.name: flat[spec.dtype][start : start + spec.size].reshape(spec.shape)
             for spec, start in self._places

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 
 from muster._errors import TraceError
 from muster.program.passes import CoupledRowsError, ServedStep, UpdatePart, by_rows
+from muster.ps import ArraySpec, FlatLayout
 
 Buffers = dict[str, Any]
 """Name of a dtype -> the elements of arrays of that dtype, one after the other."""
@@ -68,45 +69,49 @@ class Piece(NamedTuple):
         """Its key and rows, by which arrays are packed and unpacked."""
         return self.key, self.rows
 
+    @property
+    def spec(self) -> ArraySpec:
+        """The array, as plans name it: ``dense/kernel[0:3]``, or ``push 2``."""
+        name = self.key if isinstance(self.key, str) else f"push {self.key}"
+        start, stop = self.rows.start, self.rows.stop
+        return ArraySpec(name if stop is None else f"{name}[{start}:{stop}]", self.shape, self.dtype)
+
 
 class FlatArrays:
-    """Packs arrays into one flat buffer for each dtype, in order, and takes them apart.
+    """Packs arrays into flat buffers, as `FlatLayout` does, and takes them apart; traceable.
 
     Args:
         pieces: The arrays.
+
+    Attributes:
+        specs: The arrays, as plans name them.
     """
 
     def __init__(self, pieces: Iterable[Piece]) -> None:
         self.pieces = tuple(pieces)
-        self.sizes: dict[str, int] = {}
-        self._places = []
-        for piece in self.pieces:
-            start = self.sizes.get(piece.dtype, 0)
-            self._places.append((piece, start, start + math.prod(piece.shape)))
-            self.sizes[piece.dtype] = start + math.prod(piece.shape)
+        self.specs = tuple(piece.spec for piece in self.pieces)
+        self._layout = FlatLayout(self.specs)
 
     @property
     def shapes(self) -> dict[str, jax.ShapeDtypeStruct]:
         """The shapes and dtypes of the buffers."""
-        return {dtype: jax.ShapeDtypeStruct((size,), dtype) for dtype, size in self.sizes.items()}
+        return {dtype: jax.ShapeDtypeStruct((size,), dtype) for dtype, size in self._layout.sizes.items()}
 
     def pack(self, arrays: Mapping[Place, Any]) -> Buffers:
-        """Return the buffers of arrays; traceable."""
-        parts: dict[str, list[jax.Array]] = {dtype: [] for dtype in self.sizes}
+        """Return the buffers of arrays."""
+        parts: dict[str, list[jax.Array]] = {dtype: [] for dtype in self._layout.sizes}
         for piece in self.pieces:
             parts[piece.dtype].append(jnp.ravel(arrays[piece.place]))
         return {dtype: jnp.concatenate(each) for dtype, each in parts.items()}
 
     def pack_rows(self, arrays: Mapping[Any, Any]) -> Buffers:
-        """Return the buffers of rows of arrays, which are given whole, by path or number; traceable."""
+        """Return the buffers of rows of arrays, which are given whole, by path or number."""
         return self.pack({piece.place: piece.rows.of(arrays[piece.key]) for piece in self.pieces})
 
     def unpack(self, buffers: Mapping[str, Any]) -> dict[Place, Any]:
-        """Return the arrays in buffers, NumPy's without a copy; traceable."""
-        return {
-            piece.place: buffers[piece.dtype][start:stop].reshape(piece.shape)
-            for piece, start, stop in self._places
-        }
+        """Return the arrays in buffers, NumPy's without a copy."""
+        arrays = self._layout.unpack(buffers)
+        return {piece.place: arrays[spec.name] for piece, spec in zip(self.pieces, self.specs, strict=True)}
 
 
 @dataclass(frozen=True)
