@@ -8,12 +8,18 @@ import pytest
 
 import muster
 import muster.compat.tensorflow as tf
-from muster._errors import AddressInUseError, ClusterError, ParameterServerError, StrayPeerError
+from muster._errors import (
+    AddressInUseError,
+    ClusterError,
+    NanLossDuringTrainingError,
+    ParameterServerError,
+    StrayPeerError,
+)
 from muster._keras import keras
 from muster.cluster import ClusterSpec
 from muster.data import Dataset
 from muster.distribute import AsynchronousStrategy, Server
-from muster.estimator import Estimator, EstimatorSpec, RunConfig
+from muster.estimator import Estimator, EstimatorSpec, RunConfig, SessionRunHook
 
 SECRET = "a secret that only tests know"
 ANYWHERE = {"chief": ["localhost:0"], "ps": ["localhost:0"]}
@@ -28,9 +34,9 @@ def model_fn(features, labels, mode):
     return EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-def trained(folder, hooks=()):
+def trained(folder, features=X, hooks=()):
     estimator = Estimator(model_fn, folder, RunConfig(tf_random_seed=1, save_checkpoints_steps=10))
-    estimator.train(lambda: Dataset.from_tensor_slices((X, Y)).batch(16).repeat(), max_steps=20)
+    estimator.train(lambda: Dataset.from_tensor_slices((features, Y)).batch(16).repeat(), hooks, max_steps=20)
     return {name: estimator.get_variable_value(name) for name in estimator.get_variable_names()}
 
 
@@ -46,6 +52,14 @@ def job(servers=2):
         ps = [opened.enter_context(Server(cluster, "ps", index)) for index in range(servers)]
         cluster["ps"] = [*map(address, ps)]
         yield ps, opened.enter_context(Server(cluster, "chief"))
+
+
+class Steps(SessionRunHook):
+    def __init__(self):
+        self.count = 0
+
+    def after_run(self, run_context, run_values):
+        self.count += 1
 
 
 def test_servers_in_one_process_train_an_estimator(tmp_path):
@@ -75,6 +89,37 @@ def test_a_local_server_is_the_only_task_of_its_cluster():
     assert waiting.target == "grpc://localhost:0"
     with pytest.raises(RuntimeError, match="Start the server first"):
         waiting.connect(starts=True)
+
+
+def test_others_make_the_step_of_a_worker_whose_loss_is_nan(tmp_path):
+    features = X.copy()
+    features[2 * 16] = np.nan  # in the third batch
+    with job(servers=1) as (_, chief):
+        strategy = AsynchronousStrategy(chief, starts=True)
+        with (
+            contextlib.closing(strategy.servers),
+            strategy.scope(),
+            pytest.raises(NanLossDuringTrainingError),
+        ):
+            trained(tmp_path / "first", features)
+        # As another process of this task would: of the same server, on other connections.
+        strategy, steps = AsynchronousStrategy(chief, starts=True), Steps()
+        with contextlib.closing(strategy.servers), strategy.scope():
+            values = trained(tmp_path / "second", hooks=[steps])
+    assert values["global_step"] == 20
+    assert steps.count == 18
+    assert all(np.isfinite(value).all() for value in values.values())
+
+
+def test_code_that_runs_eagerly_does_not_train_apart_from_the_servers(tmp_path):
+    with job(servers=1) as (_, chief):
+        strategy = AsynchronousStrategy(chief, starts=True)
+        muster.config.run_functions_eagerly(True)
+        try:
+            with strategy.scope(), pytest.raises(ValueError, match="on parameter servers. Unset TF_CONFIG"):
+                trained(tmp_path)
+        finally:
+            muster.config.run_functions_eagerly(False)
 
 
 @pytest.mark.parametrize(

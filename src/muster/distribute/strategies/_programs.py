@@ -28,13 +28,18 @@ def compile_program(
         too, unless functions run eagerly.
 
     Raises:
-        ValueError: Functions run eagerly, and there is more than one replica.
+        ValueError: Functions run eagerly, and there is more than one replica, or there are parameter servers.
     """
     if functions_run_eagerly():
         if strategy.num_replicas_in_sync > 1:
             raise ValueError(
                 f"run_functions_eagerly(True) debugs one replica; {strategy} has "
                 f"{strategy.num_replicas_in_sync}. Leave the strategy out to debug."
+            )
+        if loss is not None and strategy.servers is not None:
+            raise ValueError(
+                "run_functions_eagerly(True) debugs one process, and this one trains variables on parameter "
+                "servers. Unset TF_CONFIG, or leave the strategy out, to debug."
             )
         return lambda state, reads, batch: program.step_eagerly(state, batch)
     return strategy.engine.compile(traced_program(program, strategy, loss), executables)
