@@ -1,14 +1,18 @@
 """The server without sockets: what it answers, to whom, when, and what it refuses."""
 
+import hypothesis
+import hypothesis.strategies as st
 import numpy as np
 import pytest
 from ps_rows import CHIEF, OTHER, VERSIONS, WORKER, AddedRows, added, as_buffer, everything, filled
 
+from muster.net import ProtocolError, decode_message
 from muster.ps import _messages as messages
 from muster.ps._machine import STALL_SECS, Machine
 from muster.ps._messages import Caller
 from muster.ps._plan import ArraySpec, Plan, fingerprint
 from muster.ps._recovery import Found
+from muster.ps._wire import encode
 
 PLAN = added()
 NOTHING = messages.Seen()
@@ -101,8 +105,23 @@ def test_another_plan_is_refused_with_what_differs_first(theirs, says):
     [
         (Plan(pulled=PLAN.pulled * 2), "the name a twice"),
         (Plan(pulled=(ArraySpec("a", (-1,), "float32"),)), "negative"),
-        (Plan(pulled=(ArraySpec("a", (1,), "object"),)), "dtype that is none of numbers"),
-        (Plan(pulled=(ArraySpec("a", (1,), "float33"),)), "dtype that is none of numbers"),
+        *(
+            (Plan(pulled=(ArraySpec("a", (1,), dtype),)), "dtype that is none of numbers")
+            for dtype in (
+                "object",
+                "float33",
+                "i4",
+                "f4,f4",
+                "(2,)f4",
+                "(2",
+                "S",
+                "U5",
+                "void",
+                "V8",
+                "",
+                "finfo",
+            )
+        ),
         (Plan(pushed=PLAN.pushed), "no update for what is pushed"),
         (Plan(update=b"nonsense"), "its update is none"),
     ],
@@ -413,3 +432,48 @@ def test_a_worker_that_waits_for_this_server_is_not_named(caplog):
     server.lost(CHIEF)
     server.recall(99.0)
     assert caplog.text == ""
+
+
+@pytest.mark.parametrize("request_type", [messages.Initialize, messages.Write])
+@pytest.mark.parametrize("step", [-1, 2**64 - 1])
+def test_a_global_step_must_be_one_to_count_on_from(request_type, step):
+    frame = encode(request_type(step=step), ())[0]
+    with pytest.raises(ProtocolError, match="message.step"):
+        decode_message(frame[4:], messages.Header)
+
+
+INTEGERS = st.integers(-(2**63), 2**64 - 1) | st.integers(-1, 3)
+REQUESTS = st.one_of(
+    st.builds(
+        messages.Join, plan=st.just(fingerprint(PLAN)), versions=st.just(VERSIONS), starts=st.booleans()
+    ),
+    st.builds(
+        messages.Push,
+        sequence=INTEGERS,
+        ticket=st.none() | INTEGERS,
+        wants=st.booleans(),
+        max_steps=st.none() | INTEGERS,
+    ),
+    st.builds(messages.Initialize, step=INTEGERS),
+    st.builds(messages.Write, step=INTEGERS),
+    st.builds(messages.Take, max_steps=st.none() | INTEGERS),
+    *(st.just(kind()) for kind in (messages.Offer, messages.Pull, messages.GiveBack, messages.Read)),
+    *(st.just(kind()) for kind in (messages.Stats, messages.End)),
+)
+ARRAYS = st.sampled_from(
+    [[], filled(PLAN.pushed, 1.0), everything(PLAN, 1.0), as_buffer(PLAN), [np.zeros(3, np.uint8)]]
+)
+
+
+@hypothesis.given(st.lists(st.tuples(st.sampled_from([CHIEF, WORKER, OTHER]), REQUESTS, ARRAYS), max_size=30))
+def test_whatever_callers_send_is_answered_or_refused(requests):
+    server = offered()
+    version = 0
+    for now, (caller, request, arrays) in enumerate(requests):
+        replies = server.handle(caller, request, arrays, float(now))
+        refused = any(isinstance(each.message, messages.Refused) for each in replies if each.caller == caller)
+        assert server.holdings.version == version or not refused
+        version = server.holdings.version
+        for reply in [*replies, *server.recall(float(now))]:
+            encode(reply.message, reply.arrays)
+    assert server.holdings.fingerprint == fingerprint(PLAN)

@@ -1,11 +1,14 @@
 """The messages between a worker and a parameter server. Buffers of arrays follow some of them."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 # What connections to parameter servers are for, in their greeting.
 PURPOSE = "parameter server"
+
+# Of a global step: counting on from it must not come to what no frame can hold.
+Step = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -61,7 +64,7 @@ class Initialize(msgspec.Struct, tag="initialize", frozen=True, kw_only=True):
         origin: A random id of these values.
     """
 
-    step: int = 0
+    step: Step = 0
     origin: str = ""
 
 
@@ -102,7 +105,7 @@ class Read(msgspec.Struct, tag="read", frozen=True, kw_only=True):
 class Write(msgspec.Struct, tag="write", frozen=True, kw_only=True):
     """Overwrite everything, pulled and kept, and the global step."""
 
-    step: int
+    step: Step
 
 
 class End(msgspec.Struct, tag="end", frozen=True, kw_only=True):

@@ -79,14 +79,19 @@ def check_plan(plan: Plan) -> None:
             names.add(spec.name)
             if any(each < 0 for each in spec.shape):
                 raise ValueError(f"its {kind} array {spec} has a negative size")
-            try:
-                known = dtype_named(spec.dtype).kind != "O"
-            except (AttributeError, TypeError):
-                known = False
-            if not known:
+            if not _is_of_numbers(spec.dtype):
                 raise ValueError(f"its {kind} array {spec} has a dtype that is none of numbers")
     if plan.pushed and not plan.update:
         raise ValueError("it has no update for what is pushed")
+
+
+def _is_of_numbers(name: str) -> bool:
+    try:
+        dtype = dtype_named(name)
+    except (AttributeError, TypeError, ValueError, SyntaxError):
+        return False
+    # Those of ml_dtypes have the kind of raw memory, and a name of their own.
+    return dtype.name == name and dtype.kind in "biufcV" and dtype.itemsize > 0
 
 
 def difference(ours: Plan, theirs: Plan) -> str:
