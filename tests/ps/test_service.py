@@ -352,10 +352,11 @@ def test_something_else_at_the_address_of_a_server():
 def test_a_web_server_at_the_address_of_a_server():
     with http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as stranger:
         client = Served(None, f"localhost:{stranger.server_port}").client(PLAN, "worker 0")
-        thread = threading.Thread(target=stranger.handle_request)
+        thread = threading.Thread(target=stranger.serve_forever, args=(0.05,))
         thread.start()
         with pytest.raises(StrayPeerError, match=r"cannot work with ps 0 .*: it is something else: .*HTML"):
             client.join()
+        stranger.shutdown()
         thread.join()
 
 

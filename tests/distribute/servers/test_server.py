@@ -85,6 +85,8 @@ def test_a_local_server_is_the_only_task_of_its_cluster():
         server.start()  # does nothing more
         with pytest.raises(ClusterError, match="at least one ps"):
             server.connect(starts=True)
+    with Server({"worker": ["[::1]:0"]}) as server:
+        assert server.target.startswith("grpc://[::1]:")
     waiting = tf.compat.v1.train.Server.create_local_server(start=False)
     assert waiting.target == "grpc://localhost:0"
     with pytest.raises(RuntimeError, match="Start the server first"):

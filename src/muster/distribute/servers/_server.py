@@ -131,7 +131,9 @@ class Server:
         host, _, port = self._address.rpartition(":")
         if port != "0":
             return environ
-        listener = socket.create_server((host, 0))
+        bare = host.strip("[]")
+        family = socket.AF_INET6 if ":" in bare else socket.AF_INET
+        listener = socket.create_server((bare, 0), family=family)
         self._address = f"{host}:{listener.getsockname()[1]}"
         return {**environ, "MUSTER_LISTEN_FD": str(listener.detach())}
 
