@@ -1,6 +1,7 @@
 """Servers of several tasks in one process, on loopback: a job in a notebook, and what is refused."""
 
 import contextlib
+import socket
 import threading
 
 import numpy as np
@@ -16,7 +17,8 @@ from muster._errors import (
     StrayPeerError,
 )
 from muster._keras import keras
-from muster.cluster import ClusterSpec
+from muster.cluster import ClusterSpec, Task
+from muster.cluster.roster import query_status
 from muster.data import Dataset
 from muster.distribute import AsynchronousStrategy, Server
 from muster.estimator import Estimator, EstimatorSpec, RunConfig, SessionRunHook
@@ -85,8 +87,6 @@ def test_a_local_server_is_the_only_task_of_its_cluster():
         server.start()  # does nothing more
         with pytest.raises(ClusterError, match="at least one ps"):
             server.connect(starts=True)
-    with Server({"worker": ["[::1]:0"]}) as server:
-        assert server.target.startswith("grpc://[::1]:")
     waiting = tf.compat.v1.train.Server.create_local_server(start=False)
     assert waiting.target == "grpc://localhost:0"
     with pytest.raises(RuntimeError, match="Start the server first"):
@@ -122,6 +122,19 @@ def test_code_that_runs_eagerly_does_not_train_apart_from_the_servers(tmp_path):
                 trained(tmp_path)
         finally:
             muster.config.run_functions_eagerly(False)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
+def test_port_0_is_any_free_one(host):
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        socket.create_server((host.strip("[]"), 0), family=family).close()
+    except OSError as exc:
+        pytest.skip(f"This host has no {host}: {exc}")
+    with Server({"worker": [f"{host}:0"]}) as one, Server({"worker": [f"{host}:0"]}) as other:
+        assert one.target.startswith(f"grpc://{host}:")
+        assert one.target != other.target
+        assert query_status(address(one), 10.0).task == Task("worker", 0)
 
 
 @pytest.mark.parametrize(
