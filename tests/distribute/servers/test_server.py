@@ -36,8 +36,9 @@ def model_fn(features, labels, mode):
     return EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-def trained(folder, features=X, hooks=()):
-    estimator = Estimator(model_fn, folder, RunConfig(tf_random_seed=1, save_checkpoints_steps=10))
+def trained(folder, features=X, hooks=(), steps_per_execution=1):
+    config = RunConfig(tf_random_seed=1, save_checkpoints_steps=10, steps_per_execution=steps_per_execution)
+    estimator = Estimator(model_fn, folder, config)
     estimator.train(lambda: Dataset.from_tensor_slices((features, Y)).batch(16).repeat(), hooks, max_steps=20)
     return {name: estimator.get_variable_value(name) for name in estimator.get_variable_names()}
 
@@ -93,7 +94,8 @@ def test_a_local_server_is_the_only_task_of_its_cluster():
         waiting.connect(starts=True)
 
 
-def test_others_make_the_step_of_a_worker_whose_loss_is_nan(tmp_path):
+@pytest.mark.parametrize("steps_per_execution", [1, 5])
+def test_others_make_the_step_of_a_worker_whose_loss_is_nan(tmp_path, steps_per_execution):
     features = X.copy()
     features[2 * 16] = np.nan  # in the third batch
     with job(servers=1) as (_, chief):
@@ -103,7 +105,7 @@ def test_others_make_the_step_of_a_worker_whose_loss_is_nan(tmp_path):
             strategy.scope(),
             pytest.raises(NanLossDuringTrainingError),
         ):
-            trained(tmp_path / "first", features)
+            trained(tmp_path / "first", features, (), steps_per_execution)
         # As another process of this task would: of the same server, on other connections.
         strategy, steps = AsynchronousStrategy(chief, starts=True), Steps()
         with contextlib.closing(strategy.servers), strategy.scope():

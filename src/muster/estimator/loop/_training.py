@@ -165,8 +165,9 @@ class Training:
                 if self.steps is not None:
                     servers.max_steps = session.global_step + self.steps
                 counted = with_tickets(counted, servers, session)
-            # Workers that draw batches for more than one step would have to agree on how many.
-            single = functions_run_eagerly() or workers.size > 1
+            # Workers that draw batches for more than one step would have to agree on how many. Beside servers
+            # each step needs a ticket of its own, and its loss is looked at before the next.
+            single = functions_run_eagerly() or workers.size > 1 or servers is not None
             run_loop(
                 session,
                 step,
