@@ -138,10 +138,11 @@ def read_arrays(file: BinaryIO, path: str, record: FileRecord) -> dict[str, np.n
 
 
 def describe(path: str) -> tuple[FileRecord, str]:
-    """Return the size and the checksum of a file as it is, and the description that it was written with.
+    """Return the size and the checksum of a file as it is, and the description that it was written with;
+    empty for none.
 
     Raises:
-        DamagedCheckpointError: It is cut off, or has no description.
+        DamagedCheckpointError: It is cut off, or is something else.
         OSError: It cannot be read.
     """
     crc = 0
@@ -153,7 +154,7 @@ def describe(path: str) -> tuple[FileRecord, str]:
         try:
             (length,) = struct.unpack("<Q", file.read(8))
             header = json.loads(file.read(length))
-            description = header.pop(_METADATA)[_DESCRIPTION]
+            description = header.pop(_METADATA, {}).get(_DESCRIPTION, "")
             end = 8 + length + max((entry["data_offsets"][1] for entry in header.values()), default=0)
         except (struct.error, ValueError, LookupError, TypeError, AttributeError, OverflowError) as exc:
             raise DamagedCheckpointError(f"{path} does not say what it holds.") from exc

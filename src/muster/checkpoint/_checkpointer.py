@@ -21,8 +21,15 @@ from muster.checkpoint._layout import (
     scan,
 )
 from muster.checkpoint._lease import Lease
+from muster.checkpoint._parts import Parts
 from muster.checkpoint._retention import check_retention, retain
-from muster.checkpoint._write import Snapshot, first_written, take_snapshot, write_snapshot
+from muster.checkpoint._write import (
+    Snapshot,
+    first_written,
+    snapshot_with_parts,
+    take_snapshot,
+    write_snapshot,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -97,6 +104,7 @@ class Checkpointer:
         variables: Mapping[str, np.ndarray[Any, Any]],
         metadata: Mapping[str, Any],
         *,
+        parts: Parts | None = None,
         wait: bool = False,
     ) -> str:
         """Start to write a checkpoint, after waiting for the save under way.
@@ -106,6 +114,8 @@ class Checkpointer:
             variables: Arrays of any shape and numeric dtype by name. They are not copied: they must
                 not change until the save is done.
             metadata: Entries that can be stored as JSON. They are copied.
+            parts: Further variables, whose values other processes hold. Those have begun to write when this
+                returns, or have sent their values if they do not see the directory.
             wait: Whether to wait until the checkpoint is on the disk.
 
         Returns:
@@ -123,6 +133,9 @@ class Checkpointer:
         self._lease.check()
         snapshot = take_snapshot(step, variables, metadata)
         self.wait()
+        if parts is not None:
+            self._sweep()
+            snapshot = snapshot_with_parts(self._directory, snapshot, parts)
         self._pending = self._thread.submit(self._write, snapshot, self._clock(), self._timer())
         if wait:
             self.wait()
@@ -168,10 +181,8 @@ class Checkpointer:
             _log.error("%s", exc)
 
     def _write(self, snapshot: Snapshot, now: float, timer: float) -> None:
-        if not self._swept:
-            # A process was killed while it wrote or deleted them.
-            self._delete(*filter(is_unfinished, scan(self._directory)))
-            self._swept = True
+        if snapshot.parts is None:
+            self._sweep()
         retention = self._keep_every_n_hours if self._max_to_keep else None
         if self._first is None:  # when the first checkpoint was written, by the timer
             self._first = timer - (now - first_written(self._directory, now))
@@ -186,6 +197,12 @@ class Checkpointer:
                 current=snapshot.step,
             )
             self._delete(*(info.path for info in doomed))
+
+    def _sweep(self) -> None:
+        """Delete, once, what a process left that was killed while it wrote or deleted checkpoints."""
+        if not self._swept:
+            self._delete(*filter(is_unfinished, scan(self._directory)))
+            self._swept = True
 
     def _delete(self, *paths: str) -> None:
         for path in paths:

@@ -13,7 +13,7 @@ from muster.checkpoint._manifest import FILE_NAME, UNFINISHED, read_manifest
 
 BASENAME = "ckpt"
 _NAME = re.compile(rf"{BASENAME}-(0|[1-9][0-9]*)")
-_DATA = re.compile(r"variables-[0-9a-f]{8}\.safetensors")
+_DATA = re.compile(r"variables-[0-9a-f]{8}(?:-([a-z]+-[0-9]+))?\.safetensors")
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,27 @@ class CheckpointInfo:
 def checkpoint_path(directory: str, step: int) -> str:
     """Return the directory of a step's checkpoint."""
     return os.path.join(directory, f"{BASENAME}-{step}")
+
+
+def data_name(save: str, writer: str = "") -> str:
+    """Return the name of a data file.
+
+    Args:
+        save: Eight random hexadecimal digits, the same for all files of a checkpoint.
+        writer: Which process writes it, such as ``"ps-0"``; empty for the one that commits the checkpoint.
+    """
+    return f"variables-{save}{writer and '-'}{writer}.safetensors"
+
+
+def is_data_name(name: str) -> bool:
+    """Return whether a name is one of a data file."""
+    return _DATA.fullmatch(name) is not None
+
+
+def writer_of(name: str) -> str:
+    """Return which process wrote a data file; empty for the one that committed the checkpoint."""
+    match = _DATA.fullmatch(name)
+    return (match and match[1]) or ""
 
 
 def is_named(path: str) -> bool:
@@ -82,7 +103,7 @@ def stray_checkpoints(directory: str) -> dict[str, str]:
 
 def holds_data(path: str) -> bool:
     """Return whether a directory holds a data file of a checkpoint."""
-    return any(map(_DATA.fullmatch, _files(path)))
+    return any(map(is_data_name, _files(path)))
 
 
 def _files(path: str) -> dict[str, bool]:

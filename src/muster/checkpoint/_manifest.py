@@ -10,12 +10,14 @@ its manifest, and is not what a process left that was killed.
 import contextlib
 import errno
 import json
+import math
 import os
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from muster._arrays import dtype_named
 from muster._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
 from muster.checkpoint._arrays import FileRecord, open_regular
 
@@ -45,6 +47,11 @@ class VariableRecord:
     shape: tuple[int, ...]
     dtype: str
     pieces: tuple[Piece, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """The size of its values in bytes."""
+        return math.prod(self.shape) * dtype_named(self.dtype).itemsize
 
 
 @dataclass(frozen=True)

@@ -68,12 +68,14 @@ def _restore_files(path: str) -> list[str]:
     try:
         manifest = read_manifest(path)
     except (CheckpointNotFoundError, DamagedCheckpointError) as exc:
-        if len(names) != 1:
+        telling = [name for name in names if found[name][1]]
+        if len(telling) != 1:
             raise DamagedCheckpointError(
-                f"a manifest can be rebuilt from one data file, but there are {len(names)}"
+                "a manifest can be rebuilt from one data file that says what the checkpoint holds, but there "
+                f"are {len(telling)}"
             ) from exc
-        _rebuild_manifest(path, names[0], *found[names[0]])
-        return [f"{FILE_NAME} rebuilt from {names[0]} (whether bytes of it have changed cannot be told)"]
+        _rebuild_manifest(path, telling[0], *found[telling[0]])
+        return [f"{FILE_NAME} rebuilt from {telling[0]} (whether bytes of it have changed cannot be told)"]
     renamed = []
     for wanted in manifest.files.keys() - found.keys():
         for name, (record, _) in found.items():
@@ -86,11 +88,17 @@ def _restore_files(path: str) -> list[str]:
 
 def _rebuild_manifest(path: str, name: str, record: FileRecord, description: str) -> None:
     manifest = decode(description.encode(), os.path.join(path, name))
+    others = manifest.files  # parts that other processes wrote
     variables = {
-        key: replace(variable, pieces=tuple(replace(piece, file=name) for piece in variable.pieces))
+        key: replace(
+            variable,
+            pieces=tuple(
+                piece if piece.file in others else replace(piece, file=name) for piece in variable.pieces
+            ),
+        )
         for key, variable in manifest.variables.items()
     }
-    write_manifest(path, replace(manifest, variables=variables, files={name: record}))
+    write_manifest(path, replace(manifest, variables=variables, files={**others, name: record}))
 
 
 def _move(directory: str, path: str, own: str) -> None:

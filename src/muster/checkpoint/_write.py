@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from muster._errors import CheckpointError
-from muster.checkpoint._arrays import is_numeric, open_regular, write_arrays
+from muster.checkpoint._arrays import FileRecord, is_numeric, open_regular, write_arrays
 from muster.checkpoint._layout import (
     checkpoint_path,
+    data_name,
     delete_checkpoint,
     is_complete,
     is_lost,
@@ -37,17 +38,26 @@ from muster.checkpoint._manifest import (
     sync_directory,
     write_manifest,
 )
+from muster.checkpoint._parts import BegunParts, Parts, begin_parts
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The contents of a checkpoint after all checks: only the disk can still make the write fail."""
+    """The contents of a checkpoint after all checks: only the disk can still make the write fail.
+
+    Attributes:
+        step: The global step.
+        variables: The arrays that this process writes, by name.
+        metadata: Entries that are stored as JSON.
+        parts: What other processes write; None for nothing.
+    """
 
     step: int
     variables: Mapping[str, np.ndarray[Any, Any]]
     metadata: Mapping[str, Any]
+    parts: BegunParts | None = None
 
 
 def take_snapshot(
@@ -74,6 +84,34 @@ def take_snapshot(
     except (TypeError, ValueError) as exc:
         raise TypeError(f"The metadata of a checkpoint must be JSON: {exc}.") from exc
     return Snapshot(int(step), arrays, copied)
+
+
+def snapshot_with_parts(directory: str, snapshot: Snapshot, parts: Parts) -> Snapshot:
+    """Add what other processes hold to a snapshot: they begin to write it, if they see the directory; else
+    it is read from them.
+
+    Args:
+        directory: The directory of the checkpoints.
+        snapshot: What this process writes.
+        parts: What others hold.
+
+    Raises:
+        ValueError: A name cannot be stored.
+        CheckpointError: The checkpoint's directory cannot be made; nothing of it is left.
+    """
+    for name in parts.records(parts.writers):
+        _check_name(name)
+    path = checkpoint_path(directory, snapshot.step)
+    try:
+        with ExitStack() as undo:
+            _open_folder(path, undo)
+            if (begun := begin_parts(path, parts)) is not None:
+                undo.pop_all()  # what writes the snapshot goes on in the folder
+    except OSError as exc:
+        raise CheckpointError(_explain(path, snapshot, exc)) from exc
+    if begun is None:
+        return replace(snapshot, variables={**parts.read(), **snapshot.variables})
+    return replace(snapshot, parts=begun)
 
 
 def write_checkpoint(
@@ -126,37 +164,33 @@ def write_snapshot(
     """
     path = checkpoint_path(directory, snapshot.step)
     # A name of its own: a reader that still has the old manifest never opens the new data.
-    data_name = f"variables-{secrets.token_hex(4)}.safetensors"
-    data_path = os.path.join(path, data_name)
+    own_name = data_name(secrets.token_hex(4))
+    parts = snapshot.parts
     try:
-        if is_lost(path):
-            _log.warning("%s has no %s: it is renamed to %s.", path, FILE_NAME, move_aside(path))
-        os.makedirs(path, exist_ok=True)
         with ExitStack() as undo:
-            if is_complete(path):
-                undo.callback(_remove_files, data_path)
-            else:
-                undo.callback(_abandon, path)
-                open(os.path.join(path, UNFINISHED), "wb", opener=open_regular).close()
+            _open_folder(path, undo, own_name, *([] if parts is None else (parts.token, *parts.files)))
+            records = {name: _record(array, own_name, name) for name, array in snapshot.variables.items()}
+            files: dict[str, FileRecord] = {}
+            if parts is not None:
+                records = {**parts.records, **records}
+                files.update(zip(parts.files, parts.under_way.wait(), strict=True))
             manifest = Manifest(
                 step=snapshot.step,
                 time=now,
                 started=first_written(directory, now) if started is None else started,
-                variables={
-                    name: _record(array, data_name, name) for name, array in snapshot.variables.items()
-                },
-                files={},
+                variables=records,
+                files=files,
                 metadata=snapshot.metadata,
                 keep_every_n_hours=keep_every_n_hours,
             )
-            # The data file says what it holds, in case that the manifest is lost.
-            record = write_arrays(data_path, snapshot.variables, encode(manifest).decode())
-            write_manifest(path, replace(manifest, files={data_name: record}))
+            # The data file says what the checkpoint holds, in case that the manifest is lost.
+            record = write_arrays(os.path.join(path, own_name), snapshot.variables, encode(manifest).decode())
+            write_manifest(path, replace(manifest, files={**files, own_name: record}))
             undo.pop_all()  # the checkpoint exists now, whatever happens
         sync_directory(path)
         sync_directory(directory)
         # What an earlier checkpoint of this step left, or a process that was killed over it.
-        litter = set(os.listdir(path)) - {FILE_NAME, data_name}
+        litter = set(os.listdir(path)) - {FILE_NAME, own_name, *files}
     except OSError as exc:
         raise CheckpointError(_explain(path, snapshot, exc)) from exc
     _remove_files(*(os.path.join(path, name) for name in litter))
@@ -183,6 +217,27 @@ def amend_metadata(path: str | os.PathLike[str], changes: Mapping[str, Any]) -> 
         sync_directory(path)
     except OSError as exc:
         raise CheckpointError(f"The manifest of {path} cannot be written: {exc.strerror}.") from exc
+
+
+def _open_folder(path: str, undo: ExitStack, *names: str) -> None:
+    """Make a checkpoint's directory, unless it is there, and mark it as unfinished, unless it is complete.
+
+    Args:
+        path: The directory.
+        undo: Is given what deletes the directory, or files in it if the step has another checkpoint there.
+        names: Those files.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    if is_lost(path):
+        _log.warning("%s has no %s: it is renamed to %s.", path, FILE_NAME, move_aside(path))
+    os.makedirs(path, exist_ok=True)
+    if is_complete(path):
+        undo.callback(_remove_files, *(os.path.join(path, name) for name in names))
+    else:
+        undo.callback(_abandon, path)
+        open(os.path.join(path, UNFINISHED), "wb", opener=open_regular).close()
 
 
 def _check_name(name: str) -> None:
@@ -226,6 +281,8 @@ def _remove_files(*paths: str) -> None:
 
 def _explain(path: str, snapshot: Snapshot, exc: OSError) -> str:
     needed = sum(array.nbytes for array in snapshot.variables.values())
+    if snapshot.parts is not None:
+        needed += sum(record.nbytes for record in snapshot.parts.records.values())
     try:
         free = f"{shutil.disk_usage(os.path.dirname(path) or '.').free} bytes are free"
     except OSError:

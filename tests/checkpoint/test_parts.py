@@ -1,0 +1,138 @@
+"""Parts that other processes write: whole with all of them, absent without one."""
+
+import errno
+import os
+
+import numpy as np
+import pytest
+
+from muster._errors import CheckpointError
+from muster.checkpoint import (
+    Checkpointer,
+    Piece,
+    VariableRecord,
+    latest_checkpoint,
+    list_checkpoints,
+    read_checkpoint,
+    repair,
+    sees_folder,
+    stray_checkpoints,
+    write_part,
+    writer_of,
+)
+
+TABLE = np.arange(10, dtype=np.float32).reshape(5, 2)
+OWN = {"seed": np.array(3, np.uint32)}
+EXPECTED = {"table": TABLE, "count": np.array(4, np.int32), **OWN}
+
+
+class TwoWriters:
+    """The rows of a table on two writers, and a number on the second."""
+
+    writers = ("ps-0", "ps-1")
+
+    def __init__(self, sees=True, fails=None):
+        self.sees, self.fails = sees, fails
+        self.folders = []
+
+    def records(self, files):
+        return {
+            "table": VariableRecord(
+                (5, 2), "float32", (Piece(files[0], "t[0:3]", 0, 3), Piece(files[1], "t[3:5]", 3, 5))
+            ),
+            "count": VariableRecord((), "int32", (Piece(files[1], "count", 0, 1),)),
+        }
+
+    def begin(self, folder, token, files):
+        self.folders.append(folder)
+        assert sees_folder(folder, token)
+        assert not sees_folder(os.path.dirname(folder), token)
+        self.begun = folder, files
+        return self if self.sees else None
+
+    def wait(self):
+        folder, files = self.begun
+        arrays = {"t[0:3]": TABLE[:3]}, {"t[3:5]": TABLE[3:], "count": EXPECTED["count"]}
+        records = [write_part(folder, *each) for each in zip(files, arrays, strict=True)]
+        if self.fails:
+            raise self.fails
+        return records
+
+    def read(self):
+        return {"table": TABLE, "count": EXPECTED["count"]}
+
+
+def assert_whole(path):
+    found = read_checkpoint(path).variables
+    assert list(found) == list(EXPECTED)
+    for name, value in EXPECTED.items():
+        assert found[name].dtype == value.dtype
+        np.testing.assert_array_equal(found[name], value)
+
+
+@pytest.mark.parametrize("sees", [True, False])
+def test_parts_of_others_or_their_values_make_one_checkpoint(tmp_path, sees):
+    with Checkpointer(tmp_path) as writer:
+        path = writer.save(7, OWN, {}, parts=TwoWriters(sees), wait=True)
+    assert_whole(path)
+    files = {name for name in os.listdir(path) if name != "manifest.json"}
+    assert sorted(map(writer_of, files)) == (["", "ps-0", "ps-1"] if sees else [""])
+
+
+def test_a_step_is_saved_again_beside_its_old_data(tmp_path):
+    with Checkpointer(tmp_path) as writer:
+        writer.save(7, OWN, {}, parts=TwoWriters())
+        path = writer.save(7, OWN, {}, parts=TwoWriters(), wait=True)
+    assert_whole(path)
+    assert len(os.listdir(path)) == 4
+
+
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.parametrize("exc", [CheckpointError("ps 1 is lost"), OSError(errno.ENOSPC, "full")])
+def test_a_part_that_fails_leaves_no_checkpoint_or_the_one_before(tmp_path, exists, exc):
+    with Checkpointer(tmp_path) as writer:
+        if exists:
+            writer.save(7, OWN, {}, parts=TwoWriters(), wait=True)
+        with pytest.raises(CheckpointError):
+            writer.save(7, OWN, {}, parts=TwoWriters(fails=exc), wait=True)
+        if exists:
+            assert_whole(latest_checkpoint(tmp_path))
+            assert len(os.listdir(tmp_path / "ckpt-7")) == 4
+        else:
+            assert not (tmp_path / "ckpt-7").exists()
+        writer.save(8, OWN, {}, parts=TwoWriters(), wait=True)
+        assert_whole(latest_checkpoint(tmp_path))
+
+
+def test_what_a_killed_writer_left_is_swept_and_old_checkpoints_are_deleted(tmp_path):
+    (tmp_path / "ckpt-3").mkdir()
+    (tmp_path / "ckpt-3" / "manifest.json.tmp").touch()
+    (tmp_path / "ckpt-3" / "variables-12345678-ps-0.safetensors").write_bytes(b"half")
+    with Checkpointer(tmp_path, max_to_keep=2) as writer:
+        for step in (4, 5, 6):
+            writer.save(step, OWN, {}, parts=TwoWriters())
+    assert [info.step for info in list_checkpoints(tmp_path)] == [5, 6]
+    assert not (tmp_path / "ckpt-3").exists()
+
+
+def test_a_lost_manifest_of_parts_is_rebuilt(tmp_path):
+    with Checkpointer(tmp_path) as writer:
+        path = writer.save(7, OWN, {"note": 1}, parts=TwoWriters(), wait=True)
+    os.unlink(os.path.join(path, "manifest.json"))
+    assert path in stray_checkpoints(tmp_path)
+    assert "manifest.json rebuilt" in repair(tmp_path)[0]
+    assert_whole(path)
+    (lost,) = (name for name in os.listdir(path) if "ps-1" in name)
+    os.unlink(os.path.join(path, lost))
+    os.unlink(os.path.join(path, "manifest.json"))
+    assert "not restored" in repair(tmp_path)[0]
+
+
+def test_a_part_is_written_under_a_name_of_data_only_and_anew_where_a_killed_process_began(tmp_path):
+    for name in ("../variables-12345678.safetensors", "x", "variables-12345678-/../a-1.safetensors"):
+        with pytest.raises(ValueError, match="not the name"):
+            write_part(tmp_path, name, {})
+    (tmp_path / "variables-12345678-ps-0.safetensors").write_bytes(b"half")
+    write_part(str(tmp_path), "variables-12345678-ps-0.safetensors", {"a": TABLE})
+    with pytest.raises(FileNotFoundError):
+        write_part(str(tmp_path / "none"), "variables-12345678-ps-0.safetensors", {"a": TABLE})
