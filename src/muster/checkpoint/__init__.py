@@ -4,8 +4,8 @@ A checkpoint is ``<directory>/ckpt-<step>/``: one or more data files in the safe
 ``manifest.json``, written last. Readers ignore what is being written or deleted.
 """
 
-from muster.checkpoint._checkpointer import Checkpointer as Checkpointer
 from muster.checkpoint._arrays import FileRecord as FileRecord
+from muster.checkpoint._checkpointer import Checkpointer as Checkpointer
 from muster.checkpoint._layout import BASENAME as BASENAME
 from muster.checkpoint._layout import CheckpointInfo as CheckpointInfo
 from muster.checkpoint._layout import checkpoint_path as checkpoint_path
@@ -15,9 +15,11 @@ from muster.checkpoint._layout import stray_checkpoints as stray_checkpoints
 from muster.checkpoint._layout import writer_of as writer_of
 from muster.checkpoint._lease import Lease as Lease
 from muster.checkpoint._lease import WriterWatch as WriterWatch
-from muster.checkpoint._manifest import sync_directory as sync_directory
 from muster.checkpoint._manifest import Piece as Piece
 from muster.checkpoint._manifest import VariableRecord as VariableRecord
+from muster.checkpoint._manifest import sync_directory as sync_directory
+from muster.checkpoint._parts import Parts as Parts
+from muster.checkpoint._parts import PartsUnderWay as PartsUnderWay
 from muster.checkpoint._parts import sees_folder as sees_folder
 from muster.checkpoint._parts import write_part as write_part
 from muster.checkpoint._read import Checkpoint as Checkpoint

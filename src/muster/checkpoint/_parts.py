@@ -1,4 +1,4 @@
-"""Parts of a checkpoint that other processes write, side by side, into the folder of the one that commits it."""
+"""Parts of a checkpoint that other processes write, side by side, for the one that commits it."""
 
 import os
 import secrets

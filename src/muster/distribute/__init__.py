@@ -18,6 +18,7 @@ from muster.distribute.replicas._replica_context import ReplicaContext as Replic
 from muster.distribute.replicas._sharded_variable import ShardedVariable as ShardedVariable
 from muster.distribute.replicas._values import PerReplica as PerReplica
 from muster.distribute.replicas._values import ValueContext as ValueContext
+from muster.distribute.servers._parts import ServedParts as ServedParts
 from muster.distribute.servers._remote_servers import RemoteServers as RemoteServers
 from muster.distribute.servers._server import Server as Server
 from muster.distribute.strategies._asynchronous import AsynchronousStrategy as AsynchronousStrategy

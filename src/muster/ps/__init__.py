@@ -5,7 +5,12 @@ from muster.ps._client import Dial as Dial
 from muster.ps._flat_layout import FlatLayout as FlatLayout
 from muster.ps._machine import Machine as Machine
 from muster.ps._messages import PURPOSE as PURPOSE
+from muster.ps._messages import SAVE_PURPOSE as SAVE_PURPOSE
+from muster.ps._messages import Save as Save
 from muster.ps._messages import Statistics as Statistics
+from muster.ps._part_requests import PartRequest as PartRequest
+from muster.ps._part_requests import PartRequests as PartRequests
+from muster.ps._part_writer import PartWriter as PartWriter
 from muster.ps._partitioners import FixedShardsPartitioner as FixedShardsPartitioner
 from muster.ps._partitioners import MaxSizePartitioner as MaxSizePartitioner
 from muster.ps._partitioners import MinSizePartitioner as MinSizePartitioner
@@ -16,6 +21,7 @@ from muster.ps._placement import Shard as Shard
 from muster.ps._placement import place as place
 from muster.ps._plan import ArraySpec as ArraySpec
 from muster.ps._plan import Plan as Plan
+from muster.ps._plan import fingerprint as fingerprint
 from muster.ps._recovery import no_snapshot as no_snapshot
 from muster.ps._saver import Saver as Saver
 from muster.ps._servers import Servers as Servers

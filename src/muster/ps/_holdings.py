@@ -134,6 +134,11 @@ class Holdings:
         """Return what workers read, and what only updates read and write."""
         return (*self.pulled(), *self._some_rows().kept().values())
 
+    def by_name(self) -> dict[str, Array]:
+        """Return all arrays by their names in the plan, without copies."""
+        rows = self._some_rows()
+        return {**self._pulled.unpack(rows.pulled()), **self._kept.unpack(rows.kept())}
+
     def _some_rows(self) -> Rows:
         if self._rows is None:
             raise RefusedError("this server has no plan yet. Offer one first")

@@ -115,6 +115,21 @@ class Machine:
             worker.connected = False
         return self._answer_deferred()
 
+    def to_save(self, plan: str) -> dict[str, Array]:
+        """Return all arrays of a plan by name, as they are now; they are never changed afterwards.
+
+        Args:
+            plan: The fingerprint of the plan.
+
+        Raises:
+            RefusedError: This server has another plan, or no values.
+        """
+        if not self.holdings.initialized:
+            raise RefusedError("this server was started again, and has no values that it could save")
+        if plan != self.holdings.fingerprint:
+            raise RefusedError("its plan is another one. Run the same program in all tasks")
+        return self.holdings.by_name()
+
     def recall(self, now: float) -> list[Reply]:
         """Name workers that stand still, take their tickets back if others wait, and return answers.
 

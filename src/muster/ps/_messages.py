@@ -4,8 +4,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-# What connections to parameter servers are for, in their greeting.
+# What connections to parameter servers are for, in their greeting; and those of one save each.
 PURPOSE = "parameter server"
+SAVE_PURPOSE = "parameter server's part of a checkpoint"
 
 # Of a global step: counting on from it must not come to what no frame can hold.
 Step = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
@@ -228,8 +229,49 @@ class Statistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=True):
     workers: dict[str, WorkerStats] = {}
 
 
+class Save(msgspec.Struct, tag="save", frozen=True, kw_only=True):
+    """Ask for everything in a file; the only request but `Go` of a connection with its own purpose. `Saving`
+    is answered at once, and holds the values as they are then.
+
+    Args:
+        plan: The fingerprint of the plan.
+        folder: The folder of the checkpoint.
+        token: A file in it, by which the server knows the folder.
+        file: The name of the file to write.
+    """
+
+    plan: str
+    folder: str
+    token: str
+    file: str
+
+
+class Saving(msgspec.Struct, tag="saving", frozen=True, kw_only=True):
+    """Answers `Save`: whether the server sees the folder."""
+
+    found: bool
+
+
+class Go(msgspec.Struct, tag="go", frozen=True, kw_only=True):
+    """Write the file, since all servers see the folder. Answered by `Saved` or `Refused` when done."""
+
+
+class Saved(msgspec.Struct, tag="saved", frozen=True, kw_only=True):
+    """Answers `Go`.
+
+    Args:
+        bytes: The size of the file.
+        crc32: Its checksum.
+    """
+
+    bytes: int
+    crc32: int
+
+
 # For type checkers, and as unions for msgspec.
 Request = Join | Offer | Initialize | Pull | Push | Take | GiveBack | Read | Write | End | Stats
+SaveRequest = Save | Go
+SaveAnswer = Saving | Saved | Refused
 Answer = Joined | Values | Ticket | Done | Ended | Refused | Statistics
 
 

@@ -9,6 +9,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 from muster._arrays import dtype_named
 from muster._text import printable
@@ -22,6 +24,8 @@ from muster.ps._saver import Saver
 from muster.ps._wire import Incoming, Sizes, encode
 
 _log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 _CHUNK = 1 << 16
 # How long a caller that was refused may go on sending until it reads why, in seconds.
@@ -49,6 +53,7 @@ class Service:
         self._delivering = False
         self._job = ""
         self._inbox: collections.deque[tuple[Connection, Hello]] = collections.deque()
+        self._calls: collections.deque[tuple[Future[Any], Callable[[], None]]] = collections.deque()
         self._inbox_lock = threading.Lock()
         self._closing = False
         self._ended, self._alone = threading.Event(), threading.Event()
@@ -77,6 +82,28 @@ class Service:
             else:
                 self._inbox.append((connection, hello))
                 self._wake()
+
+    def between(self, look: Callable[[Machine], _T]) -> _T:
+        """Return what a function finds in the machine between two requests: for other threads.
+
+        Raises:
+            Exception: What the function raises.
+            ConnectionAbortedError: The service has ended.
+        """
+        result: Future[_T] = Future()
+
+        def call() -> None:
+            try:
+                result.set_result(look(self._machine))
+            except Exception as exc:
+                result.set_exception(exc)
+
+        with self._inbox_lock:
+            if self._closing:
+                raise ConnectionAbortedError(f"{self._machine.name} has ended.")
+            self._calls.append((result, call))
+            self._wake()
+        return result.result()
 
     def join(self) -> None:
         """Wait until the job has ended and the workers have heard of it, or until `close`.
@@ -112,6 +139,8 @@ class Service:
             while not self._closing:
                 for key, mask in self._selector.select(_LOOK_SECS):
                     key.data(mask)
+                while self._calls:
+                    self._calls.popleft()[1]()
                 while self._inbox:
                     self._take(*self._inbox.popleft())
                 if (now := time.monotonic()) >= look_at:
@@ -137,6 +166,8 @@ class Service:
             *(each for each, _ in self._inbox),
         ):
             connection.close()
+        for result, _ in self._calls:
+            result.set_exception(ConnectionAbortedError(f"{self._machine.name} has ended."))
         self._selector.close()
         self._wake_in.close()
         self._wake_out.close()

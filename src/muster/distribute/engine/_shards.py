@@ -44,6 +44,10 @@ class Rows(NamedTuple):
         whole = self.stop is None or math.prod(shape) == 1
         return shape if whole else (self.stop - self.start, *shape[1:])  # type: ignore[operator]
 
+    def span(self, shape: tuple[int, ...]) -> tuple[int, int]:
+        """Return the first row and the row after the last one, of rows of a shape; 0 and 1 of a number."""
+        return (0, shape[0] if shape else 1) if self.stop is None else (self.start, self.stop)
+
 
 Place = tuple[str | int, Rows]
 """The path of a variable or the number of a pushed array, and rows of it."""
@@ -277,6 +281,19 @@ class Division:
             parts = [arrays[path, rows] for rows in self._sources(path)]
             result[path] = parts[0] if len(parts) == 1 else jnp.concatenate(parts)
         return result
+
+    def held(self) -> dict[str, list[Piece]]:
+        """Return the pieces on servers of which each variable consists, by its path, in the order of rows."""
+        pieces = {
+            piece.place: piece
+            for share in self.shares
+            for piece in (*share.pulled.pieces, *share.kept.pieces)
+        }
+        return {path: [pieces[path, rows] for rows in self._sources(path)] for path in self.paths}
+
+    def shape(self, path: str) -> tuple[int, ...]:
+        """Return the shape of a variable."""
+        return tuple(self._variables[path].shape)
 
     def split(self, values: Mapping[str, Any]) -> list[tuple[Buffers, Buffers]]:
         """Return the buffers, pulled and kept, that each server has of variables, by their paths."""

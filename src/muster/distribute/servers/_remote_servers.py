@@ -1,6 +1,7 @@
 """A worker's servers: what its engine and its loop of steps ask of them."""
 
 import logging
+import os
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ from muster._errors import JobEndedError
 from muster.distribute.engine._served import NoMoreSteps
 from muster.distribute.engine._shards import Buffers, Division
 from muster.distribute.servers._plans import plans_of
-from muster.ps import Client, Dial, Plan, Servers
+from muster.ps import Client, Dial, PartRequest, PartRequests, Plan, Save, Servers, fingerprint
 from muster.ps.updates import versions
 
 _log = logging.getLogger(__name__)
@@ -29,6 +30,7 @@ class RemoteServers:
     Args:
         task: The name of this task.
         dials: The name of each server, such as ``ps 0 at host:port``, and what connects to it.
+        save_dials: What connects to each server to let it write its part of a checkpoint.
         starts: Whether this is the chief, whose values the servers start from.
 
     Attributes:
@@ -37,15 +39,25 @@ class RemoteServers:
             one, that of the values to start from.
     """
 
-    def __init__(self, task: str, dials: Sequence[tuple[str, Dial]], *, starts: bool) -> None:
+    def __init__(
+        self,
+        task: str,
+        dials: Sequence[tuple[str, Dial]],
+        save_dials: Sequence[Dial] = (),
+        *,
+        starts: bool,
+    ) -> None:
         self.max_steps: int | None = None
         self.global_step = 0
         self._task = task
         self._dials = dials
+        self._save_dials = save_dials
+        self._plans: list[str] = []  # their fingerprints
         self._starts = starts
         self._servers: Servers | None = None
         self._ticket: int | None = None
         self._finished = False
+        self._told = False  # that servers do not see the chief's folder
 
     @property
     def count(self) -> int:
@@ -63,6 +75,7 @@ class RemoteServers:
             NoMoreSteps: The workers have made all steps already.
         """
         plans = plans_of(division)
+        self._plans = [fingerprint(plan) for plan in plans]
         self._servers = servers = Servers(
             [self._client(*each, plan) for each, plan in zip(self._dials, plans, strict=True)]
         )
@@ -111,6 +124,35 @@ class RemoteServers:
     def read(self) -> list[tuple[Buffers, Buffers]]:
         """Return all values of each server, pulled and kept."""
         return [(each.pulled, each.kept) for each in self._met().read()]
+
+    def save(self, folder: str, token: str, files: Sequence[str]) -> PartRequests | None:
+        """Let the servers write the values that they have now; None if one does not see the folder.
+
+        Args:
+            folder: The folder of a checkpoint.
+            token: A file in it.
+            files: The name of the file that each server is to write.
+        """
+        requests = PartRequests(
+            [
+                PartRequest(name, dial, Save(plan=plan, folder=folder, token=token, file=file))
+                for (name, _), dial, plan, file in zip(
+                    self._dials, self._save_dials, self._plans, files, strict=True
+                )
+            ]
+        )
+        blind = [name for (name, _), found in zip(self._dials, requests.begin(), strict=True) if not found]
+        if not blind:
+            return requests
+        if not self._told:
+            _log.warning(
+                "%s does not see %s, which is not on storage that it shares with the chief: the chief reads "
+                "all values, and writes the checkpoints alone.",
+                " and ".join(blind),
+                os.path.dirname(folder),
+            )
+        self._told = True
+        return None
 
     def leave(self) -> None:
         """Give back the right to a step, since the input has ended; the chief waits for the other workers."""

@@ -12,7 +12,17 @@ from muster._errors import ClusterError
 from muster.cluster import ClusterSpec, Task, TaskType
 from muster.cluster.roster import Roster, TaskState
 from muster.distribute.servers._remote_servers import RemoteServers
-from muster.ps import PURPOSE, Machine, Saver, Service, Snapshots, no_snapshot
+from muster.net import Handler
+from muster.ps import (
+    PURPOSE,
+    SAVE_PURPOSE,
+    Machine,
+    PartWriter,
+    Saver,
+    Service,
+    Snapshots,
+    no_snapshot,
+)
 from muster.ps.updates import CompiledRows, versions
 
 _log = logging.getLogger(__name__)
@@ -73,6 +83,7 @@ class Server:
         if snapshot_dir is not None:
             self._saver = Saver(Snapshots(snapshot_dir), snapshot_secs, snapshot_updates)
         self._service: Service | None = None
+        self._part_writer: PartWriter | None = None
         self._roster: Roster | None = None
         if start:
             self.start()
@@ -96,7 +107,8 @@ class Server:
         """Listen at the task's address; does nothing if it does already."""
         if self._roster is not None:
             return
-        service = None
+        service: Service | None = None
+        handlers: dict[str, Handler] = {}
         if self._task.type == TaskType.PS:
             machine = Machine(
                 CompiledRows,
@@ -107,13 +119,15 @@ class Server:
                 find=self._saver.find if self._saver is not None else no_snapshot,
             )
             service = Service(machine, self._saver)
+            self._part_writer = PartWriter(service, str(self._task))
+            handlers = {PURPOSE: service.serve, SAVE_PURPOSE: self._part_writer.serve}
         try:
             # Tasks of such a job do without each other: no roster watches another task.
             self._roster = Roster.from_environ(
                 self._with_listener(os.environ),
                 self._cluster,
                 self._task,
-                handlers={} if service is None else {PURPOSE: service.serve},
+                handlers=handlers,
                 peers=(),
                 on_lost=_ignore,
             )
@@ -171,7 +185,8 @@ class Server:
             (f"ps {index} at {self._cluster.task_address(TaskType.PS, index)}", self._dial_to(index))
             for index in self._cluster.task_indices(TaskType.PS)
         ]
-        return RemoteServers(str(self._task), dials, starts=starts)
+        save_dials = [self._dial_to(each, SAVE_PURPOSE) for each in self._cluster.task_indices(TaskType.PS)]
+        return RemoteServers(str(self._task), dials, save_dials, starts=starts)
 
     @property
     def roster(self) -> Roster:
@@ -184,6 +199,8 @@ class Server:
         """End, with all connections."""
         if self._service is not None:
             self._service.close()
+        if self._part_writer is not None:
+            self._part_writer.close()
         if self._roster is not None:
             self._roster.done()
             self._roster.close()
@@ -196,9 +213,9 @@ class Server:
     ) -> None:
         self.close()
 
-    def _dial_to(self, index: int) -> Any:
+    def _dial_to(self, index: int, purpose: str = PURPOSE) -> Any:
         task, address = Task(TaskType.PS, index), self._cluster.task_address(TaskType.PS, index)
-        return lambda timeout_secs: self.roster.dial(task, address, PURPOSE, timeout_secs)
+        return lambda timeout_secs: self.roster.dial(task, address, purpose, timeout_secs)
 
 
 def _only(argument: str, found: Sequence[_T], cluster: ClusterSpec) -> _T:

@@ -13,7 +13,8 @@ from muster._errors import CheckpointError
 from muster.checkpoint import Checkpoint, Checkpointer, amend_metadata, checkpoint_path, latest_checkpoint
 from muster.cluster.roster import TaskState
 from muster.data import moved_position
-from muster.distribute import InputContext, Strategy
+from muster.distribute import InputContext, ServedParts, Strategy
+from muster.distribute.engine import ServedState
 from muster.estimator.loop._batches import Batches
 from muster.estimator.session._session import Session
 from muster.summary import EventFileWriter, SessionLog
@@ -80,8 +81,11 @@ class TrainingSaver:
             if wait:
                 checkpointer.wait()
             return
+        own, parts = state, None
+        if isinstance(state, ServedState) and self._strategy.servers is not None:
+            own, parts = state.local, ServedParts(self._strategy.servers, state.division)
         # Copies: NumPy would see the very buffers that the next step writes into.
-        arrays = {path: np.array(value) for path, value in state.items()}
+        arrays = {path: np.array(value) for path, value in own.items()}
         context = self._strategy.input_context
         steps = 0 if self._session is None else self._session.steps_taken
         taken = [
@@ -91,7 +95,7 @@ class TrainingSaver:
         positions = [moved_position(*each) for each in zip(self._positions, taken, strict=True)]
         metadata = {"input": positions, "ended": False}
         with self._strategy.workers.reporting(TaskState.SAVING):
-            checkpointer.save(step, arrays, metadata, wait=wait)
+            checkpointer.save(step, arrays, metadata, parts=parts, wait=wait)
         self._saving[place] = step
         self._writer.add_session_log(SessionLog.CHECKPOINT, step, checkpointer.directory)
         self._writer.flush()

@@ -1,0 +1,50 @@
+"""What parameter servers write into a checkpoint."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from muster.checkpoint import PartsUnderWay, Piece, VariableRecord
+from muster.distribute.engine._shards import Division
+from muster.distribute.servers._remote_servers import RemoteServers
+
+
+class ServedParts:
+    """The variables on parameter servers, as `Parts` of a checkpoint: each server writes its rows.
+
+    Args:
+        servers: The servers, which hold values.
+        division: Which rows each has.
+    """
+
+    def __init__(self, servers: RemoteServers, division: Division) -> None:
+        self._servers = servers
+        self._division = division
+
+    @property
+    def writers(self) -> list[str]:
+        """``ps-0`` and so on."""
+        return [f"ps-{index}" for index in range(self._servers.count)]
+
+    def records(self, files: Sequence[str]) -> dict[str, VariableRecord]:
+        """Return which rows of each variable stand in which file."""
+        return {
+            path: VariableRecord(
+                self._division.shape(path),
+                pieces[0].dtype,
+                tuple(
+                    Piece(files[piece.rows.server], piece.spec.name, *piece.rows.span(piece.shape))
+                    for piece in pieces
+                ),
+            )
+            for path, pieces in self._division.held().items()
+        }
+
+    def begin(self, folder: str, token: str, files: Sequence[str]) -> PartsUnderWay | None:
+        """Let the servers write the values that they have now; None if one does not see the folder."""
+        return self._servers.save(folder, token, files)
+
+    def read(self) -> Mapping[str, np.ndarray[Any, Any]]:
+        """Return all values; each server's are those of one instant."""
+        return {path: np.asarray(value) for path, value in self._division.read(self._servers.read()).items()}

@@ -1,0 +1,194 @@
+"""The chief's side of a checkpoint that servers write side by side."""
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+
+from muster._errors import CheckpointError, StrayPeerError
+from muster._text import printable
+from muster.checkpoint import FileRecord
+from muster.net import Connection, FrameBuffer, ProtocolError, decode_message, encode_frame
+from muster.ps import _messages as messages
+from muster.ps._client import Dial
+from muster.ps._wire import MAX_HEADER
+
+_log = logging.getLogger(__name__)
+
+# How long to try to connect at once, to pause between, to go on trying, and to wait for an answer; and
+# how long a server may write; in seconds.
+_DIAL_SECS, _PAUSE_SECS, _REACH_SECS, _ANSWER_SECS, _WRITE_SECS = 10.0, 0.2, 600.0, 60.0, 3600.0
+
+
+class PartRequest:
+    """Asks one server to write its part of a checkpoint. If the connection breaks, the server is asked again:
+    it may be started again, and have values again.
+
+    Args:
+        server: The name and the address of the server, for messages.
+        dial: Connects to it.
+        save: What to ask.
+        reach_secs: How long to try to reach it, in seconds.
+    """
+
+    def __init__(
+        self, server: str, dial: Dial, save: messages.Save, *, reach_secs: float = _REACH_SECS
+    ) -> None:
+        self._server = server
+        self._dial = dial
+        self._save = save
+        self._reach_secs = reach_secs
+        self._connection: Connection | None = None
+        self._frames = FrameBuffer(MAX_HEADER)
+
+    def ask(self) -> None:
+        """Let the server hold the values that it has now; `begin` waits for that."""
+        try:
+            self._connection = self._dial(_DIAL_SECS)
+            self._frames = FrameBuffer(MAX_HEADER)
+            self._connection.send_all([encode_frame(self._save)], time.monotonic() + _ANSWER_SECS)
+        except StrayPeerError as exc:
+            raise self._failed(str(exc)) from exc
+        except OSError as exc:
+            _log.warning("%s cannot be reached for its part of a checkpoint: %s.", self._server, exc)
+            self.close()
+
+    def begin(self) -> bool:
+        """Wait until the server holds its values, and return whether it sees the folder.
+
+        Raises:
+            CheckpointError: It cannot be reached, or refuses.
+        """
+        deadline = time.monotonic() + self._reach_secs
+        while True:
+            try:
+                answer = self._hear(_ANSWER_SECS)
+            except OSError as exc:
+                self.close()
+                if time.monotonic() + _PAUSE_SECS >= deadline:
+                    raise self._failed(f"it cannot be reached: {exc}") from exc
+                threading.Event().wait(_PAUSE_SECS)
+                self.ask()
+                continue
+            if not isinstance(answer, messages.Saving):
+                raise self._failed(f"it answers with {messages.name_of(answer)}")
+            return answer.found
+
+    def go(self) -> None:
+        """Let it write; `wait` returns the answer."""
+        if self._connection is not None:
+            try:
+                self._connection.send_all([encode_frame(messages.Go())], time.monotonic() + _ANSWER_SECS)
+            except OSError:
+                self.close()  # it is asked again
+
+    def wait(self) -> FileRecord:
+        """Return the record of the file, once it is on the disk.
+
+        Raises:
+            CheckpointError: It cannot be written.
+        """
+        while True:
+            if self._connection is None:
+                self.ask()
+                if not self.begin():
+                    raise self._failed(f"it does not see {self._save.folder} any more")
+                self.go()
+            try:
+                answer = self._hear(_WRITE_SECS)
+            except TimeoutError as exc:
+                raise self._failed(f"it has written for {_WRITE_SECS:g} s, and is not done") from exc
+            except OSError as exc:
+                _log.warning(
+                    "The connection to %s is broken while it writes its part of a checkpoint: %s. It is "
+                    "asked again.",
+                    self._server,
+                    exc,
+                )
+                self.close()
+                continue
+            self.close()
+            if not isinstance(answer, messages.Saved):
+                raise self._failed(f"it answers with {messages.name_of(answer)}")
+            return FileRecord(answer.bytes, answer.crc32)
+
+    def close(self) -> None:
+        """Close the connection. A server that was not told to write forgets what it holds for that."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _hear(self, secs: float) -> messages.SaveAnswer:
+        if self._connection is None:
+            raise ConnectionResetError("end of the connection")
+        deadline = time.monotonic() + secs
+        try:
+            while data := self._connection.wait_for_data(self._frames.wanted, deadline):
+                for packed in self._frames.feed(data):
+                    answer: messages.SaveAnswer = decode_message(packed, messages.SaveAnswer)  # type: ignore[arg-type]
+                    if isinstance(answer, messages.Refused):
+                        raise self._failed(printable(answer.text))
+                    return answer
+        except ProtocolError as exc:
+            raise self._failed(str(exc)) from exc
+        raise ConnectionResetError("end of the connection")
+
+    def _failed(self, why: str) -> CheckpointError:
+        self.close()
+        return CheckpointError(
+            f"{self._server} has not written its part of the checkpoint {self._save.folder}: {why}. Earlier "
+            "checkpoints are untouched."
+        )
+
+
+class PartRequests:
+    """Asks all servers.
+
+    Args:
+        requests: One for each server.
+    """
+
+    def __init__(self, requests: Sequence[PartRequest]) -> None:
+        self._requests = requests
+
+    def begin(self) -> list[bool]:
+        """Let all servers hold the values that they have now, and begin to write if all of them see the
+        folder; return which do.
+
+        Raises:
+            CheckpointError: One cannot be reached, or refuses; none writes.
+        """
+        try:
+            for request in self._requests:
+                request.ask()
+            found = [request.begin() for request in self._requests]
+            if all(found):
+                for request in self._requests:
+                    request.go()
+                return found
+        except BaseException:
+            self._close()
+            raise
+        self._close()
+        return found
+
+    def wait(self) -> list[FileRecord]:
+        """Return the records of the files, once no server writes any more.
+
+        Raises:
+            CheckpointError: One cannot write: the first of those that cannot.
+        """
+        records: list[FileRecord] = []
+        failures: list[CheckpointError] = []
+        for request in self._requests:
+            try:
+                records.append(request.wait())
+            except CheckpointError as exc:
+                failures.append(exc)
+        if failures:
+            raise failures[0]
+        return records
+
+    def _close(self) -> None:
+        for request in self._requests:
+            request.close()

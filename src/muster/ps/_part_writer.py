@@ -1,0 +1,98 @@
+"""A server's part of a checkpoint: written on a thread, while the server goes on."""
+
+import logging
+import shutil
+import threading
+import time
+
+from muster._text import printable
+from muster.checkpoint import sees_folder, write_part
+from muster.net import Connection, FrameBuffer, Hello, ProtocolError, decode_message, encode_frame
+from muster.ps import _messages as messages
+from muster.ps._holdings import RefusedError
+from muster.ps._service import Service
+from muster.ps._wire import MAX_HEADER
+
+_log = logging.getLogger(__name__)
+
+# How long the chief may take to say what it wants, in seconds.
+_PATIENCE_SECS = 60.0
+
+
+class PartWriter:
+    """Writes what a server holds into checkpoints whose chief asks for that, a thread for each connection.
+
+    Args:
+        service: The server.
+        name: The task, for the log, such as ``"ps 0"``.
+    """
+
+    def __init__(self, service: Service, name: str) -> None:
+        self._service = service
+        self._name = name
+        self._threads: set[threading.Thread] = set()
+
+    def serve(self, connection: Connection, hello: Hello) -> None:
+        """Take over a connection: the handler of an `Acceptor`."""
+        self._threads = {each for each in self._threads if each.is_alive()}
+        thread = threading.Thread(
+            target=self._run, args=(connection, hello.name), name="muster-ps-save", daemon=True
+        )
+        self._threads.add(thread)
+        thread.start()
+
+    def close(self) -> None:
+        """Wait until what is being written is."""
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self, connection: Connection, caller: str) -> None:
+        with connection:
+            try:
+                self._save(connection, caller)
+            except (OSError, ProtocolError) as exc:
+                _log.warning(
+                    "%s has not finished its part of a checkpoint for %s: %s.", self._name, caller, exc
+                )
+
+    def _save(self, connection: Connection, caller: str) -> None:
+        save = _receive(connection)
+        if not isinstance(save, messages.Save):
+            raise ProtocolError(f"it begins with {messages.name_of(save)}")
+        try:
+            arrays = self._service.between(lambda machine: machine.to_save(save.plan))
+            found = sees_folder(save.folder, save.token)
+            _send(connection, messages.Saving(found=found))
+            if not found or not isinstance(_receive(connection), messages.Go):
+                return
+            record = write_part(save.folder, save.file, arrays)
+        except RefusedError as exc:
+            _send(connection, messages.Refused(text=str(exc)))
+        except (ValueError, OSError) as exc:
+            if isinstance(exc, ConnectionError):
+                raise
+            _log.warning("%s cannot write its part of %s: %s.", self._name, printable(save.folder), exc)
+            _send(connection, messages.Refused(text=_explained(save.folder, exc)))
+        else:
+            _send(connection, messages.Saved(bytes=record.bytes, crc32=record.crc32))
+
+
+def _explained(folder: str, exc: Exception) -> str:
+    text = (exc.strerror if isinstance(exc, OSError) else None) or str(exc)
+    try:
+        return f"{text}; {shutil.disk_usage(folder).free} bytes are free in {folder}"
+    except OSError:
+        return f"{text}: {folder}"
+
+
+def _receive(connection: Connection) -> messages.SaveRequest:
+    frames, deadline = FrameBuffer(MAX_HEADER), time.monotonic() + _PATIENCE_SECS
+    while data := connection.wait_for_data(frames.wanted, deadline):
+        for packed in frames.feed(data):
+            message: messages.SaveRequest = decode_message(packed, messages.SaveRequest)  # type: ignore[arg-type]
+            return message
+    raise ConnectionResetError("end of the connection")
+
+
+def _send(connection: Connection, answer: messages.SaveAnswer) -> None:
+    connection.send_all([encode_frame(answer)], time.monotonic() + _PATIENCE_SECS)
