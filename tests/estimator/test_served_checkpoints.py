@@ -1,0 +1,133 @@
+"""Checkpoints that parameter servers write, and how training goes on from them elsewhere.
+
+Servers are in this process, and reached over sockets.
+"""
+
+import contextlib
+import logging
+import os
+
+import numpy as np
+import pytest
+
+import muster
+from jobs import free_addresses
+from muster._keras import keras
+from muster.checkpoint import latest_checkpoint, list_checkpoints, read_checkpoint, writer_of
+from muster.cluster import ClusterSpec
+from muster.data import Dataset
+from muster.distribute import (
+    AsynchronousStrategy,
+    FixedShardsPartitioner,
+    MirroredStrategy,
+    Server,
+)
+from muster.estimator import Estimator, EstimatorSpec, RunConfig
+
+X = np.random.default_rng(0).normal(size=(64, 5)).astype(np.float32)
+Y = X.sum(1, keepdims=True)
+EPOCHS = 8  # the steps of two; training that goes on begins with another
+
+
+def model_fn(features, labels, mode):
+    outputs = keras.layers.Dense(1)(keras.layers.Dense(8)(features))
+    loss = keras.ops.mean((outputs - labels) ** 2)
+    train_op = muster.minimize(keras.optimizers.Adam(0.02), loss, muster.get_or_create_global_step())
+    return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+@contextlib.contextmanager
+def servers(count, partitioner=None):
+    """The strategy of a chief beside some servers."""
+    cluster = ClusterSpec({"chief": free_addresses(1), "ps": free_addresses(count)})
+    with contextlib.ExitStack() as stack:
+        for index in range(count):
+            stack.enter_context(Server(cluster, "ps", index))
+        chief = stack.enter_context(Server(cluster, "chief"))
+        strategy = AsynchronousStrategy(chief, starts=True, partitioner=partitioner)
+        stack.callback(strategy.servers.close)
+        yield strategy
+
+
+one_process = contextlib.nullcontext
+
+
+@contextlib.contextmanager
+def two_replicas():
+    yield MirroredStrategy(["CPU:0", "CPU:1"])
+
+
+RUNNERS = {
+    "one server": lambda: servers(1),
+    "two servers": lambda: servers(2),
+    "rows on two servers": lambda: servers(2, FixedShardsPartitioner(2)),
+    "rows on three servers": lambda: servers(3, FixedShardsPartitioner(3)),
+    "one process": one_process,
+    "two replicas": two_replicas,
+}
+
+
+def train(folder, runner, max_steps, **config):
+    with RUNNERS[runner]() as strategy:
+        run_config = RunConfig(
+            tf_random_seed=1, train_distribute=strategy, log_step_count_steps=None, **config
+        )
+        rows = 16 // (1 if strategy is None else strategy.num_replicas_in_sync)
+        data = Dataset.from_tensor_slices((X, Y)).batch(rows).repeat()
+        Estimator(model_fn, str(folder), run_config).train(lambda: data, max_steps=max_steps)
+    return read_checkpoint(latest_checkpoint(folder))
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    return train(tmp_path_factory.mktemp("one") / "model", "one process", 2 * EPOCHS).variables
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("two servers", "one server"),
+        ("one server", "rows on two servers"),
+        ("rows on two servers", "rows on three servers"),
+        ("rows on three servers", "one process"),
+        ("two servers", "two replicas"),
+        ("one process", "rows on two servers"),
+        ("two replicas", "two servers"),
+    ],
+)
+def test_training_goes_on_from_a_checkpoint_elsewhere_as_if_it_had_not_been_interrupted(
+    tmp_path, first, then, uninterrupted
+):
+    saved = train(tmp_path, first, EPOCHS)
+    assert saved.step == int(saved.variables["global_step"]) == EPOCHS
+    saved = train(tmp_path, then, 2 * EPOCHS)
+    assert saved.step == int(saved.variables["global_step"]) == 2 * EPOCHS
+    assert saved.variables.keys() == uninterrupted.keys()
+    assert any("adam" in name for name in uninterrupted)
+    for name, value in uninterrupted.items():
+        assert saved.variables[name].dtype == value.dtype
+        np.testing.assert_allclose(saved.variables[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def writers(checkpoint):
+    return sorted(writer_of(name) for name in os.listdir(checkpoint) if name != "manifest.json")
+
+
+def test_servers_write_side_by_side_and_old_checkpoints_are_deleted(tmp_path):
+    train(tmp_path, "rows on two servers", 12, save_checkpoints_steps=2, keep_checkpoint_max=3)
+    infos = list_checkpoints(tmp_path)
+    assert [info.step for info in infos] == [8, 10, 12]
+    assert all(writers(info.path) == ["", "ps-0", "ps-1"] for info in infos)
+
+
+def test_the_chief_writes_alone_where_servers_do_not_see_its_folder(tmp_path, monkeypatch, caplog):
+    from muster.ps import _part_writer
+
+    monkeypatch.setattr(_part_writer, "sees_folder", lambda folder, token: False)
+    with caplog.at_level(logging.WARNING):
+        saved = train(tmp_path, "rows on two servers", 6, save_checkpoints_steps=2)
+    assert saved.step == int(saved.variables["global_step"]) == 6
+    assert writers(saved.path) == [""]
+    (said,) = [record.message for record in caplog.records if "does not see" in record.message]
+    assert said.startswith("ps 0 at 127.0.0.1:")
+    assert f"does not see {tmp_path}, which is not on storage that it shares with the chief" in said
