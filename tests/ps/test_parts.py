@@ -1,0 +1,193 @@
+"""A server's part of a checkpoint: of one instant, written beside the server's work, named if it fails."""
+
+import contextlib
+import errno
+import json
+import logging
+import struct
+import threading
+import time
+
+import pytest
+from ps_job import SECS, accepting, served, worker
+from ps_rows import added, filled
+
+from muster._errors import CheckpointError
+from muster.net import NO_CREDENTIALS, Hello, dial, encode_frame
+from muster.ps import PURPOSE, PartRequest, PartRequests, PartWriter, Save, _part_writer, fingerprint
+from muster.ps import _messages as messages
+from muster.ps._flat_layout import FlatLayout
+
+PLAN = added(1000)
+FILE = "variables-12345678-ps-0.safetensors"
+TOKEN = "token"
+
+
+class Saved:
+    """A server with values, which writes into a folder."""
+
+    def __init__(self, servers, address, folder):
+        self.servers, self.address, self.folder = servers, address, folder
+
+    def dial(self, secs):
+        return dial(self.address, Hello(purpose=PURPOSE, name="chief 0", run="run"), NO_CREDENTIALS, secs)
+
+    def request(self, name="ps 0", plan=PLAN, token=TOKEN, file=FILE, dialed=None, secs=SECS):
+        save = Save(plan=fingerprint(plan), folder=str(self.folder), token=token, file=file)
+        return PartRequest(name, dialed or self.dial, save, reach_secs=secs)
+
+    def push(self, value):
+        pushed = dict(zip(FlatLayout(PLAN.pushed).sizes, filled(PLAN.pushed, value), strict=True))
+        return first(self.servers.push_and_pull([pushed]))
+
+    @property
+    def written(self):
+        """The first value of each array in the file."""
+        data = (self.folder / FILE).read_bytes()
+        (length,) = struct.unpack_from("<Q", data)
+        header = json.loads(data[8 : 8 + length])
+        return {
+            name: struct.unpack_from("<f", data, 8 + length + entry["data_offsets"][0])[0]
+            for name, entry in header.items()
+        }
+
+
+def first(pulled):
+    return float(pulled[0].pulled["float32"][0])
+
+
+@contextlib.contextmanager
+def writer_of(service):
+    writer = PartWriter(service, "ps 0")
+    with accepting(writer.serve) as address:
+        yield address
+    writer.close()
+
+
+@pytest.fixture
+def saved(tmp_path):
+    (tmp_path / TOKEN).touch()
+    with served() as server, writer_of(server.service) as address, worker(server, PLAN, "chief 0") as servers:
+        values = [
+            dict(zip(FlatLayout(each).sizes, filled(each, 1.0), strict=True))
+            for each in (PLAN.pulled, PLAN.kept)
+        ]
+        servers.initialize([tuple(values)], 0)
+        yield Saved(servers, address, tmp_path)
+
+
+class Gate:
+    """Holds what writes a part until it is opened."""
+
+    def __init__(self, monkeypatch):
+        self.reached, self.opened, self.times = threading.Event(), threading.Event(), 0
+        self._write = _part_writer.write_part
+        monkeypatch.setattr(_part_writer, "write_part", self)
+
+    def __call__(self, *args):
+        self.times += 1
+        self.reached.set()
+        assert self.opened.wait(SECS)
+        return self._write(*args)
+
+
+def test_a_part_is_of_one_instant_and_pushes_go_on_while_it_is_written(saved, monkeypatch):
+    gate = Gate(monkeypatch)
+    requests = PartRequests([saved.request()])
+    assert requests.begin() == [True]
+    assert gate.reached.wait(SECS)
+    assert [saved.push(1.0) for _ in range(3)] == [2.0, 3.0, 4.0]
+    gate.opened.set()
+    (record,) = requests.wait()
+    assert saved.written == {"a": 1.0, "b": 1.0, "count": 1.0}
+    assert record.bytes == (saved.folder / FILE).stat().st_size
+    assert saved.push(1.0) == 5.0
+
+
+def test_nobody_writes_if_one_does_not_see_the_folder(saved):
+    requests = PartRequests([saved.request(), saved.request("ps 1", token="another")])
+    assert requests.begin() == [True, False]
+    assert [path.name for path in saved.folder.iterdir()] == [TOKEN]
+    assert saved.push(1.0) == 2.0
+
+
+def test_a_full_disk_is_told_with_the_server_once_nobody_writes_any_more(saved, monkeypatch):
+    other = FILE.replace("ps-0", "ps-1")
+    write = _part_writer.write_part
+
+    def full(folder, file, arrays):
+        if file == FILE:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(folder, file, arrays)
+
+    monkeypatch.setattr(_part_writer, "write_part", full)
+    requests = PartRequests([saved.request(), saved.request("ps 1", file=other)])
+    assert requests.begin() == [True, True]
+    with pytest.raises(
+        CheckpointError, match=r"^ps 0 has not written .*: No space left on device; \d+ bytes"
+    ):
+        requests.wait()
+    assert (saved.folder / other).exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"plan": added(3)}, "its plan is another one"),
+        ({"file": "../else.safetensors"}, "not the name of a data file"),
+    ],
+)
+def test_what_is_refused_is_told_with_the_server(saved, changed, says):
+    requests = PartRequests([saved.request(**changed)])
+    with pytest.raises(CheckpointError, match=f"^ps 0 has not written .*{says}"):
+        requests.begin()
+        requests.wait()
+    assert [path.name for path in saved.folder.iterdir()] == [TOKEN]
+
+
+def test_a_server_without_values_is_refused_and_one_that_is_gone_named(tmp_path):
+    (tmp_path / TOKEN).touch()
+    with served() as server, writer_of(server.service) as address:
+        with pytest.raises(CheckpointError, match="ps 0 has not written.*started again, and has no values"):
+            PartRequests([Saved(None, address, tmp_path).request()]).begin()
+    with pytest.raises(CheckpointError, match="ps 0 has not written.*cannot be reached"):
+        PartRequests([Saved(None, address, tmp_path).request(secs=0.5)]).begin()
+
+
+def test_a_server_is_asked_again_after_its_connection_broke_while_it_wrote(saved, monkeypatch, caplog):
+    gate = Gate(monkeypatch)
+    made = []
+
+    def dialed(secs):
+        made.append(saved.dial(secs))
+        return made[-1]
+
+    requests = PartRequests([saved.request(dialed=dialed)])
+    assert requests.begin() == [True]
+    assert gate.reached.wait(SECS)
+    saved.push(1.0)
+    hear = type(made[0]).wait_for_data
+
+    def broken(connection, size, deadline):
+        if connection is made[0]:
+            gate.opened.set()
+            raise ConnectionResetError("cut by the test")
+        return hear(connection, size, deadline)
+
+    monkeypatch.setattr(type(made[0]), "wait_for_data", broken)
+    with caplog.at_level(logging.WARNING):
+        requests.wait()
+    assert len(made) == gate.times == 2
+    assert saved.written == {"a": 2.0, "b": 2.0, "count": 2.0}
+    assert "The connection to ps 0 is broken while it writes its part of a checkpoint" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"\xff" * 100, encode_frame({"type": "go"}), encode_frame(messages.Go())]
+)
+def test_something_else_than_a_request_ends_the_connection(saved, garbage):
+    with saved.dial(SECS) as connection:
+        connection.send_all([garbage], time.monotonic() + SECS)
+        with contextlib.suppress(ConnectionResetError):
+            assert connection.wait_for_data(1, time.monotonic() + SECS) == b""
+    assert PartRequests([saved.request()]).begin() == [True]
