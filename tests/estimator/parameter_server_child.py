@@ -1,13 +1,16 @@
 """A task of a job with parameter servers. Run by test_parameter_servers_multiprocess.py.
 
 Argument: JSON: model_dir, max_steps, and any of: slow (seconds a step), epochs, stall (seconds),
-makes (a file, at the first step), awaits (a file, after it), snapshot_updates,
-save_steps.
+makes (a file, at the first step), awaits (a file, after it), snapshot_updates, save_steps, mirrored (whether workers have
+no servers), dies (a file: a server makes it when it has written half of its part of a checkpoint, and writes
+no more).
 """
 
+import functools
 import json
 import logging
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -16,6 +19,7 @@ import numpy as np
 import muster
 from muster import keras
 from muster.data import Dataset
+from muster.distribute import MultiWorkerMirroredStrategy
 from muster.estimator import (
     Estimator,
     EstimatorSpec,
@@ -25,7 +29,7 @@ from muster.estimator import (
     TrainSpec,
     train_and_evaluate,
 )
-from muster.ps import _machine
+from muster.ps import _machine, _part_writer
 
 X = np.random.default_rng(0).normal(size=(64, 5)).astype(np.float32)
 Y = X.sum(1, keepdims=True)
@@ -51,8 +55,16 @@ class Hook(SessionRunHook):
         time.sleep(self.options.get("slow", 0.0))
 
 
+def write_half(folder, file, arrays, dies):
+    (Path(folder) / file).write_bytes(b"half")
+    Path(dies).touch()
+    threading.Event().wait()
+
+
 def main(options):
     logging.basicConfig(level=logging.INFO, format="%(message)s")
+    if "dies" in options:
+        _part_writer.write_part = functools.partial(write_half, dies=options["dies"])
     _machine.STALL_SECS = options.get("stall", _machine.STALL_SECS)
     data = Dataset.from_tensor_slices((X, Y)).batch(16)
     config = RunConfig(
@@ -60,6 +72,7 @@ def main(options):
         save_checkpoints_steps=options.get("save_steps", 20),
         log_step_count_steps=None,
         snapshot_updates=options.get("snapshot_updates"),
+        train_distribute=MultiWorkerMirroredStrategy() if options.get("mirrored") else None,
     )
     train_and_evaluate(
         Estimator(model_fn, options["model_dir"], config),

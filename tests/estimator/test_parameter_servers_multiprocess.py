@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jobs import DEADLINE, Job
-from muster.checkpoint import latest_checkpoint, read_checkpoint
+from muster.checkpoint import latest_checkpoint, read_checkpoint, writer_of
 
 pytestmark = pytest.mark.alone
 
@@ -51,6 +51,11 @@ def job(tmp_path):
 
 def steps_of(task):
     return [int(step) for step in re.findall(r"^step (\d+)$", task.log, re.M)]
+
+
+def writers(checkpoint):
+    """Who wrote the data files of a checkpoint."""
+    return sorted(writer_of(name) for name in os.listdir(checkpoint) if name != "manifest.json")
 
 
 def until(condition, *tasks):
@@ -198,3 +203,49 @@ def test_nothing_is_lost_beyond_what_is_said(tmp_path):
         made = sum(len(steps_of(task)) for task in job.tasks)
         # A trainer that is killed may have made a step that it has not written down.
         assert SOAK_STEPS + lost - FAULTS <= made <= SOAK_STEPS + lost
+
+
+def test_a_checkpoint_of_two_servers_is_gone_on_from_on_one_and_without(tmp_path):
+    model = str(tmp_path / "model")
+    runs = [
+        ({"chief": 1, "ps": 2}, {}, ["", "ps-0", "ps-1"]),
+        ({"chief": 1, "ps": 1}, {}, ["", "ps-0"]),
+        ({"chief": 1, "worker": 1}, {"mirrored": True}, [""]),
+        ({"chief": 1}, {}, [""]),
+        ({"chief": 1, "ps": 2}, {}, ["", "ps-0", "ps-1"]),
+    ]
+    for number, (tasks, options, wrote) in enumerate(runs, 1):
+        with Served(tmp_path / f"job {number}", **tasks) as job:
+            job.launch_all(model_dir=model, max_steps=10 * number, **options)
+            job.all_end_well()
+        saved = read_checkpoint(latest_checkpoint(model))
+        assert writers(saved.path) == wrote
+        assert saved.step == 10 * number
+        for name in ("global_step", "adam/iteration"):
+            assert int(saved.variables[name]) == 10 * number, name
+
+
+def test_a_server_that_is_killed_while_it_writes_leaves_no_checkpoint_that_looks_whole(tmp_path):
+    with Served(tmp_path / "job", chief=1, ps=2) as job:
+        dies = job.folder / "ps 1 has written half"
+        chief, first = job.launch("chief"), job.launch("ps", 0)
+        killed = job.launch("ps", 1, dies=str(dies))
+        until(dies.exists, chief, first, killed)
+        (begun,) = (job.folder / "model").glob("ckpt-*/variables-*-ps-1.safetensors")
+        killed.process.send_signal(signal.SIGKILL)
+        assert killed.code() == -signal.SIGKILL
+        assert begun.exists()
+        assert job.checkpoint.step == 0
+        job.launch("ps", 1)
+        again = job.tasks[-1]
+        if chief.code() != 0:  # the server has lost its values
+            assert "ps 1 at" in chief.last_line
+            assert job.checkpoint.step == 0
+            for task in (first, again):
+                task.process.kill()
+                task.code()
+            job.launch_all()
+        for task in job.tasks[-3:]:
+            assert task.code() == 0, task.log
+        assert job.checkpoint.step == STEPS
+        assert not begun.exists()
