@@ -1,10 +1,12 @@
 """``muster inspect``: prints the checkpoints of a model directory, or one of them."""
 
+import itertools
 import json
 import math
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +14,9 @@ from muster._errors import DamagedCheckpointError
 from muster._text import printable
 from muster.checkpoint import (
     CheckpointInfo,
+    RowsInfo,
     list_checkpoints,
+    list_rows,
     list_variables,
     read_checkpoint,
     read_metadata,
@@ -93,12 +97,38 @@ def _print_contents(info: CheckpointInfo, variables: bool) -> None:
     print(f"\nStep {info.step} has {len(found)} variables with {count:,} values.")
     for line in _metadata_lines(read_metadata(info.path)):
         print(printable(line))
+    rows = list_rows(info.path)
+    held = Counter[str]()
+    for each in itertools.chain.from_iterable(rows.values()):
+        held[each.writer] += each.nbytes
+    if served := [f"{_task(name)} {_bytes(held[name])}" for name in sorted(held, key=_numbered) if name]:
+        rest = f", the chief {_bytes(held[''])}" if held[""] else ""
+        print(f"Parameter servers wrote what they held: {', '.join(served)}{rest}.")
     if variables:
         print()
-        _print_table(
-            ("variable", "shape", "dtype"),
-            [(printable(name), _shape(each.shape), each.dtype) for name, each in found.items()],
-        )
+        head: tuple[str, ...] = ("variable", "shape", "dtype")
+        cells = [(printable(name), _shape(each.shape), each.dtype) for name, each in found.items()]
+        if served:
+            head = (*head, "rows on")
+            cells = [(*row, _places(rows[name])) for row, name in zip(cells, found, strict=True)]
+        _print_table(head, cells)
+
+
+def _places(rows: Sequence[RowsInfo]) -> str:
+    """Return which tasks held which rows of a variable."""
+    if len(rows) == 1:
+        return _task(rows[0].writer)
+    return ", ".join(f"{_task(each.writer)} [{each.start}:{each.stop}]" for each in rows)
+
+
+def _task(writer: str) -> str:
+    """Return the name of the task that wrote a data file."""
+    return writer.replace("-", " ") or "chief"
+
+
+def _numbered(writer: str) -> tuple[str, int]:
+    kind, _, index = writer.partition("-")
+    return kind, int(index or 0)
 
 
 def _metadata_lines(metadata: Mapping[str, Any]) -> Iterable[str]:

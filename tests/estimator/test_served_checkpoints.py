@@ -6,14 +6,16 @@ Servers are in this process, and reached over sockets.
 import contextlib
 import logging
 import os
+import re
 
 import numpy as np
 import pytest
 
 import muster
 from jobs import free_addresses
+from muster._inspect import inspect_checkpoints
 from muster._keras import keras
-from muster.checkpoint import latest_checkpoint, list_checkpoints, read_checkpoint, writer_of
+from muster.checkpoint import latest_checkpoint, list_checkpoints, list_rows, read_checkpoint, writer_of
 from muster.cluster import ClusterSpec
 from muster.data import Dataset
 from muster.distribute import (
@@ -118,6 +120,25 @@ def test_servers_write_side_by_side_and_old_checkpoints_are_deleted(tmp_path):
     infos = list_checkpoints(tmp_path)
     assert [info.step for info in infos] == [8, 10, 12]
     assert all(writers(info.path) == ["", "ps-0", "ps-1"] for info in infos)
+
+
+def test_inspect_shows_which_server_held_which_rows(tmp_path, capsys):
+    saved = train(tmp_path, "rows on two servers", 4)
+    assert inspect_checkpoints(str(tmp_path), step=None, variables=True, restore=False) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"^Parameter servers wrote what they held: ps 0 \d+ B, ps 1 \d+ B\.$", shown, re.M)
+    assert "variable" in shown
+    assert re.search(r"^dense_1/kernel +\(5, 8\) +float32  ps \d \[0:3\], ps \d \[3:5\]$", shown, re.M)
+    assert re.search(r"^global_step +\(\) +\w+ +ps 0$", shown, re.M)
+    assert len(list_rows(saved.path)["adam/dense_1_kernel_momentum"]) == 2
+
+
+def test_inspect_says_nothing_of_servers_where_there_were_none(tmp_path, capsys):
+    train(tmp_path, "one process", 1)
+    assert inspect_checkpoints(str(tmp_path), step=None, variables=True, restore=False) == 0
+    shown = capsys.readouterr().out
+    assert "servers" not in shown
+    assert "rows on" not in shown
 
 
 def test_the_chief_writes_alone_where_servers_do_not_see_its_folder(tmp_path, monkeypatch, caplog):

@@ -23,7 +23,9 @@ from muster.checkpoint._parts import PartsUnderWay as PartsUnderWay
 from muster.checkpoint._parts import sees_folder as sees_folder
 from muster.checkpoint._parts import write_part as write_part
 from muster.checkpoint._read import Checkpoint as Checkpoint
+from muster.checkpoint._read import RowsInfo as RowsInfo
 from muster.checkpoint._read import VariableInfo as VariableInfo
+from muster.checkpoint._read import list_rows as list_rows
 from muster.checkpoint._read import list_variables as list_variables
 from muster.checkpoint._read import read_checkpoint as read_checkpoint
 from muster.checkpoint._read import read_metadata as read_metadata

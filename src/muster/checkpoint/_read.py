@@ -20,6 +20,7 @@ from muster.checkpoint._layout import (
     move_aside,
     scan,
     stray_checkpoints,
+    writer_of,
 )
 from muster.checkpoint._manifest import FILE_NAME, Manifest, VariableRecord, decode, read_bytes, read_manifest
 
@@ -52,6 +53,23 @@ class VariableInfo:
     dtype: str
 
 
+@dataclass(frozen=True)
+class RowsInfo:
+    """Rows of a variable, as they lie in a checkpoint.
+
+    Attributes:
+        writer: Which process wrote them, such as ``"ps-0"``; empty for the one that committed the checkpoint.
+        start: The first row.
+        stop: The row after the last one; a scalar counts as one row.
+        nbytes: Their size in bytes.
+    """
+
+    writer: str
+    start: int
+    stop: int
+    nbytes: int
+
+
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the metadata of a checkpoint, without reading its arrays.
 
@@ -75,6 +93,28 @@ def list_variables(path: str | os.PathLike[str]) -> dict[str, VariableInfo]:
     """
     variables = read_manifest(os.fspath(path)).variables
     return {name: VariableInfo(record.shape, record.dtype) for name, record in variables.items()}
+
+
+def list_rows(path: str | os.PathLike[str]) -> dict[str, list[RowsInfo]]:
+    """Return which process wrote which rows of each variable of a checkpoint, by name and in their order.
+
+    Raises:
+        CheckpointNotFoundError: There is no checkpoint at this path.
+        DamagedCheckpointError: The bytes of its manifest have changed since they were written.
+        CheckpointError: It cannot be read, or has an unknown format.
+    """
+    return {
+        name: [
+            RowsInfo(
+                writer_of(piece.file),
+                piece.start,
+                piece.stop,
+                record.nbytes * (piece.stop - piece.start) // max(1, record.shape[0] if record.shape else 1),
+            )
+            for piece in sorted(record.pieces, key=lambda piece: piece.start)
+        ]
+        for name, record in read_manifest(os.fspath(path)).variables.items()
+    }
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
