@@ -106,12 +106,14 @@ def _print_contents(info: CheckpointInfo, variables: bool) -> None:
         print(f"Parameter servers wrote what they held: {', '.join(served)}{rest}.")
     if variables:
         print()
-        head: tuple[str, ...] = ("variable", "shape", "dtype")
-        cells = [(printable(name), _shape(each.shape), each.dtype) for name, each in found.items()]
+        columns = {
+            "variable": [*map(printable, found)],
+            "shape": [_shape(each.shape) for each in found.values()],
+            "dtype": [each.dtype for each in found.values()],
+        }
         if served:
-            head = (*head, "rows on")
-            cells = [(*row, _places(rows[name])) for row, name in zip(cells, found, strict=True)]
-        _print_table(head, cells)
+            columns["rows on"] = [_places(rows[name]) for name in found]
+        _print_table([*columns], [*zip(*columns.values(), strict=True)])
 
 
 def _places(rows: Sequence[RowsInfo]) -> str:

@@ -115,15 +115,18 @@ class Machine:
             worker.connected = False
         return self._answer_deferred()
 
-    def to_save(self, plan: str) -> dict[str, Array]:
+    def part(self, plan: str, origin: str, now: float) -> dict[str, Array]:
         """Return all arrays of a plan by name, as they are now; they are never changed afterwards.
 
         Args:
             plan: The fingerprint of the plan.
+            origin: The random id of the initial values that the chief knows of.
+            now: The time, as for `handle`.
 
         Raises:
             RefusedError: This server has another plan, or no values.
         """
+        self._restore(messages.Seen(origin=origin), now)
         if not self.holdings.initialized:
             raise RefusedError("this server was started again, and has no values that it could save")
         if plan != self.holdings.fingerprint:
@@ -238,13 +241,7 @@ class Machine:
                     f"it has {theirs} of {printable(name)}, and this server has {version}. Install the same "
                     "on all machines of the job"
                 )
-        if not self.holdings.initialized and (found := self._recovery.find(message.seen, now)) is not None:
-            saved = found.saved
-            self.holdings.restore(saved.plan, found.arrays, saved.version)
-            self._origin, self._changed = saved.origin, True
-            self._begin(saved.step)
-            for other, sequence in saved.pushes:
-                self._workers[other.task] = _Worker(other.run, False, now, connected=False, sequence=sequence)
+        self._restore(message.seen, now)
         self._recovery.count(message.seen, now)
         worker = self._workers.get(caller.task)
         if worker is None or worker.run != caller.run:
@@ -254,6 +251,16 @@ class Machine:
         worker.starts, worker.heard, worker.connected = message.starts, now, True
         worker.sequence = max(worker.sequence, message.seen.sequence)  # those between are lost
         self._deferred.pop(caller, None)  # it will ask again
+
+    def _restore(self, seen: messages.Seen, now: float) -> None:
+        """Take up the snapshot of what a worker has seen, if there is one and this server has no values."""
+        if not self.holdings.initialized and (found := self._recovery.find(seen, now)) is not None:
+            saved = found.saved
+            self.holdings.restore(saved.plan, found.arrays, saved.version)
+            self._origin, self._changed = saved.origin, True
+            self._begin(saved.step)
+            for other, sequence in saved.pushes:
+                self._workers[other.task] = _Worker(other.run, False, now, connected=False, sequence=sequence)
 
     def _joined(self, caller: Caller, plan: str) -> messages.Joined:
         # With another plan it is asked for that, so that the error can say where they differ.

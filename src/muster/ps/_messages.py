@@ -229,35 +229,37 @@ class Statistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=True):
     workers: dict[str, WorkerStats] = {}
 
 
-class Save(msgspec.Struct, tag="save", frozen=True, kw_only=True):
-    """Ask for everything in a file; the only request but `Go` of a connection with its own purpose. `Saving`
-    is answered at once, and holds the values as they are then.
+class SavePart(msgspec.Struct, tag="save_part", frozen=True, kw_only=True):
+    """Ask for everything in a file; the only request but `WritePart` of a connection with its own purpose.
+    `PartTaken` is answered at once: the server holds the values as they are then.
 
     Args:
         plan: The fingerprint of the plan.
+        origin: The random id of the initial values that the chief knows of: see `Seen`.
         folder: The folder of the checkpoint.
         token: A file in it, by which the server knows the folder.
         file: The name of the file to write.
     """
 
     plan: str
+    origin: str
     folder: str
     token: str
     file: str
 
 
-class Saving(msgspec.Struct, tag="saving", frozen=True, kw_only=True):
-    """Answers `Save`: whether the server sees the folder."""
+class PartTaken(msgspec.Struct, tag="part_taken", frozen=True, kw_only=True):
+    """Answers `SavePart`: whether the server sees the folder."""
 
     found: bool
 
 
-class Go(msgspec.Struct, tag="go", frozen=True, kw_only=True):
-    """Write the file, since all servers see the folder. Answered by `Saved` or `Refused` when done."""
+class WritePart(msgspec.Struct, tag="write_part", frozen=True, kw_only=True):
+    """Write the file, since all servers see the folder. Answered by `PartWritten` or `Refused` when done."""
 
 
-class Saved(msgspec.Struct, tag="saved", frozen=True, kw_only=True):
-    """Answers `Go`.
+class PartWritten(msgspec.Struct, tag="part_written", frozen=True, kw_only=True):
+    """Answers `WritePart`.
 
     Args:
         bytes: The size of the file.
@@ -270,8 +272,8 @@ class Saved(msgspec.Struct, tag="saved", frozen=True, kw_only=True):
 
 # For type checkers, and as unions for msgspec.
 Request = Join | Offer | Initialize | Pull | Push | Take | GiveBack | Read | Write | End | Stats
-SaveRequest = Save | Go
-SaveAnswer = Saving | Saved | Refused
+PartRequest = SavePart | WritePart
+PartAnswer = PartTaken | PartWritten | Refused
 Answer = Joined | Values | Ticket | Done | Ended | Refused | Statistics
 
 

@@ -32,7 +32,7 @@ class PartRequest:
     """
 
     def __init__(
-        self, server: str, dial: Dial, save: messages.Save, *, reach_secs: float = _REACH_SECS
+        self, server: str, dial: Dial, save: messages.SavePart, *, reach_secs: float = _REACH_SECS
     ) -> None:
         self._server = server
         self._dial = dial
@@ -70,7 +70,7 @@ class PartRequest:
                 threading.Event().wait(_PAUSE_SECS)
                 self.ask()
                 continue
-            if not isinstance(answer, messages.Saving):
+            if not isinstance(answer, messages.PartTaken):
                 raise self._failed(f"it answers with {messages.name_of(answer)}")
             return answer.found
 
@@ -78,7 +78,9 @@ class PartRequest:
         """Let it write; `wait` returns the answer."""
         if self._connection is not None:
             try:
-                self._connection.send_all([encode_frame(messages.Go())], time.monotonic() + _ANSWER_SECS)
+                self._connection.send_all(
+                    [encode_frame(messages.WritePart())], time.monotonic() + _ANSWER_SECS
+                )
             except OSError:
                 self.close()  # it is asked again
 
@@ -108,7 +110,7 @@ class PartRequest:
                 self.close()
                 continue
             self.close()
-            if not isinstance(answer, messages.Saved):
+            if not isinstance(answer, messages.PartWritten):
                 raise self._failed(f"it answers with {messages.name_of(answer)}")
             return FileRecord(answer.bytes, answer.crc32)
 
@@ -118,14 +120,14 @@ class PartRequest:
             self._connection.close()
             self._connection = None
 
-    def _hear(self, secs: float) -> messages.SaveAnswer:
+    def _hear(self, secs: float) -> messages.PartAnswer:
         if self._connection is None:
             raise ConnectionResetError("end of the connection")
         deadline = time.monotonic() + secs
         try:
             while data := self._connection.wait_for_data(self._frames.wanted, deadline):
                 for packed in self._frames.feed(data):
-                    answer: messages.SaveAnswer = decode_message(packed, messages.SaveAnswer)  # type: ignore[arg-type]
+                    answer: messages.PartAnswer = decode_message(packed, messages.PartAnswer)  # type: ignore[arg-type]
                     if isinstance(answer, messages.Refused):
                         raise self._failed(printable(answer.text))
                     return answer

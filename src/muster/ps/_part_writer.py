@@ -57,13 +57,15 @@ class PartWriter:
 
     def _save(self, connection: Connection, caller: str) -> None:
         save = _receive(connection)
-        if not isinstance(save, messages.Save):
+        if not isinstance(save, messages.SavePart):
             raise ProtocolError(f"it begins with {messages.name_of(save)}")
         try:
-            arrays = self._service.between(lambda machine: machine.to_save(save.plan))
+            arrays = self._service.between(
+                lambda machine: machine.part(save.plan, save.origin, time.monotonic())
+            )
             found = sees_folder(save.folder, save.token)
-            _send(connection, messages.Saving(found=found))
-            if not found or not isinstance(_receive(connection), messages.Go):
+            _send(connection, messages.PartTaken(found=found))
+            if not found or not isinstance(_receive(connection), messages.WritePart):
                 return
             record = write_part(save.folder, save.file, arrays)
         except RefusedError as exc:
@@ -74,7 +76,7 @@ class PartWriter:
             _log.warning("%s cannot write its part of %s: %s.", self._name, printable(save.folder), exc)
             _send(connection, messages.Refused(text=_explained(save.folder, exc)))
         else:
-            _send(connection, messages.Saved(bytes=record.bytes, crc32=record.crc32))
+            _send(connection, messages.PartWritten(bytes=record.bytes, crc32=record.crc32))
 
 
 def _explained(folder: str, exc: Exception) -> str:
@@ -85,14 +87,14 @@ def _explained(folder: str, exc: Exception) -> str:
         return f"{text}: {folder}"
 
 
-def _receive(connection: Connection) -> messages.SaveRequest:
+def _receive(connection: Connection) -> messages.PartRequest:
     frames, deadline = FrameBuffer(MAX_HEADER), time.monotonic() + _PATIENCE_SECS
     while data := connection.wait_for_data(frames.wanted, deadline):
         for packed in frames.feed(data):
-            message: messages.SaveRequest = decode_message(packed, messages.SaveRequest)  # type: ignore[arg-type]
+            message: messages.PartRequest = decode_message(packed, messages.PartRequest)  # type: ignore[arg-type]
             return message
     raise ConnectionResetError("end of the connection")
 
 
-def _send(connection: Connection, answer: messages.SaveAnswer) -> None:
+def _send(connection: Connection, answer: messages.PartAnswer) -> None:
     connection.send_all([encode_frame(answer)], time.monotonic() + _PATIENCE_SECS)

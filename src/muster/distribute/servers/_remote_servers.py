@@ -12,7 +12,7 @@ from muster._errors import JobEndedError
 from muster.distribute.engine._served import NoMoreSteps
 from muster.distribute.engine._shards import Buffers, Division
 from muster.distribute.servers._plans import plans_of
-from muster.ps import Client, Dial, PartRequest, PartRequests, Plan, Save, Servers, fingerprint
+from muster.ps import Client, Dial, PartRequest, PartRequests, Plan, SavePart, Servers, fingerprint
 from muster.ps.updates import versions
 
 _log = logging.getLogger(__name__)
@@ -53,6 +53,7 @@ class RemoteServers:
         self._dials = dials
         self._save_dials = save_dials
         self._plans: list[str] = []  # their fingerprints
+        self._origins: list[str] = []  # the random ids of each server's initial values
         self._starts = starts
         self._servers: Servers | None = None
         self._ticket: int | None = None
@@ -84,6 +85,7 @@ class RemoteServers:
             first = [(_on_host(pulled), _on_host(kept)) for pulled, kept in division.split(values)]
             servers.initialize(first, self.global_step)
         pulled = servers.pull()
+        self._origins = [each.answer.origin for each in pulled]
         self.global_step = pulled[0].answer.step
         self.require_ticket()
         return [each.pulled for each in pulled]
@@ -133,12 +135,15 @@ class RemoteServers:
             token: A file in it.
             files: The name of the file that each server is to write.
         """
+        asked = zip(self._dials, self._save_dials, self._plans, self._origins, files, strict=True)
         requests = PartRequests(
             [
-                PartRequest(name, dial, Save(plan=plan, folder=folder, token=token, file=file))
-                for (name, _), dial, plan, file in zip(
-                    self._dials, self._save_dials, self._plans, files, strict=True
+                PartRequest(
+                    name,
+                    dial,
+                    SavePart(plan=plan, origin=origin, folder=folder, token=token, file=file),
                 )
+                for (name, _), dial, plan, origin, file in asked
             ]
         )
         blind = [name for (name, _), found in zip(self._dials, requests.begin(), strict=True) if not found]

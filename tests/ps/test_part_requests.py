@@ -14,7 +14,17 @@ from ps_rows import added, filled
 
 from muster._errors import CheckpointError
 from muster.net import NO_CREDENTIALS, Hello, dial, encode_frame
-from muster.ps import PURPOSE, PartRequest, PartRequests, PartWriter, Save, _part_writer, fingerprint
+from muster.ps import (
+    PURPOSE,
+    PartRequest,
+    PartRequests,
+    PartWriter,
+    SavePart,
+    Saver,
+    Snapshots,
+    _part_writer,
+    fingerprint,
+)
 from muster.ps import _messages as messages
 from muster.ps._flat_layout import FlatLayout
 
@@ -23,7 +33,7 @@ FILE = "variables-12345678-ps-0.safetensors"
 TOKEN = "token"
 
 
-class Saved:
+class Serving:
     """A server with values, which writes into a folder."""
 
     def __init__(self, servers, address, folder):
@@ -32,8 +42,10 @@ class Saved:
     def dial(self, secs):
         return dial(self.address, Hello(purpose=PURPOSE, name="chief 0", run="run"), NO_CREDENTIALS, secs)
 
-    def request(self, name="ps 0", plan=PLAN, token=TOKEN, file=FILE, dialed=None, secs=SECS):
-        save = Save(plan=fingerprint(plan), folder=str(self.folder), token=token, file=file)
+    def request(self, name="ps 0", plan=PLAN, token=TOKEN, file=FILE, origin="", dialed=None, secs=SECS):
+        save = SavePart(
+            plan=fingerprint(plan), origin=origin, folder=str(self.folder), token=token, file=file
+        )
         return PartRequest(name, dialed or self.dial, save, reach_secs=secs)
 
     def push(self, value):
@@ -64,16 +76,19 @@ def writer_of(service):
     writer.close()
 
 
+def initial():
+    """Ones, in flat buffers, pulled and kept."""
+    return tuple(
+        dict(zip(FlatLayout(each).sizes, filled(each, 1.0), strict=True)) for each in (PLAN.pulled, PLAN.kept)
+    )
+
+
 @pytest.fixture
 def saved(tmp_path):
     (tmp_path / TOKEN).touch()
     with served() as server, writer_of(server.service) as address, worker(server, PLAN, "chief 0") as servers:
-        values = [
-            dict(zip(FlatLayout(each).sizes, filled(each, 1.0), strict=True))
-            for each in (PLAN.pulled, PLAN.kept)
-        ]
-        servers.initialize([tuple(values)], 0)
-        yield Saved(servers, address, tmp_path)
+        servers.initialize([initial()], 0)
+        yield Serving(servers, address, tmp_path)
 
 
 class Gate:
@@ -146,9 +161,26 @@ def test_a_server_without_values_is_refused_and_one_that_is_gone_named(tmp_path)
     (tmp_path / TOKEN).touch()
     with served() as server, writer_of(server.service) as address:
         with pytest.raises(CheckpointError, match="ps 0 has not written.*started again, and has no values"):
-            PartRequests([Saved(None, address, tmp_path).request()]).begin()
+            PartRequests([Serving(None, address, tmp_path).request()]).begin()
     with pytest.raises(CheckpointError, match="ps 0 has not written.*cannot be reached"):
-        PartRequests([Saved(None, address, tmp_path).request(secs=0.5)]).begin()
+        PartRequests([Serving(None, address, tmp_path).request(secs=0.5)]).begin()
+
+
+def test_a_server_that_was_killed_saves_what_it_has_from_its_snapshot(tmp_path):
+    (tmp_path / TOKEN).touch()
+
+    def saver():
+        return Saver(Snapshots(tmp_path / "snapshot"), secs=None, updates=None)
+
+    with served(saver=saver()) as server, worker(server, PLAN, "chief 0") as servers:
+        servers.initialize([initial()], 0)
+        origin = servers.pull()[0].answer.origin
+    with served(saver=saver()) as again, writer_of(again.service) as address:
+        serving = Serving(None, address, tmp_path)
+        requests = PartRequests([serving.request(origin=origin)])
+        assert requests.begin() == [True]
+        requests.wait()
+        assert serving.written == {"a": 1.0, "b": 1.0, "count": 1.0}
 
 
 def test_a_server_is_asked_again_after_its_connection_broke_while_it_wrote(saved, monkeypatch, caplog):
@@ -181,7 +213,7 @@ def test_a_server_is_asked_again_after_its_connection_broke_while_it_wrote(saved
 
 @pytest.mark.parametrize(
     "garbage",
-    [b"\xff" * 100, encode_frame({"type": "go"}), encode_frame(messages.Go())],
+    [b"\xff" * 100, encode_frame({"type": "go"}), encode_frame(messages.WritePart())],
     ids=["bytes", "another message", "go"],
 )
 def test_something_else_than_a_request_ends_the_connection(saved, garbage):
