@@ -3,6 +3,7 @@
 import os
 import random
 import re
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -225,27 +226,47 @@ def test_a_checkpoint_of_two_servers_is_gone_on_from_on_one_and_without(tmp_path
             assert int(saved.variables[name]) == 10 * number, name
 
 
-def test_a_server_that_is_killed_while_it_writes_leaves_no_checkpoint_that_looks_whole(tmp_path):
+def killed_while_it_writes(job):
+    """A job's chief, its first server, and the half that its second one wrote of a checkpoint."""
+    dies = job.folder / "ps 1 has written half"
+    chief, first = job.launch("chief"), job.launch("ps", 0)
+    killed = job.launch("ps", 1, dies=str(dies))
+    until(dies.exists, chief, first, killed)
+    (half,) = (job.folder / "model").glob("ckpt-20/variables-*-ps-1.safetensors")
+    killed.process.send_signal(signal.SIGKILL)
+    assert killed.code() == -signal.SIGKILL
+    assert half.read_bytes() == b"half"
+    assert job.checkpoint.step == 0
+    return chief, first, half
+
+
+def test_a_checkpoint_waits_for_a_server_that_is_killed_while_it_writes(tmp_path):
     with Served(tmp_path / "job", chief=1, ps=2) as job:
-        dies = job.folder / "ps 1 has written half"
-        chief, first = job.launch("chief"), job.launch("ps", 0)
-        killed = job.launch("ps", 1, dies=str(dies))
-        until(dies.exists, chief, first, killed)
-        (begun,) = (job.folder / "model").glob("ckpt-*/variables-*-ps-1.safetensors")
-        killed.process.send_signal(signal.SIGKILL)
-        assert killed.code() == -signal.SIGKILL
-        assert begun.exists()
-        assert job.checkpoint.step == 0
+        chief, first, half = killed_while_it_writes(job)
+        again = job.launch("ps", 1)
+        for task in (chief, first, again):
+            assert task.code() == 0, task.log
+        assert "is broken while it writes its part of a checkpoint" in chief.log
+        assert half.stat().st_size > 4
+        saved = read_checkpoint(half.parent)
+        assert saved.step == 20
+        assert writers(saved.path) == ["", "ps-0", "ps-1"]
+        assert job.checkpoint.step == STEPS
+
+
+def test_a_checkpoint_is_not_written_if_a_server_has_lost_its_values(tmp_path):
+    with Served(tmp_path / "job", chief=1, ps=2) as job:
+        chief, first, half = killed_while_it_writes(job)
+        shutil.rmtree(job.folder / "model" / "ps-1")
         job.launch("ps", 1)
-        again = job.tasks[-1]
-        if chief.code() != 0:  # the server has lost its values
-            assert "ps 1 at" in chief.last_line
-            assert job.checkpoint.step == 0
-            for task in (first, again):
-                task.process.kill()
-                task.code()
-            job.launch_all()
-        for task in job.tasks[-3:]:
+        assert chief.code() != 0
+        assert re.search("Error: ps 1 at .* (lost|started again)", chief.log)
+        assert job.checkpoint.step == 0
+        assert not half.parent.exists()
+        for task in job.tasks:
+            task.process.kill()
+            task.code()
+        again = job.launch_all()
+        for task in again.values():
             assert task.code() == 0, task.log
         assert job.checkpoint.step == STEPS
-        assert not begun.exists()
