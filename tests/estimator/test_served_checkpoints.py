@@ -15,7 +15,14 @@ import muster
 from jobs import free_addresses
 from muster._inspect import inspect_checkpoints
 from muster._keras import keras
-from muster.checkpoint import latest_checkpoint, list_checkpoints, list_rows, read_checkpoint, writer_of
+from muster.checkpoint import (
+    latest_checkpoint,
+    list_checkpoints,
+    list_rows,
+    read_checkpoint,
+    write_checkpoint,
+    writer_of,
+)
 from muster.cluster import ClusterSpec
 from muster.data import Dataset
 from muster.distribute import (
@@ -109,6 +116,15 @@ def test_training_goes_on_from_a_checkpoint_elsewhere_as_if_it_had_not_been_inte
     for name, value in uninterrupted.items():
         assert saved.variables[name].dtype == value.dtype
         np.testing.assert_allclose(saved.variables[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("then", ["two servers", "one process"])
+def test_the_global_step_goes_on_from_the_step_of_the_checkpoint(tmp_path, then):
+    saved = train(tmp_path, "one process", 4)
+    later = {**saved.variables, "global_step": saved.variables["global_step"] + 3}
+    write_checkpoint(tmp_path, 4, later, saved.metadata)
+    saved = train(tmp_path, then, 6)
+    assert saved.step == int(saved.variables["global_step"]) == 6
 
 
 def writers(checkpoint):

@@ -6,7 +6,7 @@ import msgspec
 
 # What connections to parameter servers are for, in their greeting; and those of one save each.
 PURPOSE = "parameter server"
-SAVE_PURPOSE = "parameter server's part of a checkpoint"
+SAVE_PURPOSE = "part of a checkpoint"
 
 # Of a global step: counting on from it must not come to what no frame can hold.
 Step = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]

@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from muster._arrays import AnyArray
 from muster._errors import CheckpointMismatchError
 from muster.checkpoint import Checkpoint, read_checkpoint, restore_latest
@@ -131,6 +133,9 @@ class ModelSetup:
         loss = LOSS if program.static.mode == ModeKeys.TRAIN else None
         step = compile_program(strategy, program, self.executables, loss)
         global_step = checkpoint.step if checkpoint is not None else 0
+        if checkpoint is not None and program.adds_one(GLOBAL_STEP):
+            # On servers it may have been a few steps of other workers further than the chief was.
+            state = {**state, GLOBAL_STEP: np.full_like(state[GLOBAL_STEP], global_step)}
         session = Session(
             start_program(strategy, state),
             global_step=global_step,
