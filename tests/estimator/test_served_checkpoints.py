@@ -4,6 +4,7 @@ Servers are in this process, and reached over sockets.
 """
 
 import contextlib
+import errno
 import logging
 import os
 import re
@@ -13,6 +14,7 @@ import pytest
 
 import muster
 from jobs import free_addresses
+from muster._errors import CheckpointError
 from muster._inspect import inspect_checkpoints
 from muster._keras import keras
 from muster.checkpoint import (
@@ -32,6 +34,7 @@ from muster.distribute import (
     Server,
 )
 from muster.estimator import Estimator, EstimatorSpec, RunConfig
+from muster.ps import _part_writer
 
 X = np.random.default_rng(0).normal(size=(64, 5)).astype(np.float32)
 Y = X.sum(1, keepdims=True)
@@ -138,6 +141,17 @@ def test_servers_write_side_by_side_and_old_checkpoints_are_deleted(tmp_path):
     assert all(writers(info.path) == ["", "ps-0", "ps-1"] for info in infos)
 
 
+def test_a_full_disk_of_a_server_is_an_error_of_the_chief_and_no_checkpoint(tmp_path, monkeypatch):
+    def full(folder, file, arrays):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(_part_writer, "write_part", full)
+    with pytest.raises(CheckpointError, match=r"^ps 0 at 127.* has not written .*ckpt-4: No space left"):
+        train(tmp_path, "two servers", 4)
+    assert [info.step for info in list_checkpoints(tmp_path)] == [0]
+    assert not (tmp_path / "ckpt-4").exists()
+
+
 def test_inspect_shows_which_server_held_which_rows(tmp_path, capsys):
     saved = train(tmp_path, "rows on two servers", 4)
     assert inspect_checkpoints(str(tmp_path), step=None, variables=True, restore=False) == 0
@@ -158,8 +172,6 @@ def test_inspect_says_nothing_of_servers_where_there_were_none(tmp_path, capsys)
 
 
 def test_the_chief_writes_alone_where_servers_do_not_see_its_folder(tmp_path, monkeypatch, caplog):
-    from muster.ps import _part_writer
-
     monkeypatch.setattr(_part_writer, "sees_folder", lambda folder, token: False)
     with caplog.at_level(logging.WARNING):
         saved = train(tmp_path, "rows on two servers", 6, save_checkpoints_steps=2)

@@ -63,16 +63,16 @@ class PartWriter:
             arrays = self._service.between(
                 lambda machine: machine.part(save.plan, save.origin, time.monotonic())
             )
-            found = sees_folder(save.folder, save.token)
-            _send(connection, messages.PartTaken(found=found))
-            if not found or not isinstance(_receive(connection), messages.WritePart):
-                return
-            record = write_part(save.folder, save.file, arrays)
         except RefusedError as exc:
             _send(connection, messages.Refused(text=str(exc)))
+            return
+        found = sees_folder(save.folder, save.token)
+        _send(connection, messages.PartTaken(found=found))
+        if not found or not isinstance(_receive(connection), messages.WritePart):
+            return
+        try:
+            record = write_part(save.folder, save.file, arrays)
         except (ValueError, OSError) as exc:
-            if isinstance(exc, ConnectionError):
-                raise
             _log.warning("%s cannot write its part of %s: %s.", self._name, printable(save.folder), exc)
             _send(connection, messages.Refused(text=_explained(save.folder, exc)))
         else:
