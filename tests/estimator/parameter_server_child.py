@@ -1,9 +1,9 @@
 """A task of a job with parameter servers. Run by test_parameter_servers_multiprocess.py.
 
 Argument: JSON: model_dir, max_steps, and any of: slow (seconds a step), epochs, stall (seconds),
-makes (a file, at the first step), awaits (a file, after it), snapshot_updates, save_steps, mirrored (whether workers have
-no servers), dies (a file: a server makes it when it has written half of its part of a checkpoint, and writes
-no more).
+makes (a file, at the first step), awaits (a file, after it), snapshot_updates, save_steps, mirrored (whether
+workers have no servers), dies (a file: a server makes it when it has written half of its part of a
+checkpoint, and writes no more).
 """
 
 import functools

@@ -36,8 +36,8 @@ TOKEN = "token"
 class Serving:
     """A server with values, which writes into a folder."""
 
-    def __init__(self, servers, address, folder):
-        self.servers, self.address, self.folder = servers, address, folder
+    def __init__(self, servers, address, folder, service=None):
+        self.servers, self.address, self.folder, self.service = servers, address, folder, service
 
     def dial(self, secs):
         return dial(self.address, Hello(purpose=PURPOSE, name="chief 0", run="run"), NO_CREDENTIALS, secs)
@@ -88,7 +88,7 @@ def saved(tmp_path):
     (tmp_path / TOKEN).touch()
     with served() as server, writer_of(server.service) as address, worker(server, PLAN, "chief 0") as servers:
         servers.initialize([initial()], 0)
-        yield Serving(servers, address, tmp_path)
+        yield Serving(servers, address, tmp_path, server.service)
 
 
 class Gate:
@@ -155,6 +155,12 @@ def test_what_is_refused_is_told_with_the_server(saved, changed, says):
     with pytest.raises(CheckpointError, match=f"^ps 0 has not written .*{says}"):
         _ = requests.begin(), requests.wait()
     assert [path.name for path in saved.folder.iterdir()] == [TOKEN]
+
+
+def test_a_caller_of_another_job_is_refused(saved, monkeypatch):
+    monkeypatch.setattr(saved.service, "_job", "ours")
+    with pytest.raises(CheckpointError, match="ps 0 has not written.*of job , and this server of job ours"):
+        PartRequests([saved.request()]).begin()
 
 
 def test_a_server_without_values_is_refused_and_one_that_is_gone_named(tmp_path):

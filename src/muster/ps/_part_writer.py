@@ -36,7 +36,7 @@ class PartWriter:
         """Take over a connection: the handler of an `Acceptor`."""
         self._threads = {each for each in self._threads if each.is_alive()}
         thread = threading.Thread(
-            target=self._run, args=(connection, hello.name), name="muster-ps-save", daemon=True
+            target=self._run, args=(connection, hello), name="muster-ps-save", daemon=True
         )
         self._threads.add(thread)
         thread.start()
@@ -46,16 +46,16 @@ class PartWriter:
         for thread in self._threads:
             thread.join()
 
-    def _run(self, connection: Connection, caller: str) -> None:
+    def _run(self, connection: Connection, hello: Hello) -> None:
         with connection:
             try:
-                self._save(connection, caller)
+                self._save(connection, hello)
             except (OSError, ProtocolError) as exc:
                 _log.warning(
-                    "%s has not finished its part of a checkpoint for %s: %s.", self._name, caller, exc
+                    "%s has not finished its part of a checkpoint for %s: %s.", self._name, hello.name, exc
                 )
 
-    def _save(self, connection: Connection, caller: str) -> None:
+    def _save(self, connection: Connection, hello: Hello) -> None:
         save = _receive(connection)
         if not isinstance(save, messages.SavePart):
             raise ProtocolError(f"it begins with {messages.name_of(save)}")
@@ -63,6 +63,7 @@ class PartWriter:
             arrays = self._service.between(
                 lambda machine: machine.part(save.plan, save.origin, time.monotonic())
             )
+            self._service.check_job(hello)  # which the service knows now that it has answered
         except RefusedError as exc:
             _send(connection, messages.Refused(text=str(exc)))
             return

@@ -83,6 +83,14 @@ class Service:
                 self._inbox.append((connection, hello))
                 self._wake()
 
+    def check_job(self, hello: Hello) -> None:
+        """Raise RefusedError if a caller is of another job."""
+        if self._job and hello.job != self._job:
+            raise RefusedError(
+                f"it is of job {printable(hello.job)}, and this server of job {self._job}. Give all tasks "
+                "the same cluster in TF_CONFIG, or the same MUSTER_JOB_ID"
+            )
+
     def between(self, look: Callable[[Machine], _T]) -> _T:
         """Return what a function finds in the machine between two requests: for other threads.
 
@@ -184,12 +192,10 @@ class Service:
         peer = _Peer(connection, Caller(hello.name, hello.run), self._machine.holdings.check_sizes)
         self._peers.add(peer)
         self._selector.register(connection, selectors.EVENT_READ, functools.partial(self._serve, peer))
-        if self._job and hello.job != self._job:
-            self._refuse(
-                peer,
-                f"it is of job {printable(hello.job)}, and this server of job {self._job}. Give all tasks "
-                "the same cluster in TF_CONFIG, or the same MUSTER_JOB_ID",
-            )
+        try:
+            self.check_job(hello)
+        except RefusedError as exc:
+            self._refuse(peer, str(exc))
 
     def _serve(self, peer: "_Peer", mask: int) -> None:
         if mask & selectors.EVENT_WRITE and peer in self._peers:
