@@ -48,11 +48,66 @@ def test_a_chief_may_train_without_workers():
         ({"workers": 0}, "at least one task that trains, given: 0 workers"),
         ({"workers": -1, "chief": True}, "given: -1 workers and a chief"),
         ({"devices_per_worker": 0}, "at least 1 device, given: 0"),
+        ({"ps": -1, "chief": True}, "cannot have -1 parameter servers"),
+        ({"ps": 2, "workers": 3}, "needs a chief, .* given: 2 ps and 3 workers without a chief"),
     ],
 )
 def test_a_shape_that_cannot_train_is_refused(arguments, told):
     with pytest.raises(ClusterError, match=told):
         JobShape(**arguments)
+
+
+def test_all_tasks_know_the_parameter_servers_and_the_evaluator_is_last():
+    plans = plan(JobShape(workers=1, chief=True, ps=2, evaluator=True))
+    configs = {name: TFConfig.parse(each.environment["TF_CONFIG"]) for name, each in plans.items()}
+    assert list(configs) == ["chief 0", "worker 0", "ps 0", "ps 1", "evaluator 0"]
+    told = {
+        "chief": ["127.0.0.1:1000"],
+        "worker": ["127.0.0.1:1001"],
+        "ps": ["127.0.0.1:1002", "127.0.0.1:1003"],
+    }
+    assert configs["evaluator 0"].cluster.as_dict() == told
+    for name in ("chief 0", "worker 0", "ps 0", "ps 1"):
+        assert configs[name].cluster.as_dict() == {**told, "evaluator": ["127.0.0.1:1004"]}
+
+
+@pytest.mark.parametrize(
+    ("shape", "cores", "shares"),
+    [
+        # Less than a core for servers: trainers have all cores, and servers are bound to none.
+        (JobShape(workers=1, chief=True, ps=1), 2, {"chief 0": 1, "worker 0": 1, "ps 0": None}),
+        (JobShape(workers=0, chief=True, ps=1), 4, {"chief 0": None, "ps 0": None}),
+        (JobShape(workers=0, chief=True, ps=1), 5, {"chief 0": 4, "ps 0": 1}),
+        (JobShape(workers=1, chief=True, ps=1), 9, {"chief 0": 4, "worker 0": 4, "ps 0": 1}),
+        (JobShape(workers=1, chief=True, ps=2), 10, {"chief 0": 4, "worker 0": 4, "ps 0": 1, "ps 1": 1}),
+        (JobShape(workers=1, chief=True, ps=3), 1, {"chief 0": 1, "worker 0": 1, "ps 0": None}),
+    ],
+)
+def test_a_parameter_server_counts_for_a_quarter_of_a_task_that_trains(shape, cores, shares):
+    plans = plan(shape, Machine(cores=tuple((core,) for core in range(cores))))
+    for name, size in shares.items():
+        assert (plans[name].cores and len(plans[name].cores)) == size, name
+    bound = [core for each in plans.values() for core in each.cores or ()]
+    assert len(set(bound)) == min(len(bound), cores)
+
+
+def test_servers_share_a_core_and_its_threads():
+    plans = plan(
+        JobShape(workers=0, chief=True, ps=2), Machine(cores=tuple((2 * n, 2 * n + 1) for n in range(4)))
+    )
+    assert plans["chief 0"].cores == (0, 1, 2, 3, 4, 5)
+    assert (plans["ps 0"].cores, plans["ps 1"].cores) == ((6,), (7,))
+    assert plans["ps 0"].environment["OMP_NUM_THREADS"] == "1"
+
+
+@pytest.mark.parametrize("gpus", [(), ("0", "1", "2")])
+def test_parameter_servers_get_no_gpu(gpus):
+    shape = JobShape(workers=1, chief=True, ps=1, evaluator=True)
+    plans = plan(shape, Machine(cores=((0,),), gpus=gpus))
+    assert plans["ps 0"].environment["JAX_PLATFORMS"] == "cpu"
+    assert "CUDA_VISIBLE_DEVICES" not in plans["ps 0"].environment
+    for name in ("chief 0", "worker 0", "evaluator 0"):
+        assert "JAX_PLATFORMS" not in plans[name].environment
 
 
 def test_workers_get_whole_physical_cores_and_the_evaluator_all():

@@ -25,7 +25,18 @@ def add_job_options(
         help="tasks of type worker (default: 1; 0 only with --chief)",
     )
     parser.add_argument(
-        "--chief", action="store_true", help="add a task of type chief, which trains as the workers do"
+        "--chief",
+        action="store_true",
+        help="add a task of type chief, which trains as the workers do, and saves; without it worker 0 is the "
+        "chief, but not in a job with parameter servers",
+    )
+    parser.add_argument(
+        "--ps",
+        type=integer(0),
+        default=0,
+        metavar="N",
+        help="tasks of type ps: parameter servers, on which Estimators train without waiting for each other; "
+        "they need --chief (default: 0)",
     )
     parser.add_argument(
         "--evaluator", action="store_true", help="add a task that evaluates checkpoints while others train"
@@ -51,6 +62,7 @@ def shape_of(args: argparse.Namespace) -> JobShape:
     return JobShape(
         workers=args.workers,
         chief=args.chief,
+        ps=args.ps,
         evaluator=args.evaluator,
         devices_per_worker=args.devices_per_worker,
     )

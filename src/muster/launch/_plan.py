@@ -9,6 +9,10 @@ from muster.launch._machine import Machine
 from muster.net import SECRET, SECRET_FILE, Credentials, make_secret
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# For a task that must not take a GPU.
+CPU_ONLY = {"JAX_PLATFORMS": "cpu"}
+# So many parameter servers get as many cores as one task that trains.
+_SERVERS_A_TRAINER = 4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -18,16 +22,18 @@ class JobShape:
     Args:
         workers: The number of tasks of type ``worker``.
         chief: Whether there is a ``chief``, which trains as the workers do.
+        ps: The number of parameter servers, tasks of type ``ps``.
         evaluator: Whether there is an ``evaluator``, outside the cluster.
         devices_per_worker: The number of devices of each training task: GPUs, or virtual devices of the CPU.
             None: all GPUs in equal parts, or one device of the CPU.
 
     Raises:
-        ClusterError: A number is too small, or no task trains.
+        ClusterError: A number is too small, or no task trains, or there are parameter servers but no chief.
     """
 
     workers: int = 1
     chief: bool = False
+    ps: int = 0
     evaluator: bool = False
     devices_per_worker: int | None = None
 
@@ -36,6 +42,13 @@ class JobShape:
             raise ClusterError(
                 f"A job needs at least one task that trains, given: {self.workers} workers"
                 f"{' and a chief' if self.chief else ''}. Ask for 1 worker or more, or for a chief."
+            )
+        if self.ps < 0:
+            raise ClusterError(f"A job cannot have {self.ps} parameter servers. Ask for 0 or more.")
+        if self.ps and not self.chief:
+            raise ClusterError(
+                f"A job with parameter servers needs a chief, which saves and ends the job, given: {self.ps} "
+                f"ps and {self.workers} workers without a chief. Ask for a chief; it trains, too."
             )
         if self.devices_per_worker is not None and self.devices_per_worker < 1:
             raise ClusterError(
@@ -49,14 +62,19 @@ class JobShape:
         return chief + tuple(Task(TaskType.WORKER, index) for index in range(self.workers))
 
     @property
+    def servers(self) -> tuple[Task, ...]:
+        """The parameter servers."""
+        return tuple(Task(TaskType.PS, index) for index in range(self.ps))
+
+    @property
     def tasks(self) -> tuple[Task, ...]:
-        """All tasks, the evaluator last."""
-        return self.training + ((Task(TaskType.EVALUATOR, 0),) if self.evaluator else ())
+        """All tasks: those that train, the servers, the evaluator."""
+        return self.training + self.servers + ((Task(TaskType.EVALUATOR, 0),) if self.evaluator else ())
 
     def cluster_for(self, role: str, address_of: Callable[[Task], str]) -> dict[str, list[str]]:
         """Return the cluster in the ``TF_CONFIG`` of a task: the addresses of each type.
 
-        An evaluator is outside the cluster, but training tasks know of it, so that the chief does not
+        An evaluator is outside the cluster, but the other tasks know of it, so that the chief does not
         evaluate, too.
 
         Args:
@@ -64,7 +82,9 @@ class JobShape:
             address_of: Returns the address of a task.
         """
         cluster: dict[str, list[str]] = {}
-        for task in self.training if role == TaskType.EVALUATOR else self.tasks:
+        for task in self.tasks:
+            if role == task.type == TaskType.EVALUATOR:
+                continue
             cluster.setdefault(task.type, []).append(address_of(task))
         return cluster
 
@@ -97,8 +117,9 @@ def plan_job(
     """Plan the tasks of a job.
 
     Training tasks get disjoint cores and GPUs, as near to equal parts as there are cores, and equal parts
-    of the GPUs. The evaluator may use all cores, and a GPU only where one is left over: two processes on
-    one GPU would fight for its memory.
+    of the GPUs. A parameter server counts for a quarter of a training task; if that is less than a core for
+    all servers together, they may use all cores. They never get a GPU. The evaluator may use all cores, and
+    a GPU only where one is left over: two processes on one GPU would fight for its memory.
 
     Args:
         shape: The tasks.
@@ -113,17 +134,17 @@ def plan_job(
     Raises:
         ClusterError: There are fewer GPUs than the tasks need.
     """
-    cores = split_cores(machine.cores, len(shape.training))
+    cores = _cores(shape, machine)
     devices = _devices(shape, machine, environ)
     plans = []
     for task in shape.tasks:
-        mine = cores[shape.training.index(task)] if task in shape.training and len(cores) > 1 else None
+        mine = cores.get(task)
         cluster = ClusterSpec(shape.cluster_for(task.type, addresses.__getitem__))
         config = TFConfig(cluster=cluster, task_type=task.type, task_index=task.index)
         environment = {"TF_CONFIG": config.to_json(), "MUSTER_JOB_ID": job_id, "PYTHONUNBUFFERED": "1"}
         if mine is not None:
             environment |= {name: str(len(mine)) for name in _THREAD_VARIABLES if name not in environ}
-        environment |= devices[task]
+        environment |= devices.get(task, {})
         plans.append(TaskPlan(task=task, address=addresses[task], environment=environment, cores=mine))
     return tuple(plans)
 
@@ -168,15 +189,28 @@ def split_cores(cores: Sequence[Sequence[int]], parts: int) -> tuple[tuple[int, 
     )
 
 
+def _cores(shape: JobShape, machine: Machine) -> dict[Task, tuple[int, ...]]:
+    """Return the cores of the tasks that are bound to some."""
+    train, serve = shape.training, shape.servers
+    count = len(machine.cores) * len(serve) // (_SERVERS_A_TRAINER * len(train) + len(serve))
+    if not count:
+        return dict(zip(train, split_cores(machine.cores, len(train)), strict=True)) if train[1:] else {}
+    shares = split_cores(machine.cores[:-count], len(train)) + split_cores(
+        machine.cores[-count:], len(serve)
+    )
+    return dict(zip(train + serve, shares, strict=True))
+
+
 def _devices(shape: JobShape, machine: Machine, environ: Mapping[str, str]) -> dict[Task, dict[str, str]]:
-    """Return the environment variables that assign devices to each task."""
+    """Return the environment variables that assign devices to tasks."""
+    variables: dict[Task, dict[str, str]] = {task: CPU_ONLY for task in shape.servers}
     if not machine.gpus:
         flags = {}
         if shape.devices_per_worker is not None:
             # XLA takes the last of several equal flags.
             flag = f"--xla_force_host_platform_device_count={shape.devices_per_worker}"
             flags = {"XLA_FLAGS": f"{environ.get('XLA_FLAGS', '')} {flag}".strip()}
-        return {task: flags if task in shape.training else {} for task in shape.tasks}
+        return variables | dict.fromkeys(shape.training, flags)
     count, tasks = len(machine.gpus), len(shape.training)
     each = shape.devices_per_worker or count // tasks
     if each * tasks > count or each == 0:
@@ -187,8 +221,8 @@ def _devices(shape: JobShape, machine: Machine, environ: Mapping[str, str]) -> d
     shares = {
         task: machine.gpus[number * each : (number + 1) * each] for number, task in enumerate(shape.training)
     }
-    variables = {task: {"CUDA_VISIBLE_DEVICES": ",".join(gpus)} for task, gpus in shares.items()}
+    variables |= {task: {"CUDA_VISIBLE_DEVICES": ",".join(gpus)} for task, gpus in shares.items()}
     if shape.evaluator:
         left = machine.gpus[each * tasks :][:1]
-        variables[shape.tasks[-1]] = {"CUDA_VISIBLE_DEVICES": left[0]} if left else {"JAX_PLATFORMS": "cpu"}
+        variables[shape.tasks[-1]] = {"CUDA_VISIBLE_DEVICES": left[0]} if left else CPU_ONLY
     return variables
