@@ -4,46 +4,30 @@ import random
 import signal
 
 import pytest
+from course import CHIEF, EV, GRACE, PS0, PS1, W0, W1, W2, Course
 
-from muster.cluster import Task
 from muster.cluster.roster import EXIT_PEER_LOST, Termination
-from muster.launch._job import (
-    FAILED_FINISH_SECS,
-    PAUSE_SECS,
-    SETTLE_SECS,
-    STOPPED_SECS,
+from muster.launch._events import (
     Blame,
     CleanUp,
     Ended,
     Finish,
     Finishing,
-    Job,
     Received,
-    Say,
     Send,
     Start,
     Stopped,
     describe_end,
     exit_code,
 )
+from muster.launch._job import (
+    FAILED_FINISH_SECS,
+    PAUSE_SECS,
+    SETTLE_SECS,
+    STOPPED_SECS,
+    Job,
+)
 from muster.launch._keeper import FINISH_SECS
-
-W0, W1, W2, EV = Task("worker", 0), Task("worker", 1), Task("worker", 2), Task("evaluator", 0)
-GRACE = 4.0
-
-
-class Course:
-    """A job, and what it asked for, without what it said."""
-
-    def __init__(self, *tasks, restarts=0):
-        self.job = Job(tasks, restarts=restarts, grace_secs=GRACE)
-        assert self.job.start() == [Start(tasks, 1)]
-        self.said = []
-
-    def at(self, now, *events):
-        actions = self.job.handle(events, now)
-        self.said += [action.text for action in actions if isinstance(action, Say)]
-        return [action for action in actions if not isinstance(action, Say)]
 
 
 def test_a_job_ends_well_when_every_task_has():
@@ -330,10 +314,10 @@ def test_an_evaluator_that_fails_when_training_has_is_not_started_again():
     assert job.at(2 + PAUSE_SECS) == [Start((W0, W1, EV), 2)]
 
 
+@pytest.mark.parametrize("tasks", [(W0, W1, EV), (CHIEF, W0, PS0, PS1, EV)], ids=["workers", "servers"])
 @pytest.mark.parametrize("seed", range(200))
-def test_any_course_comes_to_an_end_and_never_acts_on_who_is_gone(seed):
+def test_any_course_comes_to_an_end_and_never_acts_on_who_is_gone(seed, tasks):
     chance = random.Random(seed)
-    tasks = (W0, W1, EV)
     job = Job(tasks, restarts=chance.randrange(3), grace_secs=GRACE)
     running, killed, now, signalled = set(), set(), 0.0, False
     actions = job.start()

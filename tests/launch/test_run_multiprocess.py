@@ -15,101 +15,11 @@ import time
 from pathlib import Path
 
 import pytest
+from launched import CHILD, DEADLINE, clean_environment, process_of, wait_until
 
 from muster.cluster.roster._roster import EXIT_PEER_LOST
 
 pytestmark = pytest.mark.alone
-
-CHILD = Path(__file__).with_name("launch_child.py")
-DEADLINE = 30.0
-MARK = "MUSTER_LAUNCH_TEST"
-
-
-class Launched:
-    """A running ``muster run``, its output read line by line."""
-
-    def __init__(self, tmp_path, options, deeds, environ=None):
-        self.log_dir = tmp_path / "logs"
-        self.mark = f"{MARK}={tmp_path}"
-        self.lines = []
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "muster", "run", "--log-dir", self.log_dir, *options, CHILD, *deeds],
-            env={**_clean_environment(), **(environ or {}), MARK: str(tmp_path)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    def read_until(self, *texts):
-        """Read lines until each text has been seen in one."""
-        missing = set(texts)
-        for line in self.process.stdout:
-            self.lines.append(line.rstrip("\n"))
-            missing -= {text for text in missing if text in line}
-            if not missing:
-                return
-        pytest.fail(f"never said: {missing}\n{self.text}")
-
-    def end(self, timeout=DEADLINE):
-        """Wait for the end, and return the exit code."""
-        output, _ = self.process.communicate(timeout=timeout)
-        self.lines += output.splitlines()
-        return self.process.returncode
-
-    @property
-    def text(self):
-        return "\n".join(self.lines)
-
-    def left(self):
-        """Return what still runs of all that was started for this test, the launcher and keeper too."""
-        found = {}
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                if self.mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
-                    found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-            except OSError:
-                continue
-        return found
-
-
-def _clean_environment():
-    dropped = {"TF_CONFIG", "XLA_FLAGS", "OMP_NUM_THREADS"}
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if name not in dropped and not name.startswith("MUSTER_")
-    }
-
-
-def wait_until(condition, timeout=DEADLINE):
-    deadline = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < deadline, "the condition was never met"
-        time.sleep(0.01)
-
-
-@pytest.fixture
-def launch(tmp_path):
-    """Start ``muster run OPTIONS child DEEDS``; what is left at the end is a failure."""
-    started = []
-
-    def start(*deeds, options=(), **more):
-        started.append(Launched(tmp_path, options, deeds, **more))
-        return started[-1]
-
-    yield start
-    left = {}
-    for job in started:
-        if job.process.poll() is None:
-            job.process.kill()
-            job.end()
-            wait_until(lambda job=job: not job.left())
-            pytest.fail(f"the job did not end:\n{job.text}")
-        left |= job.left()
-        job.process.stdout.close()
-    for process in left:
-        os.kill(process, signal.SIGKILL)
-    assert not left, f"left running: {left}"
 
 
 def test_all_end_well(launch):
@@ -198,7 +108,7 @@ def test_a_task_that_lost_its_peer_is_not_the_cause(launch):
 def test_the_task_that_was_killed_is_the_cause_and_not_those_that_lost_it(launch):
     job = launch("worker0=train:1", "worker1=train:1", "worker2=train:1", options=["--workers", "3"])
     job.read_until(*(f"worker {index} | ready" for index in range(3)))
-    os.kill(_process_of(job, "worker1"), signal.SIGKILL)
+    os.kill(process_of(job, "worker1"), signal.SIGKILL)
     assert job.end() == 137
     assert "worker 1 failed: killed by SIGKILL" in job.text
     assert "worker 0 failed" not in job.text
@@ -372,7 +282,7 @@ def test_a_job_goes_on_when_the_keeper_was_killed(launch):
 def test_a_reader_that_leaves_does_not_end_the_job(launch):
     job = launch("worker0=accept", "worker1=write:1", options=["--workers", "2"])
     job.read_until("worker 0 | ready", "write 0")
-    environment = Path(f"/proc/{_process_of(job, 'worker0')}/environ").read_bytes().decode()
+    environment = Path(f"/proc/{process_of(job, 'worker0')}/environ").read_bytes().decode()
     address = re.search(r'"worker": \["([\d.:]+)"', environment)[1]
     job.process.stdout.close()
     host, port = address.split(":")
@@ -385,7 +295,7 @@ def test_a_reader_that_leaves_does_not_end_the_job(launch):
 def test_a_terminal_shows_a_line_a_task_below_the_output(tmp_path):
     control, terminal = os.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
-    environment = {**_clean_environment(), "TERM": "xterm", "TMPDIR": str(tmp_path)}
+    environment = {**clean_environment(), "TERM": "xterm", "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-m", "muster", "run", "--evaluator", CHILD, "worker0=train:1234"]
     with subprocess.Popen(
         [*command, "evaluator0=exit:3"], env=environment, stdin=terminal, stdout=terminal, stderr=terminal
@@ -418,19 +328,12 @@ def _without_styles(text):
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
 
 
-def _process_of(job, role):
-    task = json.dumps({"type": role[:-1], "index": int(role[-1])}).encode()
-    for process in job.left():
-        if task in Path(f"/proc/{process}/environ").read_bytes():
-            return process
-    return pytest.fail(f"no {role}")
-
-
 @pytest.mark.parametrize(
     ("arguments", "environ", "told"),
     [
         (["nowhere.py"], {}, "there is no nowhere.py in "),
         (["--workers", "0", CHILD], {}, "at least one task that trains"),
+        (["--ps", "1", CHILD], {}, "A job with parameter servers needs a chief"),
         (["--workers", "-1", CHILD], {}, "argument --workers: must be 0 or more, given: -1"),
         (["--workers", "two", CHILD], {}, "must be an integer, given: 'two'"),
         (["--devices-per-worker", "0", CHILD], {}, "must be 1 or more, given: 0"),
@@ -444,7 +347,7 @@ def _process_of(job, role):
 def test_bad_usage_is_told(arguments, environ, told):
     done = subprocess.run(
         [sys.executable, "-m", "muster", "run", *arguments],
-        env={**_clean_environment(), **environ},
+        env={**clean_environment(), **environ},
         capture_output=True,
         text=True,
         timeout=DEADLINE,
@@ -459,7 +362,7 @@ def test_a_log_folder_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "file").touch()
     done = subprocess.run(
         [sys.executable, "-m", "muster", "run", "--log-dir", tmp_path / "file", CHILD],
-        env=_clean_environment(),
+        env=clean_environment(),
         capture_output=True,
         text=True,
         timeout=DEADLINE,
@@ -528,7 +431,7 @@ def test_a_file_of_a_secret_is_handed_on(launch, tmp_path):
 def test_the_temporary_folder_stays_only_after_a_failure(deed, kept, tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "muster", "run", CHILD, f"worker0={deed}"],
-        env={**_clean_environment(), "TMPDIR": str(tmp_path)},
+        env={**clean_environment(), "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=DEADLINE,
@@ -538,3 +441,65 @@ def test_the_temporary_folder_stays_only_after_a_failure(deed, kept, tmp_path):
     assert len(folders) == kept
     assert [f"Logs: {folder}" in done.stderr for folder in folders] == [True] * kept
     assert "worker 0 | about to end" in done.stdout.splitlines()
+
+
+SERVED = ["--chief", "--ps", "1"]
+
+
+def address_of_server(process):
+    environment = Path(f"/proc/{process}/environ").read_bytes().decode()
+    return re.search(r'"ps": \["([\d.:]+)"', environment)[1]
+
+
+def test_a_server_is_started_again_alone_at_its_address(launch, tmp_path):
+    job = launch(
+        "chief0=save", "worker0=save", f"ps0=once:{tmp_path / 'marker'}", "ps0=accept",
+        options=[*SERVED, "--restarts", "1"],
+    )  # fmt: skip
+    job.read_until(
+        "worker 0 | ready", "chief 0  | ready", "Starting ps 0 again, restart 1 of 1", "ps 0     | ready"
+    )
+    address = address_of_server(process_of(job, "ps0"))
+    assert address == address_of_server(process_of(job, "chief0"))
+    host, port = address.split(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(b"you")
+    job.read_until("ps 0     | heard you")
+    job.process.send_signal(signal.SIGTERM)
+    assert job.end() == 143
+    for task, starts in (("chief", 1), ("worker", 1), ("ps", 2)):
+        log = (job.log_dir / f"{task}-0.log").read_text()
+        assert len(re.findall(r"=== .* of job \w+-1:", log)) == starts
+
+
+def test_nobody_else_gets_the_port_of_a_task_that_is_started_again(launch, tmp_path):
+    job = launch(
+        "chief0=save", "worker0=save", f"ps0=once:{tmp_path / 'marker'}", "ps0=sleep",
+        options=[*SERVED, "--restarts", "1"],
+    )  # fmt: skip
+    job.read_until("Starting ps 0 again")
+    host, port = address_of_server(process_of(job, "chief0")).split(":")
+    with socket.socket() as other, pytest.raises(OSError, match="Address already in use"):
+        other.bind((host, int(port)))
+    job.read_until("ps 0     | ready")
+    job.process.send_signal(signal.SIGTERM)
+    assert job.end() == 143
+
+
+def test_the_end_of_the_chief_ends_a_job_with_servers(launch, tmp_path):
+    job = launch("chief0=exit:0", "ps0=sleep", options=[*SERVED, "--workers", "0", "--restarts", "1"])
+    assert job.end() == 0
+    assert "muster  | Ending ps 0, as the chief has ended the job." in job.lines
+
+
+def test_training_goes_on_without_a_worker_that_is_killed(launch):
+    job = launch("chief0=accept", "worker0=sleep", "ps0=sleep", options=SERVED)
+    job.read_until("chief 0  | ready", "worker 0 | ready", "ps 0     | ready")
+    os.kill(process_of(job, "worker0"), signal.SIGKILL)
+    job.read_until("Training goes on without it; the job will count as failed.")
+    environment = Path(f"/proc/{process_of(job, 'chief0')}/environ").read_bytes().decode()
+    host, port = re.search(r'"chief": \["([\d.:]+)"', environment)[1].split(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(b"end")
+    assert job.end() == 137
+    assert "chief 0  | heard end" in job.lines

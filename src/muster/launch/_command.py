@@ -22,12 +22,16 @@ _EPILOG = """\
 examples:
   muster run --workers 2 train.py
   muster run --chief --workers 1 --evaluator --restarts 3 train.py --model_dir /data/model
+  muster run --chief --workers 3 --ps 2 --evaluator --restarts 9 train.py
 
 how a job ends:
   The job has ended well when every task has, the evaluator included.
   If a task that trains fails, the others get SIGTERM to save and end, and the cause is named. With
   --restarts the same command is then started again, and goes on from its last checkpoint.
   If the evaluator fails, training goes on; only the evaluator is started again if there are restarts left.
+  So it is for each task of a job with parameter servers: it alone is started again, at its address. Without
+  restarts left, the others go on without a worker, and the job counts as failed at its end; the loss of
+  the chief or a server ends it. Such a job ends with its chief: workers and servers follow by themselves.
   At Ctrl-C, SIGTERM and SIGHUP all tasks finish a step, save and end, however long that takes, up to ten
   minutes. A second Ctrl-C kills them at once.
   Nothing that a task has started goes on running after the job.
@@ -35,6 +39,11 @@ how a job ends:
 exit code:
   0 if all went well; that of the task which failed first, or 128 + its signal; 128 + the signal that ended
   the job; 2 if these options make no sense.
+
+cores:
+  Tasks that train get equal shares. A parameter server counts for a quarter of one; if that is less than
+  a core for all servers, they are bound to none. The evaluator is bound to none. GPUs are for training;
+  the evaluator gets one that is left over.
 
 environment variables of a task:
   TF_CONFIG         all addresses, and which task it is; for the evaluator only those of training tasks

@@ -10,6 +10,12 @@ The events are the ends of tasks, and the signals that the launcher gets. The ru
 - With restarts left, everything is started again after a pause.
 - An evaluator that fails disturbs nobody: with restarts left, only the evaluator is started again; without,
   training goes on, and the job fails when that has ended.
+- So it is for every task of a job with parameter servers, whose tasks do without each other for a while: with
+  restarts left, only what has failed is started again. Without, the others do without a worker, and the loss
+  of the chief or a server ends the attempt, as above.
+- A chief that ends with 0 ends a job with parameter servers: no trainer or server is started again. They end
+  by themselves, servers after the trainers; who does not in time gets SIGTERM, and SIGKILL after the grace
+  time. The evaluator may take longer.
 - The first SIGINT, SIGTERM or SIGHUP is passed on (SIGHUP as SIGTERM), and SIGKILL follows after the grace
   time. That begins when no task is finishing a step or saving any more. A SIGINT after it kills at once;
   other repeated signals change nothing, because some senders repeat them. There are no restarts after a
@@ -25,9 +31,26 @@ from collections.abc import Iterable, Sequence
 
 from muster.cluster import Task, TaskType
 from muster.cluster.roster import EXIT_PEER_LOST, Termination
+from muster.launch._events import (
+    Action,
+    Blame,
+    CleanUp,
+    Ended,
+    Event,
+    Finish,
+    Finishing,
+    Received,
+    Say,
+    Send,
+    Start,
+    Stopped,
+    exit_code,
+)
 from muster.launch._keeper import FINISH_SECS
 
 SETTLE_SECS = 3.0
+# How long workers may take to hear from the servers that the chief has ended the job, in seconds.
+HEAR_SECS = 60.0
 PAUSE_SECS = 1.0
 # How long tasks may finish steps and save after another has failed, in seconds.
 FAILED_FINISH_SECS = 60.0
@@ -40,99 +63,8 @@ QUIET_SECS = 30.0
 _AGAIN_SECS = 0.5
 
 
-@dataclasses.dataclass(frozen=True)
-class Ended:
-    """A task has ended.
-
-    Args:
-        task: The task.
-        code: Its return code; that of a signal is negative.
-        told: Why, if it has said that.
-    """
-
-    task: Task
-    code: int
-    told: Termination | None = None
-
-    @property
-    def is_consequence(self) -> bool:
-        """Whether it has ended because of another task."""
-        return self.code == EXIT_PEER_LOST or (self.told is not None and self.told.culprit != self.task)
-
-
-@dataclasses.dataclass(frozen=True)
-class Received:
-    """The launcher got a signal."""
-
-    number: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Start:
-    """Start tasks. ``attempt`` counts the starts of the job, from 1."""
-
-    tasks: tuple[Task, ...]
-    attempt: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Send:
-    """Send a signal to tasks."""
-
-    tasks: tuple[Task, ...]
-    number: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Say:
-    """Show a text to the user."""
-
-    text: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Blame:
-    """Show the user the task that caused a failure, with the last lines of its log.
-
-    Args:
-        task: The task.
-        code: The return code of the task that failed because of it.
-        reason: A sentence that names the task; empty if the code says all that is known.
-    """
-
-    task: Task
-    code: int
-    reason: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
-class CleanUp:
-    """Kill the processes that the tasks of an attempt, which have all ended, have left behind."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Finish:
-    """End the launcher, with ``code`` as its exit code."""
-
-    code: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Finishing:
-    """Tasks that were told to end are finishing their steps, or saving. Comes again and again meanwhile."""
-
-    tasks: tuple[Task, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class Stopped:
-    """Tasks that are stopped by SIGSTOP. Comes again and again, also when there are none."""
-
-    tasks: tuple[Task, ...]
-
-
-Event = Ended | Received | Finishing | Stopped
-Action = Start | Send | Say | Blame | CleanUp | Finish
+# In what order simultaneous ends count; that of the chief comes first.
+_RANKS = {TaskType.PS: 1, TaskType.WORKER: 2, TaskType.EVALUATOR: 3}
 
 
 class _Phase(enum.Enum):
@@ -147,7 +79,7 @@ class Job:
 
     Args:
         tasks: All tasks.
-        restarts: The number of restarts after failures, of the job or of the evaluator.
+        restarts: The number of restarts after failures, of the job or of one task.
         grace_secs: How long tasks may take to end after a signal, in seconds.
     """
 
@@ -155,6 +87,7 @@ class Job:
         self._tasks = tuple(tasks)
         self._restarts_left = self._restarts = restarts
         self._grace_secs = grace_secs
+        self._serves = any(task.type == TaskType.PS for task in self._tasks)
         self._attempt = 1
         self._signal: int | None = None  # the first signal that the launcher got
         self._begin_attempt()
@@ -172,7 +105,11 @@ class Job:
         self._say_at = math.inf  # when to say for whom everyone waits
         self._some_ended_well = False
         self._told_at = self._said_at = 0.0  # when tasks were told to end, and who is finishing was said
-        self._start_at: float | None = None  # of all tasks when paused, else of the evaluator
+        self._again: dict[Task, float] = {}  # when to start a task again
+        self._start_at: float | None = None  # when to start all tasks again
+        self._chief_is_done = False  # in a job with parameter servers
+        self._rest_at: float | None = None  # when those that the chief has left get the next of these signals
+        self._rest_signals = [signal.SIGTERM, signal.SIGKILL]
 
     def start(self) -> list[Action]:
         """Return the first actions."""
@@ -181,8 +118,8 @@ class Job:
     @property
     def deadline(self) -> float | None:
         """The latest time of the next call of `handle`, even without events; None if there is none."""
-        times = [at for at in (self._term_at, self._kill_at, self._start_at) if at is not None]
-        return min(times, default=None)
+        times = (self._term_at, self._kill_at, self._start_at, self._rest_at, *self._again.values())
+        return min((at for at in times if at is not None), default=None)
 
     @property
     def is_ending(self) -> bool:
@@ -216,30 +153,49 @@ class Job:
             ended = dataclasses.replace(ended, told=Termination(ended.task, reason))
             self._killed_stopped.discard(ended.task)
         if ended.code == 0:
-            self._some_ended_well = True
-            self._say_at = now + QUIET_SECS
+            self._note_success(ended.task, now)
+            return []
         # A task that the launcher's signals end has not failed.
-        if ended.code == 0 or any(ended.code in (-number, 128 + number) for number in self._sent):
+        if any(ended.code in (-number, 128 + number) for number in self._sent):
             return []
         if self._phase is _Phase.RUNNING:
-            if ended.task.type == TaskType.EVALUATOR and self._cause() is None:
-                return self._note_evaluator(ended, now)
-            self._start_at = None
+            alone = self._serves or ended.task.type == TaskType.EVALUATOR
+            if alone and self._ending_cause() is None:
+                return self._note_failure(ended, now)
+            self._again.clear()
         self._failed.append(ended)
         return []
 
-    def _note_evaluator(self, ended: Ended, now: float) -> list[Action]:
+    def _note_success(self, task: Task, now: float) -> None:
+        if self._serves and task.type == TaskType.CHIEF and self._phase is _Phase.RUNNING:
+            self._chief_is_done = True
+            self._again = {task: at for task, at in self._again.items() if task.type == TaskType.EVALUATOR}
+            self._term_at, self._rest_at = None, now + HEAR_SECS
+        # The others train on without a worker whose input has ended.
+        if self._chief_is_done or not self._serves:
+            self._some_ended_well = True
+            self._say_at = now + QUIET_SECS
+
+    def _note_failure(self, ended: Ended, now: float) -> list[Action]:
+        """Start a task again that has failed, or do without it, if that can be."""
+        comes_late = self._chief_is_done and ended.task.type != TaskType.EVALUATOR
+        if comes_late and ended.is_consequence:
+            return []
         if self._restarts_left:
             self._restarts_left -= 1
-            self._start_at = now + PAUSE_SECS
+            if comes_late:
+                return [_blame(ended), Say("It is not started again, as the chief has ended the job.")]
+            self._again[ended.task] = now + PAUSE_SECS
             return [_blame(ended), Say(f"Starting {ended.task} again, {self._restart()}.")]
         self._failed.append(ended)
+        if self._ending_cause() is not None:
+            self._again.clear()
+            return []
         if not self._running:
             return []
-        return [
-            _blame(ended),
-            Say("Training goes on without it; the job will count as failed."),
-        ]
+        if comes_late:
+            return [_blame(ended), Say("The job will count as failed.")]
+        return [_blame(ended), Say("Training goes on without it; the job will count as failed.")]
 
     def _note_signal(self, number: int, now: float) -> list[Action]:
         again = self._signal is not None
@@ -247,7 +203,7 @@ class Job:
             self._signal = number
         name = signal.Signals(number).name
         if self._phase is _Phase.RUNNING:
-            self._start_at = None
+            self._again.clear()
             passed_on = signal.SIGTERM if number == signal.SIGHUP else number
             running = self._in_order(self._running)
             if not running:
@@ -261,6 +217,8 @@ class Job:
     def _note_finishing(self, tasks: tuple[Task, ...], now: float) -> list[Action]:
         blamed = {ended.told.culprit for ended in self._failed if ended.told is not None}
         finishing = self._in_order(self._running.intersection(tasks) - blamed)
+        if all(task.type == TaskType.PS for task in finishing):
+            finishing = ()  # these wait for the others, and would also for one that is stopped
         if self._phase is not _Phase.ENDING or self._kill_at is None or not finishing:
             return []
         grace = max(self._grace_secs, _AGAIN_SECS)
@@ -301,30 +259,45 @@ class Job:
         if now < self._say_at or not self._running:
             return []
         self._say_at = now + 2 * QUIET_SECS
+        # With parameter servers, the others do not wait for one that is stopped, while they train.
+        waited = self._running if self._some_ended_well or not self._serves else stopped
         texts = [
             f"{task} (stopped, by SIGSTOP)" if task in stopped else str(task)
-            for task in self._in_order(self._running)
+            for task in self._in_order(waited)
         ]
         return [Say(f"Waiting for {', '.join(texts)}.")]
 
     def _advance_attempt(self, now: float) -> list[Action]:
-        cause = self._cause()
-        if cause is not None and cause.task.type == TaskType.EVALUATOR:
-            cause = None  # it ends nothing
+        cause = self._ending_cause()
         if cause is not None and self._running:
             if cause.is_consequence and self._term_at is None:
                 self._term_at = now + SETTLE_SECS
             if not cause.is_consequence or (self._term_at is not None and now >= self._term_at):
                 return self._end(signal.SIGTERM, now)
             return []
-        if self._start_at is not None and cause is None and self._signal is None:
-            if now < self._start_at:
-                return []
-            self._start_at = None
-            evaluators = tuple(task for task in self._tasks if task.type == TaskType.EVALUATOR)
-            self._running.update(evaluators)
-            return [Start(evaluators, self._attempt)]
-        return [] if self._running else self._conclude(now)
+        if self._again and cause is None and self._signal is None:
+            due = self._in_order(task for task, at in self._again.items() if now >= at)
+            for task in due:
+                del self._again[task]
+            self._running.update(due)
+            return [Start(due, self._attempt)] if due else self._end_rest(now)
+        return self._end_rest(now) if self._running else self._conclude(now)
+
+    def _end_rest(self, now: float) -> list[Action]:
+        """Tell those to end that the chief has left behind, when it is time."""
+        rest = self._in_order(task for task in self._running if task.type != TaskType.EVALUATOR)
+        if self._rest_at is None or not rest:
+            self._rest_at = None
+            return []
+        if self._rest_signals[0] == signal.SIGTERM and all(task.type == TaskType.PS for task in rest):
+            self._rest_at = min(self._rest_at, now + SETTLE_SECS)  # nobody is left whom they could tell
+        if now < self._rest_at:
+            return []
+        number = self._rest_signals.pop(0)
+        self._rest_at = now + self._grace_secs if self._rest_signals else None
+        self._sent.add(number)
+        does = "Ending" if number == signal.SIGTERM else "Killing"
+        return [Say(f"{does} {_names(rest)}, as the chief has ended the job."), Send(rest, number)]
 
     def _advance_ending(self, now: float) -> list[Action]:
         if not self._running:
@@ -349,14 +322,15 @@ class Job:
     def _end(self, number: int, now: float) -> list[Action]:
         self._phase = _Phase.ENDING
         self._sent = {number}
-        self._term_at, self._start_at = None, None
+        self._term_at, self._rest_at = None, None
         self._told_at = self._said_at = now
         self._kill_at = now + self._grace_secs
         return [Send(self._in_order(self._running), number)]
 
     def _conclude(self, now: float) -> list[Action]:
         """Restart or finish, now that every task has ended."""
-        self._term_at, self._kill_at, self._start_at = None, None, None
+        self._term_at, self._kill_at, self._rest_at = None, None, None
+        self._again.clear()
         actions: list[Action] = [CleanUp()]
         cause = self._cause()
         if cause is not None:
@@ -381,14 +355,23 @@ class Job:
     def _cause(self) -> Ended | None:
         """Return the failure that made the job fail, if there is one.
 
-        It is the first failure that is no consequence of another, or else the first consequence. Failures of
-        an evaluator count last, even earlier ones, because they end nothing.
+        It is the first failure that is no consequence of another, or else the first consequence. Failures
+        that end nothing count last, even earlier ones, and those of an evaluator after those of workers.
         """
         return min(
-            self._failed,
-            key=lambda ended: (ended.task.type == TaskType.EVALUATOR, ended.is_consequence),
-            default=None,
+            self._failed, key=lambda ended: (self._weight(ended.task), ended.is_consequence), default=None
         )
+
+    def _ending_cause(self) -> Ended | None:
+        """Return the failure that ends the attempt, if there is one."""
+        cause = self._cause()
+        return None if cause is None or self._chief_is_done or self._weight(cause.task) else cause
+
+    def _weight(self, task: Task) -> int:
+        """Return how easily the others do without a task; 0 if they do not."""
+        if task.type == TaskType.EVALUATOR:
+            return 2
+        return int(self._serves and task.type == TaskType.WORKER)
 
     def _restart(self) -> str:
         return f"restart {self._restarts - self._restarts_left} of {self._restarts}"
@@ -406,33 +389,16 @@ def _blame(ended: Ended) -> Blame:
 def _rank(event: Event) -> int:
     """Return the order of simultaneous events.
 
-    Training tasks come first, because an evaluator is not started again when training has failed; signals
-    come last, because they did not cause ends before them.
+    Those come first whose end decides whether others are started again; signals come last, because they did
+    not cause ends before them.
     """
     match event:
         case Ended(task):
-            return int(task.type == TaskType.EVALUATOR)
+            return _RANKS.get(task.type, 0)
         case Finishing() | Stopped():
-            return 2
+            return 4
         case Received():
-            return 3
-
-
-def exit_code(code: int) -> int:
-    """Return a return code as a shell shows it: for a signal, 128 plus its number."""
-    return 128 - code if code < 0 else code
-
-
-def describe_end(code: int) -> str:
-    """Describe how a process ended."""
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
-    hint = ", by someone or because memory ran out" if -code == signal.SIGKILL else ""
-    return f"killed by {name}{hint}"
+            return 5
 
 
 def _names(tasks: Sequence[Task]) -> str:

@@ -27,8 +27,8 @@ def add_job_options(
     parser.add_argument(
         "--chief",
         action="store_true",
-        help="add a task of type chief, which trains as the workers do, and saves; without it worker 0 is the "
-        "chief, but not in a job with parameter servers",
+        help="add a task of type chief, which trains as the workers do, and saves; without it worker 0 is "
+        "the chief, but not in a job with parameter servers",
     )
     parser.add_argument(
         "--ps",

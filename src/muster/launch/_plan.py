@@ -195,9 +195,7 @@ def _cores(shape: JobShape, machine: Machine) -> dict[Task, tuple[int, ...]]:
     count = len(machine.cores) * len(serve) // (_SERVERS_A_TRAINER * len(train) + len(serve))
     if not count:
         return dict(zip(train, split_cores(machine.cores, len(train)), strict=True)) if train[1:] else {}
-    shares = split_cores(machine.cores[:-count], len(train)) + split_cores(
-        machine.cores[-count:], len(serve)
-    )
+    shares = split_cores(machine.cores[:-count], len(train)) + split_cores(machine.cores[-count:], len(serve))
     return dict(zip(train + serve, shares, strict=True))
 
 

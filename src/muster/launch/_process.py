@@ -19,17 +19,32 @@ from muster.launch._plan import TaskPlan
 from muster.net import BACKLOG
 
 
-def listen() -> socket.socket:
-    """Return a socket that listens on a free port of the loopback, and so reserves it."""
-    listener = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
-    listener.set_inheritable(True)
-    return listener
+class Port:
+    """A free port of the loopback, reserved for a task until `close`.
 
+    Nobody else gets it while no process listens there, before a task is started again.
+    """
 
-def address_of(listener: socket.socket) -> str:
-    """Return a listening socket's address, ``host:port``."""
-    host, port = listener.getsockname()
-    return f"{host}:{port}"
+    def __init__(self) -> None:
+        self._holder = socket.socket()
+        self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # or else nobody could listen
+        self._holder.bind(("127.0.0.1", 0))
+
+    @property
+    def address(self) -> str:
+        """Where it is, ``host:port``."""
+        host, port = self._holder.getsockname()
+        return f"{host}:{port}"
+
+    def listen(self) -> socket.socket:
+        """Return a socket that listens there, and that children inherit."""
+        listener = socket.create_server(self._holder.getsockname(), backlog=BACKLOG)
+        listener.set_inheritable(True)
+        return listener
+
+    def close(self) -> None:
+        """Let others have the port; who listens there goes on."""
+        self._holder.close()
 
 
 _PR_SET_CHILD_SUBREAPER = 36

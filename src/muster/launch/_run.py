@@ -13,16 +13,16 @@ from pathlib import Path
 
 from muster.cluster import Task
 from muster.cluster.roster import RunningClock
-from muster.launch import _job as job
+from muster.launch import _events as job
+from muster.launch._job import Job
 from muster.launch._machine import Machine
 from muster.launch._plan import JobShape, plan_job
 from muster.launch._process import (
     Keeper,
+    Port,
     SignalInbox,
     TaskProcess,
-    address_of,
     adopt_orphans,
-    listen,
     reap_orphans,
 )
 from muster.launch._status import StatusPoller
@@ -97,11 +97,12 @@ class _Run:
         self._log_dir = log_dir
         self._command = [sys.executable, str(options.script), *options.arguments]
         self._name = uuid.uuid4().hex[:8]
-        self._job = job.Job(options.shape.tasks, restarts=options.restarts, grace_secs=options.grace_secs)
+        self._job = Job(options.shape.tasks, restarts=options.restarts, grace_secs=options.grace_secs)
         self._selector = selectors.DefaultSelector()
         self._signals = SignalInbox()
         self._keeper: Keeper | None = None
         self._processes: dict[Task, TaskProcess] = {}  # the last process of each task
+        self._ports: dict[Task, Port] = {}  # of this attempt
         self._running: set[Task] = set()
         self._states: dict[Task, str] = {}
         self._poller: StatusPoller | None = None
@@ -148,16 +149,20 @@ class _Run:
                 self._clean_up()
 
     def _start(self, tasks: Iterable[Task], attempt: int) -> None:
-        """Start all tasks of an attempt, or one task, whose peers keep their addresses."""
+        """Start all tasks of an attempt, or some of them again, at their addresses."""
         job_id = f"{self._name}-{attempt}"
         if self._keeper is None:
             self._keeper = Keeper(job_id, self._options.grace_secs)
+        if not self._ports:
+            self._ports = {task: Port() for task in self._options.shape.tasks}
         with ExitStack() as unused:
-            listeners = {task: unused.enter_context(listen()) for task in tasks}
-            addresses = {task: process.plan.address for task, process in self._processes.items()}
-            addresses |= {task: address_of(listener) for task, listener in listeners.items()}
+            listeners = {task: unused.enter_context(self._ports[task].listen()) for task in tasks}
             plans = plan_job(
-                self._options.shape, self._machine, addresses=addresses, job_id=job_id, environ=self._environ
+                self._options.shape,
+                self._machine,
+                addresses={task: port.address for task, port in self._ports.items()},
+                job_id=job_id,
+                environ=self._environ,
             )
             for plan in plans:
                 task = plan.task
@@ -226,3 +231,6 @@ class _Run:
         for task in self._running:
             self._processes[task].collect()
         self._running.clear()
+        for port in self._ports.values():
+            port.close()
+        self._ports = {}

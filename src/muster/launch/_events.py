@@ -1,0 +1,119 @@
+"""What happens to a job, and what is done about it: the events and actions of `Job`."""
+
+import dataclasses
+import signal
+
+from muster.cluster import Task
+from muster.cluster.roster import EXIT_PEER_LOST, Termination
+
+
+@dataclasses.dataclass(frozen=True)
+class Ended:
+    """A task has ended.
+
+    Args:
+        task: The task.
+        code: Its return code; that of a signal is negative.
+        told: Why, if it has said that.
+    """
+
+    task: Task
+    code: int
+    told: Termination | None = None
+
+    @property
+    def is_consequence(self) -> bool:
+        """Whether it has ended because of another task."""
+        return self.code == EXIT_PEER_LOST or (self.told is not None and self.told.culprit != self.task)
+
+
+@dataclasses.dataclass(frozen=True)
+class Received:
+    """The launcher got a signal."""
+
+    number: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """Start tasks. ``attempt`` counts the starts of the job, from 1."""
+
+    tasks: tuple[Task, ...]
+    attempt: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Send:
+    """Send a signal to tasks."""
+
+    tasks: tuple[Task, ...]
+    number: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Say:
+    """Show a text to the user."""
+
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Blame:
+    """Show the user the task that caused a failure, with the last lines of its log.
+
+    Args:
+        task: The task.
+        code: The return code of the task that failed because of it.
+        reason: A sentence that names the task; empty if the code says all that is known.
+    """
+
+    task: Task
+    code: int
+    reason: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class CleanUp:
+    """Kill the processes that the tasks of an attempt, which have all ended, have left behind."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Finish:
+    """End the launcher, with ``code`` as its exit code."""
+
+    code: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Finishing:
+    """Tasks that were told to end are finishing their steps, or saving. Comes again and again meanwhile."""
+
+    tasks: tuple[Task, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Stopped:
+    """Tasks that are stopped by SIGSTOP. Comes again and again, also when there are none."""
+
+    tasks: tuple[Task, ...]
+
+
+Event = Ended | Received | Finishing | Stopped
+Action = Start | Send | Say | Blame | CleanUp | Finish
+
+
+def exit_code(code: int) -> int:
+    """Return a return code as a shell shows it: for a signal, 128 plus its number."""
+    return 128 - code if code < 0 else code
+
+
+def describe_end(code: int) -> str:
+    """Describe how a process ended."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    hint = ", by someone or because memory ran out" if -code == signal.SIGKILL else ""
+    return f"killed by {name}{hint}"
