@@ -55,7 +55,7 @@ class Service:
         self._inbox: collections.deque[tuple[Connection, Hello]] = collections.deque()
         self._calls: collections.deque[tuple[Future[Any], Callable[[], None]]] = collections.deque()
         self._inbox_lock = threading.Lock()
-        self._closing = False
+        self._closing = self._leaving = False
         self._ended, self._alone = threading.Event(), threading.Event()
         self._failure: Exception | None = None
         self._selector = selectors.DefaultSelector()
@@ -114,7 +114,7 @@ class Service:
         return result.result()
 
     def join(self) -> None:
-        """Wait until the job has ended and the workers have heard of it, or until `close`.
+        """Wait until the job has ended and the workers have heard of it, or until `leave` or `close`.
 
         Raises:
             Exception: What has ended the thread: a failure of the update, or of the system.
@@ -123,6 +123,11 @@ class Service:
         self._alone.wait(_LINGER_SECS)
         if self._failure is not None:
             raise self._failure
+
+    def leave(self) -> None:
+        """End the thread once no worker is connected any more. Handlers of signals may call it, too."""
+        self._leaving = True
+        self._wake()
 
     def close(self) -> None:
         """End the thread, and close all connections."""
@@ -144,7 +149,7 @@ class Service:
     def _run(self) -> None:
         look_at = 0.0
         try:
-            while not self._closing:
+            while not self._closing and not (self._leaving and not self._peers):
                 for key, mask in self._selector.select(_LOOK_SECS):
                     key.data(mask)
                 while self._calls:

@@ -12,6 +12,7 @@ from muster._errors import ClusterError
 from muster.cluster import ClusterSpec, Task, TaskType
 from muster.cluster.roster import Roster, TaskState
 from muster.distribute.servers._remote_servers import RemoteServers
+from muster.distribute.workers._signals import SignalWatch
 from muster.net import Handler
 from muster.ps import (
     PURPOSE,
@@ -152,13 +153,28 @@ class Server:
         return {**environ, "MUSTER_LISTEN_FD": str(listener.detach())}
 
     def join(self) -> None:
-        """Serve until the chief has ended the job."""
+        """Serve until the chief has ended the job.
+
+        At Ctrl-C and SIGTERM, which may have come to all tasks, the server goes on until the workers have
+        gone, so that the chief can save. Once more ends it at once.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was pressed; SystemExit for SIGTERM.
+        """
         self.start()
-        if self._service is None:
+        service = self._service
+        if service is None:
             raise RuntimeError(f"{self._task} is no parameter server: it has nothing to serve others with.")
         _log.info("%s serves at %s until the chief ends the job.", self._task, self._address)
-        self._service.join()
+
+        def leave() -> None:
+            _log.warning("%s serves until the workers have gone; once more stops at once.", self._task)
+            service.leave()
+
+        with SignalWatch(leave).watched() as signals:
+            service.join()
         self.close()
+        signals.raise_received()
         _log.info("%s ends, as the job has ended.", self._task)
 
     def connect(self, *, starts: bool) -> RemoteServers:

@@ -20,6 +20,9 @@ class Terminated(SystemExit):
 class SignalWatch:
     """Notes the first signal, and raises each further one at once.
 
+    Args:
+        on_first: Called at the first signal, in its handler, unless that is raised at once.
+
     Attributes:
         received: The number of the signal that was noted, or None.
         waiting: Whether no step is under way, so that the first signal is raised at once, too.
@@ -27,7 +30,8 @@ class SignalWatch:
         aborted: Whether a further signal was raised, possibly in the middle of a step.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_first: Callable[[], None] | None = None) -> None:
+        self._on_first = on_first or _say_finishing
         self.received: int | None = None
         self.waiting = False
         self.shared = False
@@ -74,7 +78,11 @@ class SignalWatch:
         self.received = number
         if self.waiting:
             raise _exception_of(number) from None
-        _log.warning("Finishing this step first; once more stops at once.")
+        self._on_first()
+
+
+def _say_finishing() -> None:
+    _log.warning("Finishing this step first; once more stops at once.")
 
 
 def _exception_of(number: int) -> BaseException:
