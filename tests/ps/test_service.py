@@ -526,3 +526,14 @@ def test_a_server_that_stands_still_is_named(monkeypatch, caplog):
         thread.join()
     assert caplog.text.count("ps 0") == 2
     assert "answers again" in caplog.text
+
+
+def test_a_server_that_leaves_serves_until_the_workers_have_gone():
+    with served() as server:
+        with worker(server, PLAN, "chief 0") as chief:
+            chief.initialize(initial(1.0), step=0)
+            server.service.leave()
+            assert first(chief.push_and_pull(pushed(1.0))) == 2.0
+            assert first(chief.read()) == 2.0
+            assert server.service._thread.is_alive()
+        server.service.join()
