@@ -2,6 +2,7 @@
 
     python examples/digits.py
     muster run --workers 2 --evaluator examples/digits.py
+    muster run --chief --workers 1 --ps 1 --evaluator examples/digits.py
 
 Ctrl-C stops it at any moment; the same command resumes with the next example.
 """
@@ -20,6 +21,7 @@ from sklearn.model_selection import train_test_split
 import muster
 from muster import keras
 from muster.checkpoint import list_checkpoints
+from muster.cluster import TFConfigClusterResolver
 from muster.data import Dataset
 from muster.distribute import MultiWorkerMirroredStrategy
 from muster.estimator import (
@@ -86,14 +88,17 @@ class ShowTraining(SessionRunHook):
         columns = [TextColumn("step"), MofNCompleteColumn(), BarColumn(), loss, TimeElapsedColumn()]
         self.bar = Progress(*columns, console=console, disable=not console.is_terminal)
         self.task = self.bar.add_task("", total=max_steps, loss=float("nan"))
+        self.shown = 0
 
     def after_create_session(self, session, coord):
+        self.shown = session.global_step // SHOW_EVERY
         self.bar.start()
 
     def after_run(self, run_context, run_values):
         step = run_context.session.global_step
-        if step % SHOW_EVERY and step != self.max_steps:
+        if step // SHOW_EVERY == self.shown and step != self.max_steps:
             return  # reading the loss waits for the step, so only now and then
+        self.shown = step // SHOW_EVERY  # other workers may have made the step in between
         loss = run_context.session.run("loss")
         self.bar.update(self.task, completed=step, loss=loss)
         if self.bar.disable:
@@ -135,17 +140,19 @@ def main():
     args = parser.parse_args()
 
     # Under `muster run` the workers connect here; without it, the program uses the device that it finds.
-    strategy = MultiWorkerMirroredStrategy()
+    # An Estimator without a strategy uses the parameter servers of the cluster, if there are any.
+    has_servers = "ps" in TFConfigClusterResolver().cluster_spec().jobs
+    strategy = None if has_servers else MultiWorkerMirroredStrategy()
     console = Console(highlight=False)
-    if args.fresh:
-        remove_run(args.model_dir)
     train_images, test_images, train_labels, test_labels = load_data()
 
-    def train_input_fn(input_context):
+    def train_input_fn(input_context, config):
         workers, worker = input_context.num_input_pipelines, input_context.input_pipeline_id
         batch_size = input_context.get_per_replica_batch_size(BATCH_SIZE)
         examples = Dataset.from_tensor_slices((train_images, train_labels)).shard(workers, worker)
-        return examples.shuffle(len(train_images), seed=1).repeat().batch(batch_size)
+        # With parameter servers each worker reads all examples, in an order of its own.
+        seed = 1 + config.global_id_in_cluster
+        return examples.shuffle(len(train_images), seed=seed).repeat().batch(batch_size)
 
     def eval_input_fn():
         return Dataset.from_tensor_slices((test_images, test_labels)).batch(BATCH_SIZE)
@@ -158,6 +165,8 @@ def main():
         ),
         params={"max_steps": args.max_steps},
     )
+    if args.fresh and (estimator.config.is_chief or not has_servers):  # else others may train already
+        remove_run(args.model_dir)
     hooks = [ShowTraining(console, args.max_steps)] if estimator.config.is_chief else []
     checkpoints = list_checkpoints(args.model_dir)
     if checkpoints and estimator.config.is_chief:
@@ -174,7 +183,8 @@ def main():
                 throttle_secs=0,
             ),
         )
-        if estimator.config.task_type != "evaluator" and estimator.config.num_worker_replicas > 1:
+        trains_alone = estimator.config.is_chief and estimator.config.num_worker_replicas == 1
+        if estimator.config.task_type != "evaluator" and not trains_alone:
             return 0  # with several workers, the evaluator reports the accuracy
         metrics = result[0] if result else None
         if metrics is None:

@@ -4,6 +4,7 @@ MNIST is downloaded at the first run, or read from the folder that MUSTER_DATA_D
 
     python examples/mnist_estimator.py --max-steps 1000
     muster run --workers 2 examples/mnist_estimator.py --max-steps 500
+    muster run --chief --workers 1 --ps 1 --evaluator examples/mnist_estimator.py --max-steps 1000
 """
 
 import argparse
@@ -73,7 +74,9 @@ def main():
     args = parser.parse_args()
 
     tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.INFO)
-    strategy = tf.distribute.MultiWorkerMirroredStrategy()  # the workers of TF_CONFIG, or this process alone
+    # The parameter servers of TF_CONFIG; else its workers, or this process alone.
+    cluster = tf.distribute.cluster_resolver.TFConfigClusterResolver().cluster_spec()
+    strategy = None if "ps" in cluster.jobs else tf.distribute.MultiWorkerMirroredStrategy()
     classifier = tf.estimator.Estimator(
         model_fn=model_fn,
         model_dir=args.model_dir,
@@ -87,7 +90,7 @@ def main():
         eval_spec=tf.estimator.EvalSpec(input_fn=input_fn, steps=None),
     )
     if result is None:
-        return  # in a cluster, the chief has logged the metrics
+        return  # in a cluster, the chief or the evaluator has logged the metrics
     metrics, _ = result
     if metrics is None:
         print(f"Nothing was left to train in {args.model_dir}: give more --max-steps or another --model-dir.")

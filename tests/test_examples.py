@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from large_data import copy_mnist
+from muster.checkpoint import latest_checkpoint
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -60,6 +61,46 @@ def test_digits_learns_is_stopped_and_goes_on(tmp_path: Path) -> None:
     finished = run_example("digits.py", *arguments)
     assert "All 300 steps are done: only evaluating." in finished.stdout
     assert accuracy[0] in finished.stdout
+
+
+def run_served(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "muster", "run", "--chief", "--workers", "1", "--ps", "1", *arguments],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+
+
+@pytest.mark.alone
+def test_digits_learns_on_parameter_servers(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    done = run_served(
+        "--evaluator", str(EXAMPLES / "digits.py"), "--model-dir", str(run), "--max-steps", "300"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^chief 0 +\| step \d+ of 300: loss", done.stdout, re.M), done.stdout
+    accuracy = re.search(r"evaluator 0 \| Accuracy on the 360 held-out images: ([\d.]+)%", done.stdout)
+    assert accuracy, done.stdout
+    assert float(accuracy[1]) >= 97
+    assert "Accuracy" not in done.stdout.replace(accuracy[0], "")
+    assert latest_checkpoint(run) == str(run / "ckpt-300")
+
+
+@pytest.mark.alone
+def test_the_guides_program_learns_on_parameter_servers(tmp_path: Path) -> None:
+    copy_mnist(tmp_path)
+    arguments = ["--model-dir", str(tmp_path / "run"), "--max-steps"]
+    done = run_served(str(EXAMPLES / "mnist_estimator.py"), *arguments, "400", MUSTER_DATA_DIR=str(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    for task in ("chief 0 ", "worker 0"):
+        assert re.search(rf"^{task} \| INFO:muster:Loss for final step", done.stdout, re.M), done.stdout
+    # In one process it goes on from there, and is evaluated.
+    alone = run_example("mnist_estimator.py", *arguments, "401", MUSTER_DATA_DIR=str(tmp_path))
+    found = re.search(r"Test accuracy after 401 steps: ([\d.]+)", alone.stdout)
+    assert found, alone.stdout + alone.stderr
+    assert float(found[1]) >= 0.95
 
 
 def test_fresh_removes_what_training_wrote_and_nothing_else(tmp_path: Path) -> None:
