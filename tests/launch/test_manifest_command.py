@@ -67,6 +67,43 @@ def test_kubernetes_jobs_are_valid_and_their_pods_know_their_places(capsys):
         assert config.cluster.as_dict() == told
 
 
+def test_kubernetes_jobs_of_parameter_servers_get_no_gpu(capsys):
+    _, _, chief, worker, server, evaluator = objects(
+        capsys, "kubernetes", "--name", "a", "--chief", "--workers", "1", "--ps", "2", "--evaluator",
+        "--gpus", "1", "--cpus", "2", "train.py",
+    )  # fmt: skip
+    kubernetes_validate.validate(server, KUBERNETES, strict=True)
+    assert (server["metadata"]["name"], server["spec"]["completions"]) == ("a-ps", 2)
+    told = {
+        "chief": ["a-chief-0.a:2222"],
+        "worker": ["a-worker-0.a:2222"],
+        "ps": ["a-ps-0.a:2222", "a-ps-1.a:2222"],
+    }
+    assert tf_config(evaluator, 0).cluster.as_dict() == told
+    for job in (chief, worker, server):
+        assert tf_config(job, 0).cluster.as_dict() == {**told, "evaluator": ["a-evaluator-0.a:2222"]}
+        container = job["spec"]["template"]["spec"]["containers"][0]
+        serves = job is server
+        assert container["resources"].get("limits") == (None if serves else {"nvidia.com/gpu": 1})
+        assert container["resources"]["requests"] == {"cpu": "2"}
+        assert ({"name": "JAX_PLATFORMS", "value": "cpu"} in container["env"]) == serves
+
+
+def test_a_tfjob_calls_parameter_servers_as_the_operator_does(capsys):
+    _, job = objects(
+        capsys, "tfjob", "--name", "a", "--chief", "--ps", "2", "--evaluator", "--gpus", "1", "train.py"
+    )  # fmt: skip
+    replicas = job["spec"]["tfReplicaSpecs"]
+    counts = {role: spec["replicas"] for role, spec in replicas.items()}
+    assert counts == {"Chief": 1, "Worker": 1, "PS": 2, "Evaluator": 1}
+    assert job["spec"]["successPolicy"] == ""
+    container = replicas["PS"]["template"]["spec"]["containers"][0]
+    assert {"name": "JAX_PLATFORMS", "value": "cpu"} in container["env"]
+    assert "resources" not in container
+    template = {"apiVersion": "v1", "kind": "PodTemplate", "template": replicas["PS"]["template"]}
+    kubernetes_validate.validate(template, KUBERNETES, strict=True)
+
+
 def test_a_job_without_restarts_is_never_restarted(capsys):
     *_, worker = objects(capsys, "kubernetes", "--name", "a", "--restarts", "0", "train.py")
     kubernetes_validate.validate(worker, KUBERNETES, strict=True)
@@ -160,10 +197,14 @@ SCONTROL = """\
 [[ "$*" == "show hostnames node[1-3]" ]] && printf '%s\\n' node1 node2 node3
 """
 TASK = """\
-import os, sys
+import os, signal, sys
 print(os.environ["MUSTER_JOB_ID"], os.environ["TF_CONFIG"], sys.argv[1:])
 with open(os.path.join(os.environ["FAKE"], "secrets"), "a") as file:
     print(os.environ.get("MUSTER_SECRET"), file=file)
+with open(os.path.join(os.environ["FAKE"], "platforms"), "a") as file:
+    print(os.environ.get("JAX_PLATFORMS"), file=file)
+if sys.argv[1] == "143":
+    os.kill(os.getppid(), signal.SIGTERM)
 sys.exit(int(sys.argv[1]) if '"type": "worker", "index": 1' in os.environ["TF_CONFIG"] else 0)
 """
 
@@ -239,6 +280,43 @@ def test_a_slurm_job_is_started_again_after_a_failure_and_ends_with_its_code(run
     assert done.stderr.count("srun ended with 7; restart") == 2
     assert "#SBATCH --gpus-per-task=1" in script
     assert "--cpus-per-task=3" in (tmp_path / "options").read_text().split()
+
+
+SERVED = ["--chief", "--workers", "2", "--ps", "1", "--evaluator"]
+
+
+def test_slurm_starts_a_task_of_a_job_with_parameter_servers_again_alone(run_batch):
+    script, done = run_batch(*SERVED, "--restarts", "2", layout="2,2,1", tasks=5, code="7")
+    assert done.returncode == 7
+    configs = [
+        TFConfig.parse(line[line.index("{") : line.rindex("}") + 1]) for line in done.stdout.splitlines()
+    ]
+    assert [str(each.task) for each in configs] == [
+        "chief 0", "worker 0", "worker 1", "worker 1", "worker 1", "ps 0", "evaluator 0",
+    ]  # fmt: skip
+    assert {line.split()[0] for line in done.stdout.splitlines()} == {"slurm-31234-0-0"}
+    assert configs[5].cluster.as_dict() == {
+        "chief": ["node1:21234"],
+        "worker": ["node1:21235", "node2:21234"],
+        "ps": ["node2:21235"],
+        "evaluator": ["node3:21234"],
+    }
+    assert configs[-1].cluster.jobs == ["chief", "worker", "ps"]
+    assert done.stderr.splitlines() == [
+        f"muster: worker 1 ended with 7; restart {restart} of 2" for restart in (1, 2)
+    ]
+
+
+def test_slurm_gives_parameter_servers_no_gpu(run_batch, tmp_path):
+    _, done = run_batch(*SERVED, layout="5", tasks=5)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "platforms").read_text().split() == ["None", "None", "None", "cpu", "None"]
+
+
+def test_slurm_starts_nothing_again_that_was_told_to_end(run_batch, tmp_path):
+    _, done = run_batch(*SERVED, "--restarts", "2", layout="5", tasks=5, code="143")
+    assert done.returncode == 143
+    assert done.stderr == ""
 
 
 def test_a_slurm_job_has_a_secret_that_no_command_line_tells(run_batch, tmp_path):

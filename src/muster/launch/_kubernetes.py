@@ -5,6 +5,7 @@ from typing import Any
 
 from muster.cluster import TaskType
 from muster.launch._manifest import Manifest
+from muster.launch._plan import CPU_ONLY
 from muster.net import SECRET, TLS
 
 _INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
@@ -16,12 +17,22 @@ _TLS_FOLDER = "/etc/muster/tls"
 _TLS_MODE = 0o400
 
 
+# What Kubeflow calls the types of tasks.
+_REPLICA_TYPES = {
+    TaskType.CHIEF: "Chief",
+    TaskType.WORKER: "Worker",
+    TaskType.PS: "PS",
+    TaskType.EVALUATOR: "Evaluator",
+}
+
+
 def kubernetes_objects(manifest: Manifest, secret: str) -> list[dict[str, Any]]:
     """Return a Secret, a headless Service, and an Indexed Job for each type of task.
 
     The pods of an Indexed Job keep their host names when they are restarted, and Kubernetes fills
     a pod's index into ``TF_CONFIG``. A container that fails is started again in place; the others end when
-    they have lost it, are started again too, and all go on from the last checkpoint.
+    they have lost it, are started again too, and all go on from the last checkpoint. With parameter servers the
+    others go on.
     Needs Kubernetes 1.24.
 
     Args:
@@ -65,9 +76,10 @@ def tfjob_objects(manifest: Manifest, secret: str) -> list[dict[str, Any]]:
                 # An evaluator still works when training is done.
                 "cleanPodPolicy": "None",
             },
-            "successPolicy": "AllWorkers" if manifest.shape.workers else "",
+            # With parameter servers the chief ends the job.
+            "successPolicy": "AllWorkers" if manifest.shape.workers and not manifest.shape.ps else "",
             "tfReplicaSpecs": {
-                role.capitalize(): {
+                _REPLICA_TYPES[role]: {
                     "replicas": count,
                     "restartPolicy": "ExitCode" if manifest.restarts else "Never",
                     # The operator knows the container and the port by these names.
@@ -141,7 +153,9 @@ def _pod(manifest: Manifest, role: str, container_name: str, port_name: str) -> 
     if manifest.cpus is not None:
         resources["requests"] = {"cpu": str(manifest.cpus)}
     gpus = manifest.shape.devices_per_worker
-    if gpus is not None and role != TaskType.EVALUATOR:
+    if role == TaskType.PS:
+        container["env"] += [{"name": name, "value": value} for name, value in CPU_ONLY.items()]
+    elif gpus is not None and role != TaskType.EVALUATOR:
         resources["limits"] = {"nvidia.com/gpu": gpus}
     if resources:
         container["resources"] = resources

@@ -4,6 +4,7 @@ import shlex
 
 from muster.cluster import TaskType
 from muster.launch._manifest import Manifest
+from muster.launch._plan import CPU_ONLY
 
 _SCRIPT = """\
 #!/bin/bash
@@ -29,7 +30,7 @@ join() {{ local IFS=,; echo "$*"; }}
 task="\\"type\\": \\"$type\\", \\"index\\": $index"
 export TF_CONFIG="{{\\"cluster\\": {{$cluster}}, \\"task\\": {{$task}}}}"
 export MUSTER_JOB_ID="slurm-$SLURM_JOB_ID-${{SLURM_RESTART_COUNT:-0}}-$SLURM_STEP_ID"
-exec {command}
+{program}
 END_OF_TASK
 
 # Who does not know it cannot take part in the job. No command line has it, for all users of a host see those.
@@ -55,12 +56,32 @@ done
 """
 
 
+# With parameter servers only the task that has failed is started again, while the others go on.
+_AGAIN = """\
+if [[ $type == ps ]]; then export {cpu_only}; fi
+ending=
+trap 'ending=1' TERM
+for ((restart = 0; ; restart++)); do
+  {command} && exit 0
+  code=$?
+  if [[ $ending ]] || ((restart == {restarts})); then exit "$code"; fi
+  echo "muster: $type $index ended with $code; restart $((restart + 1)) of {restarts}" >&2
+done"""
+
+
 def sbatch_script(manifest: Manifest) -> str:
     """Return a script for ``sbatch``, to be completed with the account, the partition and the time limit.
 
     Tasks get ranks in the order of ``manifest.shape.tasks``. Ports are derived from the job's number, so
-    that jobs on one host have different ones.
+    that jobs on one host have different ones. A task that fails ends the others, and all are started again.
+    With parameter servers only that task is, so many times at most; after that its failure ends the job.
     """
+    command = shlex.join(manifest.command)
+    program, restarts = f"exec {command}", manifest.restarts
+    if manifest.shape.ps:
+        cpu_only = " ".join(f"{name}={value}" for name, value in CPU_ONLY.items())
+        program = _AGAIN.format(command=command, restarts=restarts, cpu_only=cpu_only)
+        restarts = 0
     options = [
         f"--job-name={manifest.name}",
         f"--output={manifest.name}-%j.log",
@@ -81,8 +102,8 @@ def sbatch_script(manifest: Manifest) -> str:
         options="\n".join(f"#SBATCH {option}" for option in options),
         port="20000 + SLURM_JOB_ID % 10000",
         roles="\n".join(_roles(manifest)),
-        command=shlex.join(manifest.command),
-        restarts=manifest.restarts,
+        program=program,
+        restarts=restarts,
         srun_options=srun_options,
     )
 
