@@ -94,7 +94,7 @@ def commands() -> list[pytest.param]:
     """The shell blocks of the pages about workers, security and debugging."""
     return [
         pytest.param(code, id=f"{page}-{i}")
-        for page in ("workers", "security", "debugging")
+        for page in ("workers", "parameter-servers", "security", "debugging")
         for i, code in enumerate(
             re.findall(r"```sh\n(.*?)```", (ROOT / "docs/guides" / f"{page}.md").read_text(), re.DOTALL), 1
         )

@@ -124,6 +124,16 @@ def act(what, value):
                 roster.wait_for_all(FOREVER)
                 ready()
                 signal.sigwait({signal.SIGTERM})
+        case "serve":
+            # What a parameter server says of itself, until it is told to end.
+            from muster.cluster import TFConfig
+            from muster.cluster.roster._roster import Roster
+
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+            config = TFConfig.from_environ(os.environ)
+            with Roster.from_environ(os.environ, config.cluster, config.task, peers=()) as roster:
+                roster.report(state="training", pulls=int(value), pushes=12, queue=3)
+                signal.sigwait({signal.SIGTERM})
         case "show":
             wanted = ("MUSTER_JOB_ID", "XLA_FLAGS", "OMP_NUM_THREADS", "TF_CONFIG")
             told = {name: os.environ.get(name) for name in wanted}

@@ -21,6 +21,8 @@ from muster.cluster.roster._roster import EXIT_PEER_LOST
 
 pytestmark = pytest.mark.alone
 
+SERVED = ["--chief", "--ps", "1"]
+
 
 def test_all_end_well(launch):
     job = launch("worker0=write:1", options=["--workers", "2", "--chief", "--evaluator"])
@@ -317,6 +319,26 @@ def test_a_terminal_shows_a_line_a_task_below_the_output(tmp_path):
     assert "muster      | evaluator 0 failed: exit code 3. Its last lines:" in shown
 
 
+def test_the_table_shows_what_parameter_servers_do(tmp_path):
+    control, terminal = os.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+    environment = {**clean_environment(), "TERM": "xterm", "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "muster", "run", *SERVED, CHILD, "chief0=sleep", "ps0=serve:345"]
+    with subprocess.Popen(command, env=environment, stdin=terminal, stdout=terminal, stderr=terminal) as job:
+        os.close(terminal)
+        shown = ""
+        for piece in iter(lambda: _read(control), b""):
+            shown += piece.decode()
+            if re.search(r"ps 0 +- +- +- +- +345 +12 +3 +training", _without_styles(shown)):
+                job.send_signal(signal.SIGTERM)
+                break
+        for _ in iter(lambda: _read(control), b""):
+            pass
+        assert job.wait(DEADLINE) == 143
+    os.close(control)
+    assert re.search(r"input wait +pulls +pushes +queue +state", _without_styles(shown))
+
+
 def _read(control):
     try:
         return os.read(control, 1 << 16)
@@ -441,9 +463,6 @@ def test_the_temporary_folder_stays_only_after_a_failure(deed, kept, tmp_path):
     assert len(folders) == kept
     assert [f"Logs: {folder}" in done.stderr for folder in folders] == [True] * kept
     assert "worker 0 | about to end" in done.stdout.splitlines()
-
-
-SERVED = ["--chief", "--ps", "1"]
 
 
 def address_of_server(process):

@@ -7,9 +7,12 @@ import signal
 from pathlib import Path
 
 import pytest
-from launched import process_of
+from launched import process_of, wait_until
 
 from muster.checkpoint import latest_checkpoint, read_checkpoint
+from muster.cluster import Task, TFConfig
+from muster.cluster.roster import query_status
+from muster.net import Credentials
 
 pytestmark = pytest.mark.alone
 
@@ -21,7 +24,12 @@ DEADLINE = 150.0
 @pytest.fixture
 def train(launch, tmp_path):
     def start(*options):
-        child = {"model_dir": str(tmp_path / "model"), "max_steps": STEPS, "slow": 0.05}
+        child = {
+            "model_dir": str(tmp_path / "model"),
+            "max_steps": STEPS,
+            "slow": 0.05,
+            "snapshot_updates": 5,
+        }
         return launch(
             json.dumps(child), options=["--chief", "--workers", "1", "--ps", "2", *options], program=CHILD
         )
@@ -45,12 +53,39 @@ def test_a_task_that_is_killed_comes_back_while_the_others_train(train, tmp_path
     os.kill(process_of(job, f"{task}0"), signal.SIGKILL)
     job.read_until(f"Starting {task} 0 again, restart 1 of 1.")
     before = steps_of(job, f"{other} 0")[-1]
-    while not steps_of(job, f"{task} 0") or steps_of(job, f"{task} 0")[-1] <= before:
-        job.read_until(" step ")
     assert job.end(DEADLINE) == 0, job.text
     assert len([step for step in steps_of(job, f"{other} 0") if step > before]) > 5
+    starts = (job.log_dir / f"{task}-0.log").read_text().count(f" {task} 0 of job ")
+    assert starts == 2
     assert last_step(tmp_path) == STEPS
     assert f"global_step = {STEPS}" in job.text
+
+
+def status_of(process, task):
+    """What a parameter server tells who asks."""
+    environ = dict(
+        entry.split("=", 1)
+        for entry in Path(f"/proc/{process}/environ").read_text().split("\0")
+        if "=" in entry
+    )
+    address = TFConfig.parse(environ["TF_CONFIG"]).cluster.task_address(task.type, task.index)
+    return query_status(address, 10.0, Credentials.from_environ(environ), task=task)
+
+
+def test_a_server_that_is_killed_comes_back_at_its_address(train, tmp_path):
+    job = train("--restarts", "1")
+    job.read_until("chief 0  | step", "worker 0 | step")
+    wait_until((tmp_path / "model" / "ps-1" / "values").exists)
+    os.kill(process_of(job, "ps1"), signal.SIGKILL)
+    job.read_until("Starting ps 1 again, restart 1 of 1.", "ps 1 was started again, and goes on from its")
+    server = process_of(job, "ps1")
+    wait_until(lambda: (status_of(server, Task("ps", 1)).progress.pushes or 0) > 5)
+    progress = status_of(server, Task("ps", 1)).progress
+    assert progress.pulls >= progress.pushes
+    assert progress.queue == 0
+    assert job.end(DEADLINE) == 0, job.text
+    assert last_step(tmp_path) == STEPS
+    assert job.text.count("Starting ") == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

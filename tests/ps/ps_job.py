@@ -64,12 +64,20 @@ def accepting(handler, credentials=NO_CREDENTIALS, port=0):
 
 
 @contextlib.contextmanager
-def served(make_rows=AddedRows, versions=VERSIONS, credentials=NO_CREDENTIALS, port=0, saver=None, job=""):
+def served(
+    make_rows=AddedRows,
+    versions=VERSIONS,
+    credentials=NO_CREDENTIALS,
+    port=0,
+    saver=None,
+    report=None,
+    job="",
+):
     find = saver.find if saver else no_snapshot
     machine = Machine(
         make_rows, name="ps 0", run=uuid.uuid4().hex, keeps_step=True, versions=versions, find=find
     )
-    service = Service(machine, saver)
+    service = Service(machine, saver, report)
     service.start(job)
     try:
         with accepting(service.serve, credentials, port) as address:

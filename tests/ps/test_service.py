@@ -537,3 +537,12 @@ def test_a_server_that_leaves_serves_until_the_workers_have_gone():
             assert first(chief.read()) == 2.0
             assert server.service._thread.is_alive()
         server.service.join()
+
+
+def test_a_server_reports_what_it_has_counted():
+    reports = []
+    with served(report=reports.append) as server, worker(server, PLAN, "chief 0") as chief:
+        chief.initialize(initial(1.0), step=0)
+        chief.push_and_pull(pushed(1.0))
+        wait_for(lambda: reports and reports[-1].pushes == 1)
+        assert reports[-1].pulls == 1

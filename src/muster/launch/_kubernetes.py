@@ -31,9 +31,8 @@ def kubernetes_objects(manifest: Manifest, secret: str) -> list[dict[str, Any]]:
 
     The pods of an Indexed Job keep their host names when they are restarted, and Kubernetes fills
     a pod's index into ``TF_CONFIG``. A container that fails is started again in place; the others end when
-    they have lost it, are started again too, and all go on from the last checkpoint. With parameter servers the
-    others go on.
-    Needs Kubernetes 1.24.
+    they have lost it, are started again too, and all go on from the last checkpoint. With parameter servers
+    the others go on. Needs Kubernetes 1.24.
 
     Args:
         manifest: The job.

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from muster.cluster import Task
+from muster.cluster import Task, TaskType
 from muster.cluster.roster import Progress
 
 _COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_red")
@@ -102,7 +102,9 @@ class LiveView(View):
     def _table(self, rows: Sequence[Row]) -> Table:
         table = Table(box=None, pad_edge=False, header_style="dim")
         table.add_column("task")
-        for name in ("step", "steps/s", "loss", "input wait"):
+        serves = any(row.task.type == TaskType.PS for row in rows)
+        served = ("pulls", "pushes", "queue") if serves else ()
+        for name in ("step", "steps/s", "loss", "input wait", *served):
             table.add_column(name, justify="right")
         table.add_column("state", overflow="fold")
         for row in rows:
@@ -114,6 +116,7 @@ class LiveView(View):
                 _number(known.steps_per_sec, ".1f"),
                 _number(known.loss, ".4g"),
                 _number(known.input_wait, ".0%"),
+                *(_number(getattr(known, name), "d") for name in served),
                 Text(f"{known.state}{waits}" if row.progress else row.state),
             )
         return table

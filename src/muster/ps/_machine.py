@@ -178,7 +178,7 @@ class Machine:
             worker.silent = False
             _log.warning("%s is back.", caller.task)
         if isinstance(message, messages.Stats):
-            return Reply(caller, self._statistics(now))
+            return Reply(caller, self.statistics(now))
         if self.ended:
             return Reply(caller, messages.Ended())
         if caller in self._deferred:
@@ -386,7 +386,8 @@ class Machine:
     def _step(self) -> int:
         return 0 if self._tickets is None else self._tickets.step
 
-    def _statistics(self, now: float) -> messages.Statistics:
+    def statistics(self, now: float) -> messages.Statistics:
+        """Return what this server has counted."""
         return messages.Statistics(
             version=self.holdings.version,
             step=self._step(),

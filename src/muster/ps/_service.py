@@ -42,11 +42,18 @@ class Service:
     Args:
         machine: What answers; nobody else may use it meanwhile.
         saver: Writes snapshots; None for none.
+        report: Called with the statistics about once a second, on the thread.
     """
 
-    def __init__(self, machine: Machine, saver: Saver | None = None) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        saver: Saver | None = None,
+        report: Callable[[messages.Statistics], None] | None = None,
+    ) -> None:
         self._machine = machine
         self._saver = saver
+        self._report = report
         self._peers: set[_Peer] = set()
         self._joined: dict[Caller, _Peer] = {}
         self._replies: collections.deque[Reply] = collections.deque()
@@ -190,6 +197,8 @@ class Service:
     def _look(self, now: float) -> None:
         """Do what time alone makes due."""
         self._deliver(self._machine.recall(now))
+        if self._report is not None:
+            self._report(self._machine.statistics(now))
         for peer in [each for each in self._peers if now - (each.refused_at or now) > _DRAIN_SECS]:
             self._drop(peer)
 

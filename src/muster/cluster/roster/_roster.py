@@ -270,6 +270,9 @@ class Roster:
         loss: float | None = None,
         input_wait: float | None = None,
         waits_for: str | None = None,
+        pulls: int | None = None,
+        pushes: int | None = None,
+        queue: int | None = None,
     ) -> None:
         """Set fields of this task's `Progress`; None leaves a field as it is.
 
@@ -288,6 +291,9 @@ class Roster:
             "loss": None if loss is None else float(loss),
             "input_wait": None if input_wait is None else float(input_wait),
             "waits_for": None if waits_for is None else waits_for[:_MAX_TEXT],
+            "pulls": pulls,
+            "pushes": pushes,
+            "queue": queue,
         }
         changed: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
         self._thread.progress = dataclasses.replace(self._thread.progress, **changed)

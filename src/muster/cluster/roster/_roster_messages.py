@@ -45,6 +45,9 @@ class Progress:
         loss: Its last known loss.
         input_wait: The fraction of its time that it waits for input, 0 to 1.
         waits_for: The tasks or things that it waits for; empty for none.
+        pulls: How many times a parameter server has sent its values.
+        pushes: How many pushes it has applied.
+        queue: How many requests wait for a ticket or for first values there.
     """
 
     state: TaskState = TaskState.STARTING
@@ -53,6 +56,9 @@ class Progress:
     loss: float | None = None
     input_wait: float | None = None
     waits_for: str = ""
+    pulls: int | None = None
+    pushes: int | None = None
+    queue: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,7 @@ from muster.ps import (
     Saver,
     Service,
     Snapshots,
+    Statistics,
     no_snapshot,
 )
 from muster.ps.updates import CompiledRows, versions
@@ -119,7 +120,7 @@ class Server:
                 versions=versions(),
                 find=self._saver.find if self._saver is not None else no_snapshot,
             )
-            service = Service(machine, self._saver)
+            service = Service(machine, self._saver, self._report)
             self._part_writer = PartWriter(service, str(self._task))
             handlers = {PURPOSE: service.serve, SAVE_PURPOSE: self._part_writer.serve}
         try:
@@ -228,6 +229,14 @@ class Server:
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _report(self, statistics: Statistics) -> None:
+        self.roster.report(
+            step=statistics.step or None,
+            pulls=statistics.pulls,
+            pushes=statistics.pushes,
+            queue=statistics.waiting,
+        )
 
     def _dial_to(self, index: int, purpose: str = PURPOSE) -> Any:
         task, address = Task(TaskType.PS, index), self._cluster.task_address(TaskType.PS, index)
