@@ -64,7 +64,7 @@ _AGAIN_SECS = 0.5
 
 
 # In what order simultaneous ends count; that of the chief comes first.
-_RANKS = {TaskType.PS: 1, TaskType.WORKER: 2, TaskType.EVALUATOR: 3}
+_RANKS: dict[str, int] = {TaskType.PS: 1, TaskType.WORKER: 2, TaskType.EVALUATOR: 3}
 
 
 class _Phase(enum.Enum):

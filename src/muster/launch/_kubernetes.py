@@ -18,7 +18,7 @@ _TLS_MODE = 0o400
 
 
 # What Kubeflow calls the types of tasks.
-_REPLICA_TYPES = {
+_REPLICA_TYPES: dict[str, str] = {
     TaskType.CHIEF: "Chief",
     TaskType.WORKER: "Worker",
     TaskType.PS: "PS",
