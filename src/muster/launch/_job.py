@@ -61,8 +61,6 @@ STOPPED_SECS = 600.0
 QUIET_SECS = 30.0
 # The longest pause between two `Finishing`, in seconds.
 _AGAIN_SECS = 0.5
-
-
 # In what order simultaneous ends count; that of the chief comes first.
 _RANKS: dict[str, int] = {TaskType.PS: 1, TaskType.WORKER: 2, TaskType.EVALUATOR: 3}
 
