@@ -3,7 +3,8 @@
 Argument: JSON: model_dir, max_steps, and any of: slow (seconds a step), epochs, stall (seconds),
 makes (a file, at the first step), awaits (a file, after it), snapshot_updates, save_steps, mirrored (whether
 workers have no servers), dies (a file: a server makes it when it has written half of its part of a
-checkpoint, and writes no more).
+checkpoint, and writes no more), shards (of TensorFlow 1's partitioner), max_staleness, part (0 or 1: every
+second batch).
 """
 
 import functools
@@ -17,9 +18,11 @@ from pathlib import Path
 import numpy as np
 
 import muster
+import muster.compat.tensorflow.compat.v1 as tf
 from muster import keras
 from muster.data import Dataset
 from muster.distribute import MultiWorkerMirroredStrategy
+from muster.distribute.engine import ServedState
 from muster.estimator import (
     Estimator,
     EstimatorSpec,
@@ -46,6 +49,13 @@ class Hook(SessionRunHook):
     def __init__(self, options):
         self.options = options
 
+    def before_run(self, run_context):
+        state = run_context.session.state
+        if isinstance(state, ServedState) and "shards" in self.options:
+            for server, share in enumerate(state.division.shares):
+                for piece in share.pulled.pieces:
+                    print(f"ps {server} holds {piece.key} {[*piece.shape]}\n", end="", flush=True)
+
     def after_run(self, run_context, run_values):
         print(f"step {run_context.session.global_step}\n", end="", flush=True)
         if "makes" in self.options:
@@ -67,12 +77,18 @@ def main(options):
         _part_writer.write_part = functools.partial(write_half, dies=options["dies"])
     _machine.STALL_SECS = options.get("stall", _machine.STALL_SECS)
     data = Dataset.from_tensor_slices((X, Y)).batch(16)
+    strategy = None
+    if "shards" in options:
+        strategy = tf.distribute.experimental.ParameterServerStrategy(
+            variable_partitioner=tf.fixed_size_partitioner(options["shards"])
+        )
     config = RunConfig(
         tf_random_seed=1,
         save_checkpoints_steps=options.get("save_steps", 20),
         log_step_count_steps=None,
         snapshot_updates=options.get("snapshot_updates"),
         train_distribute=MultiWorkerMirroredStrategy() if options.get("mirrored") else None,
+        train_distribute=strategy,
     )
     train_and_evaluate(
         Estimator(model_fn, options["model_dir"], config),

@@ -270,3 +270,17 @@ def test_a_checkpoint_is_not_written_if_a_server_has_lost_its_values(tmp_path):
         for task in again.values():
             assert task.code() == 0, task.log
         assert job.checkpoint.step == STEPS
+
+
+def test_a_master_trains_and_evaluates_with_a_strategy_that_divides_variables(tmp_path):
+    with Served(tmp_path / "job", master=1, worker=1, ps=2) as job:
+        tasks = job.launch_all(shards=2)
+        job.all_end_well()
+        master = tasks["master", 0]
+        checkpoint = job.checkpoint
+    losses = [float(loss) for loss in re.findall(r"global_step = \d+, loss = ([\d.]+)", master.log)]
+    assert losses[-1] < 0.1 * losses[0]
+    assert f"global_step = {STEPS}" in master.log
+    assert checkpoint.variables["dense_1/kernel"].shape == (5, 8)
+    held = re.findall(r"^ps (\d) holds dense_1/kernel \[(\d), 8\]$", master.log, re.M)
+    assert set(held) == {("0", "3"), ("1", "2")}

@@ -14,10 +14,16 @@ import recorded
 from muster import MusterError
 from muster._errors import ClusterError
 from muster.cluster import ClusterResolver, ClusterSpec, SimpleClusterResolver
-from muster.distribute import MirroredStrategy, MultiWorkerMirroredStrategy, OneDeviceStrategy
+from muster.distribute import (
+    MirroredStrategy,
+    MultiWorkerMirroredStrategy,
+    OneDeviceStrategy,
+    ParameterServerStrategyV1,
+)
 from muster.estimator._model_fn import argument_names, call_input_fn, call_model_fn, check_model_fn_args
 from muster.estimator._run_config import DistributeConfig, RunConfig, check_train_args, resolve_config
 from muster.estimator._specs import EvalSpec, TrainSpec
+from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 from muster.estimator.roles._train_and_evaluate import TrainingExecutor
 
 
@@ -459,6 +465,41 @@ def test_an_evaluator_may_be_one_by_its_resolver() -> None:
     assert strategy.cluster_resolver is resolver
     config = RunConfig(train_distribute=strategy)
     assert (config.task_type, config.is_chief, config.num_worker_replicas) == ("evaluator", False, 0)
+
+
+@pytest.mark.parametrize(("index", "starts", "listeners"), [(0, True, 1), (1, False, 0)])
+def test_worker_0_is_the_chief_of_parameter_servers_that_a_strategy_names(
+    index: int, starts: bool, listeners: int
+) -> None:
+    cluster = ClusterSpec({"worker": ["w0:1", "w1:1"], "ps": ["p:1"]})
+    resolver = SimpleClusterResolver(cluster, task_type="worker", task_id=index)
+    config = RunConfig(train_distribute=ParameterServerStrategyV1(resolver))
+    assert (config.is_chief, config.num_worker_replicas, config.num_ps_replicas) == (starts, 2, 1)
+    asked = []
+
+    class Server(FakeServer):
+        def connect(self, *, starts: bool) -> SimpleNamespace:
+            asked.append(starts)
+            return super().connect(starts=starts)
+
+    estimator = FakeEstimator(config)
+    spec = TrainSpec(lambda: None, max_steps=10, saving_listeners=[CheckpointSaverListener()])
+    TrainingExecutor(estimator, spec, SPECS[1], make_server=Server).run()
+    assert asked == [starts]
+    assert [call["n_saving_listeners"] for call in estimator.train_calls] == [listeners]
+
+
+def test_max_staleness_is_given_once() -> None:
+    strategy = ParameterServerStrategyV1(max_staleness=2)
+    assert RunConfig(max_staleness=2, train_distribute=strategy).max_staleness == 2
+    config = RunConfig(train_distribute=strategy)
+    assert config.replace(train_distribute=ParameterServerStrategyV1(max_staleness=3)).max_staleness is None
+    with pytest.raises(ValueError, match="max_staleness is 1 in RunConfig, and 2 in its train_distribute"):
+        config.replace(max_staleness=1)
+    with pytest.raises(ValueError, match="max_staleness should be >= 0"):
+        RunConfig(max_staleness=-1)
+    with pytest.raises(ValueError, match="max_staleness must be an integer"):
+        RunConfig(max_staleness=0.5)
 
 
 def test_a_session_config_is_kept_and_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:

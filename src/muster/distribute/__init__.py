@@ -44,6 +44,9 @@ from muster.distribute.strategies._multi_worker_mirrored import (
     MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
 )
 from muster.distribute.strategies._one_device import OneDeviceStrategy as OneDeviceStrategy
+from muster.distribute.strategies._parameter_server import (
+    ParameterServerStrategyV1 as ParameterServerStrategyV1,
+)
 from muster.distribute.strategies._strategy import Strategy as Strategy
 from muster.distribute.strategies._tpu import TPUStrategy as TPUStrategy
 from muster.ps import FixedShardsPartitioner as FixedShardsPartitioner

@@ -11,7 +11,7 @@ from typing import Any
 
 from muster._errors import ClusterError
 from muster.cluster import ClusterSpec, Task, TaskContext, TaskType, TFConfig, task_context
-from muster.distribute import Strategy
+from muster.distribute import ParameterServerStrategyV1, Strategy
 from muster.estimator._checks import check_number, check_steps
 
 _log = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 _UNSET: Any = object()
 _DEFAULT_CHECKPOINT_SECS = 600
 # Fields that TensorFlow's RunConfig does not have.
-_MUSTER_FIELDS = ("steps_per_execution", "profile_dir", "snapshot_secs", "snapshot_updates")
+_MUSTER_FIELDS = ("steps_per_execution", "profile_dir", "snapshot_secs", "snapshot_updates", "max_staleness")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,6 +81,9 @@ class RunConfig:
         snapshot_secs: How many seconds of training a parameter server may lose when it is killed: the period
             of the snapshots from which it goes on, in ``model_dir``. None for any number.
         snapshot_updates: How many updates it may lose then; None for any number.
+        max_staleness: With parameter servers, how many of its steps a worker may be ahead of the slowest one.
+            None lets workers train without waiting for each other; 0 makes them train in step, on the mean
+            of their gradients. A ParameterServerStrategyV1 may say it, too. No effect in one process.
 
     Raises:
         ValueError: An argument is out of range, or ``TF_CONFIG`` is wrong (a ClusterError).
@@ -108,6 +111,7 @@ class RunConfig:
     profile_dir: str | os.PathLike[str] | None = None
     snapshot_secs: float | None = 10.0
     snapshot_updates: int | None = None
+    max_staleness: int | None = None
     _place: TaskContext = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -238,6 +242,7 @@ class RunConfig:
             ("steps_per_execution", True, True),
             ("snapshot_secs", True, False),
             ("snapshot_updates", True, True),
+            ("max_staleness", False, True),
         ):
             value = getattr(self, name)
             if value is not None:
@@ -267,6 +272,13 @@ class RunConfig:
             if not isinstance(given := getattr(self, name), Strategy | None):
                 raise TypeError(
                     f"{name} must be a strategy, such as MirroredStrategy(), or None, given: {given!r}."
+                )
+        strategy = self.train_distribute
+        if isinstance(strategy, ParameterServerStrategyV1) and strategy.max_staleness is not None:
+            if self.max_staleness not in (None, strategy.max_staleness):
+                raise ValueError(
+                    f"max_staleness is {self.max_staleness} in RunConfig, and {strategy.max_staleness} in "
+                    "its train_distribute. Give one of them."
                 )
 
     def _take_strategies(self, tf_config: TFConfig) -> None:

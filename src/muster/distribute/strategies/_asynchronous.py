@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from muster.cluster.roster import Roster, TaskState
 from muster.distribute.engine._placement import Placement
@@ -10,6 +9,7 @@ from muster.distribute.engine._served import ServedEngine
 from muster.distribute.engine._shards import Rows
 from muster.distribute.servers._remote_servers import RemoteServers
 from muster.distribute.servers._server import Server
+from muster.distribute.strategies._parameter_server import Partitioner
 from muster.distribute.strategies._strategy import Strategy
 from muster.distribute.workers._workers import START_SECS, SingleWorker
 from muster.program.variables import VariableSpec
@@ -17,8 +17,6 @@ from muster.ps import ServedVariable, place
 
 # It lies whole on the first server, which gives the tickets.
 _GLOBAL_STEP = "global_step"
-
-Partitioner = Callable[[tuple[int, ...], Any], Sequence[int]]
 
 
 class AsynchronousStrategy(Strategy):

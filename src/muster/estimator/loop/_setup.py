@@ -12,7 +12,7 @@ from muster._arrays import AnyArray
 from muster._errors import CheckpointMismatchError
 from muster.checkpoint import Checkpoint, read_checkpoint, restore_latest
 from muster.cluster import Task
-from muster.distribute import RemoteServers, Strategy, get_strategy
+from muster.distribute import ParameterServerStrategyV1, RemoteServers, Strategy, get_strategy
 from muster.distribute.engine import Executables, Step, unwrapped
 from muster.distribute.strategies import compile_program, start_program
 from muster.estimator._estimator_spec import EstimatorSpec
@@ -153,8 +153,11 @@ def strategy_for(configured: Strategy | None) -> Strategy:
     Raises:
         RuntimeError: The current strategy is another than the config's.
     """
+    current = get_strategy()
     if configured is None:
-        return get_strategy()
+        return current
+    if isinstance(configured, ParameterServerStrategyV1) and current.servers is not None:
+        return current  # which has been made from it
     with configured.scope():
         return configured
 

@@ -10,7 +10,12 @@ from muster._errors import MusterError
 from muster.checkpoint import Lease
 from muster.cluster import Task, TaskType
 from muster.cluster.roster import watch_program_end
-from muster.distribute import AsynchronousStrategy, MultiWorkerMirroredStrategy, Server
+from muster.distribute import (
+    AsynchronousStrategy,
+    MultiWorkerMirroredStrategy,
+    ParameterServerStrategyV1,
+    Server,
+)
 from muster.distribute.workers import SignalWatch
 from muster.estimator._run_config import RunConfig
 from muster.estimator._specs import EvalSpec, TrainSpec, eval_folder
@@ -200,7 +205,10 @@ class TrainingExecutor:
             self._train(self._train_spec.saving_listeners)
 
     def run_worker(self) -> None:
-        """Train."""
+        """Train; the first worker of a cluster without a chief does what a chief does."""
+        if self._estimator.config.is_chief:
+            self.run_chief()
+            return
         with self._beside_servers(starts=False):
             self._train(())
 
@@ -273,7 +281,7 @@ class TrainingExecutor:
             yield
             return
         with server:
-            strategy = AsynchronousStrategy(server, starts=starts)
+            strategy = _asynchronous(self._estimator.config, server, starts=starts)
             with strategy.scope(), closing(strategy.servers):
                 yield
                 if starts:
@@ -315,6 +323,14 @@ class TrainingExecutor:
             _pause(min(pause, _LOOK_SECS) if training.seen else pause, signals)
             while training.seen and clock.now() < end and not training.has_ended():
                 _pause(min(_LOOK_SECS, end - clock.now()), signals)
+
+
+def _asynchronous(config: RunConfig, server: Server, *, starts: bool) -> AsynchronousStrategy:
+    """Return the strategy of a task beside parameter servers, with the settings of the configured one."""
+    strategy = config.train_distribute
+    if not isinstance(strategy, ParameterServerStrategyV1):
+        return AsynchronousStrategy(server, starts=starts)
+    return AsynchronousStrategy(server, starts=starts, partitioner=strategy.variable_partitioner)
 
 
 def _only_evaluator(folder: str) -> Lease:
