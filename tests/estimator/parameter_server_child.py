@@ -57,7 +57,8 @@ class Hook(SessionRunHook):
                     print(f"ps {server} holds {piece.key} {[*piece.shape]}\n", end="", flush=True)
 
     def after_run(self, run_context, run_values):
-        print(f"step {run_context.session.global_step}\n", end="", flush=True)
+        step, now = run_context.session.global_step, time.monotonic_ns()
+        print(f"step {step}\nmade at {now}\n", end="", flush=True)
         if "makes" in self.options:
             Path(self.options["makes"]).touch()
         while "awaits" in self.options and not Path(self.options["awaits"]).exists():
@@ -77,6 +78,7 @@ def main(options):
         _part_writer.write_part = functools.partial(write_half, dies=options["dies"])
     _machine.STALL_SECS = options.get("stall", _machine.STALL_SECS)
     data = Dataset.from_tensor_slices((X, Y)).batch(16)
+    train_data = data.shard(2, options["part"]) if "part" in options else data
     strategy = None
     if "shards" in options:
         strategy = tf.distribute.experimental.ParameterServerStrategy(
@@ -89,11 +91,12 @@ def main(options):
         snapshot_updates=options.get("snapshot_updates"),
         train_distribute=MultiWorkerMirroredStrategy() if options.get("mirrored") else None,
         train_distribute=strategy,
+        max_staleness=options.get("max_staleness"),
     )
     train_and_evaluate(
         Estimator(model_fn, options["model_dir"], config),
         TrainSpec(
-            lambda: data.repeat(options.get("epochs")),
+            lambda: train_data.repeat(options.get("epochs")),
             max_steps=options["max_steps"],
             hooks=[Hook(options)],
         ),

@@ -8,10 +8,16 @@ import signal
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+from parameter_server_child import X, Y, model_fn
 
 from jobs import DEADLINE, Job
 from muster.checkpoint import latest_checkpoint, read_checkpoint, writer_of
+from muster.checkpoint import latest_checkpoint, read_checkpoint
+from muster.data import Dataset
+from muster.distribute import MirroredStrategy
+from muster.estimator import Estimator, RunConfig
 
 pytestmark = pytest.mark.alone
 
@@ -30,7 +36,7 @@ class Served(Job):
 
     def launch(self, kind, index=0, **options):
         model_dir = str(self.folder / "model")
-        return self.start(kind, index, {"model_dir": model_dir, "max_steps": STEPS, **options})
+        return self.start(kind, index, {"model_dir": model_dir, "max_steps": STEPS} | options)
 
     def launch_all(self, **options):
         return {
@@ -284,3 +290,61 @@ def test_a_master_trains_and_evaluates_with_a_strategy_that_divides_variables(tm
     assert checkpoint.variables["dense_1/kernel"].shape == (5, 8)
     held = re.findall(r"^ps (\d) holds dense_1/kernel \[(\d), 8\]$", master.log, re.M)
     assert set(held) == {("0", "3"), ("1", "2")}
+
+
+def times_of(task):
+    return [int(at) for at in re.findall(r"^made at (\d+)$", task.log, re.M)]
+
+
+def test_a_fast_worker_is_no_more_steps_ahead_than_it_may_be(job):
+    trains = str(job.folder / "worker trains")
+    options = {"max_staleness": 2}
+    chief = job.launch("chief", awaits=trains, **options)  # after its first step
+    worker = job.launch("worker", makes=trains, slow=0.05, **options)
+    for index in range(2):
+        job.launch("ps", index, **options)
+    job.all_end_well()
+    assert len(steps_of(chief)) + len(steps_of(worker)) == STEPS
+    # The worker starts from the chief's first step, until it ends.
+    events = sorted([(at, 1) for at in times_of(chief)[1:]] + [(at, -1) for at in times_of(worker)])
+    leads = np.cumsum([each for at, each in events if at <= times_of(worker)[-1]])
+    assert max(abs(leads)) <= 2, leads
+    assert max(leads) >= 1, leads
+    assert len(steps_of(worker)) > 0.4 * STEPS
+
+
+def test_steps_made_together_are_those_of_as_many_replicas(tmp_path):
+    steps = 20
+    with Served(tmp_path / "job", chief=1, worker=1, ps=2) as job:
+        options = {"max_staleness": 0, "max_steps": steps, "shards": 2}
+        tasks = {
+            kind: job.launch(kind, part=part, **options) for part, kind in enumerate(["chief", "worker"])
+        }
+        for index in range(2):
+            job.launch("ps", index, **options)
+        job.all_end_well()
+        assert [len(steps_of(task)) for task in tasks] == [steps, steps]
+        trained = job.checkpoint
+    config = RunConfig(tf_random_seed=1, train_distribute=MirroredStrategy(["/cpu:0", "/cpu:1"]))
+    mirrored = Estimator(model_fn, str(tmp_path / "mirrored"), config)
+    mirrored.train(lambda: Dataset.from_tensor_slices((X, Y)).batch(16).repeat(), max_steps=steps)
+    expected = read_checkpoint(latest_checkpoint(tmp_path / "mirrored")).variables
+    assert trained.step == steps
+    assert set(trained.variables) == set(expected)
+    for path, value in expected.items():
+        np.testing.assert_allclose(trained.variables[path], value, rtol=1e-5, atol=1e-5, err_msg=path)
+
+
+@pytest.mark.parametrize("max_staleness", [0, 2])
+def test_a_worker_that_stands_still_does_not_hold_the_others_for_long(job, max_staleness):
+    tasks = job.launch_all(slow=0.01, stall=2.0, max_staleness=max_staleness)
+    chief, worker = tasks["chief", 0], tasks["worker", 0]
+    until(lambda: len(steps_of(worker)) > 5, chief, worker)
+    worker.process.send_signal(signal.SIGSTOP)
+    before = len(steps_of(chief))
+    until(lambda: len(steps_of(chief)) > before + 10, chief)
+    worker.process.send_signal(signal.SIGCONT)
+    job.all_end_well()
+    assert max(np.diff(times_of(chief))) < 10e9
+    assert job.checkpoint.step == STEPS
+    assert re.search("worker 0 (holds a step for|keeps the others waiting)", tasks["ps", 0].log)

@@ -61,7 +61,7 @@ def test_a_server_that_is_stopped_for_a_while_and_ends_with_the_job(job):
     (server,) = job.tasks
     with connected(job, "chief 0") as chief, connected(job, "worker 0") as one:
         chief.initialize([(flat(1.0), {})], step=0)
-        ticket = one.take_ticket(2)
+        ticket = one.take_ticket(2).number
         server.process.send_signal(signal.SIGSTOP)
         answers = []
 
@@ -87,9 +87,9 @@ def test_a_worker_that_was_started_again(job):
     with connected(job, "chief 0") as chief:
         chief.initialize([(flat(1.0), {})], step=0)
         with connected(job, "worker 0") as one:
-            one.push_and_pull([flat(1.0)], ticket=one.take_ticket(None))
+            one.push_and_pull([flat(1.0)], ticket=one.take_ticket(None).number)
         with connected(job, "worker 0", run="another") as one:
-            answer = one.push_and_pull([flat(1.0)], ticket=one.take_ticket(None))[0]
+            answer = one.push_and_pull([flat(1.0)], ticket=one.take_ticket(None).number)[0]
             assert (answer.answer.step, float(answer.pulled["float32"][0])) == (2, 0.0)
         chief.end()
     assert job.tasks[0].code(SOON) == 0

@@ -88,13 +88,13 @@ def test_a_job_of_a_chief_and_a_worker():
         chief.initialize(initial(1.0), step=10)
         thread.join()
         assert waiting == [1.0]
-        ticket = other.take_ticket(13)
+        ticket = other.take_ticket(13).number
         answer = other.push_and_pull(pushed(2.0), ticket=ticket, wants=True, max_steps=13)
         said = answer[0].answer
         assert (said.version, said.step, said.ticket) == (2, 11, 11)
         assert first(answer) == 3.0
         other.give_back_ticket()
-        assert chief.take_ticket(13) == 11
+        assert chief.take_ticket(13).number == 11
         everything = chief.read()[0]
         assert (everything.pulled["float32"][0], everything.kept["float32"][0]) == (3.0, 1.0)
         chief.write(initial(7.0), step=0)
@@ -139,7 +139,7 @@ def test_several_servers_are_asked_at_the_same_time():
         with contextlib.closing(servers):
             servers.join()
             servers.initialize(initial(1.0) + initial(2.0), step=0)
-            ticket = servers.take_ticket(None)
+            ticket = servers.take_ticket(None).number
             answers = servers.push_and_pull(pushed(1.0) + pushed(1.0), ticket=ticket, wants=True)
             assert [float(each.pulled["float32"][-1]) for each in answers] == [2.0, 3.0]
             assert [each.answer.ticket for each in answers] == [1, None]
@@ -232,8 +232,8 @@ def test_a_worker_that_is_gone_gives_its_ticket_back():
     with served() as server, worker(server, PLAN, "chief 0") as chief:
         chief.initialize(initial(0.0), step=0)
         with worker(server, PLAN) as one:
-            assert one.take_ticket(1) == 0
-        assert chief.take_ticket(1) == 0
+            assert one.take_ticket(1).number == 0
+        assert chief.take_ticket(1).number == 0
 
 
 def test_a_request_that_is_refused_leaves_the_others_alone():

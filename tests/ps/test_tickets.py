@@ -11,8 +11,6 @@ from muster.ps._messages import Caller
 from muster.ps._plan import Plan, fingerprint
 from muster.ps._tickets import Tickets
 
-PLAN = Plan()
-
 
 def test_numbers_go_up_and_lost_ones_come_first():
     tickets = Tickets(3)
@@ -32,14 +30,14 @@ def test_no_steps_are_left_from_the_start(max_steps):
 class Worker:
     """A worker between steps, or in one, that loses its connection at any time and asks again."""
 
-    def __init__(self, machine, index, max_steps):
-        self.machine, self.max_steps = machine, max_steps
+    def __init__(self, machine, plan, index, max_steps):
+        self.machine, self.plan, self.max_steps, self.round = machine, plan, max_steps, None
         self.caller = Caller(f"worker {index}", "run")
         self.sequence, self.ticket, self.outstanding, self.done = 0, None, None, False
         self.join()
 
     def join(self):
-        request = messages.Join(plan=fingerprint(PLAN), starts=self.caller.task == "worker 0")
+        request = messages.Join(plan=fingerprint(self.plan), starts=self.caller.task == "worker 0")
         return self.machine.handle(self.caller, request, [], 0.0)
 
     def ask(self):
@@ -49,7 +47,11 @@ class Worker:
             else:
                 self.sequence += 1
                 self.outstanding = messages.Push(
-                    sequence=self.sequence, ticket=self.ticket, wants=True, max_steps=self.max_steps
+                    sequence=self.sequence,
+                    ticket=self.ticket,
+                    round=self.round,
+                    wants=True,
+                    max_steps=self.max_steps,
                 )
             return self.machine.handle(self.caller, self.outstanding, [], 0.0)
         return []
@@ -69,19 +71,22 @@ class Worker:
             self.ticket, self.done = message.ticket, message.finished
         else:
             return
+        self.round = message.round
         self.outstanding = None
 
 
 @settings(max_examples=200)
 @given(
     st.integers(0, 6),
+    st.sampled_from([None, 0, 1, 2]),
     st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["ask", "lost", "joins", "unheard"])), max_size=60),
 )
-def test_never_more_than_max_steps_and_all_of_them(max_steps, events):
+def test_never_more_than_max_steps_and_all_of_them(max_steps, max_staleness, events):
+    plan = Plan(max_staleness=max_staleness)
     machine = Machine(lambda plan: NoRows(), name="ps 0", run="1", keeps_step=True, versions={})
-    workers = [Worker(machine, index, max_steps) for index in range(3)]
+    workers = [Worker(machine, plan, index, max_steps) for index in range(3)]
     chief = workers[0].caller
-    machine.handle(chief, messages.Offer(), as_buffer(PLAN), 0.0)
+    machine.handle(chief, messages.Offer(), as_buffer(plan), 0.0)
     machine.handle(chief, messages.Initialize(), [], 0.0)
 
     def tell(replies, unheard=None):

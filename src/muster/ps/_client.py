@@ -100,11 +100,21 @@ class Client:
         self._deadline = time.monotonic() + self._deadline_secs
         return self._connect()
 
-    def push(self, pushed: Flat, *, ticket: int | None, wants: bool, max_steps: int | None) -> None:
+    def push(
+        self,
+        pushed: Flat,
+        *,
+        ticket: int | None = None,
+        shared: messages.Round | None = None,
+        wants: bool = False,
+        max_steps: int | None = None,
+    ) -> None:
         """Send a push; `pulled` returns the answer."""
         if self._connection is None:
             self.join()  # which says what was applied of the pushes before
-        push = messages.Push(sequence=self._sequence + 1, ticket=ticket, wants=wants, max_steps=max_steps)
+        push = messages.Push(
+            sequence=self._sequence + 1, ticket=ticket, round=shared, wants=wants, max_steps=max_steps
+        )
         self._sequence += 1
         self.send(push, [pushed[name] for name in self._pushed.sizes])
 

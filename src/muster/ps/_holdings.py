@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
+import numpy as np
 
 from muster._text import printable
 from muster.ps import _messages as messages
@@ -55,6 +56,8 @@ class Holdings:
         self._make_rows = make_rows
         self._pulled, self._kept, self._pushed = FlatLayout(()), FlatLayout(()), FlatLayout(())
         self._rows: Rows | None = None
+        self._sums: list[Array] = []
+        self._added = 0  # how many pushes are in the sums
 
     def take_plan(self, encoded: bytes) -> str:
         """Take the first plan, and return the fingerprint of this one, which is the same."""
@@ -125,6 +128,32 @@ class Holdings:
         """Run the update on what was pushed."""
         self._some_rows().apply(dict(zip(self._pushed.sizes, arrays, strict=True)))
         self.version += 1
+
+    def add(self, arrays: Sequence[Array]) -> None:
+        """Add a push to those of its round, which `apply_mean` applies."""
+        if not self._added:
+            self._sums = self._sums or [np.empty_like(array) for array in arrays]
+        for total, array in zip(self._sums, arrays, strict=True):
+            if self._added and array.dtype.kind not in "biu":
+                total += array
+            else:
+                total[:] = array
+        self._added += 1
+
+    def apply_mean(self) -> bool:
+        """Run the update once on the mean of the pushes of a round, and return whether there are any.
+
+        Of integers, those of the last push count.
+        """
+        if self._added > 1:
+            for total in self._sums:
+                if total.dtype.kind not in "biu":
+                    total /= total.dtype.type(self._added)
+        if not self._added:
+            return False
+        self._added = 0
+        self.apply(self._sums)
+        return True
 
     def pulled(self) -> tuple[Array, ...]:
         """Return what workers read, in the order of the dtypes' names."""

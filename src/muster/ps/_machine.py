@@ -2,8 +2,11 @@
 
 import dataclasses
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
+
+import msgspec
 
 from muster._text import printable
 from muster.ps import _messages as messages
@@ -13,7 +16,7 @@ from muster.ps._messages import Caller
 from muster.ps._plan import Plan
 from muster.ps._recovery import Find, Recovery, no_snapshot
 from muster.ps._snapshots import Saved
-from muster.ps._tickets import Tickets
+from muster.ps._turns import Turn, Turns
 
 _log = logging.getLogger(__name__)
 
@@ -53,6 +56,7 @@ class Machine:
         keeps_step: Whether this server keeps the global step and gives tickets: one of a job does.
         versions: The versions of software that workers must have, too.
         find: Finds the snapshots that it takes up again if it was killed.
+        workers: How many workers the job has: the first round waits for them.
 
     Attributes:
         ended: Whether the chief has ended the job.
@@ -69,6 +73,7 @@ class Machine:
         keeps_step: bool,
         versions: Mapping[str, str],
         find: Find = no_snapshot,
+        workers: int = 1,
     ) -> None:
         self.ended = False
         self.name = name
@@ -80,7 +85,7 @@ class Machine:
         self._recovery = Recovery(name, run, find)
         self._last_step = -1
         self._versions = versions
-        self._tickets: Tickets[Caller] | None = Tickets() if keeps_step else None
+        self._turns = Turns(keeps_step=keeps_step, workers=workers)
         self._workers: dict[str, _Worker] = {}  # by task
         self._deferred: dict[Caller, messages.Pull | messages.Push | messages.Take] = {}
         self._counts = dict.fromkeys(
@@ -109,10 +114,10 @@ class Machine:
     def lost(self, caller: Caller) -> list[Reply]:
         """Forget the outstanding request of a caller that is gone, take its ticket back, and return answers
         that this makes possible."""
-        self._forget(caller)
         worker = self._workers.get(caller.task)
         if worker is not None and worker.run == caller.run:
             worker.connected = False
+            self._forget(caller)
         return self._answer_deferred()
 
     def part(self, plan: str, origin: str, now: float) -> dict[str, Array]:
@@ -134,7 +139,7 @@ class Machine:
         return self.holdings.by_name()
 
     def recall(self, now: float) -> list[Reply]:
-        """Name workers that stand still, take their tickets back if others wait, and return answers.
+        """Name workers that stand still, go on without them if others wait, and return answers.
 
         Args:
             now: The time, as for `handle`.
@@ -149,22 +154,29 @@ class Machine:
                     task,
                     idle,
                 )
-        if self._deferred and self._tickets is not None:
-            for caller in self._tickets.holders():
-                silent = now - self._workers[caller.task].heard
-                if silent > STALL_SECS:
-                    _log.warning(
-                        "%s holds a step for %.0f s, and others wait for it: they make it now.",
-                        caller.task,
-                        silent,
-                    )
-                    self._tickets.give_back(caller)
+        if self._deferred:
+            # The others may have waited for less long than a step takes: only that counts.
+            waits = now - min(self._workers[caller.task].heard for caller in self._deferred)
+            if waits > STALL_SECS:
+                self._go_on(now)
         return self._answer_deferred()
+
+    def _go_on(self, now: float) -> None:
+        """Wait no more for workers that were not heard of for long."""
+        self._turns.expect_no_more()
+        for task in self._turns.holders():
+            worker = self._workers.get(task) or _Worker("", False, -math.inf)  # of before a restart
+            if now - worker.heard > STALL_SECS:
+                _log.warning(
+                    "%s holds a step for more than %.0f s, and others wait for it: they go on without it.",
+                    task,
+                    STALL_SECS,
+                )
+                self._turns.leave(Caller(task, worker.run))
 
     def _forget(self, caller: Caller) -> None:
         self._deferred.pop(caller, None)
-        if self._tickets is not None:
-            self._tickets.give_back(caller)
+        self._turns.leave(caller)
 
     def _handle(
         self, caller: Caller, message: messages.Request, arrays: Sequence[Array], now: float
@@ -204,8 +216,7 @@ class Machine:
                     raise RefusedError("there are no values yet to read: the chief initializes first")
                 return Reply(caller, self._values(), self.holdings.everything())
             case messages.GiveBack():
-                if self._tickets is not None:
-                    self._tickets.give_back(caller)
+                self._forget(caller)
                 return Reply(caller, messages.Done())
             case messages.End():
                 self._require_chief(worker, "ends the job")
@@ -226,10 +237,12 @@ class Machine:
             origin=self._origin,
             plan=self.holdings.plan.encode(),
             version=self.holdings.version,
-            step=self._step(),
+            step=self._turns.step,
             at=at,
             pushes=tuple(
-                (Caller(task, worker.run), worker.sequence) for task, worker in self._workers.items()
+                # What was pushed in an open round is not in the values yet, and comes again.
+                (Caller(task, worker.run), worker.sequence - self._turns.rounds.holds(task))
+                for task, worker in self._workers.items()
             ),
         )
         return saved, self.holdings.everything()
@@ -242,6 +255,13 @@ class Machine:
                     "on all machines of the job"
                 )
         self._restore(message.seen, now)
+        if not self.holdings.initialized and (found := self._recovery.find(message.seen, now)) is not None:
+            saved = found.saved
+            self.holdings.restore(saved.plan, found.arrays, saved.version)
+            self._origin, self._changed = saved.origin, True
+            self._turns.start_from(saved.step)
+            for other, sequence in saved.pushes:
+                self._workers[other.task] = _Worker(other.run, False, now, connected=False, sequence=sequence)
         self._recovery.count(message.seen, now)
         worker = self._workers.get(caller.task)
         if worker is None or worker.run != caller.run:
@@ -251,6 +271,7 @@ class Machine:
         worker.starts, worker.heard, worker.connected = message.starts, now, True
         worker.sequence = max(worker.sequence, message.seen.sequence)  # those between are lost
         self._deferred.pop(caller, None)  # it will ask again
+        self._turns.rounds.come(caller.task)
 
     def _restore(self, seen: messages.Seen, now: float) -> None:
         """Take up the snapshot of what a worker has seen, if there is one and this server has no values."""
@@ -282,7 +303,7 @@ class Machine:
         return worker
 
     def _check_ticket(self, wanted: bool) -> None:
-        if wanted and self._tickets is None:
+        if wanted and not self._turns.keeps_step:
             raise RefusedError("this server keeps no global step. Ask the first one for tickets")
 
     def _require_chief(self, worker: _Worker, what: str) -> None:
@@ -306,11 +327,7 @@ class Machine:
     def _set(self, arrays: Sequence[Array], step: int) -> None:
         self.holdings.set(arrays)
         self.milestones += 1
-        self._begin(step)
-
-    def _begin(self, step: int) -> None:
-        if self._tickets is not None:
-            self._tickets = Tickets(step)
+        self._turns.start_from(step)
 
     def _push(self, caller: Caller, worker: _Worker, message: messages.Push, arrays: Sequence[Array]) -> None:
         self._check_ticket(message.wants or message.ticket is not None)
@@ -323,20 +340,41 @@ class Machine:
             raise RefusedError(
                 f"push {message.sequence} comes after push {worker.sequence}: some are missing between them"
             )
-        worker.counted = (
-            message.ticket is None
-            or self._tickets is None
-            or self._tickets.finish(caller, message.ticket, message.max_steps)
-        )
+        self._check_round(message)
+        worker.counted = self._turns.finish(caller, message)
         worker.sequence = message.sequence
         if not worker.counted:
             self._counts["late"] += 1
             return
-        self.holdings.apply(arrays)
+        if self._in_rounds:
+            self.holdings.add(arrays)
+        else:
+            self.holdings.apply(arrays)
         self._changed = True
         self._counts["pushes"] += 1
 
+    @property
+    def _in_rounds(self) -> bool:
+        return self.holdings.plan.max_staleness == 0
+
+    def _check_round(self, message: messages.Push) -> None:
+        if message.round is None:
+            if self._in_rounds:
+                raise RefusedError("it names no round, and workers train in rounds here. Take a ticket first")
+        elif not self._in_rounds:
+            raise RefusedError("it names a round, and workers do not train in rounds here")
+        elif self._turns.rounds.follows(message.round.number):
+            self._end_round()
+
+    def _end_round(self) -> None:
+        self._turns.end_round(counts=self.holdings.apply_mean())
+
     def _answer_deferred(self) -> list[Reply]:
+        if self._turns.rounds.is_over:
+            self._end_round()
+        if self._in_rounds and self.holdings.initialized:
+            asking = [(caller.task, each.max_steps) for caller, each in self._deferred.items() if _asks(each)]
+            self._turns.begin_round(asking)
         replies = []
         for caller, message in list(self._deferred.items()):
             if (reply := self._answer(caller, message)) is not None:
@@ -354,43 +392,38 @@ class Machine:
             return Reply(caller, messages.Ended())
         if not self.holdings.initialized:
             return None
+        if isinstance(message, messages.Push) and self._turns.rounds.holds(caller.task):
+            return None
+        turn = Turn()
         finished = False
-        ticket: int | None = None
-        if self._tickets is not None and isinstance(message, messages.Push | messages.Take):
-            if isinstance(message, messages.Take) or message.wants:
-                ticket = self._tickets.take(caller, message.max_steps)
-                finished = ticket is None and self._tickets.finished(message.max_steps)
-                if ticket is None and not finished:
-                    return None
-                if finished and self._tickets.step != self._last_step:
-                    self._last_step = self._tickets.step
-                    self.milestones += 1
-            if isinstance(message, messages.Take):
-                return Reply(caller, messages.Ticket(number=ticket))
-        applied = not isinstance(message, messages.Push) or self._workers[caller.task].counted
+        if self._turns.keeps_step and _asks(message):
+            taken = self._turns.take(caller, message.max_steps, self.holdings.plan.max_staleness)
+            if taken is None:
+                return None
+            turn, finished = taken, taken.ticket is None
+            if finished and self._turns.step != self._last_step:
+                self._last_step = self._turns.step
+                self.milestones += 1
+        if isinstance(message, messages.Take):
+            return Reply(caller, messages.Ticket(number=turn.ticket, round=turn.round))
         self._counts["pulls"] += 1
-        return Reply(caller, self._values(ticket, finished, applied), self.holdings.pulled())
-
-    def _values(
-        self, ticket: int | None = None, finished: bool = False, applied: bool = True
-    ) -> messages.Values:
-        return messages.Values(
-            origin=self._origin,
-            version=self.holdings.version,
-            step=self._step(),
-            ticket=ticket,
+        values = msgspec.structs.replace(
+            self._values(),
+            ticket=turn.ticket,
+            round=turn.round,
             finished=finished,
-            applied=applied,
+            applied=not isinstance(message, messages.Push) or self._workers[caller.task].counted,
         )
+        return Reply(caller, values, self.holdings.pulled())
 
-    def _step(self) -> int:
-        return 0 if self._tickets is None else self._tickets.step
+    def _values(self) -> messages.Values:
+        return messages.Values(origin=self._origin, version=self.holdings.version, step=self._turns.step)
 
     def statistics(self, now: float) -> messages.Statistics:
         """Return what this server has counted."""
         return messages.Statistics(
             version=self.holdings.version,
-            step=self._step(),
+            step=self._turns.step,
             waiting=len(self._deferred),
             lost_updates=self._recovery.lost_updates,
             lost_secs=self._recovery.lost_secs,
@@ -400,3 +433,7 @@ class Machine:
             },
             **self._counts,
         )
+
+
+def _asks(message: messages.Request) -> TypeGuard[messages.Push | messages.Take]:
+    return isinstance(message, messages.Take) or (isinstance(message, messages.Push) and message.wants)

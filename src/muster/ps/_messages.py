@@ -73,6 +73,18 @@ class Pull(msgspec.Struct, tag="pull", frozen=True, kw_only=True):
     """Ask for the values; deferred until there are some."""
 
 
+class Round(msgspec.Struct, frozen=True):
+    """A step that some workers make together.
+
+    Args:
+        number: The number of the round, from 1.
+        members: The tasks that push in it.
+    """
+
+    number: int
+    members: tuple[str, ...]
+
+
 class Push(msgspec.Struct, tag="push", frozen=True, kw_only=True):
     """Send gradients, and whatever else the update takes.
 
@@ -81,12 +93,14 @@ class Push(msgspec.Struct, tag="push", frozen=True, kw_only=True):
         ticket: The ticket of this step, if this server gave one.
         wants: Whether the answer is to bring the next ticket; it is deferred until there is one.
         max_steps: The global step at which tickets end; None for no end.
+        round: The round of the ticket, on all servers, if workers train in rounds.
     """
 
     sequence: int
     ticket: int | None = None
     wants: bool = False
     max_steps: int | None = None
+    round: Round | None = None
 
 
 class Take(msgspec.Struct, tag="take", frozen=True, kw_only=True):
@@ -145,22 +159,31 @@ class Values(msgspec.Struct, tag="values", frozen=True, kw_only=True):
         version: How many times the values were changed.
         step: The global step; 0 on servers that do not keep it.
         ticket: The ticket that was wanted.
+        round: The round of that ticket, if workers train in rounds.
         finished: No ticket is left: all steps below the requested ``max_steps`` were made.
-        applied: Whether the push counts. It does not if its ticket had gone to another worker meanwhile.
+        applied: Whether the push counts. It does not if its ticket had gone to another worker meanwhile, or
+            its round had ended.
     """
 
     version: int
     step: int
     origin: str = ""
     ticket: int | None = None
+    round: Round | None = None
     finished: bool = False
     applied: bool = True
 
 
 class Ticket(msgspec.Struct, tag="ticket", frozen=True, kw_only=True):
-    """Answers `Take`: the value of the global step that the step starts from; None if none is left."""
+    """Answers `Take`.
+
+    Args:
+        number: The value of the global step that the step starts from; None if none is left.
+        round: The round of the step, if workers train in rounds.
+    """
 
     number: int | None
+    round: Round | None = None
 
 
 class Done(msgspec.Struct, tag="done", frozen=True, kw_only=True):

@@ -48,6 +48,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         meaning: The update as text, equal for equal updates. The serialized one names places in the source.
         server: The number of the server.
         servers: How many servers there are.
+        max_staleness: How many steps a worker may be ahead of the slowest one; None for any number. With 0
+            workers push in rounds, and the update runs once in each, on the mean of what was pushed.
     """
 
     pulled: tuple[ArraySpec, ...] = ()
@@ -57,6 +59,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     meaning: str = ""
     server: int = 0
     servers: int = 1
+    max_staleness: int | None = None
 
     def encode(self) -> bytes:
         """Return the plan in bytes, for `Plan.decode` and `fingerprint`."""
@@ -109,6 +112,8 @@ def difference(ours: Plan, theirs: Plan) -> str:
                 if mine is None:
                     return f"it has one more {kind} array, {other}"
                 return f"its {kind} array {other} is {mine} here"
+    if ours.max_staleness != theirs.max_staleness:
+        return f"its max_staleness is {theirs.max_staleness}, and {ours.max_staleness} here"
     return "its arrays are the same, and its update differs: another optimizer, or another setting of it"
 
 

@@ -54,6 +54,7 @@ class Servers:
         pushed: Sequence[Flat],
         *,
         ticket: int | None = None,
+        shared: messages.Round | None = None,
         wants: bool = False,
         max_steps: int | None = None,
     ) -> list[Pulled]:
@@ -62,15 +63,16 @@ class Servers:
         Args:
             pushed: The arguments of each server's update, in flat buffers.
             ticket: The ticket of the step, if it counts as a global step.
+            shared: The round of that ticket, if workers train in rounds.
             wants: Whether to take the next ticket, too; waits until there is one, or none is left.
             max_steps: The global step at which tickets end; None for no end.
         """
 
         def push(client: Client, index: int) -> None:
             if index:
-                client.push(pushed[index], ticket=None, wants=False, max_steps=None)
+                client.push(pushed[index], shared=shared)
             else:
-                client.push(pushed[index], ticket=ticket, wants=wants, max_steps=max_steps)
+                client.push(pushed[index], ticket=ticket, shared=shared, wants=wants, max_steps=max_steps)
 
         return self._all(push, Client.pulled)
 
@@ -78,15 +80,18 @@ class Servers:
         """Return everything, each server's at one instant of its own, in new buffers."""
         return self._all(lambda client, index: client.send(messages.Read()), Client.pulled)
 
-    def take_ticket(self, max_steps: int | None) -> int | None:
+    def take_ticket(self, max_steps: int | None) -> messages.Ticket:
         """Return the right to make a step, by the global step that it starts from; None if none is left."""
-        answer = self._first(messages.Take(max_steps=max_steps))
-        number: int | None = answer.number
-        return number
+        try:
+            answer: messages.Ticket = self._clients[0].ask(messages.Take(max_steps=max_steps))
+        except BaseException:
+            self._clients[0].abandon()
+            raise
+        return answer
 
     def give_back_ticket(self) -> None:
         """Say that the step of the ticket will not be made."""
-        self._first(messages.GiveBack())
+        self._all(lambda client, index: client.send(messages.GiveBack()), Client.receive)
 
     def end(self) -> None:
         """Tell all servers that the job has ended. Only the chief may."""
@@ -106,14 +111,6 @@ class Servers:
         self, message: messages.Initialize | messages.Write, values: Sequence[tuple[Flat, Flat]]
     ) -> None:
         self._all(lambda client, index: client.put(message, *values[index]), Client.receive)
-
-    def _first(self, message: messages.Request) -> messages.Ticket:
-        try:
-            answer: messages.Ticket = self._clients[0].ask(message)
-        except BaseException:
-            self._clients[0].abandon()
-            raise
-        return answer
 
     def _all(self, send: Callable[[Client, int], None], receive: Callable[[Client], _T]) -> list[_T]:
         try:

@@ -7,13 +7,18 @@ from muster.distribute.engine._shards import Division, ServerShare
 from muster.ps import Plan
 
 
-def plans_of(division: Division) -> list[Plan]:
-    """Describe the share of each server, with its update as an exported function."""
+def plans_of(division: Division, max_staleness: int | None) -> list[Plan]:
+    """Describe the share of each server, with its update as an exported function.
+
+    Args:
+        division: What the servers hold and do.
+        max_staleness: How many steps a worker may be ahead of the slowest one; None for any number.
+    """
     count = len(division.shares)
-    return [_plan(share, server, count) for server, share in enumerate(division.shares)]
+    return [_plan(share, server, count, max_staleness) for server, share in enumerate(division.shares)]
 
 
-def _plan(share: ServerShare, server: int, servers: int) -> Plan:
+def _plan(share: ServerShare, server: int, servers: int, max_staleness: int | None) -> Plan:
     shapes = (share.pulled.shapes, share.kept.shapes, share.pushed.shapes)
     update = jax.jit(share.update)
     return Plan(
@@ -25,4 +30,5 @@ def _plan(share: ServerShare, server: int, servers: int) -> Plan:
         update=bytes(jax.export.export(update, platforms=("cpu",))(*shapes).serialize()),
         server=server,
         servers=servers,
+        max_staleness=max_staleness,
     )

@@ -13,6 +13,7 @@ from muster.distribute.engine._served import NoMoreSteps
 from muster.distribute.engine._shards import Buffers, Division
 from muster.distribute.servers._plans import plans_of
 from muster.ps import Client, Dial, PartRequest, PartRequests, Plan, SavePart, Servers, fingerprint
+from muster.ps import Client, Dial, Plan, Round, Servers
 from muster.ps.updates import versions
 
 _log = logging.getLogger(__name__)
@@ -35,6 +36,8 @@ class RemoteServers:
 
     Attributes:
         max_steps: The global step at which no more tickets are given; None for no end.
+        max_staleness: How many steps this worker may be ahead of the slowest one; None for any number, 0 for
+            steps that all workers make together.
         global_step: The number of steps that all workers have made, as of the last answer; before the first
             one, that of the values to start from.
     """
@@ -48,6 +51,7 @@ class RemoteServers:
         starts: bool,
     ) -> None:
         self.max_steps: int | None = None
+        self.max_staleness: int | None = None
         self.global_step = 0
         self._task = task
         self._dials = dials
@@ -57,6 +61,7 @@ class RemoteServers:
         self._starts = starts
         self._servers: Servers | None = None
         self._ticket: int | None = None
+        self._round: Round | None = None  # of the ticket
         self._finished = False
         self._told = False  # that servers do not see the chief's folder
 
@@ -77,6 +82,7 @@ class RemoteServers:
         """
         plans = plans_of(division)
         self._plans = [fingerprint(plan) for plan in plans]
+        plans = plans_of(division, self.max_staleness)
         self._servers = servers = Servers(
             [self._client(*each, plan) for each, plan in zip(self._dials, plans, strict=True)]
         )
@@ -87,8 +93,10 @@ class RemoteServers:
         pulled = servers.pull()
         self._origins = [each.answer.origin for each in pulled]
         self.global_step = pulled[0].answer.step
+        self.pull()
         self.require_ticket()
-        return [each.pulled for each in pulled]
+        # While this worker waited for others, these have gone on.
+        return self.pull()
 
     def _client(self, name: str, dial: Dial, plan: Plan) -> Client:
         return Client(name, dial, plan, starts=self._starts, versions=versions())
@@ -103,7 +111,8 @@ class RemoteServers:
             return
         if not self._finished:
             try:
-                self._ticket = self._servers.take_ticket(self.max_steps)
+                ticket = self._servers.take_ticket(self.max_steps)
+                self._ticket, self._round = ticket.number, ticket.round
             except JobEndedError:
                 self._ticket = None
             self._finished = self._ticket is None
@@ -112,9 +121,14 @@ class RemoteServers:
 
     def push_and_pull(self, pushed: Sequence[Buffers]) -> list[Buffers]:
         """Push to each server, and return the values that each has then."""
-        answers = self._met().push_and_pull(pushed, ticket=self._ticket, wants=True, max_steps=self.max_steps)
+        answers = self._met().push_and_pull(
+            pushed, ticket=self._ticket, shared=self._round, wants=True, max_steps=self.max_steps
+        )
         first = answers[0].answer
-        self._ticket, self._finished, self.global_step = first.ticket, first.finished, first.step
+        self._ticket, self._round, self._finished = first.ticket, first.round, first.finished
+        self.global_step = first.step
+        if self._round is not None and not all(each.answer.applied for each in answers):
+            return self.pull()  # some servers have answered before this round
         return [each.pulled for each in answers]
 
     def pull(self) -> list[Buffers]:

@@ -119,6 +119,7 @@ class Server:
                 keeps_step=self._task.index == 0,
                 versions=versions(),
                 find=self._saver.find if self._saver is not None else no_snapshot,
+                workers=_workers(self._cluster),
             )
             service = Service(machine, self._saver, self._report)
             self._part_writer = PartWriter(service, str(self._task))
@@ -248,6 +249,11 @@ def _only(argument: str, found: Sequence[_T], cluster: ClusterSpec) -> _T:
     if len(found) != 1:
         raise ValueError(f"Must specify an explicit `{argument}`: the cluster is {cluster}.")
     return found[0]
+
+
+def _workers(cluster: ClusterSpec) -> int:
+    trainers = (TaskType.CHIEF, TaskType.MASTER, TaskType.WORKER)
+    return sum(cluster.num_tasks(job) for job in trainers if job in cluster.jobs)
 
 
 def _ignore(task: Task, reason: str) -> None:

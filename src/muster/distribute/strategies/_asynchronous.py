@@ -20,19 +20,29 @@ _GLOBAL_STEP = "global_step"
 
 
 class AsynchronousStrategy(Strategy):
-    """Trains variables on parameter servers, between workers that do not wait for each other.
+    """Trains variables on parameter servers, between workers that need not wait for each other.
 
     Args:
         server: The server of this task.
         starts: Whether this is the chief, whose values the servers start from.
         partitioner: Says how many shards a variable is divided into; None leaves all whole.
+        max_staleness: How many steps a worker may be ahead of the slowest one; None for any number. With 0
+            workers train in step, on the mean of their gradients.
 
     Source: tensorflow/python/training/device_setter.py, ``replica_device_setter``, by which an Estimator puts
     variables on parameter servers if its ``RunConfig`` names no strategy.
     """
 
-    def __init__(self, server: Server, *, starts: bool, partitioner: Partitioner | None = None) -> None:
+    def __init__(
+        self,
+        server: Server,
+        *,
+        starts: bool,
+        partitioner: Partitioner | None = None,
+        max_staleness: int | None = None,
+    ) -> None:
         servers = server.connect(starts=starts)
+        servers.max_staleness = max_staleness
 
         def rows_of(variables: Sequence[VariableSpec]) -> Mapping[str, Sequence[Rows]]:
             return _placed(variables, servers.count, partitioner)

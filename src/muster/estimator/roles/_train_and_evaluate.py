@@ -327,10 +327,11 @@ class TrainingExecutor:
 
 def _asynchronous(config: RunConfig, server: Server, *, starts: bool) -> AsynchronousStrategy:
     """Return the strategy of a task beside parameter servers, with the settings of the configured one."""
-    strategy = config.train_distribute
-    if not isinstance(strategy, ParameterServerStrategyV1):
-        return AsynchronousStrategy(server, starts=starts)
-    return AsynchronousStrategy(server, starts=starts, partitioner=strategy.variable_partitioner)
+    strategy, partitioner, max_staleness = config.train_distribute, None, config.max_staleness
+    if isinstance(strategy, ParameterServerStrategyV1):
+        partitioner = strategy.variable_partitioner
+        max_staleness = strategy.max_staleness if max_staleness is None else max_staleness
+    return AsynchronousStrategy(server, starts=starts, partitioner=partitioner, max_staleness=max_staleness)
 
 
 def _only_evaluator(folder: str) -> Lease:

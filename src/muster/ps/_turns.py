@@ -1,0 +1,113 @@
+"""Turns: which worker may make which step now."""
+
+from typing import NamedTuple
+
+from muster.ps import _messages as messages
+from muster.ps._leads import Leads
+from muster.ps._messages import Caller
+from muster.ps._rounds import Rounds
+from muster.ps._tickets import Tickets
+
+
+class Turn(NamedTuple):
+    """The right to make a step.
+
+    Attributes:
+        ticket: The value of the global step that it starts from; None if no step is left.
+        round: The round of the step, if workers train in rounds.
+    """
+
+    ticket: int | None = None
+    round: messages.Round | None = None
+
+
+class Turns:
+    """Gives turns to whoever asks, to workers that are not too far ahead, or to all together, in rounds.
+
+    What `max_staleness` is, the plan of the server says: see there.
+
+    Args:
+        keeps_step: Whether this server keeps the global step and gives turns. Others only learn of rounds.
+        workers: How many workers the first round waits for.
+
+    Attributes:
+        rounds: The rounds.
+    """
+
+    def __init__(self, *, keeps_step: bool, workers: int) -> None:
+        self.rounds = Rounds()
+        self._tickets: Tickets[Caller] | None = Tickets() if keeps_step else None
+        self._leads = Leads()
+        self._expected = workers
+
+    @property
+    def keeps_step(self) -> bool:
+        """Whether this server keeps the global step and gives turns."""
+        return self._tickets is not None
+
+    @property
+    def step(self) -> int:
+        """The global step; 0 on servers that do not keep it."""
+        return 0 if self._tickets is None else self._tickets.step
+
+    def start_from(self, step: int) -> None:
+        """Give turns for the steps from a global step on."""
+        if self._tickets is not None:
+            self._tickets = Tickets(step)
+
+    def take(self, caller: Caller, max_steps: int | None, max_staleness: int | None) -> Turn | None:
+        """Return the turn of a caller that asks for one; None while it may not have it."""
+        if self._tickets is None:
+            return Turn()
+        if max_staleness == 0:
+            if caller.task in self.rounds.awaited:
+                return Turn(self.step, messages.Round(self.rounds.number, self.rounds.members))
+        elif max_staleness is None or self._leads.may_begin(caller.task, max_staleness):
+            if (ticket := self._tickets.take(caller, max_steps)) is not None:
+                return Turn(ticket)
+        if not self._tickets.finished(max_steps):
+            return None
+        self._leads.leave(caller.task)
+        return Turn()
+
+    def finish(self, caller: Caller, push: messages.Push) -> bool:
+        """Count the step of a push, and return whether it counts: not if its turn has gone to another."""
+        if push.round is not None:
+            return self.rounds.push(caller.task, push.round.number, push.round.members)
+        if push.ticket is not None and self._tickets is not None:
+            if not self._tickets.finish(caller, push.ticket, push.max_steps):
+                return False
+            self._leads.count(caller.task)
+        if not push.wants:
+            self._leads.leave(caller.task)
+        return True
+
+    def begin_round(self, asking: list[tuple[str, int | None]]) -> None:
+        """Begin a round with workers that ask for a step, by task and the step at which turns end for it."""
+        if self._tickets is None or self.rounds.is_open:
+            return
+        tasks = [task for task, max_steps in asking if not self._tickets.finished(max_steps)]
+        if tasks and (self.rounds.number or len(tasks) >= self._expected):
+            self.rounds.begin(tasks)
+
+    def end_round(self, *, counts: bool) -> None:
+        """End the open round, which is a step if anything was pushed in it."""
+        self.rounds.end()
+        if counts:
+            self.start_from(self.step + 1)
+
+    def leave(self, caller: Caller) -> None:
+        """Take the turn of a caller back, and let the others go on without it until it asks again."""
+        if self._tickets is not None:
+            self._tickets.give_back(caller)
+        self._leads.leave(caller.task)
+        self.rounds.leave(caller.task)
+
+    def expect_no_more(self) -> None:
+        """Let the first round begin with the workers that are there."""
+        self._expected = 0
+
+    def holders(self) -> set[str]:
+        """Return the tasks that have turns."""
+        holders = [] if self._tickets is None else self._tickets.holders()
+        return {caller.task for caller in holders} | self.rounds.awaited

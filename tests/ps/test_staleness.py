@@ -1,0 +1,258 @@
+"""The server as a machine where workers wait for each other: some steps ahead at most, or in rounds."""
+
+import msgspec
+import pytest
+from ps_rows import CHIEF, OTHER, VERSIONS, WORKER, AddedRows, added, as_buffer, everything, filled
+
+from muster.ps import _messages as messages
+from muster.ps._machine import STALL_SECS, Machine
+from muster.ps._messages import Caller, Round
+from muster.ps._plan import ArraySpec, Plan, difference, fingerprint
+
+ALL = (CHIEF, WORKER, OTHER)
+
+
+def started(max_staleness, *, keeps_step=True, workers=1, callers=ALL, value=0.0, plan=None):
+    """A server with values that workers have joined, and its plan."""
+    plan = plan or msgspec.structs.replace(added(), max_staleness=max_staleness)
+    server = Machine(
+        AddedRows, name="ps 0", run="1", keeps_step=keeps_step, versions=VERSIONS, workers=workers
+    )
+    for caller in callers:
+        join(server, caller, plan)
+    server.handle(CHIEF, messages.Offer(), as_buffer(plan), 0.0)
+    server.handle(CHIEF, messages.Initialize(), everything(plan, value), 0.0)
+    return server, plan
+
+
+def join(server, caller, plan):
+    request = messages.Join(plan=fingerprint(plan), versions=VERSIONS, starts=caller == CHIEF)
+    return server.handle(caller, request, [], 0.0)
+
+
+def told(replies):
+    """What each task is told: its ticket and round, or its values."""
+    return {reply.caller.task: reply.message for reply in replies}
+
+
+def take(server, caller, now=0.0, **fields):
+    return told(server.handle(caller, messages.Take(**fields), [], now))
+
+
+class Pusher:
+    """Pushes of one worker, to one server."""
+
+    def __init__(self, server, plan, caller):
+        self.server, self.plan, self.caller, self.sequence = server, plan, caller, 0
+
+    def __call__(self, value=1.0, now=0.0, **fields):
+        self.sequence += 1
+        message = messages.Push(sequence=self.sequence, **fields)
+        return told(self.server.handle(self.caller, message, filled(self.plan.pushed, value), now))
+
+
+def pushers(server, plan, callers=ALL):
+    return [Pusher(server, plan, caller) for caller in callers]
+
+
+def values(server, caller=CHIEF):
+    """One element of what is pulled, and how often the update has run."""
+    (reply,) = [each for each in server.handle(caller, messages.Read(), [], 0.0) if each.caller == caller]
+    return float(reply.arrays[0][0]), float(reply.arrays[1][0])
+
+
+def test_a_worker_that_is_far_enough_ahead_waits_for_the_slowest():
+    server, plan = started(1)
+    chief, worker, _ = pushers(server, plan)
+    assert take(server, CHIEF)["chief 0"].number == 0
+    assert take(server, WORKER)["worker 0"].number == 1
+    assert chief(ticket=0, wants=True) == {}
+    answers = worker(ticket=1, wants=True)
+    assert {task: each.ticket for task, each in answers.items()} == {"worker 0": 2, "chief 0": 3}
+
+
+@pytest.mark.parametrize("how", ["lost", "given back", "stalled", "started again"])
+def test_who_does_not_go_on_keeps_nobody_waiting(how):
+    server, plan = started(1)
+    chief, worker, _ = pushers(server, plan)
+    take(server, CHIEF)
+    take(server, WORKER)
+    assert chief(ticket=0, wants=True, now=50.0) == {}
+    match how:
+        case "lost":
+            replies = server.lost(WORKER)
+        case "given back":
+            replies = server.handle(WORKER, messages.GiveBack(), [], 50.0)
+        case "started again":
+            replies = join(server, Caller(WORKER.task, "another run"), plan)
+        case "stalled":
+            assert server.recall(50.0 + STALL_SECS) == []  # the chief has not waited for longer
+            replies = server.recall(50.1 + STALL_SECS)
+    assert told(replies)["chief 0"].ticket == 1
+    if how == "stalled":
+        assert worker(ticket=1, wants=True)["worker 0"].ticket == 3  # it goes on beside the chief
+
+
+def test_a_pull_is_no_leave():
+    server, plan = started(1)
+    chief, _, _ = pushers(server, plan)
+    take(server, CHIEF)
+    take(server, WORKER)
+    server.handle(WORKER, messages.Pull(), [], 0.0)
+    assert chief(ticket=0, wants=True) == {}
+
+
+def test_the_end_is_told_to_who_waits_for_others():
+    server, plan = started(1)
+    chief, worker, _ = pushers(server, plan)
+    take(server, CHIEF, max_steps=2)
+    take(server, WORKER, max_steps=2)
+    assert chief(ticket=0, wants=True, max_steps=2) == {}
+    answers = worker(ticket=1, wants=True, max_steps=2)
+    assert [each.finished for each in answers.values()] == [True, True]
+
+
+def test_workers_must_agree():
+    server, plan = started(2)
+    other = msgspec.structs.replace(plan, max_staleness=None)
+    join(server, WORKER, other)
+    (reply,) = server.handle(WORKER, messages.Offer(), as_buffer(other), 0.0)
+    assert "its max_staleness is None, and 2 here" in reply.message.text
+    assert difference(plan, plan).startswith("its arrays are the same")
+
+
+def begun(**options):
+    """A server in the first round of the chief and a worker; what each pushes with."""
+    server, plan = started(0, workers=2, **options)
+    assert take(server, CHIEF) == {}
+    ticket = messages.Ticket(number=0, round=Round(1, ("chief 0", "worker 0")))
+    assert take(server, WORKER) == {"chief 0": ticket, "worker 0": ticket}
+    return server, pushers(server, plan), {"ticket": 0, "round": ticket.round, "wants": True}
+
+
+def test_a_round_applies_the_mean_once_and_is_one_step():
+    server, (chief, worker, _), first = begun()
+    assert chief(1.0, **first) == {}
+    answers = worker(4.0, **first)
+    assert {task: (each.step, each.ticket, each.round.number) for task, each in answers.items()} == {
+        "chief 0": (1, 1, 2),
+        "worker 0": (1, 1, 2),
+    }
+    assert values(server) == (2.5, 1.0)
+    again = {**first, "ticket": 1, "round": answers["chief 0"].round}
+    assert worker(2.0, **again) == {}
+    assert chief(2.0, **again)["worker 0"].step == 2
+    assert values(server) == (4.5, 2.0)
+
+
+def test_integers_of_the_last_push_count():
+    whole = (ArraySpec("a", (1,), "int32"),)
+    plan = Plan(pulled=whole, pushed=whole, update=b"adds", max_staleness=0)
+    server, _ = started(0, plan=plan, keeps_step=False)
+    both = Round(1, ("chief 0", "worker 0"))
+    chief, worker, _ = pushers(server, plan)
+    chief(7, round=both)
+    worker(4, round=both)
+    (reply,) = server.handle(CHIEF, messages.Read(), [], 0.0)
+    assert reply.arrays[0].tolist() == [4]
+
+
+def test_the_first_round_waits_for_all_workers_but_not_for_ever():
+    server, _ = started(0, workers=2)
+    assert take(server, CHIEF, now=5.0) == {}
+    assert server.recall(5.0 + STALL_SECS) == []
+    assert told(server.recall(5.1 + STALL_SECS))["chief 0"].round == Round(1, ("chief 0",))
+
+
+def test_who_comes_within_a_round_is_in_the_next():
+    server, (chief, worker, _), first = begun()
+    assert take(server, OTHER) == {}
+    chief(**first)
+    answers = worker(**first)
+    assert answers["worker 1"] == messages.Ticket(number=1, round=answers["chief 0"].round)
+    assert set(answers["chief 0"].round.members) == {"chief 0", "worker 0", "worker 1"}
+
+
+@pytest.mark.parametrize("how", ["lost", "given back", "stalled", "started again"])
+@pytest.mark.parametrize("keeps_step", [True, False])
+def test_a_round_goes_on_without_who_does_not_push(how, keeps_step):
+    if keeps_step:
+        server, (chief, worker, _), first = begun()
+    else:
+        server, plan = started(0, keeps_step=False)
+        chief, worker, _ = pushers(server, plan)
+        first = {"round": Round(1, ("chief 0", "worker 0"))}
+    assert chief(3.0, now=50.0, **first) == {}
+    match how:
+        case "lost":
+            replies = server.lost(WORKER)
+        case "given back":
+            replies = server.handle(WORKER, messages.GiveBack(), [], 50.0)
+        case "started again":
+            replies = join(server, Caller(WORKER.task, "another run"), chief.plan)
+        case "stalled":
+            assert server.recall(50.0 + STALL_SECS) == []
+            replies = server.recall(50.1 + STALL_SECS)
+    answer = told(replies)["chief 0"]
+    assert answer.step == (1 if keeps_step else 0)
+    assert values(server) == (3.0, 1.0)
+    if how == "stalled":
+        late = worker(9.0, now=90.0, **first)
+        assert late == {} if keeps_step else not late["worker 0"].applied
+        assert values(server) == (3.0, 1.0)
+        if keeps_step:  # it takes part in the next round but one
+            answers = chief(1.0, now=91.0, **{**first, "ticket": 1, "round": answer.round})
+            assert not answers["worker 0"].applied
+            assert set(answers["worker 0"].round.members) == {"chief 0", "worker 0"}
+
+
+def test_a_push_that_comes_again_counts_once_and_waits_for_the_round():
+    server, (chief, worker, _), first = begun()
+    assert chief(1.0, **first) == {}
+    server.lost(CHIEF)
+    join(server, CHIEF, chief.plan)
+    chief.sequence = 0
+    assert chief(1.0, **first) == {}
+    assert set(worker(3.0, **first)) == {"chief 0", "worker 0"}
+    assert values(server) == (2.0, 1.0)
+
+
+def test_a_round_that_nobody_has_pushed_in_is_no_step():
+    server, (chief, worker, _), first = begun()
+    assert take(server, OTHER) == {}
+    server.lost(CHIEF)
+    replies = server.lost(WORKER)
+    assert told(replies) == {"worker 1": messages.Ticket(number=0, round=Round(2, ("worker 1",)))}
+    assert values(server) == (0.0, 0.0)
+
+
+def test_another_server_ends_a_round_when_the_next_one_has_begun_elsewhere():
+    server, plan = started(0, keeps_step=False)
+    chief, worker, _ = pushers(server, plan)
+    both = Round(1, ("chief 0", "worker 0"))
+    assert chief(2.0, round=both) == {}
+    answers = worker(8.0, round=Round(2, ("worker 0",)))  # it was too late for the first
+    assert set(answers) == {"chief 0", "worker 0"}
+    assert values(server) == (10.0, 2.0)
+
+
+def test_max_steps_counts_rounds():
+    server, plan = started(0, workers=2)
+    chief, worker, _ = pushers(server, plan)
+    take(server, CHIEF, max_steps=1)
+    (first,) = {each.round for each in take(server, WORKER, max_steps=1).values()}
+    chief(ticket=0, round=first, wants=True, max_steps=1)
+    answers = worker(ticket=0, round=first, wants=True, max_steps=1)
+    assert [(each.finished, each.step) for each in answers.values()] == [(True, 1)] * 2
+
+
+def test_a_push_without_a_round_is_refused():
+    server, (chief, _, _), _ = begun()
+    assert "names no round" in chief(wants=True)["chief 0"].text
+    assert values(server) == (0.0, 0.0)
+
+
+def test_a_push_with_a_round_is_refused_elsewhere():
+    server, plan = started(1)
+    chief, _, _ = pushers(server, plan)
+    assert "names a round" in chief(round=Round(1, ("chief 0",)))["chief 0"].text
