@@ -14,10 +14,12 @@ def specs(size, names="ab"):
     return tuple(ArraySpec(name, (size, 2), "float32") for name in names)
 
 
-def added(size=3):
+def added(size=3, max_staleness=None):
     """A plan whose update adds what is pushed to what is pulled, and counts pushes in what is kept."""
     kept = (ArraySpec("count", (1,), "float32"),)
-    return Plan(pulled=specs(size), kept=kept, pushed=specs(size), update=b"adds")
+    return Plan(
+        pulled=specs(size), kept=kept, pushed=specs(size), update=b"adds", max_staleness=max_staleness
+    )
 
 
 class AddedRows:

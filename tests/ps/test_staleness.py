@@ -14,7 +14,7 @@ ALL = (CHIEF, WORKER, OTHER)
 
 def started(max_staleness, *, keeps_step=True, workers=1, callers=ALL, value=0.0, plan=None):
     """A server with values that workers have joined, and its plan."""
-    plan = plan or msgspec.structs.replace(added(), max_staleness=max_staleness)
+    plan = plan or added(max_staleness=max_staleness)
     server = Machine(
         AddedRows, name="ps 0", run="1", keeps_step=keeps_step, versions=VERSIONS, workers=workers
     )
