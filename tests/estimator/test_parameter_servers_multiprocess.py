@@ -348,3 +348,19 @@ def test_a_worker_that_stands_still_does_not_hold_the_others_for_long(job, max_s
     assert max(np.diff(times_of(chief))) < 10e9
     assert job.checkpoint.step == STEPS
     assert re.search("worker 0 (holds a step for|keeps the others waiting)", tasks["ps", 0].log)
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_rounds_go_on_with_a_server_that_was_killed(job, index):
+    options = {"slow": 0.02, "snapshot_updates": 5, "max_staleness": 0}
+    tasks = job.launch_all(**options)
+    chief, worker, server = tasks["chief", 0], tasks["worker", 0], tasks["ps", index]
+    snapshot = job.folder / "model" / f"ps-{index}" / "values"
+    until(lambda: snapshot.exists() and len(steps_of(worker)) > 10, chief, worker)
+    server.process.send_signal(signal.SIGKILL)
+    assert server.code() == -signal.SIGKILL
+    again = job.launch("ps", index, **options)
+    for task in (chief, worker, again, tasks["ps", 1 - index]):
+        assert task.code() == 0, task.log
+    assert f"ps {index} was started again, and goes on from its snapshot" in again.log
+    assert job.checkpoint.step == STEPS

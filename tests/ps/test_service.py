@@ -459,7 +459,7 @@ def test_workers_go_on_with_a_server_that_was_killed(tmp_path, caplog):
     ):
         chief.initialize(initial(1.0), step=5)
         origin = one.pull()[0].answer.origin
-        assert one.take_ticket(None) == 5
+        assert one.take_ticket(None).number == 5
         for turn in range(5):
             (answer,) = one.push_and_pull(pushed(1.0), ticket=5 + turn, wants=True)
             assert first([answer]) == 2.0 + turn

@@ -217,6 +217,20 @@ def test_a_push_that_comes_again_counts_once_and_waits_for_the_round():
     assert values(server) == (2.0, 1.0)
 
 
+def test_a_snapshot_within_a_round_is_of_before_the_round():
+    server, (chief, worker, _), first = begun()
+    chief(1.0, **first)
+    saved, arrays = server.snapshot(0.0)
+    assert {caller.task: sequence for caller, sequence in saved.pushes} == dict.fromkeys(
+        ("chief 0", "worker 0", "worker 1"), 0
+    )
+    assert (saved.step, arrays[0][0]) == (0, 0.0)
+    worker(1.0, **first)
+    saved, arrays = server.snapshot(0.0)
+    assert {caller.task: sequence for caller, sequence in saved.pushes}["chief 0"] == 1
+    assert (saved.step, arrays[0][0]) == (1, 1.0)
+
+
 def test_a_round_that_nobody_has_pushed_in_is_no_step():
     server, (chief, worker, _), first = begun()
     assert take(server, OTHER) == {}
