@@ -71,7 +71,7 @@ def serve(keys: Path | None) -> None:
 def work(address: str, number: int, secs: float) -> None:
     """Take a ticket, sleep, push and pull, again and again."""
     servers = connect(address, f"worker {number}", scalar())
-    ticket = servers.take_ticket(None)
+    ticket = servers.take_ticket(None).number
     print("ready", flush=True)
     sys.stdin.readline()
     until = time.monotonic() + secs

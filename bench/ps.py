@@ -123,7 +123,7 @@ def empty_step() -> float:
     """Return the median of a step that computes nothing, in milliseconds."""
     plan = momentum(1)
     with chief(plan) as (servers, push, _):
-        ticket, secs = servers.take_ticket(None), []
+        ticket, secs = servers.take_ticket(None).number, []
         for _ in range(EMPTY_STEPS):
             began = time.perf_counter()
             ticket = servers.push_and_pull([push], ticket=ticket, wants=True)[0].answer.ticket
