@@ -7,7 +7,7 @@ from muster.distribute.engine._shards import Division, ServerShare
 from muster.ps import Plan
 
 
-def plans_of(division: Division, max_staleness: int | None) -> list[Plan]:
+def plans_of(division: Division, max_staleness: int | None = None) -> list[Plan]:
     """Describe the share of each server, with its update as an exported function.
 
     Args:
