@@ -79,7 +79,7 @@ def main(options):
     _machine.STALL_SECS = options.get("stall", _machine.STALL_SECS)
     data = Dataset.from_tensor_slices((X, Y)).batch(16)
     train_data = data.shard(2, options["part"]) if "part" in options else data
-    strategy = None
+    strategy = MultiWorkerMirroredStrategy() if options.get("mirrored") else None
     if "shards" in options:
         strategy = tf.distribute.experimental.ParameterServerStrategy(
             variable_partitioner=tf.fixed_size_partitioner(options["shards"])
@@ -89,7 +89,6 @@ def main(options):
         save_checkpoints_steps=options.get("save_steps", 20),
         log_step_count_steps=None,
         snapshot_updates=options.get("snapshot_updates"),
-        train_distribute=MultiWorkerMirroredStrategy() if options.get("mirrored") else None,
         train_distribute=strategy,
         max_staleness=options.get("max_staleness"),
     )

@@ -14,7 +14,6 @@ from parameter_server_child import X, Y, model_fn
 
 from jobs import DEADLINE, Job
 from muster.checkpoint import latest_checkpoint, read_checkpoint, writer_of
-from muster.checkpoint import latest_checkpoint, read_checkpoint
 from muster.data import Dataset
 from muster.distribute import MirroredStrategy
 from muster.estimator import Estimator, RunConfig

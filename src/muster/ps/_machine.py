@@ -255,13 +255,6 @@ class Machine:
                     "on all machines of the job"
                 )
         self._restore(message.seen, now)
-        if not self.holdings.initialized and (found := self._recovery.find(message.seen, now)) is not None:
-            saved = found.saved
-            self.holdings.restore(saved.plan, found.arrays, saved.version)
-            self._origin, self._changed = saved.origin, True
-            self._turns.start_from(saved.step)
-            for other, sequence in saved.pushes:
-                self._workers[other.task] = _Worker(other.run, False, now, connected=False, sequence=sequence)
         self._recovery.count(message.seen, now)
         worker = self._workers.get(caller.task)
         if worker is None or worker.run != caller.run:
@@ -279,7 +272,7 @@ class Machine:
             saved = found.saved
             self.holdings.restore(saved.plan, found.arrays, saved.version)
             self._origin, self._changed = saved.origin, True
-            self._begin(saved.step)
+            self._turns.start_from(saved.step)
             for other, sequence in saved.pushes:
                 self._workers[other.task] = _Worker(other.run, False, now, connected=False, sequence=sequence)
 

@@ -12,8 +12,7 @@ from muster._errors import JobEndedError
 from muster.distribute.engine._served import NoMoreSteps
 from muster.distribute.engine._shards import Buffers, Division
 from muster.distribute.servers._plans import plans_of
-from muster.ps import Client, Dial, PartRequest, PartRequests, Plan, SavePart, Servers, fingerprint
-from muster.ps import Client, Dial, Plan, Round, Servers
+from muster.ps import Client, Dial, PartRequest, PartRequests, Plan, Round, SavePart, Servers, fingerprint
 from muster.ps.updates import versions
 
 _log = logging.getLogger(__name__)
@@ -80,9 +79,8 @@ class RemoteServers:
         Raises:
             NoMoreSteps: The workers have made all steps already.
         """
-        plans = plans_of(division)
-        self._plans = [fingerprint(plan) for plan in plans]
         plans = plans_of(division, self.max_staleness)
+        self._plans = [fingerprint(plan) for plan in plans]
         self._servers = servers = Servers(
             [self._client(*each, plan) for each, plan in zip(self._dials, plans, strict=True)]
         )
@@ -93,7 +91,6 @@ class RemoteServers:
         pulled = servers.pull()
         self._origins = [each.answer.origin for each in pulled]
         self.global_step = pulled[0].answer.step
-        self.pull()
         self.require_ticket()
         # While this worker waited for others, these have gone on.
         return self.pull()
