@@ -125,7 +125,8 @@ def test_a_worker_whose_input_ends_stops_and_the_others_go_on(job):
     job.all_end_well()
     assert len(steps_of(chief)) == 12
     assert len(steps_of(worker)) == STEPS - 12
-    assert "The input of chief 0 has ended. It waits until worker 0 have trained" in chief.log
+    assert "The input of chief 0 has ended. 2 workers read an epoch each." in chief.log
+    assert "chief 0 waits until worker 0 have trained." in chief.log
     assert job.checkpoint.step == STEPS
 
 
@@ -178,6 +179,15 @@ def test_a_job_of_which_everything_was_killed_goes_on_from_its_checkpoint(job):
     first = min(steps_of(again["chief", 0]) + steps_of(again["worker", 0]))
     assert first == saved + 1
     assert job.checkpoint.step == STEPS
+
+
+def test_a_job_whose_steps_are_all_made_ends_at_once(job):
+    job.launch_all(max_steps=40)
+    job.all_end_well()
+    job.launch_all(max_steps=40)
+    job.all_end_well()
+    assert job.checkpoint.step == 40
+    assert job.tasks[4].log.count("Skipping training since max_steps has already saved") == 1
 
 
 @pytest.mark.soak

@@ -54,7 +54,7 @@ class Client:
     Args:
         server: The name and the address of the server, for messages.
         dial: Connects to it.
-        plan: What the server is to hold.
+        plan: What the server is to hold; an empty one is not offered, and only lets the job be ended.
         starts: Whether this task is the chief.
         versions: The versions of this task's software.
         deadline_secs: How long a request may take, with all that it waits for, in seconds.
@@ -72,7 +72,7 @@ class Client:
     ) -> None:
         self._server = server
         self._dial = dial
-        self._plan = plan.encode()
+        self._plan = b"" if plan == Plan() else plan.encode()
         self._greeting = messages.Join(plan=fingerprint(plan), versions=dict(versions), starts=starts)
         self._deadline_secs = deadline_secs
         self._pulled, self._kept, self._pushed = map(FlatLayout, (plan.pulled, plan.kept, plan.pushed))
@@ -237,7 +237,7 @@ class Client:
         idle_secs = time.monotonic() - self._answered_at if self._answered_at else 0.0
         seen = msgspec.structs.replace(self._seen, idle_secs=idle_secs)
         joined = self._joined(msgspec.structs.replace(self._greeting, seen=seen))
-        if not joined.known:
+        if not joined.known and self._plan:
             joined = self._joined(messages.Offer(), [np.frombuffer(self._plan, np.uint8)])
         if self._had_values and not joined.initialized:
             self.close()

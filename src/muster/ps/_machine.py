@@ -198,6 +198,10 @@ class Machine:
         self.holdings.check_sizes(message, [(array.dtype.name, array.size) for array in arrays])
         if isinstance(message, messages.Offer):
             return Reply(caller, self._joined(caller, self.holdings.take_plan(arrays[0].tobytes())))
+        if isinstance(message, messages.End):
+            self._require_chief(worker, "ends the job")
+            self.ended = True
+            return Reply(caller, messages.Done())
         if not self.holdings.fingerprint:
             raise RefusedError("this server has no plan yet. Offer one first")
         match message:
@@ -217,10 +221,6 @@ class Machine:
                 return Reply(caller, self._values(), self.holdings.everything())
             case messages.GiveBack():
                 self._forget(caller)
-                return Reply(caller, messages.Done())
-            case messages.End():
-                self._require_chief(worker, "ends the job")
-                self.ended = True
                 return Reply(caller, messages.Done())
         reply = self._answer(caller, message)
         if reply is None:

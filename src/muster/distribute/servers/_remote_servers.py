@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from muster._errors import JobEndedError
+from muster._errors import JobEndedError, MissingPeerError
 from muster.distribute.engine._served import NoMoreSteps
 from muster.distribute.engine._shards import Buffers, Division
 from muster.distribute.servers._plans import plans_of
@@ -177,8 +177,10 @@ class RemoteServers:
         if self._ticket is not None:
             self._ticket = None
             self._servers.give_back_ticket()
-        if self._starts and (others := self._others()):
-            _log.info("The input of %s has ended. It waits until %s have trained.", self._task, others)
+        workers, others = len(self._met().statistics()[0].workers), self._others()
+        _log.info("The input of %s has ended. %d workers read an epoch each.", self._task, workers)
+        if self._starts and others:
+            _log.info("%s waits until %s have trained.", self._task, others)
             while self._others():
                 time.sleep(_LOOK_SECS)
 
@@ -191,6 +193,13 @@ class RemoteServers:
         """Tell all servers that the job has ended."""
         if self._servers is not None:
             self._servers.end()
+            return
+        # This task has not trained, since all steps were made before. Servers that are up wait all the same.
+        self._servers = Servers([self._client(*each, Plan()) for each in self._dials])
+        try:
+            self._servers.end()
+        except MissingPeerError as exc:
+            _log.warning("A parameter server was not told that the job has ended: %s", exc)
 
     def close(self) -> None:
         """Close the connections."""
