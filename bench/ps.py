@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import os
 import re
 import socket
 import statistics
@@ -101,6 +102,11 @@ def exchange(keys: Path | None) -> dict[str, Any]:
                 )
             figures[label]["update"] = round(1e3 * update_secs(plan), 3)
             print(f"{label:>7} the update alone {figures[label]['update']:6.2f} ms")
+            figures[label]["busy"] = busy = round(1e3 * busy_secs(plan, count), 3)
+            print(
+                f"{label:>7} a server is busy for {busy:.3f} ms a push: {1e3 / busy:,.0f} pushes/s at most "
+                "on one core"
+            )
     return figures
 
 
@@ -119,8 +125,24 @@ def update_secs(plan: Plan) -> float:
     return statistics.median(secs)
 
 
-def empty_step() -> float:
-    """Return the median of a step that computes nothing, in milliseconds."""
+def busy_secs(plan: Plan, count: int) -> float:
+    """Return how much processor time of a server a push and pull takes."""
+    with chief(plan) as (servers, push, process):
+        servers.push_and_pull([push])
+        before = processor_secs(process)
+        for _ in range(10 * count):
+            servers.push_and_pull([push])
+        return (processor_secs(process) - before) / (10 * count)
+
+
+def processor_secs(process: int) -> float:
+    """Return the processor time that a process has used."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def empty_step() -> dict[str, float]:
+    """Return the median of a step that computes nothing, and what the server does in it, in milliseconds."""
     plan = momentum(1)
     with chief(plan) as (servers, push, _):
         ticket, secs = servers.take_ticket(None).number, []
@@ -130,7 +152,9 @@ def empty_step() -> float:
             secs.append(time.perf_counter() - began)
     milliseconds = 1e3 * statistics.median(secs)
     print(f"an empty step, with ticket, pull and push of one number: {milliseconds:.3f} ms")
-    return round(milliseconds, 4)
+    busy = 1e3 * busy_secs(momentum(1), 300)
+    print(f"a server is busy for {busy:.3f} ms of it: {1e3 / busy:,.0f} steps/s at most on one core")
+    return {"median": round(milliseconds, 4), "busy": round(busy, 4)}
 
 
 def many_workers() -> dict[str, float]:
