@@ -1,5 +1,6 @@
 """Arrays one after the other in flat buffers, one buffer for each dtype."""
 
+import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -68,6 +69,16 @@ class FlatLayout:
             spec.name: flat[spec.dtype][start : start + spec.size].reshape(spec.shape)
             for spec, start in self._places
         }
+
+
+def sizes_of(arrays: Iterable[Array]) -> tuple[tuple[str, int], ...]:
+    """Return the name of the dtype and the number of elements of flat arrays."""
+    return tuple((_name(array.dtype), array.size) for array in arrays)
+
+
+@functools.cache
+def _name(dtype: np.dtype[Any]) -> str:
+    return dtype.name  # which takes NumPy 20 µs, in each message
 
 
 def memory(array: Array) -> memoryview:

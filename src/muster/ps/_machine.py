@@ -10,7 +10,7 @@ import msgspec
 
 from muster._text import printable
 from muster.ps import _messages as messages
-from muster.ps._flat_layout import Array
+from muster.ps._flat_layout import Array, sizes_of
 from muster.ps._holdings import Holdings, RefusedError, Rows
 from muster.ps._messages import Caller
 from muster.ps._plan import Plan
@@ -195,7 +195,7 @@ class Machine:
             return Reply(caller, messages.Ended())
         if caller in self._deferred:
             raise RefusedError(f"{messages.name_of(message)} comes before the last request is answered")
-        self.holdings.check_sizes(message, [(array.dtype.name, array.size) for array in arrays])
+        self.holdings.check_sizes(message, sizes_of(arrays))
         if isinstance(message, messages.Offer):
             return Reply(caller, self._joined(caller, self.holdings.take_plan(arrays[0].tobytes())))
         if isinstance(message, messages.End):

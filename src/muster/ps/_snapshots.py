@@ -13,7 +13,7 @@ import numpy as np
 
 from muster._arrays import dtype_named
 from muster.checkpoint import sync_directory
-from muster.ps._flat_layout import Array, allocate, memory
+from muster.ps._flat_layout import Array, allocate, memory, sizes_of
 from muster.ps._messages import Caller
 
 _BLOCK = 1 << 18
@@ -88,7 +88,7 @@ class Snapshots:
             base, changed = found
             changes = _Changes(base, msgspec.structs.replace(saved, plan=b""), tuple(changed))
             return _write(self._changes, changes, [blocks[number] for number in changed])
-        sizes = tuple((array.dtype.name, array.size) for array in arrays)
+        sizes = sizes_of(arrays)
         written = _write(self._whole, _Whole(uuid.uuid4().hex, saved, sizes), blocks)
         self._changes.unlink(missing_ok=True)  # it was about the file before
         return written

@@ -5,7 +5,7 @@ from typing import Any
 
 from muster.net import Connection, FrameBuffer, decode_message, drop_first, encode_frame
 from muster.ps import _messages as messages
-from muster.ps._flat_layout import Array, memory
+from muster.ps._flat_layout import Array, memory, sizes_of
 
 # The longest header, in bytes.
 MAX_HEADER = 1 << 16
@@ -17,8 +17,7 @@ Place = Callable[[Any, Sizes], Sequence[Array]]
 
 def encode(message: messages.Request | messages.Answer, arrays: Sequence[Array]) -> list[memoryview]:
     """Return what to send for a message and the flat arrays that follow it: their own memory, no copies."""
-    sizes = tuple((array.dtype.name, array.size) for array in arrays)
-    header = encode_frame({"message": message, "buffers": sizes})
+    header = encode_frame({"message": message, "buffers": sizes_of(arrays)})
     return [memoryview(header), *(memory(array) for array in arrays if array.size)]
 
 
