@@ -109,7 +109,7 @@ class SynchronizedBatches:
         received = [(rank, number) for rank, (_, number) in enumerate(gathered) if number is not None]
         if signals is not None and received:
             self._ended, self.interrupted = True, received[0]
-            signals.received = signals.received or received[0][1]
+            signals.note_others(received[0][1])
             signals.raise_received()
         counts = [count for count, _ in gathered]
         if not any(counts) or min(counts) < 0:

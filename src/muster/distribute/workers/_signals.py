@@ -36,6 +36,7 @@ class SignalWatch:
         self.waiting = False
         self.shared = False
         self.aborted = False
+        self._is_others = False  # whether another worker got what was noted, and this process nothing yet
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[Self]:
@@ -51,6 +52,13 @@ class SignalWatch:
             for number, handler in replaced.items():
                 if signal.getsignal(number) == self._receive:  # the program may have put another one there
                     signal.signal(number, handler)
+
+    def note_others(self, number: int) -> None:
+        """Note a signal that another worker got. The first one that this process gets then changes nothing:
+        who tells all workers to end tells them one after the other.
+        """
+        if self.received is None:
+            self.received, self._is_others = number, True
 
     def note_interrupt(self) -> None:
         """Note a KeyboardInterrupt that another watch, of a training within this one, has raised."""
@@ -72,6 +80,9 @@ class SignalWatch:
         return handler not in (None, signal.SIG_IGN)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
+        if self._is_others:
+            self._is_others = False
+            return
         if self.received is not None:
             self.aborted = True
             raise _exception_of(number) from None
