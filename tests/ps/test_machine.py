@@ -378,6 +378,20 @@ def test_a_push_that_the_snapshot_contains_is_not_applied_again():
     assert values(server)[0] == 4.0
 
 
+def test_a_worker_that_was_started_again_with_its_server_waits_for_the_snapshot():
+    server = killed()
+    again = Caller(WORKER.task, "another")
+    join(server, again)
+    assert ask(server, again, messages.Offer(), as_buffer(PLAN)).known
+    assert ask(server, again, messages.Pull()) is None  # a server without values cannot say whose it had
+    replies = server.handle(
+        CHIEF, messages.Join(plan=fingerprint(PLAN), versions=VERSIONS, seen=seen(4, 0)), [], 0.0
+    )
+    assert [each.caller for each in replies] == [CHIEF, again]
+    assert ask(server, again, messages.Take()).number == 13
+    assert push(server, again, 1, ticket=13).version == 5
+
+
 def test_a_snapshot_that_nobody_knows_of_is_left():
     server = killed()
     assert not join(server, CHIEF).initialized

@@ -274,7 +274,9 @@ class Machine:
             self._origin, self._changed = saved.origin, True
             self._turns.start_from(saved.step)
             for other, sequence in saved.pushes:
-                self._workers[other.task] = _Worker(other.run, False, now, connected=False, sequence=sequence)
+                # Who has joined already is a later process of that task.
+                restored = _Worker(other.run, False, now, connected=False, sequence=sequence)
+                self._workers.setdefault(other.task, restored)
 
     def _joined(self, caller: Caller, plan: str) -> messages.Joined:
         # With another plan it is asked for that, so that the error can say where they differ.
