@@ -8,6 +8,7 @@ from muster.ps import _messages as messages
 from muster.ps._machine import STALL_SECS, Machine
 from muster.ps._messages import Caller, Round
 from muster.ps._plan import ArraySpec, Plan, difference, fingerprint
+from muster.ps._recovery import Found
 
 ALL = (CHIEF, WORKER, OTHER)
 
@@ -229,6 +230,37 @@ def test_a_snapshot_within_a_round_is_of_before_the_round():
     saved, arrays = server.snapshot(0.0)
     assert {caller.task: sequence for caller, sequence in saved.pushes}["chief 0"] == 1
     assert (saved.step, arrays[0][0]) == (1, 1.0)
+
+
+def test_other_servers_know_the_rounds_of_a_server_that_was_killed_with_its_workers():
+    server, (chief, worker, _), first = begun()
+    other, plan = started(0, keeps_step=False)
+    for number in (1, 2, 3):
+        for push in pushers(other, plan, ALL[:2]):
+            push.sequence = number - 1
+            push(1.0, round=Round(number, ("chief 0", "worker 0")))
+    chief(1.0, **first)
+    worker(1.0, **first)
+    saved, arrays = server.snapshot(at=1000.0)
+    restored = Machine(
+        AddedRows,
+        name="ps 0",
+        run="2",
+        keeps_step=True,
+        versions=VERSIONS,
+        find=lambda origin: Found(saved, [*arrays], age_secs=5.0),
+    )
+    again = Caller("chief 0", "another")
+    seen = messages.Seen(origin="of the other server")
+    restored.handle(
+        again, messages.Join(plan=fingerprint(plan), versions=VERSIONS, starts=True, seen=seen), [], 0.0
+    )
+    join(other, again, plan)
+    ticket = take(restored, again)["chief 0"]
+    assert ticket.number == 1
+    version = values(other, OTHER)[1]
+    assert Pusher(other, plan, again)(1.0, round=ticket.round)["chief 0"].applied
+    assert values(other, OTHER)[1] == version + 1
 
 
 def test_a_round_that_nobody_has_pushed_in_is_no_step():

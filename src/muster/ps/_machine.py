@@ -273,6 +273,9 @@ class Machine:
             self.holdings.restore(saved.plan, found.arrays, saved.version)
             self._origin, self._changed = saved.origin, True
             self._turns.start_from(saved.step)
+            # Other servers take rounds for later ones than all that have begun before, also after this
+            # snapshot: the time in milliseconds has run faster than rounds.
+            self._turns.rounds.begin_after(int(1000 * (saved.at + found.age_secs)))
             for other, sequence in saved.pushes:
                 # Who has joined already is a later process of that task.
                 restored = _Worker(other.run, False, now, connected=False, sequence=sequence)

@@ -20,6 +20,7 @@ class Rounds:
         self.number = 0
         self.is_open = False
         self.members: tuple[str, ...] = ()
+        self._before = 0  # what the numbers of rounds that begin here exceed
         self._awaited: set[str] = set()
         self._pushed: set[str] = set()
         self._gone: set[str] = set()
@@ -40,7 +41,11 @@ class Rounds:
 
     def begin(self, tasks: Collection[str]) -> None:
         """Begin the next round."""
-        self._open(self.number + 1, tasks, tasks)
+        self._open(max(self.number, self._before) + 1, tasks, tasks)
+
+    def begin_after(self, number: int) -> None:
+        """Let the rounds that begin here have higher numbers than this one."""
+        self._before = number
 
     def follows(self, number: int) -> bool:
         """Return whether a round comes after the open one, which therefore has ended elsewhere."""
