@@ -26,6 +26,7 @@ from muster.net._greeting import CallerGreeting
 from muster.ps import _messages as messages
 from muster.ps._flat_layout import FlatLayout
 from muster.ps._messages import PURPOSE
+from muster.ps._plan import Plan
 from muster.ps._saver import Saver
 from muster.ps._servers import Servers
 from muster.ps._snapshots import Snapshots
@@ -107,6 +108,33 @@ def test_a_job_of_a_chief_and_a_worker():
         chief.close()
         other.close()
         server.service.join()
+
+
+def ended(server):
+    return server.service.between(lambda machine: machine.ended)
+
+
+def test_a_chief_that_died_while_it_ended_the_job_ends_the_other_servers():
+    with served() as told, served() as untold:
+        with worker(told, PLAN, "chief 0") as chief:
+            chief.end()
+        with contextlib.closing(Servers([each.client(Plan(), "chief 0") for each in (told, untold)])) as all_:
+            all_.end()
+        assert ended(untold)
+
+
+def test_servers_that_can_be_reached_are_told_of_the_end_before_one_that_cannot():
+    def dial(secs):
+        wait_for(lambda: ended(server))
+        raise ConnectionRefusedError("nobody listens")
+
+    with served() as server:
+        clients = [server.client(Plan(), "chief 0", dialed=dial, secs=0.1), server.client(Plan(), "chief 0")]
+        with (
+            contextlib.closing(Servers(clients)) as both,
+            pytest.raises(MissingPeerError, match="nobody listens"),
+        ):
+            both.end()
 
 
 def test_over_tls(tmp_path):

@@ -1,9 +1,11 @@
 """All parameter servers of a job, as one worker sees them: asked at the same time, one message each."""
 
+import threading
 import uuid
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from muster._errors import JobEndedError
 from muster.ps import _messages as messages
 from muster.ps._client import Client, Pulled
 from muster.ps._flat_layout import Flat
@@ -14,7 +16,8 @@ _T = TypeVar("_T")
 class Servers:
     """Asks all servers, and then waits for all. One thread at a time may use it.
 
-    Each method blocks, and raises what `Client.receive` does; after that the methods can be called again.
+    Each method blocks, and raises what `Client.receive` does; after that the methods can be called again,
+    but for `end`.
 
     Args:
         clients: One for each server; the first server keeps the global step.
@@ -94,8 +97,25 @@ class Servers:
         self._all(lambda client, index: client.send(messages.GiveBack()), Client.receive)
 
     def end(self) -> None:
-        """Tell all servers that the job has ended. Only the chief may."""
-        self._all(lambda client, index: client.send(messages.End()), Client.receive)
+        """Tell all servers that the job has ended, none after another that cannot be reached. Only the chief
+        may; once is enough."""
+        failures: list[Exception] = []
+
+        def tell(client: Client) -> None:
+            try:
+                client.ask(messages.End())
+            except JobEndedError:
+                pass  # a chief that died then has told it
+            except Exception as exc:
+                failures.append(exc)
+
+        threads = [threading.Thread(target=tell, args=(client,), daemon=True) for client in self._clients]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise failures[0]
 
     def statistics(self) -> list[messages.Statistics]:
         """Return what each server has counted."""
