@@ -115,6 +115,33 @@ def test_others_make_the_step_of_a_worker_whose_loss_is_nan(tmp_path, steps_per_
     assert all(np.isfinite(value).all() for value in values.values())
 
 
+class EndOfJob(SessionRunHook):
+    """Ends the job as the chief does, after a step of this worker."""
+
+    def __init__(self, chief, step):
+        self.chief, self.step = chief, step
+
+    def after_run(self, run_context, run_values):
+        if run_context.session.global_step == self.step:
+            self.chief.end()
+
+
+@pytest.mark.parametrize(("step", "epochs"), [(0, None), (5, None), (4, 1)])
+def test_a_worker_stops_when_the_chief_ends_the_job(tmp_path, step, epochs):
+    config = RunConfig(save_checkpoints_steps=None, save_checkpoints_secs=None)
+    with job() as (_, server):
+        strategy = AsynchronousStrategy(server, starts=bool(step))
+        if not step:
+            with contextlib.closing(AsynchronousStrategy(server, starts=True).servers) as chief:
+                chief.end()
+        with contextlib.closing(strategy.servers) as chief, strategy.scope():
+            hooks = [EndOfJob(chief, step), steps := Steps()]
+            Estimator(model_fn, tmp_path, config).train(
+                lambda: Dataset.from_tensor_slices((X, Y)).batch(16).repeat(epochs), hooks, max_steps=20
+            )
+    assert steps.count == step
+
+
 def test_code_that_runs_eagerly_does_not_train_apart_from_the_servers(tmp_path):
     with job(servers=1) as (_, chief):
         strategy = AsynchronousStrategy(chief, starts=True)

@@ -77,23 +77,29 @@ class RemoteServers:
             values: Path -> value of every variable on servers.
 
         Raises:
-            NoMoreSteps: The workers have made all steps already.
+            NoMoreSteps: The workers have made all steps already, or the chief has ended the job.
+            JobEndedError: It has, and this is another chief.
         """
         plans = plans_of(division, self.max_staleness)
         self._plans = [fingerprint(plan) for plan in plans]
         self._servers = servers = Servers(
             [self._client(*each, plan) for each, plan in zip(self._dials, plans, strict=True)]
         )
-        joined = servers.join()
-        if self._starts and not all(each.initialized for each in joined):
-            first = [(_on_host(pulled), _on_host(kept)) for pulled, kept in division.split(values)]
-            servers.initialize(first, self.global_step)
-        pulled = servers.pull()
-        self._origins = [each.answer.origin for each in pulled]
-        self.global_step = pulled[0].answer.step
-        self.require_ticket()
-        # While this worker waited for others, these have gone on.
-        return self.pull()
+        try:
+            joined = servers.join()
+            if self._starts and not all(each.initialized for each in joined):
+                first = [(_on_host(pulled), _on_host(kept)) for pulled, kept in division.split(values)]
+                servers.initialize(first, self.global_step)
+            pulled = servers.pull()
+            self._origins = [each.answer.origin for each in pulled]
+            self.global_step = pulled[0].answer.step
+            self.require_ticket()
+            # While this worker waited for others, these have gone on.
+            return self.pull()
+        except JobEndedError as exc:
+            if self._starts:
+                raise  # these may be servers of a job before
+            raise self._no_more_steps() from exc
 
     def _client(self, name: str, dial: Dial, plan: Plan) -> Client:
         return Client(name, dial, plan, starts=self._starts, versions=versions())
@@ -117,16 +123,28 @@ class RemoteServers:
             raise NoMoreSteps
 
     def push_and_pull(self, pushed: Sequence[Buffers]) -> list[Buffers]:
-        """Push to each server, and return the values that each has then."""
-        answers = self._met().push_and_pull(
-            pushed, ticket=self._ticket, shared=self._round, wants=True, max_steps=self.max_steps
-        )
+        """Push to each server, and return the values that each has then.
+
+        Raises:
+            NoMoreSteps: The chief has ended the job, without this step.
+        """
+        try:
+            answers = self._met().push_and_pull(
+                pushed, ticket=self._ticket, shared=self._round, wants=True, max_steps=self.max_steps
+            )
+        except JobEndedError as exc:
+            raise self._no_more_steps() from exc
         first = answers[0].answer
         self._ticket, self._round, self._finished = first.ticket, first.round, first.finished
         self.global_step = first.step
         if self._round is not None and not all(each.answer.applied for each in answers):
             return self.pull()  # some servers have answered before this round
         return [each.pulled for each in answers]
+
+    def _no_more_steps(self) -> NoMoreSteps:
+        _log.info("%s stops, as the chief has ended the job.", self._task)
+        self._finished = True
+        return NoMoreSteps()
 
     def pull(self) -> list[Buffers]:
         """Return the values that each server has now."""

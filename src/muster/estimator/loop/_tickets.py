@@ -1,8 +1,10 @@
 """The batches of a worker whose variables are on parameter servers: one for each step that it may make."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
+from muster._errors import JobEndedError
 from muster.distribute import RemoteServers
 from muster.distribute.engine import NoMoreSteps, ServedState
 from muster.estimator.session._session import Session
@@ -14,7 +16,8 @@ def with_tickets(batches: Iterator[Any], servers: RemoteServers, session: Sessio
     Args:
         batches: The input of this worker.
         servers: Give the right to make a step.
-        session: At the end it gets the values and the global step that all workers have come to.
+        session: At the end it gets the values and the global step that all workers have come to, unless the
+            chief has ended the job meanwhile.
     """
     while True:
         try:
@@ -24,9 +27,11 @@ def with_tickets(batches: Iterator[Any], servers: RemoteServers, session: Sessio
         try:
             batch = next(batches)
         except StopIteration:
-            servers.leave()
+            with suppress(JobEndedError):
+                servers.leave()
             break
         yield batch
     state = session.state
     if isinstance(state, ServedState):
-        session.advance(state.renewed(), session.outputs, steps=0)
+        with suppress(JobEndedError):  # the chief was faster, which saves
+            session.advance(state.renewed(), session.outputs, steps=0)
