@@ -456,6 +456,13 @@ def test_a_global_step_must_be_one_to_count_on_from(request_type, step):
         decode_message(frame[4:], messages.Header)
 
 
+@pytest.mark.parametrize("number", [-1, 2**64 - 1])
+def test_a_round_must_have_a_number_to_count_on_from(number):
+    frame = encode(messages.Push(sequence=1, round=messages.Round(number, ())), ())[0]
+    with pytest.raises(ProtocolError, match="message.round.number"):
+        decode_message(frame[4:], messages.Header)
+
+
 INTEGERS = st.integers(-(2**63), 2**64 - 1) | st.integers(-1, 3)
 REQUESTS = st.one_of(
     st.builds(

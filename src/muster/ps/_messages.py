@@ -8,7 +8,7 @@ import msgspec
 PURPOSE = "parameter server"
 SAVE_PURPOSE = "part of a checkpoint"
 
-# Of a global step: counting on from it must not come to what no frame can hold.
+# Of a global step, or a round: counting on from it must not come to what no frame can hold.
 Step = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 
 
@@ -81,7 +81,7 @@ class Round(msgspec.Struct, frozen=True):
         members: The tasks that push in it.
     """
 
-    number: int
+    number: Step
     members: tuple[str, ...]
 
 
