@@ -113,6 +113,13 @@ def test_arrays_that_do_not_fit_are_refused_with_the_remedy():
         CompiledRows(Plan(pulled=(small, big)))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "int64", "float128"])
+def test_arrays_that_jax_would_hold_in_another_dtype_are_refused(dtype):
+    arrays = ArraySpec("w", (2,), "float32"), ArraySpec("x", (2,), dtype)
+    with pytest.raises(ValueError, match=rf"array x \({dtype}\[2\]\) .*jax_enable_x64"):
+        CompiledRows(Plan(pulled=arrays))
+
+
 def test_the_limit_is_that_of_the_container(tmp_path, monkeypatch):
     limits = tmp_path / "max", tmp_path / "limit_in_bytes", tmp_path / "none"
     monkeypatch.setattr(_memory, "_LIMITS", limits)

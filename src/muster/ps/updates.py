@@ -31,12 +31,13 @@ class CompiledRows:
 
     Raises:
         ValueError: Its update is none, or does not fit its arrays, or the arrays take more memory than there
-            is; the text is a clause about the plan.
+            is, or JAX cannot hold them; the text is a clause about the plan.
     """
 
     def __init__(self, plan: Plan) -> None:
         self._layouts = [FlatLayout(each) for each in (plan.pulled, plan.kept, plan.pushed)]
         _require_room(plan, sum(layout.nbytes for layout in self._layouts))
+        _require_dtypes(plan)
         self._pulled: _Device = {}
         self._kept: _Device = {}
         self._update = None
@@ -72,6 +73,21 @@ def _require_room(plan: Plan, needed: int) -> None:
             f"{largest.nbytes / 1e9:.1f} GB, and this server has {limit / 1e9:.1f} GB of memory. Give the "
             "job more parameter servers, and divide large variables among them by a partitioner"
         )
+
+
+def _require_dtypes(plan: Plan) -> None:
+    """Raise ValueError if JAX would hold an array in another dtype, or not at all."""
+    for spec in (*plan.pulled, *plan.kept, *plan.pushed):
+        dtype = dtype_named(spec.dtype)
+        try:
+            holds = jax.device_put(np.empty(0, dtype)).dtype == dtype
+        except TypeError:
+            holds = False
+        if not holds:
+            raise ValueError(
+                f"its array {spec} has a dtype that JAX does not hold in this server. Set jax_enable_x64 in "
+                "all tasks if it has 64 bits, or choose another dtype"
+            )
 
 
 def _compile(update: bytes, layouts: list[FlatLayout]) -> jax.stages.Compiled:
