@@ -13,7 +13,7 @@ from ps_job import SECS, accepting, served, worker
 from ps_rows import added, filled
 
 from muster._errors import CheckpointError
-from muster.net import NO_CREDENTIALS, Hello, dial, encode_frame
+from muster.net import NO_CREDENTIALS, Connection, Hello, dial, encode_frame
 from muster.ps import (
     PURPOSE,
     PartRequest,
@@ -42,11 +42,13 @@ class Serving:
     def dial(self, secs):
         return dial(self.address, Hello(purpose=PURPOSE, name="chief 0", run="run"), NO_CREDENTIALS, secs)
 
-    def request(self, name="ps 0", plan=PLAN, token=TOKEN, file=FILE, origin="", dialed=None, secs=SECS):
+    def request(
+        self, name="ps 0", plan=PLAN, token=TOKEN, file=FILE, origin="", dialed=None, secs=SECS, write=SECS
+    ):
         save = SavePart(
             plan=fingerprint(plan), origin=origin, folder=str(self.folder), token=token, file=file
         )
-        return PartRequest(name, dialed or self.dial, save, reach_secs=secs)
+        return PartRequest(name, dialed or self.dial, save, reach_secs=secs, write_secs=write)
 
     def push(self, value):
         pushed = dict(zip(FlatLayout(PLAN.pushed).sizes, filled(PLAN.pushed, value), strict=True))
@@ -215,6 +217,48 @@ def test_a_server_is_asked_again_after_its_connection_broke_while_it_wrote(saved
     assert len(made) == gate.times == 2
     assert saved.written == {"a": 2.0, "b": 2.0, "count": 2.0}
     assert "The connection to ps 0 is broken while it writes its part of a checkpoint" in caplog.text
+
+
+def test_a_server_whose_connection_breaks_whenever_it_writes_is_not_asked_for_ever(saved):
+    class Breaking(Connection):
+        heard = 0
+
+        def wait_for_data(self, size, deadline):
+            self.heard += 1
+            if self.heard > 2:  # the head and the body of the first answer
+                raise ConnectionResetError("cut by the test")
+            return super().wait_for_data(size, deadline)
+
+    requests = PartRequests([saved.request(dialed=lambda secs: Breaking(saved.dial(secs)._sock), write=0.5)])
+    assert requests.begin() == [True]
+    with pytest.raises(CheckpointError, match=r"its connection breaks when it writes: cut by the test"):
+        requests.wait()
+
+
+def test_a_server_that_is_asked_again_writes_no_file_twice_at_a_time(saved, monkeypatch):
+    write, entered = _part_writer.write_part, []
+    first, both = threading.Event(), threading.Event()
+
+    def writes(*args):
+        entered.append(args)
+        first.set()
+        if len(entered) > 1:
+            both.set()
+        elif both.wait(1.0):  # as long as it would be written by one alone
+            raise OSError("both write")
+        return write(*args)
+
+    monkeypatch.setattr(_part_writer, "write_part", writes)
+    forgotten, asked = saved.request(), saved.request()
+    forgotten.ask()
+    assert forgotten.begin()
+    forgotten.go()
+    assert first.wait(SECS)
+    asked.ask()
+    assert asked.begin()
+    asked.go()
+    asked.wait()
+    forgotten.wait()
 
 
 @pytest.mark.parametrize(

@@ -29,15 +29,23 @@ class PartRequest:
         dial: Connects to it.
         save: What to ask.
         reach_secs: How long to try to reach it, in seconds.
+        write_secs: How long it may write, in seconds.
     """
 
     def __init__(
-        self, server: str, dial: Dial, save: messages.SavePart, *, reach_secs: float = _REACH_SECS
+        self,
+        server: str,
+        dial: Dial,
+        save: messages.SavePart,
+        *,
+        reach_secs: float = _REACH_SECS,
+        write_secs: float = _WRITE_SECS,
     ) -> None:
         self._server = server
         self._dial = dial
         self._save = save
         self._reach_secs = reach_secs
+        self._write_secs = write_secs
         self._connection: Connection | None = None
         self._frames = FrameBuffer(MAX_HEADER)
 
@@ -90,6 +98,7 @@ class PartRequest:
         Raises:
             CheckpointError: It cannot be written.
         """
+        deadline = time.monotonic() + self._write_secs
         while True:
             if self._connection is None:
                 self.ask()
@@ -97,10 +106,12 @@ class PartRequest:
                     raise self._failed(f"it does not see {self._save.folder} any more")
                 self.go()
             try:
-                answer = self._hear(_WRITE_SECS)
+                answer = self._hear(self._write_secs)
             except TimeoutError as exc:
-                raise self._failed(f"it has written for {_WRITE_SECS:g} s, and is not done") from exc
+                raise self._failed(f"it has written for {self._write_secs:g} s, and is not done") from exc
             except OSError as exc:
+                if time.monotonic() + _PAUSE_SECS >= deadline:
+                    raise self._failed(f"its connection breaks when it writes: {exc}") from exc
                 _log.warning(
                     "The connection to %s is broken while it writes its part of a checkpoint: %s. It is "
                     "asked again.",
@@ -108,6 +119,7 @@ class PartRequest:
                     exc,
                 )
                 self.close()
+                threading.Event().wait(_PAUSE_SECS)
                 continue
             self.close()
             if not isinstance(answer, messages.PartWritten):

@@ -31,6 +31,8 @@ class PartWriter:
         self._service = service
         self._name = name
         self._threads: set[threading.Thread] = set()
+        # A chief whose connection broke asks again while its file may still be written.
+        self._writing = threading.Lock()
 
     def serve(self, connection: Connection, hello: Hello) -> None:
         """Take over a connection: the handler of an `Acceptor`."""
@@ -72,7 +74,8 @@ class PartWriter:
         if not found or not isinstance(_receive(connection), messages.WritePart):
             return
         try:
-            record = write_part(save.folder, save.file, arrays)
+            with self._writing:
+                record = write_part(save.folder, save.file, arrays)
         except (ValueError, OSError) as exc:
             _log.warning("%s cannot write its part of %s: %s.", self._name, printable(save.folder), exc)
             _send(connection, messages.Refused(text=_explained(save.folder, exc)))
