@@ -90,7 +90,8 @@ def check_job(config: TFConfig) -> Task:
         )
     if config.task_type == TaskType.PS:
         raise ClusterError(
-            f"ps {config.task_index or 0} cannot run: muster has no parameter servers yet. Leave the job "
-            "'ps' out of the cluster, and train with MultiWorkerMirroredStrategy on a chief and workers."
+            f"ps {config.task_index or 0} cannot train in step with others: MultiWorkerMirroredStrategy uses "
+            "no parameter servers. Leave the job 'ps' out of the cluster; or give Estimators no "
+            "train_distribute, so that they train on the servers."
         )
     return Task(config.task_type or TaskType.WORKER.value, config.task_index or 0)

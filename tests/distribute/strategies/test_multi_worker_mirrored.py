@@ -26,7 +26,7 @@ WORKER_0 = {"type": "worker", "index": 0}
         ({"chief": ["host:x"]}, WORKER_0, "chief 0 has a wrong address"),
         ({"chief": ["a host:1"]}, WORKER_0, "chief 0 has a wrong address"),
         ({"chief": ["http://host:1"]}, WORKER_0, "chief 0 has a wrong address"),
-        ({"ps": ["p:1"]}, {"type": "ps", "index": 0}, "no parameter servers yet. Leave the job 'ps' out"),
+        ({"ps": ["p:1"]}, {"type": "ps", "index": 0}, "uses no parameter servers. Leave the job 'ps' out"),
     ],
 )
 def test_a_wrong_cluster_is_refused_at_once(
