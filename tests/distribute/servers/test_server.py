@@ -115,6 +115,17 @@ def test_others_make_the_step_of_a_worker_whose_loss_is_nan(tmp_path, steps_per_
     assert all(np.isfinite(value).all() for value in values.values())
 
 
+def test_training_goes_on_when_it_is_called_again(tmp_path):
+    with job() as (_, chief):
+        strategy = AsynchronousStrategy(chief, starts=True)
+        with contextlib.closing(strategy.servers), strategy.scope():
+            for _ in range(2):
+                estimator = Estimator(model_fn, tmp_path)
+                estimator.train(lambda: Dataset.from_tensor_slices((X, Y)).batch(16).repeat(), steps=5)
+            strategy.servers.end()
+    assert estimator.get_variable_value("global_step") == 10
+
+
 class EndOfJob(SessionRunHook):
     """Ends the job as the chief does, after a step of this worker."""
 

@@ -34,7 +34,6 @@ class RemoteServers:
         starts: Whether this is the chief, whose values the servers start from.
 
     Attributes:
-        max_steps: The global step at which no more tickets are given; None for no end.
         max_staleness: How many steps this worker may be ahead of the slowest one; None for any number, 0 for
             steps that all workers make together.
         global_step: The number of steps that all workers have made, as of the last answer; before the first
@@ -49,7 +48,6 @@ class RemoteServers:
         *,
         starts: bool,
     ) -> None:
-        self.max_steps: int | None = None
         self.max_staleness: int | None = None
         self.global_step = 0
         self._task = task
@@ -58,6 +56,7 @@ class RemoteServers:
         self._plans: list[str] = []  # their fingerprints
         self._origins: list[str] = []  # the random ids of each server's initial values
         self._starts = starts
+        self._max_steps: int | None = None
         self._servers: Servers | None = None
         self._ticket: int | None = None
         self._round: Round | None = None  # of the ticket
@@ -68,6 +67,17 @@ class RemoteServers:
     def count(self) -> int:
         """The number of servers."""
         return len(self._dials)
+
+    def begin(self, max_steps: int | None) -> None:
+        """Begin a training, also after another one of this task.
+
+        Args:
+            max_steps: The global step at which no more tickets are given; None for no end.
+        """
+        self.close()
+        self._servers = self._ticket = self._round = None
+        self._finished = False
+        self._max_steps = max_steps
 
     def start(self, division: Division, values: Mapping[str, Any]) -> list[Buffers]:
         """Give the servers their plans and, as the chief, first values; return what they hold.
@@ -114,7 +124,7 @@ class RemoteServers:
             return
         if not self._finished:
             try:
-                ticket = self._servers.take_ticket(self.max_steps)
+                ticket = self._servers.take_ticket(self._max_steps)
                 self._ticket, self._round = ticket.number, ticket.round
             except JobEndedError:
                 self._ticket = None
@@ -130,7 +140,7 @@ class RemoteServers:
         """
         try:
             answers = self._met().push_and_pull(
-                pushed, ticket=self._ticket, shared=self._round, wants=True, max_steps=self.max_steps
+                pushed, ticket=self._ticket, shared=self._round, wants=True, max_steps=self._max_steps
             )
         except JobEndedError as exc:
             raise self._no_more_steps() from exc

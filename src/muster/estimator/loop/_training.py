@@ -161,9 +161,7 @@ class Training:
         ):
             counted = shared if saver is None else saver.count(shared, session)
             if (servers := self.strategy.servers) is not None:
-                servers.max_steps = self.max_steps
-                if self.steps is not None:
-                    servers.max_steps = session.global_step + self.steps
+                servers.begin(self.max_steps if self.steps is None else session.global_step + self.steps)
                 counted = with_tickets(counted, servers, session)
             # Workers that draw batches for more than one step would have to agree on how many. Beside servers
             # each step needs a ticket of its own, and its loss is looked at before the next.
