@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from muster._errors import CheckpointError, StrayPeerError
 from muster._text import printable
 from muster.checkpoint import FileRecord
-from muster.net import Connection, FrameBuffer, ProtocolError, decode_message, encode_frame
+from muster.net import Connection, ProtocolError, encode_frame
 from muster.ps import _messages as messages
 from muster.ps._client import Dial
-from muster.ps._wire import MAX_HEADER
+from muster.ps._wire import receive_message
 
 _log = logging.getLogger(__name__)
 
@@ -47,13 +47,11 @@ class PartRequest:
         self._reach_secs = reach_secs
         self._write_secs = write_secs
         self._connection: Connection | None = None
-        self._frames = FrameBuffer(MAX_HEADER)
 
     def ask(self) -> None:
         """Let the server hold the values that it has now; `begin` waits for that."""
         try:
             self._connection = self._dial(_DIAL_SECS)
-            self._frames = FrameBuffer(MAX_HEADER)
             self._connection.send_all([encode_frame(self._save)], time.monotonic() + _ANSWER_SECS)
         except StrayPeerError as exc:
             raise self._failed(str(exc)) from exc
@@ -135,17 +133,15 @@ class PartRequest:
     def _hear(self, secs: float) -> messages.PartAnswer:
         if self._connection is None:
             raise ConnectionResetError("end of the connection")
-        deadline = time.monotonic() + secs
         try:
-            while data := self._connection.wait_for_data(self._frames.wanted, deadline):
-                for packed in self._frames.feed(data):
-                    answer: messages.PartAnswer = decode_message(packed, messages.PartAnswer)  # type: ignore[arg-type]
-                    if isinstance(answer, messages.Refused):
-                        raise self._failed(printable(answer.text))
-                    return answer
+            answer: messages.PartAnswer = receive_message(
+                self._connection, messages.PartAnswer, time.monotonic() + secs
+            )
         except ProtocolError as exc:
             raise self._failed(str(exc)) from exc
-        raise ConnectionResetError("end of the connection")
+        if isinstance(answer, messages.Refused):
+            raise self._failed(printable(answer.text))
+        return answer
 
     def _failed(self, why: str) -> CheckpointError:
         self.close()

@@ -7,11 +7,11 @@ import time
 
 from muster._text import printable
 from muster.checkpoint import sees_folder, write_part
-from muster.net import Connection, FrameBuffer, Hello, ProtocolError, decode_message, encode_frame
+from muster.net import Connection, Hello, ProtocolError, encode_frame
 from muster.ps import _messages as messages
 from muster.ps._holdings import RefusedError
 from muster.ps._service import Service
-from muster.ps._wire import MAX_HEADER
+from muster.ps._wire import receive_message
 
 _log = logging.getLogger(__name__)
 
@@ -92,12 +92,10 @@ def _explained(folder: str, exc: Exception) -> str:
 
 
 def _receive(connection: Connection) -> messages.PartRequest:
-    frames, deadline = FrameBuffer(MAX_HEADER), time.monotonic() + _PATIENCE_SECS
-    while data := connection.wait_for_data(frames.wanted, deadline):
-        for packed in frames.feed(data):
-            message: messages.PartRequest = decode_message(packed, messages.PartRequest)  # type: ignore[arg-type]
-            return message
-    raise ConnectionResetError("end of the connection")
+    request: messages.PartRequest = receive_message(
+        connection, messages.PartRequest, time.monotonic() + _PATIENCE_SECS
+    )
+    return request
 
 
 def _send(connection: Connection, answer: messages.PartAnswer) -> None:

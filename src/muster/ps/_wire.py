@@ -21,6 +21,26 @@ def encode(message: messages.Request | messages.Answer, arrays: Sequence[Array])
     return [memoryview(header), *(memory(array) for array in arrays if array.size)]
 
 
+def receive_message(connection: Connection, kind: Any, deadline: float) -> Any:
+    """Return the next message of a connection on which nothing follows a frame.
+
+    Args:
+        connection: Where from.
+        kind: The type of the messages.
+        deadline: Until when to wait, by the monotonic clock.
+
+    Raises:
+        ProtocolError: What comes is something else.
+        TimeoutError: The frame is not whole by then; what came of it is lost.
+        OSError: The connection is broken, or ends.
+    """
+    frames = FrameBuffer(MAX_HEADER)
+    while data := connection.wait_for_data(frames.wanted, deadline):
+        for packed in frames.feed(data):
+            return decode_message(packed, kind)
+    raise ConnectionResetError("end of the connection")
+
+
 class Incoming:
     """Receives messages, and the buffers that follow them straight into their places.
 
