@@ -229,7 +229,8 @@ class Statistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=True):
         received_bytes: The size of the buffers that were received.
         sent_bytes: The size of the buffers that were sent.
         duplicates: How many pushes came again, and were not applied again.
-        late: How many pushes were not applied because their ticket had gone to another worker.
+        late: How many pushes were not applied because their ticket had gone to another worker, or their
+            round had ended.
         refused: How many requests were refused.
         waiting: How many requests are deferred.
         lost_updates: How many changes of the values were lost, since the server was killed.

@@ -39,11 +39,15 @@ class Servers(Protocol):
             values: Path -> value of every variable on servers.
 
         Raises:
-            NoMoreSteps: All steps of the job are made.
+            NoMoreSteps: All steps of the job are made, or it has ended.
         """
 
     def push_and_pull(self, pushed: Sequence[Buffers]) -> list[Buffers]:
-        """Push to each server, and return the values that each has then."""
+        """Push to each server, and return the values that each has then.
+
+        Raises:
+            NoMoreSteps: The job has ended, without this step.
+        """
 
     def pull(self) -> list[Buffers]:
         """Return the values that each server has now."""
