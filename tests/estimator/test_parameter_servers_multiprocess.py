@@ -24,7 +24,7 @@ CHILD = Path(__file__).with_name("parameter_server_child.py")
 STEPS = 100
 
 # For the test of many kills.
-SOAK_STEPS = 15_000
+SOAK_STEPS = 40_000
 FAULTS, PERIOD_SECS = 24, 5.0
 KILLED = (("worker", 0), ("ps", 0), ("ps", 1), ("chief", 0))
 
