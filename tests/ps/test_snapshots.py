@@ -78,14 +78,24 @@ def test_other_values_are_written_whole(snapshots, other):
 
 
 @pytest.mark.parametrize("name", ["values", "changes"])
-@pytest.mark.parametrize("damage", [b"", b"\0" * 7, b"\0" * 99, b"\xff" * 99, None])
+@pytest.mark.parametrize("damage", [b"", b"\0" * 7, b"\0" * 99, b"\xff" * 99, "shorter", "header", "values"])
 def test_what_is_no_snapshot_is_said(snapshots, tmp_path, name, damage):
     values = arrays()
     snapshots.write(saved(), values)
     values[0][5] = 1.0
     snapshots.write(saved(2), values)
     path = tmp_path / "ps-0" / name
-    path.write_bytes(path.read_bytes()[:-1] if damage is None else damage)
+    found = bytearray(path.read_bytes())
+    match damage:
+        case "shorter":
+            found = found[:-1]
+        case "header":
+            found[found.index(b"pushes") + 20] ^= 1
+        case "values":
+            found[-9] ^= 1
+        case _:
+            found = damage
+    path.write_bytes(found)
     with pytest.raises(ValueError, match=r"snapshot|bytes of values|empty"):
         snapshots.read("a")
     snapshots.write(saved(3), arrays(3.0))

@@ -4,6 +4,7 @@ import contextlib
 import os
 import struct
 import uuid
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -18,6 +19,7 @@ from muster.ps._messages import Caller
 
 _BLOCK = 1 << 18
 _LENGTH = struct.Struct(">Q")
+_CHECKSUM = struct.Struct(">I")
 
 _T = TypeVar("_T")
 
@@ -102,6 +104,7 @@ class Snapshots:
         """
         if not self._whole.exists():
             return None
+        _check(self._whole)
         whole, content = _open(self._whole, _Whole)
         if whole.saved.origin != origin:
             return None
@@ -110,6 +113,7 @@ class Snapshots:
         _fill(self._whole, content, blocks)
         if not self._changes.exists():
             return whole.saved, arrays
+        _check(self._changes)
         changes, content = _open(self._changes, _Changes)
         if changes.id != whole.id:  # the file that it was about is gone
             return whole.saved, arrays
@@ -160,8 +164,11 @@ def _write(path: Path, header: _Whole | _Changes, blocks: Sequence[memoryview]) 
     try:
         with open(partial, "wb") as file:
             file.write(_LENGTH.pack(len(packed)) + packed)
+            crc = zlib.crc32(packed)
             for block in blocks:
                 file.write(block)
+                crc = zlib.crc32(block, crc)
+            file.write(_CHECKSUM.pack(crc))
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
@@ -171,6 +178,14 @@ def _write(path: Path, header: _Whole | _Changes, blocks: Sequence[memoryview]) 
         raise
     sync_directory(str(path.parent))
     return sum(map(len, blocks))
+
+
+def _check(path: Path) -> None:
+    """Raise ValueError if a file does not have its checksum."""
+    content = np.memmap(path, np.uint8, "r").data
+    end = len(content) - _CHECKSUM.size
+    if end < 0 or content[end:] != _CHECKSUM.pack(zlib.crc32(content[_LENGTH.size : end])):
+        raise ValueError(f"{path} is damaged: it is no snapshot that was written whole.")
 
 
 def _open(path: Path, kind: type[_T]) -> tuple[_T, Array]:
@@ -187,7 +202,7 @@ def _open(path: Path, kind: type[_T]) -> tuple[_T, Array]:
         header = msgspec.msgpack.decode(content[_LENGTH.size : start].tobytes(), type=kind)
     except (struct.error, msgspec.DecodeError, msgspec.ValidationError) as exc:
         raise ValueError(f"{path} is no snapshot: {exc}") from exc
-    return header, content[start:]
+    return header, content[start : -_CHECKSUM.size]
 
 
 def _fill(path: Path, content: Array, blocks: Sequence[memoryview]) -> None:
