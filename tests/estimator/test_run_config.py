@@ -496,7 +496,7 @@ def test_max_staleness_is_given_once() -> None:
     assert config.replace(train_distribute=ParameterServerStrategyV1(max_staleness=3)).max_staleness is None
     with pytest.raises(ValueError, match="max_staleness is 1 in RunConfig, and 2 in its train_distribute"):
         config.replace(max_staleness=1)
-    with pytest.raises(ValueError, match="max_staleness should be >= 0"):
+    with pytest.raises(ValueError, match=r"max_staleness should be >= 0, given: -1\."):
         RunConfig(max_staleness=-1)
     with pytest.raises(ValueError, match="max_staleness must be an integer"):
         RunConfig(max_staleness=0.5)

@@ -74,6 +74,18 @@ def test_without_restarts_the_loss_of_the_chief_or_a_server_ends_the_job(task):
     assert job.at(4, Ended(EV, 143)) == [CleanUp(), Blame(task, KILLED), Finish(137)]
 
 
+@pytest.mark.parametrize("signalled", [False, True])
+def test_who_cannot_make_a_step_without_a_server_is_not_waited_for(signalled):
+    job = Course(CHIEF, W0, PS0, PS1, EV, restarts=int(signalled))
+    job.at(1, Ended(PS0, KILLED))
+    if signalled:
+        assert job.at(1, Received(signal.SIGTERM)) == [Send((CHIEF, W0, PS1, EV), signal.SIGTERM)]
+    assert job.at(2, Finishing((CHIEF, W0, PS1, EV))) == []  # the evaluator needs no server
+    assert job.job.deadline == 2 + GRACE
+    assert job.at(3, Ended(EV, 143), Finishing((CHIEF, W0, PS1))) == []
+    assert job.at(2 + GRACE, Finishing((CHIEF, W0, PS1))) == [Send((CHIEF, W0, PS1), signal.SIGKILL)]
+
+
 def test_the_last_restart_that_is_awaited_is_not_made_when_the_job_ends():
     job = Course(CHIEF, W0, PS0, restarts=1)
     job.at(1, Ended(W0, 1))

@@ -367,6 +367,7 @@ def test_the_worker_that_has_seen_most_says_what_is_lost(caplog):
     again = messages.Seen(origin="first", run="2", version=30, sequence=5)
     join(server, WORKER, seen=again, now=60.0)  # of this process
     assert "ps 0 lost 2 updates, 1.0 s." in caplog.text
+    assert "ps 0 lost 5 updates in all, 3.5 s." in caplog.text
     statistics = ask(server, WORKER, messages.Stats())
     assert (statistics.lost_updates, statistics.lost_secs) == (5, 3.5)
 

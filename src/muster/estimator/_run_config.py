@@ -246,7 +246,7 @@ class RunConfig:
         ):
             value = getattr(self, name)
             if value is not None:
-                message = f"{name} should be {'>' if positive else '>='} 0"
+                message = f"{name} should be {'>' if positive else '>='} 0, given: {value!r}."
                 self._set(**{name: check_number(name, value, message, positive=positive, integer=integer)})
         if not _is_integer_or_none(self.tf_random_seed):
             raise ValueError(f"tf_random_seed must be integer. Given: {self.tf_random_seed!r}")

@@ -17,7 +17,8 @@ The events are the ends of tasks, and the signals that the launcher gets. The ru
   by themselves, servers after the trainers; who does not in time gets SIGTERM, and SIGKILL after the grace
   time. The evaluator may take longer.
 - The first SIGINT, SIGTERM or SIGHUP is passed on (SIGHUP as SIGTERM), and SIGKILL follows after the grace
-  time. That begins when no task is finishing a step or saving any more. A SIGINT after it kills at once;
+  time. That begins when no task is finishing a step or saving any more, and at once for tasks that train if
+  one of their parameter servers is lost, without which they can do neither. A SIGINT after it kills at once;
   other repeated signals change nothing, because some senders repeat them. There are no restarts after a
   signal.
 - A task that is stopped is waited for, with a word about it, and killed after ten minutes.
@@ -215,6 +216,8 @@ class Job:
     def _note_finishing(self, tasks: tuple[Task, ...], now: float) -> list[Action]:
         blamed = {ended.told.culprit for ended in self._failed if ended.told is not None}
         finishing = self._in_order(self._running.intersection(tasks) - blamed)
+        if not self._servers_run():
+            finishing = tuple(task for task in finishing if task.type == TaskType.EVALUATOR)
         if all(task.type == TaskType.PS for task in finishing):
             finishing = ()  # these wait for the others, and would also for one that is stopped
         if self._phase is not _Phase.ENDING or self._kill_at is None or not finishing:
@@ -370,6 +373,10 @@ class Job:
         if task.type == TaskType.EVALUATOR:
             return 2
         return int(self._serves and task.type == TaskType.WORKER)
+
+    def _servers_run(self) -> bool:
+        """Return whether all parameter servers run: without one of them no step can be made, nor a checkpoint."""
+        return all(task in self._running for task in self._tasks if task.type == TaskType.PS)
 
     def _restart(self) -> str:
         return f"restart {self._restarts - self._restarts_left} of {self._restarts}"

@@ -72,6 +72,8 @@ class Recovery:
         if self._saved is None or seen.run == self._run or seen.origin != self._saved.origin:
             return
         if (lost := seen.version - self._saved.version) > self.lost_updates:
+            # Those that another worker had seen count already.
+            in_all = " in all" if self.lost_updates else ""
             self.lost_updates = lost
             self.lost_secs = max(self.lost_secs, now - seen.idle_secs - self._taken_at)
-            _log.warning("%s lost %d updates, %.1f s.", self._name, self.lost_updates, self.lost_secs)
+            _log.warning("%s lost %d updates%s, %.1f s.", self._name, lost, in_all, self.lost_secs)
