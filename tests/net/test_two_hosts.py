@@ -209,4 +209,4 @@ def test_training_ends_without_a_worker_that_is_cut_off_for_good(spaces, served)
     assert tasks["chief"].process.wait(DEADLINE) == 0, tasks["chief"].log
     assert tasks["chief"].steps == 600
     assert tasks["ps"].process.wait(DEADLINE) == 0, tasks["ps"].log
-    assert "worker 0 has not been heard of for" in tasks["ps"].log
+    assert "worker 0 has sent nothing for" in tasks["ps"].log

@@ -106,7 +106,7 @@ def test_another_plan_is_refused_with_what_differs_first(theirs, says):
         (Plan(pulled=PLAN.pulled * 2), "the name a twice"),
         (Plan(pulled=(ArraySpec("a", (-1,), "float32"),)), "negative"),
         *(
-            (Plan(pulled=(ArraySpec("a", (1,), dtype),)), "dtype that is none of numbers")
+            (Plan(pulled=(ArraySpec("a", (1,), dtype),)), "dtype that is not numeric")
             for dtype in (
                 "object",
                 "float33",
@@ -354,7 +354,7 @@ def test_a_server_that_was_killed_goes_on_from_its_snapshot(caplog):
     assert push(server, WORKER, 9, ticket=17) == messages.Values(
         origin="first", version=5, step=14
     )  # taken before it was killed
-    assert "ps 0 lost 5 updates, 3.5 s." in caplog.text
+    assert "ps 0 lost 5 updates, 3.5 s of training." in caplog.text
     statistics = ask(server, WORKER, messages.Stats())
     assert (statistics.lost_updates, statistics.lost_secs) == (5, 3.5)
 
@@ -366,8 +366,8 @@ def test_the_worker_that_has_seen_most_says_what_is_lost(caplog):
     push(server, WORKER, 5)
     again = messages.Seen(origin="first", run="2", version=30, sequence=5)
     join(server, WORKER, seen=again, now=60.0)  # of this process
-    assert "ps 0 lost 2 updates, 1.0 s." in caplog.text
-    assert "ps 0 lost 5 updates in all, 3.5 s." in caplog.text
+    assert "ps 0 lost 2 updates, 1.0 s of training." in caplog.text
+    assert "ps 0 lost 5 updates in all, 3.5 s of training." in caplog.text
     statistics = ask(server, WORKER, messages.Stats())
     assert (statistics.lost_updates, statistics.lost_secs) == (5, 3.5)
 
@@ -433,8 +433,8 @@ def test_a_worker_that_stands_still_is_named_until_it_is_back(caplog):
     assert caplog.text == ""
     server.recall(40.0)
     server.recall(50.0)
-    assert caplog.text.count("worker 0 has not been heard of for 40 s") == 1
-    assert caplog.text.count("has not been heard of") == 1
+    assert caplog.text.count("worker 0 has sent nothing for 40 s") == 1
+    assert caplog.text.count("has sent nothing") == 1
     server.handle(WORKER, messages.Pull(), [], 55.0)
     server.handle(WORKER, messages.Pull(), [], 56.0)
     assert caplog.text.count("worker 0 is back") == 1

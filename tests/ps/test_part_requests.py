@@ -148,7 +148,7 @@ def test_a_full_disk_is_told_with_the_server_once_nobody_writes_any_more(saved, 
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"plan": added(3)}, "its plan is another one"),
+        ({"plan": added(3)}, "its plan differs"),
         ({"file": "../else.safetensors"}, "not the name of a data file"),
     ],
 )

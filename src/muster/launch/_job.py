@@ -375,7 +375,7 @@ class Job:
         return int(self._serves and task.type == TaskType.WORKER)
 
     def _servers_run(self) -> bool:
-        """Return whether all parameter servers run: without one of them no step can be made, nor a checkpoint."""
+        """Return whether all parameter servers run: without one there is no step, and no checkpoint."""
         return all(task in self._running for task in self._tasks if task.type == TaskType.PS)
 
     def _restart(self) -> str:

@@ -48,8 +48,9 @@ class Pulled(NamedTuple):
 
 
 class Client:
-    """Asks one server, one request after the other. A request that a broken connection leaves open is sent
-    again; the server applies a push once all the same.
+    """Asks one server, one request after the other.
+
+    A request that a broken connection leaves open is sent again; the server still applies a push once.
 
     Args:
         server: The name and the address of the server, for messages.
@@ -127,7 +128,7 @@ class Client:
         """Wait for the values that answer a push, a pull or a read."""
         answer, arrays = self.receive()
         if not isinstance(answer, messages.Values):
-            raise self._astray(answer)
+            raise self._astray(messages.name_of(answer))
         count = len(self._pulled.sizes)
         pulled = dict(zip(self._pulled.sizes, arrays[:count], strict=True))
         kept = arrays[count:]
@@ -246,7 +247,10 @@ class Client:
                 "job again: it goes on from its last checkpoint."
             )
         if self._seen.origin and joined.origin and joined.origin != self._seen.origin:
-            _log.warning("Training has begun again on %s: this task goes on from there.", self._server)
+            _log.warning(
+                "%s has other initial values now: training has begun again, and this task joins in.",
+                self._server,
+            )
             self._note(version=0)
         self._note(run=joined.run, origin=joined.origin or self._seen.origin)
         if self._request is None or not isinstance(self._request[0], messages.Push):
@@ -260,7 +264,7 @@ class Client:
         answer, _ = self._hear()
         self._check(answer)
         if not isinstance(answer, messages.Joined):
-            raise self._astray(answer)
+            raise self._astray(messages.name_of(answer))
         return answer
 
     def _hear(self) -> tuple[Any, Sequence[Array]]:
@@ -273,7 +277,7 @@ class Client:
                 self._await()
             except ProtocolError as exc:
                 self.close()
-                raise ParameterServerError(f"{self._server} answers with something else: {exc}.") from exc
+                raise self._astray(str(exc)) from exc
 
     def _await(self) -> None:
         """Wait for something to receive; a server that has not answered for long is named once."""
@@ -300,7 +304,7 @@ class Client:
     def _check(self, answer: Any) -> None:
         """Raise what an answer says that is no result."""
         if isinstance(answer, messages.Ended):
-            raise JobEndedError(f"The chief has ended the job, says {self._server}.")
+            raise JobEndedError(f"{self._server} says that the chief has ended the job.")
         if isinstance(answer, messages.Refused):
             self.close()  # the server may close it, too
             raise ParameterServerError(f"{self._server} refuses this task: {printable(answer.text)}.")
@@ -342,5 +346,5 @@ class Client:
             f"{str(exc).removesuffix('.')}. Look at its log; it may not be running, or stand still."
         )
 
-    def _astray(self, answer: Any) -> ParameterServerError:
-        return ParameterServerError(f"{self._server} answers with {messages.name_of(answer)}.")
+    def _astray(self, answer: str) -> ParameterServerError:
+        return ParameterServerError(f"{self._server} gives an answer that does not fit: {answer}.")

@@ -112,8 +112,11 @@ class Machine:
         return ([] if reply is None else [self._counted(reply)]) + self._answer_deferred()
 
     def lost(self, caller: Caller) -> list[Reply]:
-        """Forget the outstanding request of a caller that is gone, take its ticket back, and return answers
-        that this makes possible."""
+        """Forget a caller that is gone.
+
+        Returns:
+            The answers that become possible without its request and its ticket.
+        """
         worker = self._workers.get(caller.task)
         if worker is not None and worker.run == caller.run:
             worker.connected = False
@@ -135,7 +138,7 @@ class Machine:
         if not self.holdings.initialized:
             raise RefusedError("this server was started again, and has no values that it could save")
         if plan != self.holdings.fingerprint:
-            raise RefusedError("its plan is another one. Run the same program in all tasks")
+            raise RefusedError("its plan differs from that of this task. Run the same program in all tasks")
         return self.holdings.by_name()
 
     def recall(self, now: float) -> list[Reply]:
@@ -150,7 +153,7 @@ class Machine:
             if worker.connected and not worker.silent and not asks and idle > STALL_SECS:
                 worker.silent = True
                 _log.warning(
-                    "%s has not been heard of for %.0f s: it may stand still, or be cut off. Others go on.",
+                    "%s has sent nothing for %.0f s: it may hang, or be cut off. The others go on.",
                     task,
                     idle,
                 )
@@ -168,7 +171,7 @@ class Machine:
             worker = self._workers.get(task) or _Worker("", False, -math.inf)  # of before a restart
             if now - worker.heard > STALL_SECS:
                 _log.warning(
-                    "%s holds a step for more than %.0f s, and others wait for it: they go on without it.",
+                    "%s has not finished its step for %.0f s: those who wait for it go on without it.",
                     task,
                     STALL_SECS,
                 )

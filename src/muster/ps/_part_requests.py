@@ -21,8 +21,9 @@ _DIAL_SECS, _PAUSE_SECS, _REACH_SECS, _ANSWER_SECS, _WRITE_SECS = 10.0, 0.2, 600
 
 
 class PartRequest:
-    """Asks one server to write its part of a checkpoint. If the connection breaks, the server is asked again:
-    it may be started again, and have values again.
+    """Asks one server to write its part of a checkpoint.
+
+    If the connection breaks, the server is asked again: it may be started again, and have values again.
 
     Args:
         server: The name and the address of the server, for messages.
@@ -77,7 +78,7 @@ class PartRequest:
                 self.ask()
                 continue
             if not isinstance(answer, messages.PartTaken):
-                raise self._failed(f"it answers with {messages.name_of(answer)}")
+                raise self._failed(f"it gives an answer that does not fit: {messages.name_of(answer)}")
             return answer.found
 
     def go(self) -> None:
@@ -121,7 +122,7 @@ class PartRequest:
                 continue
             self.close()
             if not isinstance(answer, messages.PartWritten):
-                raise self._failed(f"it answers with {messages.name_of(answer)}")
+                raise self._failed(f"it gives an answer that does not fit: {messages.name_of(answer)}")
             return FileRecord(answer.bytes, answer.crc32)
 
     def close(self) -> None:

@@ -73,7 +73,7 @@ def fingerprint(plan: Plan) -> str:
 
 
 def check_plan(plan: Plan) -> None:
-    """Raise ValueError, with what is wrong, if a plan cannot be meant."""
+    """Raise ValueError, with what is wrong, if a plan contradicts itself."""
     for kind, specs in _lists(plan):
         names = set()
         for spec in specs:
@@ -83,7 +83,7 @@ def check_plan(plan: Plan) -> None:
             if any(each < 0 for each in spec.shape):
                 raise ValueError(f"its {kind} array {spec} has a negative size")
             if not _is_of_numbers(spec.dtype):
-                raise ValueError(f"its {kind} array {spec} has a dtype that is none of numbers")
+                raise ValueError(f"its {kind} array {spec} has a dtype that is not numeric")
     if plan.pushed and not plan.update:
         raise ValueError("it has no update for what is pushed")
 

@@ -28,8 +28,9 @@ def no_snapshot(origin: str) -> None:
 
 
 class Recovery:
-    """Finds what to restore, and counts what is lost: of the changes that workers have seen, those that came
-    after the snapshot.
+    """Finds what to restore, and counts what is lost.
+
+    Lost are those changes that workers have seen and that came after the snapshot.
 
     Args:
         name: The server's task.
@@ -76,4 +77,6 @@ class Recovery:
             in_all = " in all" if self.lost_updates else ""
             self.lost_updates = lost
             self.lost_secs = max(self.lost_secs, now - seen.idle_secs - self._taken_at)
-            _log.warning("%s lost %d updates%s, %.1f s.", self._name, lost, in_all, self.lost_secs)
+            _log.warning(
+                "%s lost %d updates%s, %.1f s of training.", self._name, lost, in_all, self.lost_secs
+            )

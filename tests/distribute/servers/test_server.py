@@ -202,6 +202,13 @@ def test_a_cluster_that_cannot_train_is_refused_with_the_remedy(cluster, says):
         AsynchronousStrategy(worker, starts=False)
 
 
+@pytest.mark.parametrize(("max_staleness", "error"), [(-1, ValueError), (0.5, TypeError)])
+def test_a_wrong_staleness_is_refused(max_staleness, error):
+    with Server({"worker": ["localhost:0"], "ps": ["localhost:1"]}, "worker") as worker:
+        with pytest.raises(error, match="max_staleness"):
+            AsynchronousStrategy(worker, starts=False, max_staleness=max_staleness)
+
+
 def refused(worker, error, says, tmp_path):
     strategy = AsynchronousStrategy(worker, starts=True)
     with contextlib.closing(strategy.servers), strategy.scope(), pytest.raises(error, match=says):

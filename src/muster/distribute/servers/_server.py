@@ -170,7 +170,9 @@ class Server:
         _log.info("%s serves at %s until the chief ends the job.", self._task, self._address)
 
         def leave() -> None:
-            _log.warning("%s serves until the workers have gone; once more stops at once.", self._task)
+            _log.warning(
+                "%s serves until the workers have gone; another signal stops it at once.", self._task
+            )
             service.leave()
 
         with SignalWatch(leave).watched() as signals:

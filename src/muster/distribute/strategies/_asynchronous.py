@@ -9,7 +9,7 @@ from muster.distribute.engine._served import ServedEngine
 from muster.distribute.engine._shards import Rows
 from muster.distribute.servers._remote_servers import RemoteServers
 from muster.distribute.servers._server import Server
-from muster.distribute.strategies._parameter_server import Partitioner
+from muster.distribute.strategies._parameter_server import Partitioner, check_max_staleness
 from muster.distribute.strategies._strategy import Strategy
 from muster.distribute.workers._workers import START_SECS, SingleWorker
 from muster.program.variables import VariableSpec
@@ -29,6 +29,10 @@ class AsynchronousStrategy(Strategy):
         max_staleness: How many steps a worker may be ahead of the slowest one; None for any number. With 0
             workers train in step, on the mean of their gradients.
 
+    Raises:
+        TypeError: ``max_staleness`` is neither an integer nor None.
+        ValueError: It is negative.
+
     Source: tensorflow/python/training/device_setter.py, ``replica_device_setter``, by which an Estimator puts
     variables on parameter servers if its ``RunConfig`` names no strategy.
     """
@@ -41,6 +45,7 @@ class AsynchronousStrategy(Strategy):
         partitioner: Partitioner | None = None,
         max_staleness: int | None = None,
     ) -> None:
+        check_max_staleness(max_staleness)
         servers = server.connect(starts=starts)
         servers.max_staleness = max_staleness
 
