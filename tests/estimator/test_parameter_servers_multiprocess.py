@@ -188,6 +188,7 @@ def test_a_job_whose_steps_are_all_made_ends_at_once(job):
     job.all_end_well()
     assert job.checkpoint.step == 40
     assert job.tasks[4].log.count("Skipping training since max_steps has already saved") == 1
+    assert "chief 0 has no steps to make, and tells the servers that the job has ended." in job.tasks[4].log
 
 
 @pytest.mark.soak

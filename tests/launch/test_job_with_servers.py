@@ -86,6 +86,14 @@ def test_who_cannot_make_a_step_without_a_server_is_not_waited_for(signalled):
     assert job.at(2 + GRACE, Finishing((CHIEF, W0, PS1))) == [Send((CHIEF, W0, PS1), signal.SIGKILL)]
 
 
+def test_a_chief_that_saves_is_waited_for_also_when_the_servers_have_gone():
+    job = Course(CHIEF, PS0)
+    job.at(0, Received(signal.SIGTERM))
+    assert job.at(1, Ended(PS0, 143), Finishing((CHIEF,))) == []
+    assert job.at(2 * GRACE, Finishing((CHIEF,))) == []
+    assert job.job.deadline == 3 * GRACE
+
+
 def test_the_last_restart_that_is_awaited_is_not_made_when_the_job_ends():
     job = Course(CHIEF, W0, PS0, restarts=1)
     job.at(1, Ended(W0, 1))

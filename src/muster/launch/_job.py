@@ -106,6 +106,7 @@ class Job:
         self._told_at = self._said_at = 0.0  # when tasks were told to end, and who is finishing was said
         self._again: dict[Task, float] = {}  # when to start a task again
         self._start_at: float | None = None  # when to start all tasks again
+        self._lacks_server = False  # when tasks were told to end
         self._chief_is_done = False  # in a job with parameter servers
         self._rest_at: float | None = None  # when those that the chief has left get the next of these signals
         self._rest_signals = [signal.SIGTERM, signal.SIGKILL]
@@ -216,7 +217,7 @@ class Job:
     def _note_finishing(self, tasks: tuple[Task, ...], now: float) -> list[Action]:
         blamed = {ended.told.culprit for ended in self._failed if ended.told is not None}
         finishing = self._in_order(self._running.intersection(tasks) - blamed)
-        if not self._servers_run():
+        if self._lacks_server:
             finishing = tuple(task for task in finishing if task.type == TaskType.EVALUATOR)
         if all(task.type == TaskType.PS for task in finishing):
             finishing = ()  # these wait for the others, and would also for one that is stopped
@@ -323,6 +324,9 @@ class Job:
     def _end(self, number: int, now: float) -> list[Action]:
         self._phase = _Phase.ENDING
         self._sent = {number}
+        # Without a server there is no step and no checkpoint. One that ends later was not needed.
+        servers = {task for task in self._tasks if task.type == TaskType.PS}
+        self._lacks_server = not self._chief_is_done and not servers <= self._running
         self._term_at, self._rest_at = None, None
         self._told_at = self._said_at = now
         self._kill_at = now + self._grace_secs
@@ -373,10 +377,6 @@ class Job:
         if task.type == TaskType.EVALUATOR:
             return 2
         return int(self._serves and task.type == TaskType.WORKER)
-
-    def _servers_run(self) -> bool:
-        """Return whether all parameter servers run: without one there is no step, and no checkpoint."""
-        return all(task in self._running for task in self._tasks if task.type == TaskType.PS)
 
     def _restart(self) -> str:
         return f"restart {self._restarts - self._restarts_left} of {self._restarts}"

@@ -47,8 +47,8 @@ class JobShape:
             raise ClusterError(f"A job cannot have {self.ps} parameter servers. Ask for 0 or more.")
         if self.ps and not self.chief:
             raise ClusterError(
-                f"A job with parameter servers needs a chief, which saves and ends the job, given: {self.ps} "
-                f"ps and {self.workers} workers without a chief. Ask for a chief; it trains, too."
+                "A job with parameter servers needs a chief, which saves and ends the job, given: "
+                f"ps {self.ps}, workers {self.workers}, no chief. Add one, by --chief; it trains, too."
             )
         if self.devices_per_worker is not None and self.devices_per_worker < 1:
             raise ClusterError(

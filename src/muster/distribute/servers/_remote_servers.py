@@ -223,6 +223,7 @@ class RemoteServers:
             self._servers.end()
             return
         # This task has not trained, since all steps were made before. Servers that are up wait all the same.
+        _log.info("%s has no steps to make, and tells the servers that the job has ended.", self._task)
         self._servers = Servers([self._client(*each, Plan()) for each in self._dials])
         try:
             self._servers.end()
