@@ -19,11 +19,11 @@ from bench.workers import free_ports
 from bench import _results
 
 SCRIPT = Path(__file__).parent / "_peers" / "served_estimator.py"
-STEPS = 3000
+STEPS = 1500
 WARM_SECS = 1.0  # without those at the beginning of the time in which both train
 ALTERNATIONS = 10
-SLOW_MS = (0, 2, 5, 10, 20)
-SLOW_STEPS, SLOW_ALTERNATIONS = 1000, 3
+SLOW_MS = (0, 5, 20)
+SLOW_STEPS, SLOW_ALTERNATIONS = 800, 2
 DEADLINE_SECS = 300
 
 
