@@ -220,8 +220,8 @@ class TrainingExecutor:
     def run_ps(self) -> None:
         """Serve until the job ends.
 
-        XLA gets one thread for updates, unless the environment variable ``NPROC`` says how many. Where workers
-        share the cores, each thread more is one more to wait for.
+        XLA gets one thread for updates, unless the environment variable ``NPROC`` says how many: where
+        workers share its cores, each thread more is one more to wait for.
         """
         os.environ.setdefault("NPROC", "1")
         server = self._start_server()
