@@ -144,6 +144,23 @@ def test_many_writers_take_turns(tmp_path: Path) -> None:
     assert len(taken) == 20
 
 
+def test_a_file_that_its_writer_deletes_meanwhile_is_made_anew(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path, look = tmp_path / FILE_NAME, os.stat
+
+    def stat(place: Any, **how: Any) -> os.stat_result:
+        seen = look(place, **how)
+        if place == str(path):
+            path.unlink()
+            monkeypatch.setattr(os, "stat", look)
+        return seen
+
+    path.touch()
+    monkeypatch.setattr(os, "stat", stat)
+    Lease(str(tmp_path)).close()
+
+
 @pytest.mark.parametrize("locks", [True, False])
 def test_what_another_machine_left_is_taken_once_it_stands_still(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path, locks: bool

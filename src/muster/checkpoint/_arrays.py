@@ -10,6 +10,7 @@ bytes for a checksum. The package reads these files, which a test makes sure of.
 import errno
 import json
 import os
+import stat
 import struct
 import zlib
 from collections.abc import Mapping
@@ -64,7 +65,11 @@ def open_regular(path: str, flags: int) -> int:
     Raises:
         FileNotFoundError: There is no file at this path, or another thing.
     """
-    if os.path.exists(path) and not os.path.isfile(path):
+    try:
+        mode = os.stat(path).st_mode  # one look only: between two, another process may delete the file
+    except FileNotFoundError:
+        mode = stat.S_IFREG
+    if not stat.S_ISREG(mode):
         raise FileNotFoundError(errno.ENOENT, f"{os.path.basename(path)} is not a regular file", path)
     return os.open(path, flags, 0o666)
 
