@@ -148,7 +148,8 @@ def main():
 
     def train_input_fn(input_context, config):
         workers, worker = input_context.num_input_pipelines, input_context.input_pipeline_id
-        batch_size = input_context.get_per_replica_batch_size(BATCH_SIZE)
+        # `get_per_replica_batch_size` does the same, but for numbers of workers that do not divide the batch.
+        batch_size = BATCH_SIZE // input_context.num_replicas_in_sync or 1
         examples = Dataset.from_tensor_slices((train_images, train_labels)).shard(workers, worker)
         # With parameter servers each worker reads all examples, in an order of its own.
         seed = 1 + config.global_id_in_cluster

@@ -55,7 +55,7 @@ class Parts(Protocol):
 
 @dataclass(frozen=True)
 class BegunParts:
-    """What is known of parts that have been begun.
+    """Name parts that have been begun, so that they can be written and joined.
 
     Attributes:
         token: The name of the file by which writers know the folder.

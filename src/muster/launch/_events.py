@@ -1,4 +1,4 @@
-"""What happens to a job, and what is done about it: the events and actions of `Job`."""
+"""Name the events and actions of `Job`: what happens to a job, and what is done about it."""
 
 import dataclasses
 import signal

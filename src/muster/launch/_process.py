@@ -32,7 +32,7 @@ class Port:
 
     @property
     def address(self) -> str:
-        """Where it is, ``host:port``."""
+        """The address, ``host:port``."""
         host, port = self._holder.getsockname()
         return f"{host}:{port}"
 

@@ -20,7 +20,7 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker knows of a server from before: nothing, by default.
+    """Tell a server what a worker has seen of it before: nothing, by default.
 
     Args:
         origin: The random id of the initial values that the server's have come from.

@@ -1,4 +1,4 @@
-"""What a server that was killed, and started again, brings back; and what of its work is lost."""
+"""Restore a server that was killed from its newest snapshot, and count what of its work is lost."""
 
 import logging
 from collections.abc import Callable

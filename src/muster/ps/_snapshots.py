@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 
 class Saved(msgspec.Struct, frozen=True, kw_only=True):
-    """What a snapshot says beside its values.
+    """Describe a snapshot: what it holds beside its values.
 
     Args:
         origin: The random id of the initial values that these come from.

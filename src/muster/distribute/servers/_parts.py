@@ -1,4 +1,4 @@
-"""What parameter servers write into a checkpoint."""
+"""Plan which of a checkpoint's values each parameter server writes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -209,7 +209,7 @@ class RemoteServers:
         _log.info("The input of %s has ended. %d workers read an epoch each.", self._task, workers)
         if self._starts and others:
             _log.info("%s waits until %s have trained.", self._task, others)
-            while self._others():
+            while self._others():  # servers answer and never call, so that one has to ask
                 time.sleep(_LOOK_SECS)
 
     def _others(self) -> str:
