@@ -132,7 +132,7 @@ def act(what, value):
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
             config = TFConfig.from_environ(os.environ)
             with Roster.from_environ(os.environ, config.cluster, config.task, peers=()) as roster:
-                roster.report(state="training", pulls=int(value), pushes=12, queue=3)
+                roster.report(state="training", pulls=int(value), pushes=12, queue=3, staleness=1.25)
                 signal.sigwait({signal.SIGTERM})
         case "show":
             wanted = ("MUSTER_JOB_ID", "XLA_FLAGS", "OMP_NUM_THREADS", "TF_CONFIG")

@@ -310,6 +310,15 @@ def test_an_empty_plan_has_steps_without_values():
     )
 
 
+def test_staleness_counts_the_updates_between_a_pull_and_its_push():
+    server = started()
+    for caller in (WORKER, OTHER):
+        ask(server, caller, messages.Pull())
+    for caller, sequence, total in ((WORKER, 1, 0), (WORKER, 2, 0), (OTHER, 1, 2), (WORKER, 3, 3)):
+        push(server, caller, sequence)
+        assert server.statistics(0.0).staleness == total
+
+
 def test_what_is_counted():
     server = started()
     server.handle(WORKER, messages.Take(max_steps=1), [], 1.0)
@@ -320,6 +329,7 @@ def test_what_is_counted():
     counts = server.handle(CHIEF, messages.Stats(), [], 4.0)[0].message
     assert (counts.pushes, counts.pulls, counts.duplicates, counts.refused, counts.waiting) == (1, 2, 1, 1, 1)
     assert (counts.received_bytes, counts.sent_bytes) == (len(PLAN.encode()) + 52 + 3 * 48, 2 * 48)
+    assert counts.staleness == 0
     assert counts.workers["worker 0"] == messages.WorkerStats(0, 3.0, True)
     assert counts.workers["chief 0"] == messages.WorkerStats(1, 0.0, True)
 

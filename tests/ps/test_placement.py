@@ -179,6 +179,17 @@ def test_what_a_partitioner_must_not_return_is_named(counts: Any) -> None:
         place([table], 2, lambda shape, dtype: counts)
 
 
+def test_an_error_of_a_partitioner_names_the_variable() -> None:
+    def partitioner(shape: tuple[int, ...], dtype: Any) -> list[int]:
+        raise KeyError(shape)
+
+    with pytest.raises(KeyError) as caught:
+        place([ServedVariable(name="table", shape=(4, 2), dtype="float32")], 2, partitioner)
+    assert caught.value.__notes__ == [
+        "This came from variable_partitioner, for variable 'table' of shape (4, 2) and dtype float32."
+    ]
+
+
 def test_a_name_is_of_one_variable() -> None:
     twice = [ServedVariable(name="v", shape=(), dtype="float32")] * 2
     with pytest.raises(ValueError, match="Several variables are called 'v'"):

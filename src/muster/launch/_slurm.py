@@ -43,17 +43,28 @@ fi
 ending=
 trap 'ending=1; scancel --signal=TERM "$SLURM_JOB_ID"' USR1
 trap 'ending=1' TERM
-for ((restart = 0; ; restart++)); do
-  # One task that fails ends the step, the evaluator with it.
+# One task that fails ends the step, the evaluator with it.
+run_step() {{
   srun {srun_options} bash -c "$task" &
   step=$!
   wait "$step"
   code=$?
   while kill -0 "$step" 2> /dev/null; do wait "$step"; code=$?; done  # a trap interrupts it
+}}
+{run}
+"""
+
+# All tasks are started again if one has failed.
+_RUN_AGAIN = """\
+for ((restart = 0; ; restart++)); do
+  run_step
   if [[ $ending ]] || ((code == 0 || restart == {restarts})); then exit "$code"; fi
   echo "muster: a task failed, srun ended with $code; restart $((restart + 1)) of {restarts}" >&2
-done
-"""
+done"""
+
+_RUN_ONCE = """\
+run_step
+exit "$code\""""
 
 
 # With parameter servers only the task that has failed is started again, while the others go on.
@@ -77,11 +88,11 @@ def sbatch_script(manifest: Manifest) -> str:
     With parameter servers only that task is, so many times at most; after that its failure ends the job.
     """
     command = shlex.join(manifest.command)
-    program, restarts = f"exec {command}", manifest.restarts
+    program, run = f"exec {command}", _RUN_AGAIN.format(restarts=manifest.restarts)
     if manifest.shape.ps:
         cpu_only = " ".join(f"{name}={value}" for name, value in CPU_ONLY.items())
-        program = _AGAIN.format(command=command, restarts=restarts, cpu_only=cpu_only)
-        restarts = 0
+        program = _AGAIN.format(command=command, restarts=manifest.restarts, cpu_only=cpu_only)
+        run = _RUN_ONCE
     options = [
         f"--job-name={manifest.name}",
         f"--output={manifest.name}-%j.log",
@@ -103,7 +114,7 @@ def sbatch_script(manifest: Manifest) -> str:
         port="20000 + SLURM_JOB_ID % 10000",
         roles="\n".join(_roles(manifest)),
         program=program,
-        restarts=restarts,
+        run=run,
         srun_options=srun_options,
     )
 

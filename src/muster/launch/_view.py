@@ -15,6 +15,13 @@ from muster.cluster.roster import Progress
 
 _COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_red")
 _LAUNCHER = "muster"
+# What the table shows of parameter servers: the header, the field of `Progress` and its format.
+_SERVED = (
+    ("pulls", "pulls", "d"),
+    ("pushes", "pushes", "d"),
+    ("queue", "queue", "d"),
+    ("stale", "staleness", ".1f"),
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -103,8 +110,8 @@ class LiveView(View):
         table = Table(box=None, pad_edge=False, header_style="dim")
         table.add_column("task")
         serves = any(row.task.type == TaskType.PS for row in rows)
-        served = ("pulls", "pushes", "queue") if serves else ()
-        for name in ("step", "steps/s", "loss", "input wait", *served):
+        served = _SERVED if serves else ()
+        for name in ("step", "steps/s", "loss", "input wait", *(header for header, _, _ in served)):
             table.add_column(name, justify="right")
         table.add_column("state", overflow="fold")
         for row in rows:
@@ -116,7 +123,7 @@ class LiveView(View):
                 _number(known.steps_per_sec, ".1f"),
                 _number(known.loss, ".4g"),
                 _number(known.input_wait, ".0%"),
-                *(_number(getattr(known, name), "d") for name in served),
+                *(_number(getattr(known, name), form) for _, name, form in served),
                 Text(f"{known.state}{waits}" if row.progress else row.state),
             )
         return table

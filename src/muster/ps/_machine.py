@@ -39,6 +39,7 @@ class _Worker:
     heard: float  # when, in seconds
     connected: bool = True
     sequence: int = 0  # its last push
+    version: int | None = None  # of the values that were sent to it last
     counted: bool = True  # whether that was applied
     silent: bool = False  # whether that was said
 
@@ -89,7 +90,8 @@ class Machine:
         self._workers: dict[str, _Worker] = {}  # by task
         self._deferred: dict[Caller, messages.Pull | messages.Push | messages.Take] = {}
         self._counts = dict.fromkeys(
-            ("pushes", "pulls", "received_bytes", "sent_bytes", "duplicates", "late", "refused"), 0
+            ("pushes", "pulls", "staleness", "received_bytes", "sent_bytes", "duplicates", "late", "refused"),
+            0,
         )
 
     def handle(
@@ -347,6 +349,8 @@ class Machine:
         if not worker.counted:
             self._counts["late"] += 1
             return
+        if worker.version is not None:
+            self._counts["staleness"] += self.holdings.version - worker.version
         if self._in_rounds:
             self.holdings.add(arrays)
         else:
@@ -408,12 +412,14 @@ class Machine:
         if isinstance(message, messages.Take):
             return Reply(caller, messages.Ticket(number=turn.ticket, round=turn.round))
         self._counts["pulls"] += 1
+        worker = self._workers[caller.task]
+        worker.version = self.holdings.version
         values = msgspec.structs.replace(
             self._values(),
             ticket=turn.ticket,
             round=turn.round,
             finished=finished,
-            applied=not isinstance(message, messages.Push) or self._workers[caller.task].counted,
+            applied=not isinstance(message, messages.Push) or worker.counted,
         )
         return Reply(caller, values, self.holdings.pulled())
 

@@ -226,6 +226,8 @@ class Statistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=True):
         step: The global step; 0 on servers that do not keep it.
         pushes: How many were applied.
         pulls: How many times the values were sent.
+        staleness: How many changes came between a worker's values and its push, summed over all pushes that
+            were applied.
         received_bytes: The size of the buffers that were received.
         sent_bytes: The size of the buffers that were sent.
         duplicates: How many pushes came again, and were not applied again.
@@ -242,6 +244,7 @@ class Statistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=True):
     step: int = 0
     pushes: int = 0
     pulls: int = 0
+    staleness: int = 0
     received_bytes: int = 0
     sent_bytes: int = 0
     duplicates: int = 0

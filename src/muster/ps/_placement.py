@@ -149,7 +149,15 @@ def _rows_of_parts(
     """Return the number, the first row and the end of each shard of a variable."""
     rows, shards = variable.shape[0] if variable.shape else 1, 1
     if partitioner is not None and variable.splittable and variable.shape:
-        shards = min(_checked(variable, partitioner(variable.shape, variable.dtype)), rows)
+        try:
+            counts = partitioner(variable.shape, variable.dtype)
+        except Exception as exc:
+            exc.add_note(
+                f"This came from variable_partitioner, for variable {variable.name!r} of shape "
+                f"{variable.shape} and dtype {variable.dtype}."
+            )
+            raise
+        shards = min(_checked(variable, counts), rows)
     if shards <= 1:
         return [(None, 0, rows)]
     return [(part, start, stop) for part, (start, stop) in enumerate(split_rows(rows, shards))]

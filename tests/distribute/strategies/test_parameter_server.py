@@ -61,6 +61,7 @@ def test_an_evaluator_and_a_chief_without_servers_have_it_to_themselves(task):
     [
         ({"cluster_resolver": "here"}, TypeError, "cluster_resolver must be a ClusterResolver"),
         ({"variable_partitioner": 2}, TypeError, "variable_partitioner must be a function"),
+        ({"variable_partitioner": FixedShardsPartitioner}, TypeError, r"such as FixedShardsPartitioner\(2\)"),
         ({"max_staleness": "2"}, TypeError, "max_staleness must be an integer or None"),
         ({"max_staleness": True}, TypeError, "max_staleness must be an integer or None"),
         ({"max_staleness": -1}, ValueError, "max_staleness should be >= 0, given: -1"),

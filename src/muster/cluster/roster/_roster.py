@@ -273,6 +273,7 @@ class Roster:
         pulls: int | None = None,
         pushes: int | None = None,
         queue: int | None = None,
+        staleness: float | None = None,
     ) -> None:
         """Set fields of this task's `Progress`; None leaves a field as it is.
 
@@ -294,6 +295,7 @@ class Roster:
             "pulls": pulls,
             "pushes": pushes,
             "queue": queue,
+            "staleness": staleness,
         }
         changed: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
         self._thread.progress = dataclasses.replace(self._thread.progress, **changed)

@@ -48,6 +48,7 @@ class Progress:
         pulls: How many times a parameter server has sent its values.
         pushes: How many pushes it has applied.
         queue: How many requests wait for a ticket or for first values there.
+        staleness: How many changes, on average, came between a worker's values and its push of late.
     """
 
     state: TaskState = TaskState.STARTING
@@ -59,6 +60,7 @@ class Progress:
     pulls: int | None = None
     pushes: int | None = None
     queue: int | None = None
+    staleness: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

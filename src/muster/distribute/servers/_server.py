@@ -85,6 +85,7 @@ class Server:
         if snapshot_dir is not None:
             self._saver = Saver(Snapshots(snapshot_dir), snapshot_secs, snapshot_updates)
         self._service: Service | None = None
+        self._reported = Statistics()
         self._part_writer: PartWriter | None = None
         self._roster: Roster | None = None
         if start:
@@ -234,11 +235,14 @@ class Server:
         self.close()
 
     def _report(self, statistics: Statistics) -> None:
+        before, self._reported = self._reported, statistics
+        pushes = statistics.pushes - before.pushes
         self.roster.report(
             step=statistics.step or None,
             pulls=statistics.pulls,
             pushes=statistics.pushes,
             queue=statistics.waiting,
+            staleness=(statistics.staleness - before.staleness) / pushes if pushes else None,
         )
 
     def _dial_to(self, index: int, purpose: str = PURPOSE) -> Any:

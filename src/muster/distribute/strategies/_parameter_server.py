@@ -45,10 +45,12 @@ class ParameterServerStrategyV1(CentralStorageStrategy):
             raise TypeError(
                 f"cluster_resolver must be a ClusterResolver, got {cluster_resolver!r}. None reads TF_CONFIG."
             )
-        if variable_partitioner is not None and not callable(variable_partitioner):
+        if variable_partitioner is not None and (
+            isinstance(variable_partitioner, type) or not callable(variable_partitioner)
+        ):
             raise TypeError(
-                "variable_partitioner must be a function of a shape and a dtype, got "
-                f"{variable_partitioner!r}."
+                "variable_partitioner must be a function of a shape and a dtype, such as "
+                f"FixedShardsPartitioner(2), got {variable_partitioner!r}."
             )
         check_max_staleness(max_staleness)
         super().__init__()
