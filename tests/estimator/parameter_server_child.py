@@ -4,7 +4,7 @@ Argument: JSON: model_dir, max_steps, and any of: slow (seconds a step), epochs,
 makes (a file, at the first step), awaits (a file, after it), snapshot_updates, save_steps, mirrored (whether
 workers have no servers), dies (a file: a server makes it when it has written half of its part of a
 checkpoint, and writes no more), shards (of TensorFlow 1's partitioner), max_staleness, part (0 or 1: every
-second batch).
+second batch), log_steps.
 """
 
 import functools
@@ -87,7 +87,7 @@ def main(options):
     config = RunConfig(
         tf_random_seed=1,
         save_checkpoints_steps=options.get("save_steps", 20),
-        log_step_count_steps=None,
+        log_step_count_steps=options.get("log_steps"),
         snapshot_updates=options.get("snapshot_updates"),
         train_distribute=strategy,
         max_staleness=options.get("max_staleness"),

@@ -92,13 +92,38 @@ def test_a_worker_that_is_killed_keeps_nobody_and_may_come_back(job):
     until(lambda: len(steps_of(worker)) > 5, chief, worker)
     worker.process.send_signal(signal.SIGKILL)
     assert worker.code() == -signal.SIGKILL
-    before = len(steps_of(chief))
+    killed_at, before = time.monotonic_ns(), len(steps_of(chief))
     until(lambda: len(steps_of(chief)) > before + 5, chief)
+    times = times_of(chief)
+    assert max(np.diff(times[sum(at < killed_at for at in times) - 1 :])) < 2e9  # the pause, in ns
     again = job.launch("worker", slow=0.02)
     for task in (chief, again, tasks["ps", 0], tasks["ps", 1]):
         assert task.code() == 0, task.log
     assert job.checkpoint.step == STEPS
     assert max(steps_of(chief)) == STEPS or max(steps_of(again)) == STEPS
+
+
+def test_steps_a_second_are_those_of_all_workers(job):
+    options = {"max_steps": 600, "log_steps": 100}
+    chief = job.launch("chief", slow=0.05, **options)
+    job.launch("worker", **options)
+    for index in range(2):
+        job.launch("ps", index)
+    job.all_end_well()
+    # A report comes between what the chief says of a step and of the next.
+    made, ratios = None, []
+    for step, at, rate in re.findall(
+        r"^step (\d+)\nmade at (\d+)$|^global_step/sec: ([\d.e+-]+)$", chief.log, re.M
+    ):
+        if step:
+            now = int(step), int(at)
+        else:
+            if made is not None:
+                ratios.append(float(rate) * 1e-9 * (now[1] - made[1]) / (now[0] - made[0]))
+            made = now
+    assert len(ratios) >= 2
+    assert 0.7 < np.median(ratios) < 1.4
+    assert len(steps_of(chief)) < 0.5 * steps_of(chief)[-1]
 
 
 def test_a_chief_that_is_killed_comes_back_and_saves_on(job):

@@ -11,9 +11,9 @@ import re
 
 import numpy as np
 import pytest
+from local_servers import servers
 
 import muster
-from jobs import free_addresses
 from muster._errors import CheckpointError
 from muster._inspect import inspect_checkpoints
 from muster._keras import keras
@@ -25,13 +25,10 @@ from muster.checkpoint import (
     write_checkpoint,
     writer_of,
 )
-from muster.cluster import ClusterSpec
 from muster.data import Dataset
 from muster.distribute import (
-    AsynchronousStrategy,
     FixedShardsPartitioner,
     MirroredStrategy,
-    Server,
 )
 from muster.estimator import Estimator, EstimatorSpec, RunConfig
 from muster.ps import _part_writer
@@ -46,19 +43,6 @@ def model_fn(features, labels, mode):
     loss = keras.ops.mean((outputs - labels) ** 2)
     train_op = muster.minimize(keras.optimizers.Adam(0.02), loss, muster.get_or_create_global_step())
     return EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-
-@contextlib.contextmanager
-def servers(count, partitioner=None):
-    """The strategy of a chief beside some servers."""
-    cluster = ClusterSpec({"chief": free_addresses(1), "ps": free_addresses(count)})
-    with contextlib.ExitStack() as stack:
-        for index in range(count):
-            stack.enter_context(Server(cluster, "ps", index))
-        chief = stack.enter_context(Server(cluster, "chief"))
-        strategy = AsynchronousStrategy(chief, starts=True, partitioner=partitioner)
-        stack.callback(strategy.servers.close)
-        yield strategy
 
 
 one_process = contextlib.nullcontext
