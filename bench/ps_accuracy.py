@@ -25,7 +25,7 @@ CASES = {
     "the guide's CNN": (
         "mnist_estimator.py",
         ("--learning-rate", "0.1"),
-        {SERVED: ("--max-steps", "936"), IN_STEP: ("--max-steps", "312")},
+        {SERVED: ("--max-steps", "312"), IN_STEP: ("--max-steps", "104")},
     ),
 }
 

@@ -17,6 +17,8 @@ _log = logging.getLogger(__name__)
 
 # How long the chief may take to say what it wants, in seconds.
 _PATIENCE_SECS = 60.0
+# How long to wait for a file that nobody waits for any more, since the job has ended, in seconds.
+_LINGER_SECS = 10.0
 
 
 class PartWriter:
@@ -44,9 +46,10 @@ class PartWriter:
         thread.start()
 
     def close(self) -> None:
-        """Wait until what is being written is."""
+        """Wait until what is being written is, unless the disk stands still."""
+        deadline = time.monotonic() + _LINGER_SECS
         for thread in self._threads:
-            thread.join()
+            thread.join(max(0.0, deadline - time.monotonic()))
 
     def _run(self, connection: Connection, hello: Hello) -> None:
         with connection:

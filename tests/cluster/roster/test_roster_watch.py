@@ -226,6 +226,14 @@ def test_a_stray_caller_is_named_once_and_told_who_is_here(joined, caller, says)
     assert joined.hopeless([], 1e6) is None
 
 
+def test_a_caller_that_trains_in_step_is_told_that_this_task_does_not():
+    alone = Watch(status(ZERO), {}, HEARTBEAT)
+    actions = called(alone, status(ONE))
+    assert actions[0] == Answer(3, keep=False)
+    assert "this is worker 0, which meets no other task" in logged(actions)[0]
+    assert "Give all tasks of the job the same strategy" in logged(actions)[0]
+
+
 def test_many_strangers_cannot_fill_the_log(joined):
     texts = [logged(called(joined, status(Task("x", index)))) for index in range(1000)]
     assert 0 < sum(map(len, texts)) <= 100

@@ -299,6 +299,11 @@ class Watch:
         problem = ""
         if who.job != self.own.job:
             problem = f"this is {self.own.task} of job {self.own.job}"
+        elif who.task in self.own.training and not self._peers:
+            problem = (
+                f"this is {self.own.task}, which meets no other task: it does not train in step with them. "
+                "Give all tasks of the job the same strategy"
+            )
         elif who.task not in self._peers:
             problem = f"the cluster has {_names(self.own.training)}, and this is {self.own.task}"
         elif self.own.reached.get(str(who.task), who.run) != who.run:
