@@ -166,9 +166,9 @@ def test_training_goes_on_without_a_worker_that_stands_still(job):
     assert job.checkpoint.step == STEPS
 
 
-@pytest.mark.parametrize("index", [0, 1])
-def test_a_server_that_is_killed_goes_on_from_its_snapshot(job, index):
-    options = {"slow": 0.02, "snapshot_updates": 5}
+def train_though_a_server_is_killed(job, index, **options):
+    """The chief, the worker and the server that was started again, when all have ended."""
+    options |= {"slow": 0.02, "snapshot_updates": 5}
     tasks = job.launch_all(**options)
     chief, worker, server = tasks["chief", 0], tasks["worker", 0], tasks["ps", index]
     snapshot = job.folder / "model" / f"ps-{index}" / "values"
@@ -180,6 +180,12 @@ def test_a_server_that_is_killed_goes_on_from_its_snapshot(job, index):
         assert task.code() == 0, task.log
     assert f"ps {index} was started again, and goes on from its snapshot" in again.log
     assert job.checkpoint.step == STEPS
+    return chief, worker, again
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_server_that_is_killed_goes_on_from_its_snapshot(job, index):
+    chief, worker, again = train_though_a_server_is_killed(job, index)
     assert int(job.checkpoint.variables["global_step"]) == STEPS
     assert not list((job.folder / "model").glob("ps-*"))
     lost = max(map(int, re.findall(rf"ps {index} lost (\d+) updates", again.log)), default=0)
@@ -385,15 +391,4 @@ def test_a_worker_that_stands_still_does_not_hold_the_others_for_long(job, max_s
 
 @pytest.mark.parametrize("index", [0, 1])
 def test_rounds_go_on_with_a_server_that_was_killed(job, index):
-    options = {"slow": 0.02, "snapshot_updates": 5, "max_staleness": 0}
-    tasks = job.launch_all(**options)
-    chief, worker, server = tasks["chief", 0], tasks["worker", 0], tasks["ps", index]
-    snapshot = job.folder / "model" / f"ps-{index}" / "values"
-    until(lambda: snapshot.exists() and len(steps_of(worker)) > 10, chief, worker)
-    server.process.send_signal(signal.SIGKILL)
-    assert server.code() == -signal.SIGKILL
-    again = job.launch("ps", index, **options)
-    for task in (chief, worker, again, tasks["ps", 1 - index]):
-        assert task.code() == 0, task.log
-    assert f"ps {index} was started again, and goes on from its snapshot" in again.log
-    assert job.checkpoint.step == STEPS
+    train_though_a_server_is_killed(job, index, max_staleness=0)

@@ -12,11 +12,10 @@ import re
 import numpy as np
 import pytest
 from local_servers import servers
+from parameter_server_child import X, Y, model_fn
 
-import muster
 from muster._errors import CheckpointError
 from muster._inspect import inspect_checkpoints
-from muster._keras import keras
 from muster.checkpoint import (
     latest_checkpoint,
     list_checkpoints,
@@ -30,19 +29,10 @@ from muster.distribute import (
     FixedShardsPartitioner,
     MirroredStrategy,
 )
-from muster.estimator import Estimator, EstimatorSpec, RunConfig
+from muster.estimator import Estimator, RunConfig
 from muster.ps import _part_writer
 
-X = np.random.default_rng(0).normal(size=(64, 5)).astype(np.float32)
-Y = X.sum(1, keepdims=True)
 EPOCHS = 8  # the steps of two; training that goes on begins with another
-
-
-def model_fn(features, labels, mode):
-    outputs = keras.layers.Dense(1)(keras.layers.Dense(8)(features))
-    loss = keras.ops.mean((outputs - labels) ** 2)
-    train_op = muster.minimize(keras.optimizers.Adam(0.02), loss, muster.get_or_create_global_step())
-    return EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
 one_process = contextlib.nullcontext

@@ -72,6 +72,20 @@ def test_a_worker_that_is_far_enough_ahead_waits_for_the_slowest():
     assert {task: each.ticket for task, each in answers.items()} == {"worker 0": 2, "chief 0": 3}
 
 
+def stop(server, how, plan):
+    """What a server answers when the worker stops, at 50 s, since when the others wait."""
+    match how:
+        case "lost":
+            return server.lost(WORKER)
+        case "given back":
+            return server.handle(WORKER, messages.GiveBack(), [], 50.0)
+        case "started again":
+            return join(server, Caller(WORKER.task, "another run"), plan)
+        case "stalled":
+            assert server.recall(50.0 + STALL_SECS) == []  # the others have not waited for longer
+            return server.recall(50.1 + STALL_SECS)
+
+
 @pytest.mark.parametrize("how", ["lost", "given back", "stalled", "started again"])
 def test_who_does_not_go_on_keeps_nobody_waiting(how):
     server, plan = started(1)
@@ -79,16 +93,7 @@ def test_who_does_not_go_on_keeps_nobody_waiting(how):
     take(server, CHIEF)
     take(server, WORKER)
     assert chief(ticket=0, wants=True, now=50.0) == {}
-    match how:
-        case "lost":
-            replies = server.lost(WORKER)
-        case "given back":
-            replies = server.handle(WORKER, messages.GiveBack(), [], 50.0)
-        case "started again":
-            replies = join(server, Caller(WORKER.task, "another run"), plan)
-        case "stalled":
-            assert server.recall(50.0 + STALL_SECS) == []  # the chief has not waited for longer
-            replies = server.recall(50.1 + STALL_SECS)
+    replies = stop(server, how, plan)
     assert told(replies)["chief 0"].ticket == 1
     if how == "stalled":
         assert worker(ticket=1, wants=True)["worker 0"].ticket == 3  # it goes on beside the chief
@@ -184,16 +189,7 @@ def test_a_round_goes_on_without_who_does_not_push(how, keeps_step):
         chief, worker, _ = pushers(server, plan)
         first = {"round": Round(1, ("chief 0", "worker 0"))}
     assert chief(3.0, now=50.0, **first) == {}
-    match how:
-        case "lost":
-            replies = server.lost(WORKER)
-        case "given back":
-            replies = server.handle(WORKER, messages.GiveBack(), [], 50.0)
-        case "started again":
-            replies = join(server, Caller(WORKER.task, "another run"), chief.plan)
-        case "stalled":
-            assert server.recall(50.0 + STALL_SECS) == []
-            replies = server.recall(50.1 + STALL_SECS)
+    replies = stop(server, how, chief.plan)
     answer = told(replies)["chief 0"]
     assert answer.step == (1 if keeps_step else 0)
     assert values(server) == (3.0, 1.0)
