@@ -26,14 +26,15 @@ class Launched:
             env={**clean_environment(), **(environ or {}), MARK: str(tmp_path)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
+            bufsize=0,  # or else what is read ahead of a line would be kept from `communicate`
         )
 
     def read_until(self, *texts):
         """Read lines until each text has been seen in one."""
         missing = set(texts)
-        for line in self.process.stdout:
-            self.lines.append(line.rstrip("\n"))
+        for line in iter(self.process.stdout.readline, b""):
+            line = line.decode().removesuffix("\n")
+            self.lines.append(line)
             missing -= {text for text in missing if text in line}
             if not missing:
                 return
@@ -42,7 +43,7 @@ class Launched:
     def end(self, timeout=DEADLINE):
         """Wait for the end, and return the exit code."""
         output, _ = self.process.communicate(timeout=timeout)
-        self.lines += output.splitlines()
+        self.lines += output.decode().splitlines()
         return self.process.returncode
 
     @property

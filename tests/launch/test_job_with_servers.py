@@ -174,6 +174,16 @@ def test_a_signal_while_the_others_follow_the_chief_ends_them_at_once():
     assert job.at(3, Ended(W0, 130), Ended(PS0, 130), Ended(EV, 130)) == [CleanUp(), Finish(130)]
 
 
+def test_servers_get_their_time_when_the_last_task_has_ended_that_they_serve():
+    job = Course(CHIEF, PS0, PS1)
+    job.at(0, Received(signal.SIGTERM))
+    assert job.at(3, Ended(CHIEF, 143)) == []
+    assert job.job.deadline == 3 + GRACE
+    assert job.at(6, Ended(PS0, 143)) == []
+    assert job.job.deadline == 3 + GRACE
+    assert job.at(3 + GRACE) == [Send((PS1,), signal.SIGKILL)]
+
+
 def test_a_signal_ends_the_job_also_while_a_restart_is_near():
     job = Course(CHIEF, W0, PS0, restarts=3)
     job.at(1, Ended(W0, 1))

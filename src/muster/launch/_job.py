@@ -18,7 +18,8 @@ The events are the ends of tasks, and the signals that the launcher gets. The ru
   time. The evaluator may take longer.
 - The first SIGINT, SIGTERM or SIGHUP is passed on (SIGHUP as SIGTERM), and SIGKILL follows after the grace
   time. That begins when no task is finishing a step or saving any more, and at once for tasks that train if
-  one of their parameter servers is lost, without which they can do neither. A SIGINT after it kills at once;
+  one of their parameter servers is lost, without which they can do neither; for servers alone, when the last
+  task has ended that they serve. A SIGINT after it kills at once;
   other repeated signals change nothing, because some senders repeat them. There are no restarts after a
   signal.
 - A task that is stopped is waited for, with a word about it, and killed after ten minutes.
@@ -139,6 +140,8 @@ class Job:
                 case Ended(task):
                     self._running.discard(task)
                     actions += self._note_end(event, now)
+                    if task.type != TaskType.PS:
+                        self._give_servers_time(now)
                 case Received(number):
                     actions += self._note_signal(number, now)
                 case Stopped(tasks):
@@ -165,6 +168,11 @@ class Job:
             self._again.clear()
         self._failed.append(ended)
         return []
+
+    def _give_servers_time(self, now: float) -> None:
+        """Let servers begin to end only now, when the last task has ended that they have waited for."""
+        if self._kill_at is not None and all(task.type == TaskType.PS for task in self._running):
+            self._kill_at = max(self._kill_at, now + self._grace_secs)
 
     def _note_success(self, task: Task, now: float) -> None:
         if self._serves and task.type == TaskType.CHIEF and self._phase is _Phase.RUNNING:
