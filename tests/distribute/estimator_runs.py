@@ -6,7 +6,8 @@ import numpy as np
 import muster
 from muster._keras import keras
 from muster.data import Dataset
-from muster.estimator import Estimator, EstimatorSpec, ModeKeys, RunConfig, SessionRunArgs, SessionRunHook
+from muster.estimator import Estimator, EstimatorSpec, ModeKeys, RunConfig
+from noted_losses import Losses
 
 layers = keras.layers
 RNG = np.random.default_rng(0)
@@ -18,17 +19,6 @@ def plain():
     return keras.Sequential(
         [layers.Conv2D(4, 3, activation="relu"), layers.MaxPooling2D(), layers.Flatten(), layers.Dense(3)]
     )
-
-
-class Losses(SessionRunHook):
-    def __init__(self):
-        self.losses = []
-
-    def before_run(self, run_context):
-        return SessionRunArgs("loss")
-
-    def after_run(self, run_context, run_values):
-        self.losses.append(float(run_values.results))
 
 
 def model_fn_of(optimizer):

@@ -6,7 +6,8 @@ from local_servers import servers
 import muster
 from muster._keras import keras
 from muster.data import Dataset
-from muster.estimator import Estimator, EstimatorSpec, RunConfig, SessionRunArgs, SessionRunHook
+from muster.estimator import Estimator, EstimatorSpec, RunConfig
+from noted_losses import Losses
 
 BATCH, STEPS = 64, 50
 
@@ -35,22 +36,11 @@ def images():
     return Dataset.from_tensor_slices((pixels, labels)).batch(BATCH).repeat()
 
 
-class Losses(SessionRunHook):
-    def __init__(self):
-        self.seen = []
-
-    def before_run(self, run_context):
-        return SessionRunArgs("loss")
-
-    def after_run(self, run_context, run_values):
-        self.seen.append(float(run_values.results))
-
-
 def losses(folder, strategy=None):
     hook = Losses()
     config = RunConfig(str(folder), tf_random_seed=1, train_distribute=strategy)
     Estimator(guides_cnn, config=config).train(images, hooks=[hook], max_steps=STEPS)
-    return hook.seen
+    return hook.losses
 
 
 def test_losses_of_one_worker_with_one_server_are_those_without(tmp_path):

@@ -329,7 +329,7 @@ def test_the_table_shows_what_parameter_servers_do(tmp_path):
         shown = ""
         for piece in iter(lambda: _read(control), b""):
             shown += piece.decode()
-            if re.search(r"ps 0 +- +- +- +- +345 +12 +3 +1.2 +training", _without_styles(shown)):
+            if re.search(r"ps 0 +- +- +- +- +345 +12 +3 +1\.2 +training", _without_styles(shown)):
                 job.send_signal(signal.SIGTERM)
                 break
         for _ in iter(lambda: _read(control), b""):

@@ -62,9 +62,7 @@ for ((restart = 0; ; restart++)); do
   echo "muster: a task failed, srun ended with $code; restart $((restart + 1)) of {restarts}" >&2
 done"""
 
-_RUN_ONCE = """\
-run_step
-exit "$code\""""
+_RUN_ONCE = 'run_step\nexit "$code"'
 
 
 # With parameter servers only the task that has failed is started again, while the others go on.

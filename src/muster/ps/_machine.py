@@ -39,8 +39,8 @@ class _Worker:
     heard: float  # when, in seconds
     connected: bool = True
     sequence: int = 0  # its last push
-    version: int | None = None  # of the values that were sent to it last
     counted: bool = True  # whether that was applied
+    version: int | None = None  # of the values that were sent to it last
     silent: bool = False  # whether that was said
 
 

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from estimator_runs import Losses, X, Y, model_fn_of
+from estimator_runs import X, Y, model_fn_of
 
 from muster._errors import NanLossDuringTrainingError
 from muster._keras import keras
@@ -13,6 +13,7 @@ from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._served import ServedEngine
 from muster.distribute.engine._shards import Rows
 from muster.estimator import Estimator, RunConfig
+from noted_losses import Losses
 
 
 class MemoryServers:

@@ -14,12 +14,11 @@ from muster.estimator import (
     EvalSpec,
     LinearRegressor,
     RunConfig,
-    SessionRunArgs,
-    SessionRunHook,
     TrainSpec,
     train_and_evaluate,
 )
 from muster.feature_column import numeric_column
+from noted_losses import Losses
 
 pytestmark = [
     pytest.mark.usefixtures("compiled_once"),
@@ -34,19 +33,6 @@ WEIGHTS = [f"linear/linear_model/{name}" for name in ("bias_weights", "x1/weight
 
 def whole_batch(features=X, labels=Y):
     return lambda: Dataset.from_tensors((features, labels)).repeat()
-
-
-class Losses(SessionRunHook):
-    """Keeps the loss of each step."""
-
-    def __init__(self):
-        self.losses = []
-
-    def before_run(self, run_context):
-        return SessionRunArgs("loss")
-
-    def after_run(self, run_context, run_values):
-        self.losses.append(float(run_values.results))
 
 
 def optimizer_of(text):
