@@ -1,0 +1,176 @@
+"""The 64-bit fingerprints by which TensorFlow hashes text, for many texts at a time.
+
+``Fingerprint64`` is that of FarmHash (https://github.com/google/farmhash), which never changes: ids of hash
+buckets agree with those of TensorFlow, also in checkpoints. All arithmetic is modulo 2**64.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Hashes: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
+_Reader: TypeAlias = Callable[[Any], Hashes]
+_Pair: TypeAlias = tuple[Hashes, Hashes]
+
+_K0 = np.uint64(0xC3A5C85C97CB3127)
+_K1 = np.uint64(0xB492B66FBE98F273)
+_K2 = np.uint64(0x9AE16A3B2F90404F)
+_CAT = np.uint64(0xC6A4A7935BD1E995)
+_LONGEST_WORD = 8
+
+
+def fingerprint64(texts: Sequence[bytes]) -> Hashes:
+    """Return the fingerprints of texts.
+
+    Args:
+        texts: Bytes of any lengths, zero bytes among them.
+
+    Returns:
+        uint64 of shape (len(texts),).
+
+    Source: ``Fingerprint64`` (tensorflow/core/platform/fingerprint.h).
+    """
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    starts = np.cumsum(lengths) - lengths
+    # Room before and after, so that words at any byte of a text can be read.
+    joined = b"".join((bytes(_LONGEST_WORD), *texts, bytes(_LONGEST_WORD)))
+    # A word starts at every byte.
+    words = np.ndarray(len(joined) - _LONGEST_WORD + 1, "<u8", joined, strides=(1,))
+    hashes = np.full(len(texts), _K2)
+    for shortest, longest, function in _BY_LENGTH:
+        chosen = np.flatnonzero((lengths >= shortest) & (lengths <= longest))
+        if len(chosen):
+            first = starts[chosen] + _LONGEST_WORD
+            hashes[chosen] = function(lambda at, first=first: words[first + at], lengths[chosen])
+    return hashes
+
+
+def fingerprint_cat64(first: Hashes, second: Hashes) -> Hashes:
+    """Return the fingerprints of pairs of fingerprints.
+
+    Source: ``FingerprintCat64`` (tensorflow/core/platform/fingerprint.h).
+    """
+    mixed = (first ^ _CAT ^ (_shift_mix(second * _CAT) * _CAT)) * _CAT
+    return _shift_mix(_shift_mix(mixed) * _CAT)
+
+
+def _up_to_3(read: _Reader, lengths: Any) -> Hashes:
+    size = _unsigned(lengths)
+    first, middle, last = (read(at) & np.uint64(0xFF) for at in (0, lengths // 2, lengths - 1))
+    y, z = first + (middle << np.uint64(8)), size + (last << np.uint64(2))
+    return _shift_mix(y * _K2 ^ z * _K0) * _K2
+
+
+def _up_to_7(read: _Reader, lengths: Any) -> Hashes:
+    size = _unsigned(lengths)
+    first, last = (read(at) & np.uint64(0xFFFFFFFF) for at in (0, lengths - 4))
+    return _mixed(size + (first << np.uint64(3)), last, _multiplier(lengths))
+
+
+def _up_to_16(read: _Reader, lengths: Any) -> Hashes:
+    multiplier = _multiplier(lengths)
+    a, b = read(0) + _K2, read(lengths - 8)
+    return _mixed(
+        _rotated(b, 37) * multiplier + a, (_rotated(a, 25) + b) * multiplier, multiplier
+    )
+
+
+def _up_to_32(read: _Reader, lengths: Any) -> Hashes:
+    multiplier = _multiplier(lengths)
+    a, b, c, d = read(0) * _K1, read(8), read(lengths - 8) * multiplier, read(lengths - 16) * _K2
+    return _mixed(_rotated(a + b, 43) + _rotated(c, 30) + d, a + _rotated(b + _K2, 18) + c, multiplier)
+
+
+def _up_to_64(read: _Reader, lengths: Any) -> Hashes:
+    multiplier = _multiplier(lengths)
+    a, b, c, d = read(0) * _K2, read(8), read(lengths - 8) * multiplier, read(lengths - 16) * _K2
+    y = _rotated(a + b, 43) + _rotated(c, 30) + d
+    z = _mixed(y, a + _rotated(b + _K2, 18) + c, multiplier)
+    e, f = read(16) * multiplier, read(24)
+    g, h = (y + read(lengths - 32)) * multiplier, (z + read(lengths - 24)) * multiplier
+    return _mixed(_rotated(e + f, 43) + _rotated(g, 30) + h, e + _rotated(f + a, 18) + g, multiplier)
+
+
+def _longer(read: _Reader, lengths: Any) -> Hashes:
+    blocks = (lengths - 1) // 64
+    rest = _unsigned((lengths - 1) % 64)
+    count = len(lengths)
+    y = np.full(count, np.uint64(81)) * _K1 + np.uint64(113)
+    z = _shift_mix(y * _K2 + np.uint64(113)) * _K2
+    zeros = np.zeros(count, np.uint64)
+    state = (np.full(count, np.uint64(81)) * _K2 + read(0), y, z, (zeros, zeros), (zeros, zeros))
+    for block in range(int(blocks.max())):
+        mixed = _block(lambda at, block=block: read(64 * block + at), state, _K1, np.uint64(1))  # type: ignore[misc]
+        state = _where(block < blocks, mixed, state)
+    x, y, z, v, w = state
+    multiplier = _K1 + ((z & np.uint64(0xFF)) << np.uint64(1))
+    w = (w[0] + rest, w[1])
+    v = (v[0] + w[0], v[1])
+    w = (w[0] + v[0], w[1])
+    x, y, z, v, w = _block(lambda at: read(lengths - 64 + at), (x, y, z, v, w), multiplier, np.uint64(9))
+    return _mixed(
+        _mixed(v[0], w[0], multiplier) + _shift_mix(y) * _K0 + z,
+        _mixed(v[1], w[1], multiplier) + x,
+        multiplier,
+    )
+
+
+def _block(read: _Reader, state: Any, multiplier: Any, weight: Any) -> Any:
+    """Mix 64 bytes into the state of texts that are longer."""
+    x, y, z, v, w = state
+    x = _rotated(x + y + v[0] + read(8), 37) * multiplier
+    y = _rotated(y + v[1] + read(48), 42) * multiplier
+    x = x ^ w[1] * weight
+    y = y + v[0] * weight + read(40)
+    z = _rotated(z + w[0], 33) * multiplier
+    v = _weak(read, 0, v[1] * multiplier, x + w[0])
+    w = _weak(read, 32, z + w[1], y + read(16))
+    return z, y, x, v, w
+
+
+def _weak(read: _Reader, at: int, a: Hashes, b: Hashes) -> _Pair:
+    """Mix 32 bytes and two words into two words."""
+    first, second, third, last = (read(at + 8 * i) for i in range(4))
+    a = a + first
+    b = _rotated(b + a + last, 21)
+    total = a + second + third
+    return total + last, b + _rotated(total, 44) + a
+
+
+def _where(chosen: Any, new: Any, old: Any) -> Any:
+    if isinstance(new, tuple):
+        return tuple(_where(chosen, *each) for each in zip(new, old, strict=True))
+    return np.where(chosen, new, old)
+
+
+def _mixed(u: Hashes, v: Hashes, multiplier: Any) -> Hashes:
+    a = _shift_mix((u ^ v) * multiplier)
+    return _shift_mix((v ^ a) * multiplier) * multiplier
+
+
+def _shift_mix(value: Hashes) -> Hashes:
+    return value ^ (value >> np.uint64(47))
+
+
+def _rotated(value: Hashes, bits: int) -> Hashes:
+    return (value >> np.uint64(bits)) | (value << np.uint64(64 - bits))
+
+
+def _multiplier(lengths: Any) -> Hashes:
+    return _K2 + _unsigned(lengths) * np.uint64(2)
+
+
+def _unsigned(numbers: Any) -> Hashes:
+    unsigned: Hashes = numbers.astype(np.uint64)
+    return unsigned
+
+
+_BY_LENGTH: tuple[tuple[int, float, Callable[[_Reader, Any], Hashes]], ...] = (
+    (1, 3, _up_to_3),
+    (4, 7, _up_to_7),
+    (8, 16, _up_to_16),
+    (17, 32, _up_to_32),
+    (33, 64, _up_to_64),
+    (65, np.inf, _longer),
+)
