@@ -32,7 +32,6 @@ _HEAD_OPTIONS = {"name", "loss_fn", "inverse_link_fn"}
 
 # By file: what has no counterpart in muster yet, and how a case that needs it is known.
 LATER: dict[str, dict[str, Callable[[Json], bool]]] = {
-    "feature_columns": {"Columns other than numeric_column are not there yet.": _other_columns},
     "heads": {
         "Heads other than that of regression are not there yet.": lambda asked: (
             _parts(asked["head"], "head") != {"RegressionHead"}

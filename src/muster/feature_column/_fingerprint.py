@@ -5,6 +5,7 @@ buckets agree with those of TensorFlow, also in checkpoints. All arithmetic is m
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,8 +43,13 @@ def fingerprint64(texts: Sequence[bytes]) -> Hashes:
         chosen = np.flatnonzero((lengths >= shortest) & (lengths <= longest))
         if len(chosen):
             first = starts[chosen] + _LONGEST_WORD
-            hashes[chosen] = function(lambda at, first=first: words[first + at], lengths[chosen])
+            hashes[chosen] = function(_reader(words, first), lengths[chosen])
     return hashes
+
+
+def _reader(words: Hashes, first: Any) -> _Reader:
+    """Return what reads words at distances from the first bytes of texts."""
+    return lambda at: words[first + at]
 
 
 def fingerprint_cat64(first: Hashes, second: Hashes) -> Hashes:
@@ -71,9 +77,7 @@ def _up_to_7(read: _Reader, lengths: Any) -> Hashes:
 def _up_to_16(read: _Reader, lengths: Any) -> Hashes:
     multiplier = _multiplier(lengths)
     a, b = read(0) + _K2, read(lengths - 8)
-    return _mixed(
-        _rotated(b, 37) * multiplier + a, (_rotated(a, 25) + b) * multiplier, multiplier
-    )
+    return _mixed(_rotated(b, 37) * multiplier + a, (_rotated(a, 25) + b) * multiplier, multiplier)
 
 
 def _up_to_32(read: _Reader, lengths: Any) -> Hashes:
@@ -101,7 +105,7 @@ def _longer(read: _Reader, lengths: Any) -> Hashes:
     zeros = np.zeros(count, np.uint64)
     state = (np.full(count, np.uint64(81)) * _K2 + read(0), y, z, (zeros, zeros), (zeros, zeros))
     for block in range(int(blocks.max())):
-        mixed = _block(lambda at, block=block: read(64 * block + at), state, _K1, np.uint64(1))  # type: ignore[misc]
+        mixed = _block(partial(_read_block, read, block), state, _K1, np.uint64(1))
         state = _where(block < blocks, mixed, state)
     x, y, z, v, w = state
     multiplier = _K1 + ((z & np.uint64(0xFF)) << np.uint64(1))
@@ -127,6 +131,10 @@ def _block(read: _Reader, state: Any, multiplier: Any, weight: Any) -> Any:
     v = _weak(read, 0, v[1] * multiplier, x + w[0])
     w = _weak(read, 32, z + w[1], y + read(16))
     return z, y, x, v, w
+
+
+def _read_block(read: _Reader, block: int, at: Any) -> Hashes:
+    return read(64 * block + at)
 
 
 def _weak(read: _Reader, at: int, a: Hashes, b: Hashes) -> _Pair:

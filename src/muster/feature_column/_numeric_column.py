@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from muster.data import FixedLenFeature
-from muster.feature_column._dense_column import DenseColumn, Features
+from muster.feature_column._dense_column import DenseColumn
+from muster.feature_column._feature_column import ParseSpec
+from muster.feature_column._host_values import Features, dtype_name, is_text, require_feature
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,12 +43,17 @@ class NumericColumn(DenseColumn):
         return self.key
 
     @property
+    def parents(self) -> tuple[str]:
+        """The key."""
+        return (self.key,)
+
+    @property
     def num_elements(self) -> int:
         """The product of the shape."""
         return math.prod(self.shape)
 
     @property
-    def parse_example_spec(self) -> dict[str, FixedLenFeature]:
+    def parse_example_spec(self) -> ParseSpec:
         """The feature, with the shape, dtype and default of the column."""
         return {self.key: FixedLenFeature(self.shape, self.dtype, self.default_value)}
 
@@ -74,7 +81,7 @@ class NumericColumn(DenseColumn):
             )
         return values.astype("float32")
 
-    def dense_values(self, features: Features) -> jax.Array:
+    def dense_values(self, features: Features, table: jax.Array | None = None) -> jax.Array:
         """Return the normalized feature, flattened: float32 of shape (batch, num_elements).
 
         Raises:
@@ -121,7 +128,7 @@ def numeric_column(
         raise ValueError(f"key must be a string. Got: type {type(key)}. Given key: {key}.")
     sizes, resolved = _checked_shape(shape, key), np.dtype(dtype)
     if not _is_real(resolved):
-        raise ValueError(f"dtype must be convertible to float. dtype: {resolved}, key: {key}")
+        raise ValueError(f"dtype must be convertible to float. dtype: {dtype_name(resolved)}, key: {key}")
     if normalizer_fn is not None and not callable(normalizer_fn):
         raise TypeError(f"normalizer_fn must be a callable. Given: {normalizer_fn}")
     return NumericColumn(
@@ -181,22 +188,17 @@ def _feature(features: Features, key: str) -> jax.Array:
 
     Raises:
         ValueError: The feature is absent, has another dtype, or has no batch axis.
-
-    Source: ``FeatureTransformationCache`` (tensorflow/python/feature_column/feature_column_v2.py).
     """
-    if key not in features:
-        there = ", ".join(sorted(map(repr, features))) or "none"
-        raise ValueError(f"Feature {key} is not in features dictionary. There are: {there}.")
-    value = features[key]
+    value = require_feature(features, key)
     array = value if isinstance(value, jax.Array) else np.asarray(value)
     if not (jnp.issubdtype(array.dtype, jnp.bool_) or _is_real(array.dtype)):
         raise ValueError(
-            f"Feature {key} has dtype {array.dtype}, and a column needs numbers. Turn it into numbers in the "
-            "input pipeline."
-        )
-    if array.ndim == 0:
-        raise ValueError(
-            f"Feature (key: {key}) cannot have rank 0. Given: {value}. Call `batch` on the dataset."
+            f"Feature {key} has dtype {array.dtype}, and a column needs numbers. "
+            + (
+                "Use a categorical column for text, such as categorical_column_with_hash_bucket."
+                if is_text(array.dtype)
+                else "Turn it into numbers in the input pipeline."
+            )
         )
     return jnp.asarray(array[:, None] if array.ndim == 1 else array)
 

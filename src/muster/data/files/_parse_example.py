@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike
 
 from muster._errors import DatasetError
 from muster.data.files._example import feature_values, read_example
+from muster.data.pipeline._sparse_tensor import SparseTensor
 from muster.data.pipeline._spec import object_array, short_dtype
 
 _KINDS: dict[str, str] = {"float32": "float", "int64": "int64", "str": "bytes", "object": "bytes"}
@@ -114,7 +115,30 @@ class FixedLenSequenceFeature(_Shaped):
             )
 
 
-Spec = FixedLenFeature | FixedLenSequenceFeature
+@dataclass(frozen=True)
+class VarLenFeature:
+    """A feature with a varying number of values, which become a `SparseTensor`.
+
+    Args:
+        dtype: float32, int64, or ``tf.string`` for bytes.
+
+    Raises:
+        ValueError: An Example cannot hold `dtype`.
+    """
+
+    dtype: DTypeLike
+
+    def __post_init__(self) -> None:
+        _ = self.items
+
+    @cached_property
+    def items(self) -> FixedLenSequenceFeature:
+        """The same values, as items of a sequence."""
+        return FixedLenSequenceFeature((), self.dtype, allow_missing=True)
+
+
+_Dense = FixedLenFeature | FixedLenSequenceFeature
+Spec = _Dense | VarLenFeature
 
 
 def parse_single_example(
@@ -124,13 +148,13 @@ def parse_single_example(
 
     Args:
         serialized: The bytes of an Example.
-        features: Name -> `FixedLenFeature` or `FixedLenSequenceFeature`.
+        features: Name -> `FixedLenFeature`, `FixedLenSequenceFeature` or `VarLenFeature`.
         example_names: The name of the example, for errors.
         name: Ignored.
 
     Returns:
-        Name -> array of the feature's shape, or (items, *shape) for sequences. Bytes are in arrays of Python
-        objects.
+        Name -> array of the feature's shape, or (items, *shape) for sequences, or a `SparseTensor` of shape
+        (values,). Bytes are in arrays of Python objects.
 
     Raises:
         DatasetError: `serialized` is not an Example, or a feature is missing or has another type or length.
@@ -149,12 +173,13 @@ def parse_example(
 
     Args:
         serialized: A vector or a list of bytes; or bytes, for one example.
-        features: Name -> `FixedLenFeature` or `FixedLenSequenceFeature`.
+        features: Name -> `FixedLenFeature`, `FixedLenSequenceFeature` or `VarLenFeature`.
         example_names: The names of the examples, for errors.
         name: Ignored.
 
     Returns:
-        Name -> array of shape (examples, *feature's shape), or (examples, most items, *shape) for sequences.
+        Name -> array of shape (examples, *feature's shape), or (examples, most items, *shape) for sequences,
+        or a `SparseTensor` of shape (examples, most values).
 
     Raises:
         DatasetError: As by `parse_single_example`.
@@ -183,13 +208,15 @@ def _check(features: Mapping[str, Spec]) -> None:
     for key, spec in features.items():
         if not isinstance(spec, Spec):
             raise TypeError(
-                f"The feature {key!r} is described by {spec!r}. There are FixedLenFeature and "
-                "FixedLenSequenceFeature; sparse and ragged values have no counterpart here: read a feature "
-                "of varying length as FixedLenSequenceFeature([], dtype, allow_missing=True), which pads it."
+                f"The feature {key!r} is described by {spec!r}. There are FixedLenFeature, VarLenFeature and "
+                "FixedLenSequenceFeature, which pads; ragged values have no counterpart here."
             )
 
 
 def _single(key: str, spec: Spec, found: Any, place: str) -> Any:
+    if isinstance(spec, VarLenFeature):
+        values = _array(spec.items, _values(key, spec.items, found, place))
+        return SparseTensor(np.arange(len(values))[:, None], values, (len(values),))
     values = _values(key, spec, found, place)
     shape: Any = spec.shape
     shaped = (-1, *shape) if isinstance(spec, FixedLenSequenceFeature) else shape
@@ -197,6 +224,11 @@ def _single(key: str, spec: Spec, found: Any, place: str) -> Any:
 
 
 def _batch(key: str, spec: Spec, found: list[Any], places: list[str]) -> Any:
+    if isinstance(spec, VarLenFeature):
+        return _sparse(
+            spec,
+            [_values(key, spec.items, feature, place) for feature, place in zip(found, places, strict=True)],
+        )
     rows = [_values(key, spec, feature, place) for feature, place in zip(found, places, strict=True)]
     shape: Any = spec.shape
     if isinstance(spec, FixedLenFeature):
@@ -207,7 +239,15 @@ def _batch(key: str, spec: Spec, found: list[Any], places: list[str]) -> Any:
     return _joined(spec, rows).reshape(len(rows), longest // max(1, spec.size), *shape)
 
 
-def _joined(spec: Spec, rows: list[Any]) -> np.ndarray[Any, Any]:
+def _sparse(spec: VarLenFeature, rows: list[Any]) -> SparseTensor:
+    """Return the values of examples as a sparse tensor, a row an example."""
+    lengths = np.array([len(row) for row in rows], np.int64)
+    columns = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    indices = np.stack([np.repeat(np.arange(len(rows)), lengths), columns], axis=1)
+    return SparseTensor(indices, _joined(spec.items, rows), (len(rows), lengths.max(initial=0)))
+
+
+def _joined(spec: _Dense, rows: list[Any]) -> np.ndarray[Any, Any]:
     """Join the values of examples in a vector."""
     if spec.kind == "bytes":
         return object_array([value for row in rows for value in row])
@@ -216,11 +256,11 @@ def _joined(spec: Spec, rows: list[Any]) -> np.ndarray[Any, Any]:
     return np.array(list(chain.from_iterable(rows)), spec.dtype)
 
 
-def _array(spec: Spec, values: Any) -> np.ndarray[Any, Any]:
+def _array(spec: _Dense, values: Any) -> np.ndarray[Any, Any]:
     return object_array(values) if spec.kind == "bytes" else np.array(values, np.dtype(spec.dtype))
 
 
-def _values(key: str, spec: Spec, found: Any, place: str) -> Any:
+def _values(key: str, spec: _Dense, found: Any, place: str) -> Any:
     """Return the values of a feature in one example, or its defaults.
 
     Raises:

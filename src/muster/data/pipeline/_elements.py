@@ -191,8 +191,9 @@ class _BatchStream(Stream):
 
 def _frozen(columns: Any) -> Any:
     """Make arrays read-only, because a running step may still read them."""
-    for array in flatten(columns):
-        array.flags.writeable = False
+    for leaf in flatten(columns):
+        if isinstance(leaf, np.ndarray):
+            leaf.flags.writeable = False
     return columns
 
 

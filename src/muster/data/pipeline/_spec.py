@@ -1,7 +1,7 @@
 """Leaves of elements: their specs (`TensorSpec`), conversion from Python values, stacking.
 
-Leaves are NumPy arrays, NumPy scalars, ``str``, ``bytes`` or any other Python object. ``bytes`` stack
-into object arrays, because NumPy's bytes type drops trailing zero bytes.
+Leaves are NumPy arrays, NumPy scalars, sparse tensors, ``str``, ``bytes`` or any other Python object.
+``bytes`` stack into object arrays, because NumPy's bytes type drops trailing zero bytes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from muster._errors import DatasetError
+from muster.data.pipeline._sparse_tensor import SparseTensor, stack_sparse
 from muster.data.pipeline._structure import flatten, flatten_as, map_leaves, rebuild
 
 Shape = tuple[int | None, ...]
@@ -108,6 +109,8 @@ def spec_of(leaf: Any) -> TensorSpec:
     """Return the spec of one leaf."""
     if isinstance(leaf, np.ndarray | np.generic):
         return TensorSpec(leaf.shape, leaf.dtype)
+    if isinstance(leaf, SparseTensor):
+        return TensorSpec([None] * len(leaf.shape), leaf.dtype)
     return TensorSpec((), str if isinstance(leaf, str) else object)
 
 
@@ -180,13 +183,15 @@ def stack(elements: Sequence[Any]) -> Any:
     return rebuild(first, [_stack_leaves(leaves) for leaves in zip(*rows, strict=True)])
 
 
-def _stack_leaves(leaves: Sequence[Any]) -> np.ndarray[Any, Any]:
+def _stack_leaves(leaves: Sequence[Any]) -> Any:
     first = leaves[0]
     if isinstance(first, str) and all(isinstance(leaf, str) for leaf in leaves):
         return np.array(leaves)
     if isinstance(first, np.ndarray | np.generic):
         check_alike(leaves)
         return np.stack(leaves) if isinstance(first, np.ndarray) else np.array(leaves)
+    if isinstance(first, SparseTensor) and all(isinstance(leaf, SparseTensor) for leaf in leaves):
+        return stack_sparse(leaves)
     return object_array(leaves)
 
 

@@ -1,0 +1,170 @@
+"""``crossed_column``: combinations of the values of several features, hashed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from muster.data import SparseTensor, VarLenFeature
+from muster.feature_column._categorical_column import CategoricalColumn
+from muster.feature_column._feature_column import ParseSpec
+from muster.feature_column._fingerprint import fingerprint64, fingerprint_cat64
+from muster.feature_column._hashed_column import HashedCategoricalColumn
+from muster.feature_column._host_values import Features, IdsAndWeights, as_bytes, host_feature, is_text
+
+_HASH_KEY = 0xDECAFCAFFE
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossedColumn(CategoricalColumn):
+    """A column of combinations, made and checked by `crossed_column`.
+
+    Args:
+        keys: What is combined: columns, or keys of features.
+        hash_bucket_size: The number of buckets.
+        hash_key: What fingerprints start from; None and 0 for TensorFlow's.
+
+    Source: ``CrossedColumn`` (tensorflow/python/feature_column/feature_column_v2.py).
+    """
+
+    keys: tuple[CategoricalColumn | str, ...]
+    hash_bucket_size: int
+    hash_key: int | None
+
+    @property
+    def name(self) -> str:
+        """The names of what is combined, sorted, with ``_X_`` between them."""
+        names = [leaf if isinstance(leaf, str) else leaf.name for leaf in self._leaves()]
+        return "_X_".join(sorted(names))
+
+    @property
+    def num_buckets(self) -> int:
+        """The number of buckets."""
+        return self.hash_bucket_size
+
+    @property
+    def parents(self) -> tuple[CategoricalColumn | str, ...]:
+        """What is combined."""
+        return self.keys
+
+    @property
+    def parse_example_spec(self) -> ParseSpec:
+        """The features of the columns; keys are of text, with any number of values."""
+        spec: ParseSpec = {}
+        for key in self.keys:
+            spec |= {key: VarLenFeature(np.dtype(str))} if isinstance(key, str) else key.parse_example_spec
+        return spec
+
+    def sparse_ids(self, features: Features) -> IdsAndWeights:
+        """Return the buckets of all combinations of an example's values; the last feature's change fastest.
+
+        Raises:
+            ValueError: A feature is absent, a column has weights, or features differ in length.
+
+        Source: ``SparseCrossHashed`` (tensorflow/core/kernels/sparse_cross_op.cc).
+        """
+        inputs = [_fingerprints(leaf, features) for leaf in self._leaves()]
+        if len({len(counts) for _, counts in inputs}) > 1:
+            raise ValueError(
+                f"The features of {self.name} differ in their number of examples: "
+                f"{[len(counts) for _, counts in inputs]}."
+            )
+        totals = np.prod([counts for _, counts in inputs], axis=0)
+        rows = np.repeat(np.arange(len(totals)), totals)
+        place = _places(totals)
+        hashes = np.full(len(rows), np.uint64(self.hash_key or _HASH_KEY))
+        rest, chosen = place, []
+        for values, counts in reversed(inputs):
+            starts = np.cumsum(counts) - counts
+            rest, here = np.divmod(rest, counts[rows])
+            chosen.append(values[starts[rows] + here])
+        for values in reversed(chosen):
+            hashes = fingerprint_cat64(hashes, values)
+        return IdsAndWeights(
+            SparseTensor(
+                np.stack([rows, place], axis=1),
+                (hashes % np.uint64(self.hash_bucket_size)).astype(np.int64),
+                (len(totals), totals.max(initial=0)),
+            ),
+            None,
+        )
+
+    def _leaves(self) -> list[CategoricalColumn | str]:
+        """Return what is combined, with crossed columns taken apart."""
+        leaves: list[CategoricalColumn | str] = []
+        for key in self.keys:
+            leaves += key._leaves() if isinstance(key, CrossedColumn) else [key]
+        return leaves
+
+
+def crossed_column(
+    keys: Sequence[CategoricalColumn | str], hash_bucket_size: int, hash_key: int | None = None
+) -> CrossedColumn:
+    """Return a column of the combinations of several features' values, put into buckets by fingerprints.
+
+    An example with several values has a combination of each with each. Ids are those of TensorFlow.
+
+    Args:
+        keys: Two or more: keys of features of text or integers, or categorical columns, except hashed ones.
+        hash_bucket_size: The number of buckets.
+        hash_key: What fingerprints start from; None for TensorFlow's ``0xDECAFCAFFE``.
+
+    Raises:
+        ValueError: There are fewer keys, one of another kind, or no bucket.
+
+    Source: ``crossed_column`` (tensorflow/python/feature_column/feature_column_v2.py).
+    """
+    if not hash_bucket_size or hash_bucket_size < 1:
+        raise ValueError(f"hash_bucket_size must be > 1. hash_bucket_size: {hash_bucket_size}")
+    if not keys or len(keys) < 2:
+        raise ValueError(f"keys must be a list with length > 1. Given: {keys}")
+    for key in keys:
+        if isinstance(key, HashedCategoricalColumn):
+            raise ValueError(
+                "categorical_column_with_hash_bucket is not supported for crossing. Hashing before crossing "
+                "will increase probability of collision. Instead, use the feature name as a string. "
+                f"Given: {key}"
+            )
+        if not isinstance(key, str | CategoricalColumn):
+            raise ValueError(
+                "Unsupported key type. All keys must be either string, or categorical column except "
+                f"HashedCategoricalColumn. Given: {key}"
+            )
+    return CrossedColumn(keys=tuple(keys), hash_bucket_size=hash_bucket_size, hash_key=hash_key)
+
+
+def _fingerprints(leaf: CategoricalColumn | str, features: Features) -> tuple[Any, Any]:
+    """Return what is combined of a feature or column.
+
+    Returns:
+        The values of all examples, uint64, in one vector; and how many values each example has.
+
+    Raises:
+        ValueError: The column has weights, or the values have more than two axes.
+    """
+    if isinstance(leaf, str):
+        given = host_feature(features, leaf)  # of arrays, also empty text
+    else:
+        given, weights = leaf.sparse_ids(features)
+        if weights is not None:
+            raise ValueError(
+                "crossed_column does not support weight_tensor, but the given column populates "
+                "weight_tensor. "
+                f"Given column: {leaf.name}"
+            )
+    name = leaf if isinstance(leaf, str) else leaf.name
+    if len(given.shape) != 2:
+        raise ValueError(f"Feature {name} has the shape {given.shape}, and is crossed only with two axes.")
+    if isinstance(given, SparseTensor):
+        counts, values = np.bincount(given.indices[:, 0], minlength=given.shape[0]), given.values
+    else:
+        counts, values = np.full(given.shape[0], given.shape[1]), given.reshape(-1)
+    if is_text(values.dtype):
+        return fingerprint64(as_bytes(values.tolist())), counts
+    return values.astype(np.int64).astype(np.uint64), counts
+
+
+def _places(counts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return 0, 1, ... for each of several counts, one after the other."""
+    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -1,0 +1,134 @@
+"""The values of a model's dense columns in one array, as a function and as a layer."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from muster._keras import keras
+from muster.feature_column._column_lists import sorted_columns
+from muster.feature_column._dense_column import DenseColumn, new_tables, table_of
+from muster.feature_column._host_values import Features
+from muster.feature_column._transform import on_host
+
+
+def dense_features(
+    features: Features,
+    feature_columns: Iterable[DenseColumn] | DenseColumn,
+    tables: Mapping[tuple[str, ...], Any] | None = None,
+) -> jax.Array:
+    """Concatenate the values of columns for a batch, in the order of the columns' names.
+
+    Args:
+        features: Features of shape (batch, ...) by key; in a step, what `transform_features` returned.
+        feature_columns: One column, or columns in any order.
+        tables: The variables that columns look up in, or their values, by their path; None creates them,
+            below the current name scope, as for `EmbeddingColumn` in ``<column's name>/embedding_weights``.
+
+    Returns:
+        float32 of shape (batch, the sum of the columns' ``num_elements``).
+
+    Raises:
+        ValueError: `sorted_columns` refuses the columns, a column refuses its feature, or features differ
+            in length.
+
+    Source: ``DenseFeatures`` (tensorflow/python/keras/feature_column/dense_features_v2.py).
+    """
+    columns: tuple[DenseColumn, ...] = sorted_columns(feature_columns)
+    tables = new_tables(columns) if tables is None else tables
+    here = on_host(features, columns)
+    values = [column.dense_values(here, value_of(table_of(column, tables))) for column in columns]
+    for column, rows in zip(columns, values, strict=True):
+        if rows.shape[0] != values[0].shape[0]:
+            raise ValueError(
+                "Batch size (first dimension) of each feature must be same. Batch size of columns "
+                f"({columns[0].name}, {column.name}): ({values[0].shape[0]}, {rows.shape[0]})"
+            )
+        if rows.ndim != 2:
+            raise ValueError(
+                f"Column {column.name} has values of shape {rows.shape}, and a dense one has one axis of "
+                "values. Does its feature have an axis too many?"
+            )
+    return jnp.concatenate(values, axis=1)
+
+
+class ColumnLayer(keras.layers.Layer):
+    """A layer of columns, which calls them with the tables that it has.
+
+    Args:
+        columns: The columns.
+        trainable: Whether their tables are trained.
+        name: The name of the layer.
+    """
+
+    def __init__(self, columns: tuple[Any, ...], trainable: bool = True, name: str | None = None) -> None:
+        super().__init__(trainable=trainable, name=name)
+        self._columns = columns
+        self._paths: tuple[tuple[str, ...], ...] = ()
+        self._tables: list[keras.Variable] = []
+
+    def __call__(self, features: Features, *args: Any, **kwargs: Any) -> Any:
+        """Do the host's part on features that are not a step's, then call the layer."""
+        if not isinstance(features, Mapping):
+            raise ValueError(f"We expected a dictionary here. Instead we got: {features}")
+        return super().__call__(on_host(features, self._columns), *args, **kwargs)
+
+    def build(self, input_shape: Any = None) -> None:
+        """Create the tables, once."""
+        tables = new_tables(self._columns)
+        self._paths, self._tables = tuple(tables), list(tables.values())
+        self.built = True
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """Leave shapes to a call on shapes."""
+        raise NotImplementedError
+
+    @property
+    def tables(self) -> dict[tuple[str, ...], keras.Variable]:
+        """The tables by their paths."""
+        return dict(zip(self._paths, self._tables, strict=True))
+
+
+class DenseFeatures(ColumnLayer):
+    """A Keras layer of the values of dense columns, concatenated in the order of their names.
+
+    Its input is a dict of features of shape (batch, ...); in a step, what `transform_features` returned. Its
+    output is float32 of shape (batch, the sum of the columns' ``num_elements``).
+
+    Args:
+        feature_columns: One column, or columns in any order.
+        trainable: Whether embeddings are trained.
+        name: The name of the layer.
+
+    Raises:
+        ValueError: There are no columns, two of one name, or one that is not dense.
+
+    Source: ``DenseFeatures`` (tensorflow/python/keras/feature_column/dense_features_v2.py).
+    """
+
+    def __init__(
+        self,
+        feature_columns: Iterable[DenseColumn] | DenseColumn,
+        trainable: bool = True,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(sorted_columns(feature_columns), trainable, name)
+
+    def call(self, features: Features) -> jax.Array:
+        """Return the values of a batch."""
+        return dense_features(features, self._columns, self.tables)
+
+
+def input_layer(features: Features, feature_columns: Iterable[DenseColumn] | DenseColumn) -> jax.Array:
+    """Return what `dense_features` does, with variables below ``input_layer``.
+
+    Source: ``input_layer`` (tensorflow/python/feature_column/feature_column.py).
+    """
+    with keras.name_scope("input_layer"):
+        return dense_features(features, feature_columns)
+
+
+def value_of(table: Any) -> Any:
+    """Return the value of a table that may be a variable."""
+    return table.value if isinstance(table, keras.Variable) else table

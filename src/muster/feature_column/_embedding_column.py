@@ -1,0 +1,349 @@
+"""``embedding_column`` and ``shared_embeddings``: rows of a table, by ids."""
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from muster._keras import keras
+from muster.checkpoint import read_checkpoint
+from muster.feature_column._categorical_column import CategoricalColumn
+from muster.feature_column._dense_column import DenseColumn, Table, scopes
+from muster.feature_column._feature_column import FeatureColumn, ParseSpec
+from muster.feature_column._host_values import Features
+from muster.feature_column._indicator_column import require_categorical
+from muster.feature_column._lookup import combined_rows, require_combiner
+from muster.feature_column._sequence_column import (
+    SequenceDenseColumn,
+    require_no_sequence,
+    require_sequence,
+)
+from muster.feature_column._weighted_column import WeightedCategoricalColumn
+
+Initializer = Callable[..., Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingTable:
+    """A table of embeddings, which several columns may look up in.
+
+    Args:
+        path: The scopes and the name of its variable.
+        dimension: The length of a row.
+        num_buckets: The number of rows.
+        initializer: Called with a shape and a dtype; None for a truncated normal distribution with a standard
+            deviation of 1 / sqrt(dimension).
+        ckpt_to_load_from: A checkpoint to start from, or None.
+        tensor_name_in_ckpt: The variable's name there.
+        trainable: Whether it is trained.
+    """
+
+    path: tuple[str, ...]
+    dimension: int
+    num_buckets: int
+    initializer: Initializer | None
+    ckpt_to_load_from: str | None
+    tensor_name_in_ckpt: str | None
+    trainable: bool
+
+    @property
+    def table(self) -> Table:
+        """The variable."""
+        initializer = self.initializer or keras.initializers.TruncatedNormal(
+            0.0, 1 / math.sqrt(self.dimension)
+        )
+        return Table(
+            path=self.path,
+            shape=(self.num_buckets, self.dimension),
+            initializer=initializer if self.ckpt_to_load_from is None else self._stored,
+            trainable=self.trainable,
+        )
+
+    def _stored(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
+        checkpoint = read_checkpoint(str(self.ckpt_to_load_from))
+        values = checkpoint.variables.get(str(self.tensor_name_in_ckpt))
+        if values is None or tuple(values.shape) != tuple(shape):
+            found = "none of this name" if values is None else f"shape {tuple(values.shape)}"
+            raise ValueError(
+                f"{self.tensor_name_in_ckpt} of {self.ckpt_to_load_from} must have the shape {tuple(shape)} "
+                f"of {'/'.join(self.path)}; there is {found}."
+            )
+        return jax.numpy.asarray(values, dtype)
+
+
+class _LookedUp(DenseColumn, SequenceDenseColumn):
+    """What columns that look up in tables share."""
+
+    categorical_column: CategoricalColumn
+    combiner: str
+    max_norm: float | None
+
+    @property
+    def parents(self) -> tuple[CategoricalColumn]:
+        """The ids."""
+        return (self.categorical_column,)
+
+    @property
+    def parse_example_spec(self) -> ParseSpec:
+        """That of the ids."""
+        return self.categorical_column.parse_example_spec
+
+    @property
+    def host_column(self) -> FeatureColumn | None:
+        """That of the ids."""
+        return self.categorical_column.host_column
+
+    def dense_values(self, features: Features, table: jax.Array | None = None) -> jax.Array:
+        """Return the combination of the rows of an example's ids: float32 of shape (batch, dimension).
+
+        Raises:
+            ValueError: The ids are those of sequences, or a feature does not fit.
+        """
+        require_no_sequence(self, self.categorical_column)
+        return self._combined(self.categorical_column, features, table)
+
+    def sequence_values(
+        self, features: Features, table: jax.Array | None = None
+    ) -> tuple[jax.Array, jax.Array]:
+        """Return the combination of the rows of each step's ids, and the sequences' lengths.
+
+        Raises:
+            ValueError: The ids are not those of sequences.
+        """
+        column = require_sequence(self, self.categorical_column)
+        return self._combined(column, features, table), column.lengths(features)
+
+    def _combined(self, column: CategoricalColumn, features: Features, table: jax.Array | None) -> jax.Array:
+        if table is None:
+            raise ValueError(f"The column {self.name} needs the value of its table.")
+        return combined_rows(table, column.step_ids(features), self.combiner, self.max_norm)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingColumn(_LookedUp):
+    """A column of embeddings, made and checked by `embedding_column`, whose arguments it has.
+
+    Source: ``EmbeddingColumn`` (tensorflow/python/feature_column/feature_column_v2.py).
+    """
+
+    categorical_column: CategoricalColumn
+    dimension: int
+    combiner: str
+    initializer: Initializer | None
+    ckpt_to_load_from: str | None
+    tensor_name_in_ckpt: str | None
+    max_norm: float | None
+    trainable: bool
+
+    @property
+    def name(self) -> str:
+        """The name of the ids, and ``_embedding``."""
+        return f"{self.categorical_column.name}_embedding"
+
+    @property
+    def num_elements(self) -> int:
+        """The dimension."""
+        return self.dimension
+
+    @property
+    def table(self) -> Table:
+        """``<name>/embedding_weights``, of shape (num_buckets, dimension)."""
+        return EmbeddingTable(
+            path=(*scopes(self.name), "embedding_weights"),
+            dimension=self.dimension,
+            num_buckets=self.categorical_column.num_buckets,
+            initializer=self.initializer,
+            ckpt_to_load_from=self.ckpt_to_load_from,
+            tensor_name_in_ckpt=self.tensor_name_in_ckpt,
+            trainable=self.trainable,
+        ).table
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedEmbeddingColumn(_LookedUp):
+    """One of several columns that look up in one table, made and checked by `shared_embeddings`.
+
+    Args:
+        categorical_column: The ids.
+        embedding_table: The table.
+        combiner: As for `embedding_column`.
+        max_norm: As for `embedding_column`.
+
+    Source: ``SharedEmbeddingColumn`` (tensorflow/python/feature_column/feature_column_v2.py).
+    """
+
+    categorical_column: CategoricalColumn
+    embedding_table: EmbeddingTable
+    combiner: str
+    max_norm: float | None
+
+    @property
+    def name(self) -> str:
+        """The name of the ids, and ``_shared_embedding``."""
+        return f"{self.categorical_column.name}_shared_embedding"
+
+    @property
+    def num_elements(self) -> int:
+        """The dimension."""
+        return self.embedding_table.dimension
+
+    @property
+    def table(self) -> Table:
+        """The shared table, of shape (num_buckets, dimension)."""
+        return self.embedding_table.table
+
+
+def embedding_column(
+    categorical_column: CategoricalColumn,
+    dimension: int,
+    combiner: str = "mean",
+    initializer: Initializer | None = None,
+    ckpt_to_load_from: str | os.PathLike[str] | None = None,
+    tensor_name_in_ckpt: str | None = None,
+    max_norm: float | None = None,
+    trainable: bool = True,
+    use_safe_embedding_lookup: bool = True,
+) -> EmbeddingColumn:
+    """Return a column of trained vectors, one for each id; those of an example's ids are combined.
+
+    Args:
+        categorical_column: The ids.
+        dimension: The length of a vector.
+        combiner: ``"mean"``, ``"sqrtn"`` or ``"sum"``; with weights, the sum is divided by that of the
+            weights, or by the root of that of their squares.
+        initializer: A Keras initializer; None for a truncated normal distribution with a standard deviation
+            of 1 / sqrt(dimension).
+        ckpt_to_load_from: A checkpoint that has the vectors to start from.
+        tensor_name_in_ckpt: The variable's name there.
+        max_norm: The largest Euclidean norm of a vector; longer ones are scaled when they are looked up.
+        trainable: Whether they are trained.
+        use_safe_embedding_lookup: Ignored: examples without ids always get zeros.
+
+    Raises:
+        ValueError: The dimension is not positive, the combiner is none of the three, the initializer cannot
+            be called, or only one of a checkpoint and a name is given.
+
+    Source: ``embedding_column`` (tensorflow/python/feature_column/feature_column_v2.py). There, without the
+    safe lookup, the last examples are lost if they have no ids.
+    """
+    checkpoint = _checked(
+        dimension,
+        combiner,
+        initializer,
+        ckpt_to_load_from,
+        tensor_name_in_ckpt,
+        require_categorical(categorical_column).name,
+    )
+    return EmbeddingColumn(
+        categorical_column=categorical_column,
+        dimension=dimension,
+        combiner=combiner,
+        initializer=initializer,
+        ckpt_to_load_from=checkpoint,
+        tensor_name_in_ckpt=tensor_name_in_ckpt,
+        max_norm=max_norm,
+        trainable=trainable,
+    )
+
+
+def shared_embeddings(
+    categorical_columns: Sequence[CategoricalColumn],
+    dimension: int,
+    combiner: str = "mean",
+    initializer: Initializer | None = None,
+    shared_embedding_collection_name: str | None = None,
+    ckpt_to_load_from: str | os.PathLike[str] | None = None,
+    tensor_name_in_ckpt: str | None = None,
+    max_norm: float | None = None,
+    trainable: bool = True,
+    use_safe_embedding_lookup: bool = True,
+) -> list[SharedEmbeddingColumn]:
+    """Return columns of trained vectors that share one table, in the order of their ids' columns.
+
+    Columns share within a model; another model, or another layer, has a table of its own.
+
+    Args:
+        categorical_columns: The ids: columns of one kind, with the same number of buckets.
+        dimension: As for `embedding_column`.
+        combiner: As for `embedding_column`.
+        initializer: As for `embedding_column`.
+        shared_embedding_collection_name: The name of the table; by default the columns' names, sorted, and
+            ``_shared_embedding``.
+        ckpt_to_load_from: As for `embedding_column`.
+        tensor_name_in_ckpt: As for `embedding_column`.
+        max_norm: As for `embedding_column`.
+        trainable: As for `embedding_column`.
+        use_safe_embedding_lookup: Ignored.
+
+    Raises:
+        ValueError: As by `embedding_column`, or columns differ in kind or in buckets.
+
+    Source: ``shared_embeddings`` (tensorflow/python/feature_column/feature_column_v2.py). There, they work
+    only in graphs.
+    """
+    columns = sorted(map(require_categorical, categorical_columns), key=lambda column: column.name)
+    if not columns:
+        raise ValueError("categorical_columns must not be empty.")
+    first = columns[0]
+    for column in columns[1:]:
+        if column.num_buckets != first.num_buckets:
+            raise ValueError(
+                "To use shared_embedding_column, all categorical_columns must have the same number "
+                "of buckets. "
+                f"Given column: {first} with buckets: {first.num_buckets} does  not match column: "
+                f"{column} with "
+                f"buckets: {column.num_buckets}"
+            )
+        if type(_ids_of(column)) is not type(_ids_of(first)):
+            raise ValueError(
+                "To use shared_embedding_column, all categorical_columns must have the same type, or be "
+                f"weighted_categorical_column of the same type. Given column: {first} of type: {type(first)} "
+                f"does not match given column: {column} of type: {type(column)}"
+            )
+    name = shared_embedding_collection_name
+    if not name:
+        name = "_".join(column.name for column in columns) + "_shared_embedding"
+    checkpoint = _checked(
+        dimension, combiner, initializer, ckpt_to_load_from, tensor_name_in_ckpt, first.name
+    )
+    table = EmbeddingTable(
+        path=scopes(name),
+        dimension=dimension,
+        num_buckets=first.num_buckets,
+        initializer=initializer,
+        ckpt_to_load_from=checkpoint,
+        tensor_name_in_ckpt=tensor_name_in_ckpt,
+        trainable=trainable,
+    )
+    return [
+        SharedEmbeddingColumn(
+            categorical_column=column, embedding_table=table, combiner=combiner, max_norm=max_norm
+        )
+        for column in categorical_columns
+    ]
+
+
+def _ids_of(column: CategoricalColumn) -> CategoricalColumn:
+    return column.categorical_column if isinstance(column, WeightedCategoricalColumn) else column
+
+
+def _checked(
+    dimension: int | None,
+    combiner: str,
+    initializer: Any,
+    ckpt_to_load_from: str | os.PathLike[str] | None,
+    tensor_name_in_ckpt: str | None,
+    name: str,
+) -> str | None:
+    """Check arguments of embeddings, and return the checkpoint's path as text."""
+    if dimension is None or dimension < 1:
+        raise ValueError(f"Invalid dimension {dimension}.")
+    if (ckpt_to_load_from is None) != (tensor_name_in_ckpt is None):
+        raise ValueError("Must specify both `ckpt_to_load_from` and `tensor_name_in_ckpt` or none of them.")
+    if initializer is not None and not callable(initializer):
+        raise ValueError(f"initializer must be callable if specified. Embedding of column_name: {name}")
+    require_combiner(combiner)
+    return None if ckpt_to_load_from is None else os.fspath(ckpt_to_load_from)

@@ -1,0 +1,143 @@
+"""``categorical_column_with_hash_bucket``: text or integers by their fingerprints."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from muster.data import SparseTensor, VarLenFeature
+from muster.feature_column._categorical_column import CategoricalColumn
+from muster.feature_column._feature_column import ParseSpec
+from muster.feature_column._fingerprint import fingerprint64
+from muster.feature_column._host_values import (
+    Features,
+    IdsAndWeights,
+    as_bytes,
+    dtype_name,
+    is_integer,
+    is_text,
+    sparse_feature,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HashedCategoricalColumn(CategoricalColumn):
+    """A column of hashed values, made and checked by `categorical_column_with_hash_bucket`.
+
+    Args:
+        key: The key of the feature.
+        hash_bucket_size: The number of buckets.
+        dtype: That of text, or of integers.
+
+    Source: ``HashedCategoricalColumn`` (tensorflow/python/feature_column/feature_column_v2.py).
+    """
+
+    key: str
+    hash_bucket_size: int
+    dtype: np.dtype[Any]
+
+    @property
+    def name(self) -> str:
+        """The key."""
+        return self.key
+
+    @property
+    def num_buckets(self) -> int:
+        """The number of buckets."""
+        return self.hash_bucket_size
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """The key."""
+        return (self.key,)
+
+    @property
+    def parse_example_spec(self) -> ParseSpec:
+        """The feature, with any number of values."""
+        return {self.key: VarLenFeature(self.dtype)}
+
+    def sparse_ids(self, features: Features) -> IdsAndWeights:
+        """Return the buckets of the feature's values.
+
+        Raises:
+            ValueError: The feature is absent, or has another kind of values than the column.
+        """
+        values = string_or_integer(sparse_feature(features, self.key), self.key, self.dtype)
+        return IdsAndWeights(
+            SparseTensor(values.indices, buckets(values.values, self.hash_bucket_size), values.dense_shape),
+            None,
+        )
+
+
+def categorical_column_with_hash_bucket(
+    key: str, hash_bucket_size: int, dtype: DTypeLike = str
+) -> HashedCategoricalColumn:
+    """Return a column of text or integers that are put into buckets by their fingerprints.
+
+    Ids are those of TensorFlow: ``Fingerprint64`` of the text, or of the integer in decimal, modulo the
+    number of buckets. In arrays, empty text and -1 stand for no value.
+
+    Args:
+        key: The key of the feature, and the name of the column.
+        hash_bucket_size: The number of buckets.
+        dtype: That of text (``tf.string``), or one of integers.
+
+    Raises:
+        ValueError: The key is not text, there is no bucket, or the dtype is another.
+
+    Source: ``categorical_column_with_hash_bucket`` (tensorflow/python/feature_column/feature_column_v2.py).
+    """
+    if hash_bucket_size is None:
+        raise ValueError(f"hash_bucket_size must be set. key: {key}")
+    if hash_bucket_size < 1:
+        raise ValueError(
+            f"hash_bucket_size must be at least 1. hash_bucket_size: {hash_bucket_size}, key: {key}"
+        )
+    checked_key(key)
+    return HashedCategoricalColumn(
+        key=key, hash_bucket_size=hash_bucket_size, dtype=checked_dtype(dtype, f"column_name: {key}")
+    )
+
+
+def buckets(values: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
+    """Return the buckets, int64, of text or integers by their fingerprints."""
+    texts = values.tolist() if is_text(values.dtype) else map(str, values.tolist())
+    return (fingerprint64(as_bytes(texts)) % np.uint64(count)).astype(np.int64)
+
+
+def checked_key(key: Any) -> None:
+    """Check that a key is text.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    if not isinstance(key, str):
+        raise ValueError(f"key must be a string. Got: type {type(key)}. Given key: {key}.")
+
+
+def checked_dtype(dtype: DTypeLike, where: str) -> np.dtype[Any]:
+    """Return the dtype of a column of text or integers.
+
+    Raises:
+        ValueError: It is another.
+    """
+    resolved = np.dtype(dtype)
+    if not (is_text(resolved) or is_integer(resolved)):
+        raise ValueError(f"{where} dtype must be string or integer. dtype: {dtype_name(resolved)}.")
+    return np.dtype(str) if is_text(resolved) else resolved
+
+
+def string_or_integer(values: SparseTensor, key: str, dtype: np.dtype[Any]) -> SparseTensor:
+    """Return values if they are of the kind that a column wants.
+
+    Raises:
+        ValueError: They are of another kind.
+    """
+    checked_dtype(values.dtype, f"column_name: {key}")
+    if is_integer(values.dtype) != is_integer(dtype):
+        raise ValueError(
+            f"Column dtype and SparseTensors dtype must be compatible. key: {key}, column dtype: "
+            f"{dtype_name(dtype)}, tensor dtype: {dtype_name(values.dtype)}"
+        )
+    return values

@@ -1,0 +1,152 @@
+"""Features on the host, where text can be looked up and hashed: as sparse tensors, then as padded arrays."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import DTypeLike
+
+from muster.data import SparseTensor
+
+Features: TypeAlias = Mapping[str, Any]
+"""A batch of features by key: arrays of shape (batch, ...), or (batch,) for one value an example."""
+
+# Up to so many ids of an example, each number of them is a shape of its own for the compiler.
+_FEW = 4
+
+
+class IdsAndWeights(NamedTuple):
+    """What a categorical column makes of a batch on the host.
+
+    Attributes:
+        ids: int64 of shape (batch, ids), or (batch, steps, ids) of sequences.
+        weights: One number for each id; None weighs all alike.
+    """
+
+    ids: SparseTensor
+    weights: np.ndarray[Any, Any] | None
+
+
+def require_feature(features: Features, key: str) -> Any:
+    """Return a feature of a batch.
+
+    Raises:
+        ValueError: There is none of this key, or it has no axis of examples.
+
+    Source: ``FeatureTransformationCache`` (tensorflow/python/feature_column/feature_column_v2.py).
+    """
+    if key not in features:
+        there = ", ".join(sorted(map(repr, features))) or "none"
+        raise ValueError(f"Feature {key} is not in features dictionary. There are: {there}.")
+    value = features[key]
+    if isinstance(value, list):
+        value = np.array(value, object if _holds_bytes(value) else None)
+    if np.ndim(value) == 0 and not isinstance(value, SparseTensor):
+        raise ValueError(
+            f"Feature (key: {key}) cannot have rank 0. Given: {value}. Call `batch` on the dataset."
+        )
+    return value
+
+
+def host_feature(features: Features, key: str) -> Any:
+    """Return a feature as a sparse tensor, or as a NumPy array of at least two axes.
+
+    Raises:
+        ValueError: There is none of this key, it has no axis of examples, or it is a value of a step.
+    """
+    value = require_feature(features, key)
+    if isinstance(value, SparseTensor):
+        return value
+    if is_traced(value):
+        raise ValueError(
+            f"Feature {key} is a value of a step, and its column works on the host. Call "
+            "transform_features(features, feature_columns) in `map` of the dataset, after `batch`."
+        )
+    array = np.asarray(value)
+    return array[:, None] if array.ndim == 1 else array
+
+
+def sparse_feature(features: Features, key: str) -> SparseTensor:
+    """Return a feature as a sparse tensor: in arrays, empty text and the integer -1 are empty places.
+
+    Raises:
+        ValueError: As by `host_feature`.
+
+    Source: ``_to_sparse_input_and_drop_ignore_values``
+    (tensorflow/python/feature_column/feature_column_v2.py).
+    """
+    value = host_feature(features, key)
+    if isinstance(value, SparseTensor):
+        return value
+    if value.dtype.kind == "O":
+        there = value.astype(bool)  # empty text is false
+    elif value.dtype.kind in "US":
+        there = value != np.zeros((), value.dtype)
+    else:
+        there = value != (-1 if value.dtype.kind in "iu" else 0)
+    return SparseTensor(np.argwhere(there), value[there], value.shape)
+
+
+def is_traced(value: Any) -> bool:
+    """Return whether a value is one of a step, unknown until the step runs."""
+    return isinstance(value, jax.core.Tracer)
+
+
+def is_text(dtype: DTypeLike) -> bool:
+    """Return whether a dtype is that of text or bytes."""
+    return np.dtype(dtype).kind in "USO"
+
+
+def is_integer(dtype: DTypeLike) -> bool:
+    """Return whether a dtype is one of integers."""
+    return bool(jnp.issubdtype(np.dtype(dtype), jnp.integer))
+
+
+def dtype_name(dtype: DTypeLike) -> str:
+    """Return the name of a dtype for messages: ``string`` for text and bytes."""
+    return "string" if is_text(dtype) else np.dtype(dtype).name
+
+
+def as_bytes(values: Iterable[Any]) -> list[bytes]:
+    """Return text as bytes, in UTF-8; bytes stay as they are.
+
+    Raises:
+        ValueError: A value is neither.
+    """
+    encoded = []
+    for value in values:
+        if isinstance(value, str):
+            encoded.append(value.encode())
+        elif isinstance(value, bytes):
+            encoded.append(value)
+        else:
+            raise ValueError(f"Text or bytes are wanted, got {value!r} of type {type(value).__name__}.")
+    return encoded
+
+
+def padded(ids: SparseTensor, values: np.ndarray[Any, Any], empty: Any, dtype: DTypeLike) -> Any:
+    """Return values at the places of ids as an array, wide enough that few widths are compiled.
+
+    Args:
+        ids: Of shape (..., ids).
+        values: A value for each id.
+        empty: What goes elsewhere.
+        dtype: The array's dtype.
+
+    Returns:
+        Of shape (..., width): the number of ids if it is small, else the next power of 2.
+    """
+    *batch, most = ids.shape
+    width = max(1, most) if most <= _FEW else 1 << (most - 1).bit_length()
+    array = np.full((*batch, width), empty, dtype)
+    array[tuple(ids.indices.T)] = values
+    return array
+
+
+def _holds_bytes(value: list[Any]) -> bool:
+    first: Any = value
+    while isinstance(first, list) and first:
+        first = first[0]
+    return isinstance(first, bytes)

@@ -1,0 +1,57 @@
+"""The values of columns of sequences in one array."""
+
+from collections.abc import Iterable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from muster.feature_column._column_lists import columns_of, sorted_columns
+from muster.feature_column._dense_column import table_of
+from muster.feature_column._dense_features import ColumnLayer, value_of
+from muster.feature_column._host_values import Features, is_traced
+from muster.feature_column._sequence_column import SequenceDenseColumn
+
+
+class SequenceFeatures(ColumnLayer):
+    """A Keras layer of the values of columns of sequences, concatenated in the order of their names.
+
+    Its input is a dict of features; in a step, what `transform_features` returned. Its output is float32 of
+    shape (batch, steps, the sum of the columns' ``num_elements``), and the sequences' lengths, int32 of shape
+    (batch,).
+
+    Args:
+        feature_columns: One column, or columns in any order.
+        trainable: Whether embeddings are trained.
+        name: The name of the layer.
+
+    Raises:
+        ValueError: There are no columns, two of one name, or one that is not of sequences. When it is called:
+            sequences of two columns differ in length.
+
+    Source: ``SequenceFeatures`` (tensorflow/python/keras/feature_column/sequence_feature_column.py).
+    """
+
+    def __init__(
+        self,
+        feature_columns: Iterable[SequenceDenseColumn] | SequenceDenseColumn,
+        trainable: bool = True,
+        name: str | None = None,
+    ) -> None:
+        columns = columns_of(feature_columns)
+        super().__init__(sorted_columns(columns, wanted=(SequenceDenseColumn,)), trainable, name)
+
+    def call(self, features: Features) -> tuple[jax.Array, jax.Array]:
+        """Return the values of a batch, and the lengths of its sequences."""
+        tables = self.tables
+        found = [
+            column.sequence_values(features, value_of(table_of(column, tables))) for column in self._columns
+        ]
+        values, lengths = zip(*found, strict=True)
+        for column, other in zip(self._columns, lengths, strict=True):
+            if not is_traced(other) and not np.array_equal(other, lengths[0]):
+                raise ValueError(
+                    f"Condition x == y did not hold: sequences of {self._columns[0].name} have the lengths "
+                    f"{np.asarray(lengths[0])}, those of {column.name} {np.asarray(other)}."
+                )
+        return jnp.concatenate(values, axis=-1), lengths[0]

@@ -1,0 +1,65 @@
+"""The host's part of columns: from features as they are read to arrays with which a step computes."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from muster.data import SparseTensor
+from muster.feature_column._column_lists import columns_of
+from muster.feature_column._feature_column import FeatureColumn, leaf_keys
+from muster.feature_column._host_values import Features, is_text, is_traced
+
+
+def transform_features(
+    features: Features, feature_columns: Iterable[FeatureColumn] | FeatureColumn
+) -> dict[str, Any]:
+    """Do what columns need of the host: look up and hash text, cross, and pad what is sparse.
+
+    A step computes with arrays of numbers, and compiles anew for each of their shapes. Call this in `map` of
+    a dataset, after `batch`; canned Estimators do it themselves::
+
+        dataset.batch(256).map(lambda features, labels: (transform_features(features, columns), labels))
+
+    Args:
+        features: A batch, as it comes from the input pipeline.
+        feature_columns: One column, or columns in any order, also of several models.
+
+    Returns:
+        What the host made of the columns, in arrays that start with the column's name, and the features that
+        are arrays of numbers. Left out are text, sparse tensors, and integers that only these columns read.
+
+    Raises:
+        ValueError: A feature is absent or does not fit its column, an id is out of range, or two columns of
+            one name and kind differ.
+    """
+    columns = columns_of(feature_columns)
+    by_key: dict[str, FeatureColumn] = {}
+    for column in columns:
+        host = column.host_column
+        if host is not None and by_key.setdefault(host.host_key, host) != host:
+            raise ValueError(
+                f"Two columns of one name and kind differ: {by_key[host.host_key]} and {host}. Give the "
+                "feature a second key in the input pipeline."
+            )
+    read_by_steps = {key for column in columns if column.host_column is None for key in leaf_keys(column)}
+    read_by_host = {key for host in by_key.values() for key in leaf_keys(host)} - read_by_steps
+    transformed = {key: value for key, value in features.items() if not _left_out(value, key in read_by_host)}
+    for key, host in by_key.items():
+        if key not in features:
+            transformed.update(host.transformed(features))
+    return transformed
+
+
+def on_host(features: Features, columns: Iterable[FeatureColumn]) -> Features:
+    """Return features for a step that runs now: those that are not a step's are transformed."""
+    if any(map(is_traced, features.values())):
+        return features
+    return transform_features(features, tuple(columns))
+
+
+def _left_out(value: Any, read_by_host: bool) -> bool:
+    if isinstance(value, SparseTensor | str | bytes):
+        return True
+    kind = np.dtype(getattr(value, "dtype", None) or np.asarray(value).dtype).kind
+    return is_text(np.dtype(kind)) if kind in "USO" else read_by_host and kind in "iu"
