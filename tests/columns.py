@@ -81,7 +81,7 @@ def _words(asked: Json, expect: Json) -> Json | None:
         return error("ValueError", "Condition x == y did not hold")
     for cut in (
         "Items of feature_columns must be a",
-        "To use shared_embedding_column, all",
+        "To use shared_embedding_column, all categorical_columns must have the same type",
         "In indicator_column",
     ):
         if said.startswith(cut):
@@ -122,7 +122,7 @@ def _lost_row(asked: Json, expect: Json) -> Json | None:
 def _names(asked: Json, expect: Json) -> Json | None:
     if "DenseFeatures(...).weights" not in asked["api"]:
         return None
-    return {**expect, "names": [re.sub(r"^dense_features_\d+/|:0$", "", name) for name in expect["names"]]}
+    return {**expect, "names": [re.sub(r"_\d+/(.*):0$", r"/\1", name) for name in expect["names"]]}
 
 
 WORDS = Departure(

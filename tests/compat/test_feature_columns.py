@@ -39,6 +39,32 @@ def test_columns_take_tensorflow_s_types_and_functions():
     np.testing.assert_allclose(column.dense_values({"x": np.array([[10, 20]])}), [[1, 2]])
 
 
-def test_other_columns_are_not_there_yet():
-    with pytest.raises(AttributeError, match="no tf.feature_column.embedding_column. .* There is numeric"):
-        tf.feature_column.embedding_column(None, 8)
+def test_the_columns_of_the_guide_s_classifier():
+    """From "Estimators": vocabularies, hash buckets, indicators, and what is read for them."""
+    fc = tf.feature_column
+    sex = fc.categorical_column_with_vocabulary_list("sex", ["female", "male"])
+    occupation = fc.categorical_column_with_hash_bucket("occupation", hash_bucket_size=1000)
+    columns = [fc.indicator_column(sex), fc.embedding_column(occupation, dimension=8)]
+    spec = tf.estimator.classifier_parse_example_spec(columns, label_key="label")
+    assert spec["sex"] == tf.io.VarLenFeature(tf.string)
+    assert spec["label"] == tf.io.FixedLenFeature((1,), tf.int64)
+    features = {
+        "sex": tf.sparse.SparseTensor([[0, 0], [1, 0]], ["male", "other"], [2, 1]),
+        "occupation": tf.SparseTensor(indices=[[0, 0]], values=[b"clerk"], dense_shape=[2, 1]),
+    }
+    values = tf.keras.layers.DenseFeatures(columns)(features)
+    assert values.shape == (2, 10)
+    np.testing.assert_array_equal(values[1], np.zeros(10))
+
+
+def test_functions_of_tensorflow_1():
+    fc = tf.compat.v1.feature_column
+    column = fc.categorical_column_with_identity("c", 3)
+    features = {"c": np.array([0, 2])}
+    np.testing.assert_array_equal(fc.linear_model(features, column, units=2), np.zeros((2, 2)))
+    np.testing.assert_array_equal(
+        fc.input_layer(features, fc.indicator_column(column)), [[1, 0, 0], [0, 0, 1]]
+    )
+    sequence = tf.feature_column.sequence_numeric_column("s")
+    values, lengths = tf.keras.experimental.SequenceFeatures(sequence)({"s": np.array([[1.0, 2.0, 0.0]])})
+    assert (values.shape, lengths.tolist()) == ((1, 3, 1), [2])

@@ -99,7 +99,7 @@ def weights(case):
 def evaluated(case):
     api = case["api"]
     if api.startswith("tf.fingerprint"):
-        return {"fingerprint64": list(map(str, fingerprint64([text.encode() for text in case["strings"]])))}
+        return {"fingerprints": list(map(str, fingerprint64([text.encode() for text in case["strings"]])))}
     if api.startswith("tf.strings"):
         return {"buckets": buckets(np.array(case["strings"], object), 1000000007).tolist()}
     if "embedding_column(categorical" in api:

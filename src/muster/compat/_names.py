@@ -5,21 +5,11 @@ import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any, NoReturn
 
-_COLUMNS = """
-    bucketized_column categorical_column_with_hash_bucket categorical_column_with_identity
-    categorical_column_with_vocabulary_file categorical_column_with_vocabulary_list crossed_column
-    embedding_column indicator_column sequence_categorical_column_with_hash_bucket
-    sequence_categorical_column_with_identity sequence_categorical_column_with_vocabulary_file
-    sequence_categorical_column_with_vocabulary_list sequence_numeric_column shared_embeddings
-    weighted_categorical_column
-"""
-
 # What to use instead of names that TensorFlow's guides use and muster lacks.
 INSTEAD = {
     "tf.Module": "Use keras.layers.Layer or keras.Model.",
     "tf.cond": "Use keras.ops.cond.",
     "tf.while_loop": "Use keras.ops.while_loop.",
-    "tf.SparseTensor": "Use padded arrays: a compiled step has fixed shapes.",
     "tf.RaggedTensor": "Use padded arrays, as Dataset.padded_batch makes them.",
     "tf.autograph": "Functions are traced as they are: write loops and conditions with keras.ops or JAX.",
     "tf.debugging.enable_check_numerics": 'Use jax.config.update("jax_debug_nans", True).',
@@ -42,16 +32,10 @@ INSTEAD = {
     "XLA_FLAGS=--xla_gpu_deterministic_ops=true.",
     "tf.config.experimental.get_memory_info": "Use jax.Device.memory_stats.",
     "tf.config.threading": "XLA decides; `muster run` gives each task its share of the cores.",
-    "tf.io.VarLenFeature": "Use FixedLenSequenceFeature with allow_missing=True, which pads.",
     "tf.train.load_checkpoint": "Use muster.checkpoint.read_checkpoint.",
     "tf.train.Scaffold": "There is no graph to prepare: use hooks, and RunConfig for what is saved.",
     "tf.TypeSpec": "Use tf.TensorSpec.",
     "tf.keras.estimator": "Call the model in a model_fn for tf.estimator.Estimator, or train it with fit.",
-    **{
-        f"tf.feature_column.{name}": "It is not there yet. There is numeric_column: make numbers of other "
-        "features in the input function."
-        for name in _COLUMNS.split()
-    },
     "tf.estimator.LinearClassifier": "It is not there yet: write a model_fn for tf.estimator.Estimator.",
     "tf.estimator.DNNClassifier": "It is not there yet: write a model_fn for tf.estimator.Estimator.",
     "tf.estimator.export.build_parsing_serving_input_receiver_fn": "It is not there yet: "

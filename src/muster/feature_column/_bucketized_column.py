@@ -49,6 +49,11 @@ class BucketizedColumn(DenseColumn, CategoricalColumn):
         return self.source_column.parse_example_spec
 
     @property
+    def host_column(self) -> None:
+        """None: the step computes the buckets."""
+        return
+
+    @property
     def num_buckets(self) -> int:
         """The number of intervals, times that of an example's numbers."""
         return (len(self.boundaries) + 1) * self.source_column.num_elements
@@ -71,10 +76,6 @@ class BucketizedColumn(DenseColumn, CategoricalColumn):
             SparseTensor(np.argwhere(np.ones(ids.shape, bool)), ids.reshape(-1), ids.shape), None
         )
 
-    def transformed(self, features: Features) -> dict[str, np.ndarray[Any, Any]]:
-        """Return nothing: the step computes the buckets."""
-        return {}
-
     def traced_ids(self, features: Features) -> PaddedIds:
         """Compute the buckets in a step.
 
@@ -82,8 +83,9 @@ class BucketizedColumn(DenseColumn, CategoricalColumn):
             ValueError: The feature is absent, has another shape, or holds no numbers.
         """
         numbers = self.source_column.dense_values(features)
-        ids = jnp.searchsorted(jnp.asarray(self.boundaries, "float32"), numbers, side="right")
-        return PaddedIds(ids.astype("int32") + self._offsets().astype("int32"), None)
+        below = numbers[..., None] < jnp.asarray(self.boundaries, "float32")
+        ids = jnp.sum(~below, -1, dtype="int32")  # NaNs lie beyond all, as in TensorFlow
+        return PaddedIds(ids + self._offsets().astype("int32"), None)
 
     def dense_values(self, features: Features, table: jax.Array | None = None) -> jax.Array:
         """Return a 1 in the bucket of each number: float32 of shape (batch, num_buckets).

@@ -167,4 +167,5 @@ def _fingerprints(leaf: CategoricalColumn | str, features: Features) -> tuple[An
 
 def _places(counts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return 0, 1, ... for each of several counts, one after the other."""
-    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    places: np.ndarray[Any, Any] = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return places

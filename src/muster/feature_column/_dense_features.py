@@ -53,7 +53,7 @@ def dense_features(
     return jnp.concatenate(values, axis=1)
 
 
-class ColumnLayer(keras.layers.Layer):
+class ColumnLayer(keras.layers.Layer):  # type: ignore[misc]  # keras is untyped
     """A layer of columns, which calls them with the tables that it has.
 
     Args:

@@ -154,7 +154,8 @@ def _where(chosen: Any, new: Any, old: Any) -> Any:
 
 def _mixed(u: Hashes, v: Hashes, multiplier: Any) -> Hashes:
     a = _shift_mix((u ^ v) * multiplier)
-    return _shift_mix((v ^ a) * multiplier) * multiplier
+    mixed: Hashes = _shift_mix((v ^ a) * multiplier) * multiplier
+    return mixed
 
 
 def _shift_mix(value: Hashes) -> Hashes:

@@ -104,6 +104,25 @@ def is_integer(dtype: DTypeLike) -> bool:
     return bool(jnp.issubdtype(np.dtype(dtype), jnp.integer))
 
 
+def is_real(dtype: Any) -> bool:
+    """Return whether a dtype is one of integers or floating-point numbers."""
+    return bool(jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.floating))
+
+
+def require_numbers(key: str, dtype: Any) -> None:
+    """Check that a feature holds numbers or booleans.
+
+    Raises:
+        ValueError: It holds something else.
+    """
+    if is_real(dtype) or jnp.issubdtype(dtype, jnp.bool_):
+        return
+    remedy = "Turn it into numbers in the input pipeline."
+    if is_text(dtype):
+        remedy = "Use a categorical column for text, such as categorical_column_with_hash_bucket."
+    raise ValueError(f"Feature {key} has dtype {dtype}, and a column needs numbers. {remedy}")
+
+
 def dtype_name(dtype: DTypeLike) -> str:
     """Return the name of a dtype for messages: ``string`` for text and bytes."""
     return "string" if is_text(dtype) else np.dtype(dtype).name

@@ -48,7 +48,7 @@ def linear_model(
     """
     require_combiner(sparse_combiner)
     columns = sorted_columns(feature_columns, wanted=(DenseColumn, CategoricalColumn))
-    total = Table(path=(*scope, "bias_weights"), shape=(units,)).variable().value
+    total: jax.Array = Table(path=(*scope, "bias_weights"), shape=(units,)).variable().value
     here = on_host(features, columns)
     weights = {column.name: _weights(column, units, scope) for column in columns}
     for column in columns:
@@ -66,4 +66,5 @@ def linear_model(
 def _weights(column: Column, units: int, scope: tuple[str, ...]) -> jax.Array:
     rows = column.num_buckets if isinstance(column, CategoricalColumn) else column.num_elements
     path = (*scope, *scopes(column.name), "weights")
-    return Table(path=path, shape=(rows, units)).variable().value
+    value: jax.Array = Table(path=path, shape=(rows, units)).variable().value
+    return value

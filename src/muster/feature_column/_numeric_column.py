@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 from muster.data import FixedLenFeature
 from muster.feature_column._dense_column import DenseColumn
 from muster.feature_column._feature_column import ParseSpec
-from muster.feature_column._host_values import Features, dtype_name, is_text, require_feature
+from muster.feature_column._host_values import Features, dtype_name, is_real, require_feature, require_numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +127,7 @@ def numeric_column(
     if not isinstance(key, str):
         raise ValueError(f"key must be a string. Got: type {type(key)}. Given key: {key}.")
     sizes, resolved = _checked_shape(shape, key), np.dtype(dtype)
-    if not _is_real(resolved):
+    if not is_real(resolved):
         raise ValueError(f"dtype must be convertible to float. dtype: {dtype_name(resolved)}, key: {key}")
     if normalizer_fn is not None and not callable(normalizer_fn):
         raise TypeError(f"normalizer_fn must be a callable. Given: {normalizer_fn}")
@@ -164,7 +164,7 @@ def _checked_default(default: Any, shape: tuple[int, ...], dtype: np.dtype[Any],
             f"default_value: {default}, shape: {shape}, key: {key}"
         )
     integral = jnp.issubdtype(array.dtype, jnp.integer)
-    if not (integral or (_is_real(array.dtype) and jnp.issubdtype(dtype, jnp.floating))):
+    if not (integral or (is_real(array.dtype) and jnp.issubdtype(dtype, jnp.floating))):
         raise TypeError(
             "default_value must be compatible with dtype. "
             f"default_value: {default}, dtype: {dtype}, key: {key}"
@@ -191,18 +191,5 @@ def _feature(features: Features, key: str) -> jax.Array:
     """
     value = require_feature(features, key)
     array = value if isinstance(value, jax.Array) else np.asarray(value)
-    if not (jnp.issubdtype(array.dtype, jnp.bool_) or _is_real(array.dtype)):
-        raise ValueError(
-            f"Feature {key} has dtype {array.dtype}, and a column needs numbers. "
-            + (
-                "Use a categorical column for text, such as categorical_column_with_hash_bucket."
-                if is_text(array.dtype)
-                else "Turn it into numbers in the input pipeline."
-            )
-        )
+    require_numbers(key, array.dtype)
     return jnp.asarray(array[:, None] if array.ndim == 1 else array)
-
-
-def _is_real(dtype: Any) -> bool:
-    """Return whether a dtype is one of integers or floating-point numbers."""
-    return bool(jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.floating))

@@ -147,7 +147,7 @@ class SequenceNumericColumn(SequenceDenseColumn):
     shape: tuple[int, ...]
     default_value: float
     dtype: np.dtype[Any]
-    normalizer_fn: Callable[[np.ndarray[Any, Any]], Any] | None
+    normalizer_fn: Callable[[Any], Any] | None
 
     @property
     def name(self) -> str:
@@ -233,7 +233,7 @@ def sequence_numeric_column(
     shape: Sequence[int] | int = (1,),
     default_value: float = 0.0,
     dtype: DTypeLike = "float32",
-    normalizer_fn: Callable[[np.ndarray[Any, Any]], Any] | None = None,
+    normalizer_fn: Callable[[Any], Any] | None = None,
 ) -> SequenceNumericColumn:
     """Return a column of the numbers of each step of a sequence.
 

@@ -8,7 +8,7 @@ import numpy as np
 from muster.data import SparseTensor
 from muster.feature_column._column_lists import columns_of
 from muster.feature_column._feature_column import FeatureColumn, leaf_keys
-from muster.feature_column._host_values import Features, is_text, is_traced
+from muster.feature_column._host_values import Features, is_integer, is_text, is_traced, require_numbers
 
 
 def transform_features(
@@ -43,8 +43,14 @@ def transform_features(
                 "feature a second key in the input pipeline."
             )
     read_by_steps = {key for column in columns if column.host_column is None for key in leaf_keys(column)}
-    read_by_host = {key for host in by_key.values() for key in leaf_keys(host)} - read_by_steps
-    transformed = {key: value for key, value in features.items() if not _left_out(value, key in read_by_host)}
+    read_by_host = {key for host in by_key.values() for key in leaf_keys(host)}
+    for key in read_by_steps & features.keys():
+        require_numbers(key, _dtype(features[key]))
+    transformed = {
+        key: value
+        for key, value in features.items()
+        if key in read_by_steps or not _left_out(value, key in read_by_host)
+    }
     for key, host in by_key.items():
         if key not in features:
             transformed.update(host.transformed(features))
@@ -59,7 +65,11 @@ def on_host(features: Features, columns: Iterable[FeatureColumn]) -> Features:
 
 
 def _left_out(value: Any, read_by_host: bool) -> bool:
-    if isinstance(value, SparseTensor | str | bytes):
+    if isinstance(value, SparseTensor):
         return True
-    kind = np.dtype(getattr(value, "dtype", None) or np.asarray(value).dtype).kind
-    return is_text(np.dtype(kind)) if kind in "USO" else read_by_host and kind in "iu"
+    dtype = _dtype(value)
+    return is_text(dtype) or (read_by_host and is_integer(dtype))
+
+
+def _dtype(value: Any) -> Any:
+    return np.asarray(value).dtype if not hasattr(value, "dtype") else value.dtype

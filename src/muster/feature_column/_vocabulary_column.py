@@ -128,7 +128,7 @@ class VocabularyFileCategoricalColumn(_VocabularyColumn):
         return self.vocabulary_size + self.num_oov_buckets
 
     @cached_property
-    def vocabulary(self) -> Sequence[Any]:  # type: ignore[override]
+    def vocabulary(self) -> Sequence[Any]:
         """The values by their ids, read when they are first asked for.
 
         Raises:

@@ -3,14 +3,20 @@
 from dataclasses import dataclass
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import DTypeLike
 
 from muster.data import SparseTensor, VarLenFeature
 from muster.feature_column._categorical_column import CategoricalColumn
 from muster.feature_column._feature_column import ParseSpec
-from muster.feature_column._host_values import Features, IdsAndWeights, dtype_name, host_feature, is_text
+from muster.feature_column._host_values import (
+    Features,
+    IdsAndWeights,
+    dtype_name,
+    host_feature,
+    is_real,
+    is_text,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +114,7 @@ def weighted_categorical_column(
     Source: ``weighted_categorical_column`` (tensorflow/python/feature_column/feature_column_v2.py).
     """
     resolved = np.dtype(dtype)
-    if not (jnp.issubdtype(resolved, jnp.integer) or jnp.issubdtype(resolved, jnp.floating)):
+    if not is_real(resolved):
         raise ValueError(f"dtype {dtype_name(resolved)} is not convertible to float.")
     return WeightedCategoricalColumn(
         categorical_column=categorical_column, weight_feature_key=weight_feature_key, dtype=resolved

@@ -16,6 +16,8 @@ from muster.data import (
     FixedLenSequenceFeature,
     FloatList,
     Int64List,
+    SparseTensor,
+    VarLenFeature,
     decode_raw,
     parse_example,
     parse_single_example,
@@ -59,9 +61,25 @@ def test_parsing_one_and_many() -> None:
     assert {name: array.shape for name, array in parse_example([], features).items()}["float_a"] == (0, 1, 3)
 
 
+def test_any_number_of_values_become_sparse_tensors() -> None:
+    features = {"int64_many": tf.io.VarLenFeature(tf.int64), "bytes_a": VarLenFeature(tf.string)}
+    few = example(int64_many=[5], bytes_a=[])
+    many = parse_example([few, example(**ONE)], features)
+    assert isinstance(many["int64_many"], SparseTensor)
+    np.testing.assert_array_equal(many["int64_many"].to_dense(), [[5] + [0] * (len(MANY) - 1), MANY])
+    assert many["bytes_a"].shape == (2, len(ONE["bytes_a"]))
+    assert many["bytes_a"].values.tolist() == ONE["bytes_a"]
+    one = parse_single_example(example(**ONE), features)
+    np.testing.assert_array_equal(one["int64_many"].to_dense(), MANY)
+    none = parse_example([example(int64_a=[1])], features)
+    assert none["int64_many"].shape == (1, 0)
+    assert none["int64_many"].dtype == np.int64
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
+        ({"int64_many": VarLenFeature(np.float32)}, "'int64_many'.* type int64, where float was asked for"),
         ({"gone": FixedLenFeature([], np.int64)}, "The feature 'gone' of example 0 of the batch is required"),
         ({"int64_a": FixedLenFeature([], np.float32)}, "'int64_a'.* type int64, where float was asked for"),
         (
@@ -86,8 +104,8 @@ def test_descriptions_of_features_are_checked() -> None:
         FixedLenSequenceFeature([], np.int64)
     with pytest.raises(TypeError, match="The feature 'a' is described by 'VarLen'"):
         parse_single_example(b"", {"a": "VarLen"})
-    with pytest.raises(AttributeError, match=r"muster has no tf.io.VarLenFeature"):
-        _ = tf.io.VarLenFeature  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="dtype float32, int64 or string, got int32"):
+        VarLenFeature(np.int32)
     with pytest.raises(ValueError, match="Name the features"):
         parse_single_example(b"", {})
     with pytest.raises(TypeError, match="A BytesList holds bytes, got 'a'"):

@@ -26,6 +26,8 @@ from muster.estimator import SummarySaverHook as SummarySaverHook
 from muster.estimator import TrainSpec as TrainSpec
 from muster.estimator import WarmStartSettings as WarmStartSettings
 from muster.estimator import train_and_evaluate as train_and_evaluate
+from muster.feature_column import classifier_parse_example_spec as classifier_parse_example_spec
+from muster.feature_column import regressor_parse_example_spec as regressor_parse_example_spec
 
 export = _Names(
     "tf.estimator.export",

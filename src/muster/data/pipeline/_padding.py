@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from muster._errors import DatasetError
+from muster.data.pipeline._sparse_tensor import SparseTensor, stack_sparse
 from muster.data.pipeline._spec import Shape, TensorSpec, check_alike, object_array, short_dtype
 from muster.data.pipeline._structure import flatten, flatten_as, rebuild
 
@@ -70,7 +71,9 @@ def _shape(sizes: Any) -> Shape | None:
         ) from exc
 
 
-def _pad(leaves: Sequence[Any], pattern: Shape | None, value: Any) -> np.ndarray[Any, Any]:
+def _pad(leaves: Sequence[Any], pattern: Shape | None, value: Any) -> Any:
+    if isinstance(leaves[0], SparseTensor):
+        return stack_sparse(leaves)  # what has room for any number of values needs no padding
     check_alike(leaves, ranks_only=True)
     if not isinstance(leaves[0], np.ndarray | np.generic | str):
         return object_array(leaves)

@@ -48,8 +48,8 @@ class SparseTensor:
             )
         if ((indices < 0) | (indices >= dense_shape)).any():
             raise ValueError(
-                f"A SparseTensor has indices from 0 up to its dense_shape {tuple(dense_shape)}, got "
-                f"{indices.min(0)} to {indices.max(0)}."
+                f"A SparseTensor has indices from 0 up to its dense_shape {dense_shape.tolist()}, "
+                f"got {indices.min(0).tolist()} to {indices.max(0).tolist()}."
             )
         places = indices @ _strides(dense_shape)
         if (places[1:] < places[:-1]).any():
@@ -85,9 +85,11 @@ def stack_sparse(tensors: Sequence[SparseTensor]) -> SparseTensor:
     """Stack sparse tensors along a new first axis; other axes get the largest size.
 
     Raises:
-        DatasetError: They differ in rank or type.
+        DatasetError: They differ in rank or type, or there is something else among them.
     """
     first = tensors[0]
+    if not all(isinstance(tensor, SparseTensor) for tensor in tensors):
+        raise DatasetError("cannot batch sparse tensors with other values; all elements must have them.")
     for tensor in tensors:
         kinds = {tensor.dtype.kind, first.dtype.kind}
         if len(tensor.shape) != len(first.shape) or (len(kinds) > 1 and not kinds <= set("USO")):

@@ -190,7 +190,7 @@ def _stack_leaves(leaves: Sequence[Any]) -> Any:
     if isinstance(first, np.ndarray | np.generic):
         check_alike(leaves)
         return np.stack(leaves) if isinstance(first, np.ndarray) else np.array(leaves)
-    if isinstance(first, SparseTensor) and all(isinstance(leaf, SparseTensor) for leaf in leaves):
+    if isinstance(first, SparseTensor):
         return stack_sparse(leaves)
     return object_array(leaves)
 

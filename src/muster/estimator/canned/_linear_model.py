@@ -43,7 +43,7 @@ def linear_model_fn(
     Source: ``_linear_model_fn_v2`` (tensorflow_estimator/python/estimator/canned/linear.py).
     """
     require_combiner(sparse_combiner)
-    columns = sorted_columns(feature_columns, wanted=(DenseColumn, CategoricalColumn))
+    columns = linear_columns(feature_columns)
     new_optimizer = optimizer_maker(optimizer, min(_LARGEST_RATE, 1 / math.sqrt(len(columns))))
 
     def model_fn(features: Any, labels: Any, mode: ModeKeys) -> EstimatorSpec:
@@ -59,3 +59,12 @@ def linear_model_fn(
         return head.create_estimator_spec(features, mode, logits, labels, trained_by)
 
     return model_fn
+
+
+def linear_columns(feature_columns: Iterable[Column] | Column) -> tuple[Column, ...]:
+    """Return the columns of a linear model, sorted by name.
+
+    Raises:
+        ValueError: There is none, two have one name, or one is neither dense nor categorical.
+    """
+    return sorted_columns(feature_columns, wanted=(DenseColumn, CategoricalColumn))

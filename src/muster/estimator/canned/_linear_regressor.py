@@ -4,16 +4,16 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from muster.estimator._estimator import Estimator
 from muster.estimator._run_config import RunConfig
+from muster.estimator.canned._canned_estimator import CannedEstimator
 from muster.estimator.loop._warm_start import WarmStartSettings
 
 if TYPE_CHECKING:
     from muster.estimator.canned._optimizer_makers import OptimizerLike
-    from muster.feature_column import DenseColumn, NumericColumn
+    from muster.feature_column import CategoricalColumn, DenseColumn, NumericColumn
 
 
-class LinearRegressor(Estimator):
+class LinearRegressor(CannedEstimator):
     """An `Estimator` that predicts numbers by a linear model of features.
 
     The input has features in a dict, each of shape (batch, ...), and labels of shape (batch,
@@ -35,7 +35,8 @@ class LinearRegressor(Estimator):
         warm_start_from: As for `Estimator`.
         loss_reduction: ``"sum_over_batch_size"``, the mean of the weighted squares over the numbers of the
             labels, or ``"sum"``. Replicas' losses are averaged, or added.
-        sparse_combiner: Only ``"sum"``; it is for categorical columns, which are not available yet.
+        sparse_combiner: How the weights of several ids of a categorical column add up: ``"sum"``, ``"mean"``
+            or ``"sqrtn"``.
 
     Raises:
         TypeError: The weight column is neither text nor a numeric column.
@@ -46,7 +47,7 @@ class LinearRegressor(Estimator):
 
     def __init__(
         self,
-        feature_columns: "Iterable[DenseColumn] | DenseColumn",
+        feature_columns: "Iterable[DenseColumn | CategoricalColumn] | DenseColumn | CategoricalColumn",
         model_dir: str | os.PathLike[str] | None = None,
         label_dimension: int = 1,
         weight_column: "str | NumericColumn | None" = None,
@@ -57,9 +58,10 @@ class LinearRegressor(Estimator):
         sparse_combiner: str = "sum",
     ) -> None:
         # Imported here, because all programs with Estimators import this module, and few use canned ones.
-        from muster.estimator.canned._linear_model import linear_model_fn
+        from muster.estimator.canned._linear_model import linear_columns, linear_model_fn
         from muster.estimator.heads._regression_head import RegressionHead
 
         head = RegressionHead(label_dimension, weight_column, loss_reduction)
-        model_fn = linear_model_fn(feature_columns, head, optimizer, sparse_combiner)
-        super().__init__(model_fn, model_dir, config, warm_start_from=warm_start_from)
+        columns = linear_columns(feature_columns)
+        model_fn = linear_model_fn(columns, head, optimizer, sparse_combiner)
+        super().__init__(model_fn, columns, model_dir, config, warm_start_from)

@@ -12,6 +12,7 @@ from muster._arrays import AnyArray
 from muster._errors import CheckpointMismatchError
 from muster.checkpoint import Checkpoint, read_checkpoint, restore_latest
 from muster.cluster import Task
+from muster.data import Dataset
 from muster.distribute import ParameterServerStrategyV1, RemoteServers, Strategy, get_strategy
 from muster.distribute.engine import Executables, Step, unwrapped
 from muster.distribute.strategies import compile_program, start_program
@@ -39,6 +40,8 @@ class ModelSetup:
         params: Passed to the model_fn and to each input_fn.
         config: How to run; it has a model_dir.
         warm_start: Where variables start from while there is no checkpoint; None for their initializers.
+        host_part: Called on the host with the items of each batch, for which it returns others; None for
+            none.
         executables: The steps that were compiled, by their fingerprints.
     """
 
@@ -46,6 +49,7 @@ class ModelSetup:
     params: Any
     config: RunConfig
     warm_start: WarmStartSettings | None
+    host_part: Callable[..., Any] | None = None
     executables: Executables = dataclasses.field(default_factory=dict)
 
     @property
@@ -72,8 +76,13 @@ class ModelSetup:
         return checkpoint
 
     def call_input_fn(self, input_fn: InputFn, mode: ModeKeys, strategy: Strategy) -> Any:
-        """Return what an input_fn returns for this worker."""
-        return call_input_fn(input_fn, mode, self.params, self.config, strategy.input_context)
+        """Return what an input_fn returns for this worker, after the host's part."""
+        returned = call_input_fn(input_fn, mode, self.params, self.config, strategy.input_context)
+        if self.host_part is None:
+            return returned
+        if isinstance(returned, Dataset):
+            return returned.map(self.host_part)
+        return self.host_part(*returned) if isinstance(returned, tuple) else self.host_part(returned)
 
     def log_share(self, batches: Batches, strategy: Strategy) -> None:
         """Log which part of the input this worker reads, if there are others."""

@@ -3,10 +3,14 @@
 from typing import Any
 
 from muster._keras import keras
+from muster.compat._names import Names as _Names
 from muster.compat._names import missing as _missing
 from muster.compat.tensorflow.keras import callbacks as callbacks
 from muster.compat.tensorflow.keras import layers as layers
 from muster.compat.tensorflow.keras import losses as losses
+from muster.feature_column import SequenceFeatures as _SequenceFeatures
+
+experimental = _Names("tf.keras.experimental", SequenceFeatures=_SequenceFeatures)
 
 
 def __getattr__(name: str) -> Any:

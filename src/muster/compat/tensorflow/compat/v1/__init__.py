@@ -24,6 +24,7 @@ from muster.compat.tensorflow import summary as summary
 from muster.compat.tensorflow import train as train
 from muster.compat.tensorflow.compat.v1 import app as app
 from muster.compat.tensorflow.compat.v1 import distribute as distribute
+from muster.compat.tensorflow.compat.v1 import feature_column as feature_column
 from muster.compat.tensorflow.compat.v1 import layers as layers
 from muster.compat.tensorflow.compat.v1 import logging as logging
 from muster.compat.tensorflow.compat.v1 import losses as losses
