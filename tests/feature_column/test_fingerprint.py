@@ -1,8 +1,11 @@
 """Fingerprints of many texts at a time; the recorded cases say what they are."""
 
+import hashlib
+
 import numpy as np
 import pytest
 
+from muster.feature_column import crossed_column
 from muster.feature_column._fingerprint import fingerprint64, fingerprint_cat64
 
 
@@ -12,6 +15,27 @@ def test_texts_of_all_lengths_among_others_and_alone():
     assert len(set(together.tolist())) == 300
     assert [fingerprint64([text])[0] for text in texts] == together.tolist()
     np.testing.assert_array_equal(fingerprint64(texts[::-1]), together[::-1])
+
+
+def test_lengths_as_tensorflow():
+    """Recorded from TensorFlow 2.15.1: the digest of ``tf.fingerprint`` of texts of 0 to 399 bytes."""
+    texts = [bytes((i * 7 + length * 13) % 256 for i in range(length)) for length in range(400)]
+    digest = hashlib.sha256(fingerprint64(texts).astype("<u8").tobytes()).hexdigest()
+    assert digest == "efc97ed3905ad3a7ecefa11031aadfce6bfe714441d36728ef6e3a7824664667"
+
+
+def test_crosses_as_tensorflow():
+    """Recorded from TensorFlow 2.15.1: the digest of the ids of ``tf.sparse.cross_hashed``."""
+    rng = np.random.default_rng(0)
+    features = {
+        "a": rng.integers(0, 50, (200, 3)),
+        "b": rng.integers(-5, 2**40, (200, 2)),
+        "c": rng.integers(0, 99, (200, 2)).astype(str),
+    }
+    ids, _ = crossed_column(["a", "b", "c"], 1000003, hash_key=12345).sparse_ids(features)
+    assert ids.values.shape == (200 * 3 * 2 * 2,)
+    digest = hashlib.sha256(ids.values.astype("<i8").tobytes()).hexdigest()
+    assert digest == "d5e4dae08031c1a16259296f67cbe1a42db31fedaf4f1fd0550b20fc2cc62a1d"
 
 
 def test_zero_bytes_count():
