@@ -69,12 +69,11 @@ class BucketizedColumn(DenseColumn, CategoricalColumn):
         Raises:
             ValueError: The feature is absent, has another shape, or holds no numbers.
         """
-        numbers = np.asarray(self.source_column.dense_values(features))
+        numbers = self.source_column.host_values(features)
         edges = np.array(self.boundaries, np.float32)
         ids = np.searchsorted(edges, numbers, side="right") + self._offsets()
-        return IdsAndWeights(
-            SparseTensor(np.argwhere(np.ones(ids.shape, bool)), ids.reshape(-1), ids.shape), None
-        )
+        places = np.argwhere(np.ones(ids.shape, bool))
+        return IdsAndWeights(SparseTensor.of_checked(places, ids.reshape(-1), np.array(ids.shape)), None)
 
     def traced_ids(self, features: Features) -> PaddedIds:
         """Compute the buckets in a step.

@@ -11,7 +11,14 @@ from muster.feature_column._categorical_column import CategoricalColumn
 from muster.feature_column._feature_column import ParseSpec
 from muster.feature_column._fingerprint import fingerprint64, fingerprint_cat64
 from muster.feature_column._hashed_column import HashedCategoricalColumn
-from muster.feature_column._host_values import Features, IdsAndWeights, as_bytes, host_feature, is_text
+from muster.feature_column._host_values import (
+    Features,
+    IdsAndWeights,
+    as_bytes,
+    host_feature,
+    is_text,
+    remembered,
+)
 
 _HASH_KEY = 0xDECAFCAFFE
 
@@ -82,10 +89,10 @@ class CrossedColumn(CategoricalColumn):
         for values in reversed(chosen):
             hashes = fingerprint_cat64(hashes, values)
         return IdsAndWeights(
-            SparseTensor(
+            SparseTensor.of_checked(
                 np.stack([rows, place], axis=1),
                 (hashes % np.uint64(self.hash_bucket_size)).astype(np.int64),
-                (len(totals), totals.max(initial=0)),
+                np.array([len(totals), totals.max(initial=0)]),
             ),
             None,
         )
@@ -161,7 +168,8 @@ def _fingerprints(leaf: CategoricalColumn | str, features: Features) -> tuple[An
     else:
         counts, values = np.full(given.shape[0], given.shape[1]), given.reshape(-1)
     if is_text(values.dtype):
-        return fingerprint64(as_bytes(values.tolist())), counts
+        hashes = remembered(features, ("hashes", name), lambda: fingerprint64(as_bytes(values.tolist())))
+        return hashes, counts
     return values.astype(np.int64).astype(np.uint64), counts
 
 

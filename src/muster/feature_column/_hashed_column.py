@@ -64,10 +64,7 @@ class HashedCategoricalColumn(CategoricalColumn):
             ValueError: The feature is absent, or has another kind of values than the column.
         """
         values = string_or_integer(sparse_feature(features, self.key), self.key, self.dtype)
-        return IdsAndWeights(
-            SparseTensor(values.indices, buckets(values.values, self.hash_bucket_size), values.dense_shape),
-            None,
-        )
+        return IdsAndWeights(values.with_values(buckets(values.values, self.hash_bucket_size)), None)
 
 
 def categorical_column_with_hash_bucket(
@@ -102,8 +99,9 @@ def categorical_column_with_hash_bucket(
 
 def buckets(values: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
     """Return the buckets, int64, of text or integers by their fingerprints."""
-    texts = values.tolist() if is_text(values.dtype) else map(str, values.tolist())
-    return (fingerprint64(as_bytes(texts)) % np.uint64(count)).astype(np.int64)
+    texts = values.tolist() if is_text(values.dtype) else list(map(str, values.tolist()))
+    ids: np.ndarray[Any, Any] = (fingerprint64(as_bytes(texts)) % np.uint64(count)).astype(np.int64)
+    return ids
 
 
 def checked_key(key: Any) -> None:

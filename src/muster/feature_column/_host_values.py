@@ -1,7 +1,8 @@
 """Features on the host, where text can be looked up and hashed: as sparse tensors, then as padded arrays."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,8 @@ from muster.data import SparseTensor
 
 Features: TypeAlias = Mapping[str, Any]
 """A batch of features by key: arrays of shape (batch, ...), or (batch,) for one value an example."""
+
+Made = TypeVar("Made")
 
 # Up to so many ids of an example, each number of them is a shape of its own for the compiler.
 _FEW = 4
@@ -77,7 +80,31 @@ def sparse_feature(features: Features, key: str) -> SparseTensor:
     Source: ``_to_sparse_input_and_drop_ignore_values``
     (tensorflow/python/feature_column/feature_column_v2.py).
     """
-    value = host_feature(features, key)
+    return remembered(features, ("sparse", key), lambda: _as_sparse(host_feature(features, key)))
+
+
+def remembered(features: Features, key: tuple[str, str], make: Callable[[], Made]) -> Made:
+    """Return what `make` returns; what it did for the same features, if these are `RememberingFeatures`."""
+    if not isinstance(features, RememberingFeatures):
+        return make()
+    if key not in features.made:
+        features.made[key] = make()
+    made: Made = features.made[key]
+    return made
+
+
+class RememberingFeatures(dict[str, Any]):
+    """A batch of features, and what several columns have made of them.
+
+    Source: ``FeatureTransformationCache`` (tensorflow/python/feature_column/feature_column_v2.py).
+    """
+
+    def __init__(self, features: Features) -> None:
+        super().__init__(features)
+        self.made: dict[tuple[str, str], Any] = {}
+
+
+def _as_sparse(value: Any) -> SparseTensor:
     if isinstance(value, SparseTensor):
         return value
     if value.dtype.kind == "O":
@@ -86,7 +113,7 @@ def sparse_feature(features: Features, key: str) -> SparseTensor:
         there = value != np.zeros((), value.dtype)
     else:
         there = value != (-1 if value.dtype.kind in "iu" else 0)
-    return SparseTensor(np.argwhere(there), value[there], value.shape)
+    return SparseTensor.of_checked(np.argwhere(there), value[there], np.array(value.shape))
 
 
 def is_traced(value: Any) -> bool:
@@ -134,6 +161,9 @@ def as_bytes(values: Iterable[Any]) -> list[bytes]:
     Raises:
         ValueError: A value is neither.
     """
+    values = list(values)
+    with suppress(AttributeError):
+        return [value.encode() for value in values]  # most often all are str
     encoded = []
     for value in values:
         if isinstance(value, str):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
-from muster.data import SparseTensor, VarLenFeature
+from muster.data import VarLenFeature
 from muster.feature_column._categorical_column import CategoricalColumn, PaddedIds
 from muster.feature_column._feature_column import ParseSpec
 from muster.feature_column._hashed_column import checked_key
@@ -67,7 +67,7 @@ class IdentityCategoricalColumn(CategoricalColumn):
         ids = given.values.astype(np.int64)
         if self.default_value is not None:
             ids = np.where((ids < 0) | (ids >= self.number_buckets), self.default_value, ids)
-        return IdsAndWeights(SparseTensor(given.indices, ids, given.dense_shape), None)
+        return IdsAndWeights(given.with_values(ids), None)
 
     def traced_ids(self, features: Features) -> PaddedIds:
         """Compute the ids in a step, from an array of integers: what is no id makes NaNs, or the default.

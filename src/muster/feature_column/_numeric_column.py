@@ -14,7 +14,14 @@ from numpy.typing import DTypeLike
 from muster.data import FixedLenFeature
 from muster.feature_column._dense_column import DenseColumn
 from muster.feature_column._feature_column import ParseSpec
-from muster.feature_column._host_values import Features, dtype_name, is_real, require_feature, require_numbers
+from muster.feature_column._host_values import (
+    Features,
+    dtype_name,
+    host_feature,
+    is_real,
+    require_feature,
+    require_numbers,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +94,23 @@ class NumericColumn(DenseColumn):
         Raises:
             ValueError: The feature is absent, has another shape than the column, or holds no numbers.
         """
-        values = self.values(features)
+        values: jax.Array = self._flattened(self.values(features))
+        return values
+
+    def host_values(self, features: Features) -> np.ndarray[Any, Any]:
+        """Return what `dense_values` does, on the host.
+
+        Raises:
+            ValueError: As by `dense_values`.
+        """
+        if self.normalizer_fn is not None:
+            return np.asarray(self.dense_values(features))
+        values = host_feature(features, self.key)
+        require_numbers(self.key, values.dtype)
+        flattened: np.ndarray[Any, Any] = self._flattened(values.astype(np.float32))
+        return flattened
+
+    def _flattened(self, values: Any) -> Any:
         if math.prod(values.shape[1:]) != self.num_elements:
             raise ValueError(
                 f"Feature {self.key} has the shape {values.shape}, and its column wants "

@@ -8,7 +8,14 @@ import numpy as np
 from muster.data import SparseTensor
 from muster.feature_column._column_lists import columns_of
 from muster.feature_column._feature_column import FeatureColumn, leaf_keys
-from muster.feature_column._host_values import Features, is_integer, is_text, is_traced, require_numbers
+from muster.feature_column._host_values import (
+    Features,
+    RememberingFeatures,
+    is_integer,
+    is_text,
+    is_traced,
+    require_numbers,
+)
 
 
 def transform_features(
@@ -51,9 +58,10 @@ def transform_features(
         for key, value in features.items()
         if key in read_by_steps or not _left_out(value, key in read_by_host)
     }
+    given = RememberingFeatures(features)
     for key, host in by_key.items():
         if key not in features:
-            transformed.update(host.transformed(features))
+            transformed.update(host.transformed(given))
     return transformed
 
 

@@ -4,13 +4,14 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from muster.data import SparseTensor, VarLenFeature
+from muster.data import VarLenFeature
 from muster.feature_column._categorical_column import CategoricalColumn
 from muster.feature_column._feature_column import ParseSpec
 from muster.feature_column._hashed_column import buckets, checked_dtype, checked_key, string_or_integer
@@ -81,13 +82,13 @@ class _VocabularyColumn(CategoricalColumn):
         """
         given = string_or_integer(sparse_feature(features, self.key), self.key, self.dtype)
         table, values = self._table, given.values.tolist()
-        ids = np.fromiter((table.get(value, -1) for value in values), np.int64, len(values))
+        ids = np.fromiter(map(table.get, values, repeat(-1)), np.int64, len(values))
         unknown = np.flatnonzero(ids < 0)
         if len(unknown) and self.num_oov_buckets:
             ids[unknown] = len(self.vocabulary) + buckets(given.values[unknown], self.num_oov_buckets)
         elif len(unknown):
             ids[unknown] = self.default_value
-        return IdsAndWeights(SparseTensor(given.indices, ids, given.dense_shape), None)
+        return IdsAndWeights(given.with_values(ids), None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -58,6 +58,18 @@ class SparseTensor:
         for name, array in (("indices", indices), ("values", values), ("dense_shape", dense_shape)):
             object.__setattr__(self, name, array)
 
+    def with_values(self, values: np.ndarray[Any, Any]) -> "SparseTensor":
+        """Return other values at the same places, unchecked."""
+        return self.of_checked(self.indices, values, self.dense_shape)
+
+    @classmethod
+    def of_checked(cls, indices: Any, values: Any, dense_shape: Any) -> "SparseTensor":
+        """Return a sparse tensor of arrays that are known to fit: to check them takes as long as to hash."""
+        tensor = object.__new__(cls)
+        for name, array in (("indices", indices), ("values", values), ("dense_shape", dense_shape)):
+            object.__setattr__(tensor, name, array)
+        return tensor
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the array."""
