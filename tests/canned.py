@@ -21,13 +21,6 @@ def _parts(described: Any, tag: str) -> set[str]:
     return _parts(list(described.values()), tag) | ({kind} if isinstance(kind, str) else set())
 
 
-def _other_columns(asked: Json) -> bool:
-    """Whether a case needs columns other than numeric_column, or does something else than to read them."""
-    uses = asked.get("api", "construct").removeprefix("compat.v1.feature_column.")
-    reads = uses in ("DenseFeatures", "construct", "input_layer") or "estimator" in asked
-    return not reads or not _parts(asked, "fc") <= {"numeric_column"}
-
-
 _HEAD_OPTIONS = {"name", "loss_fn", "inverse_link_fn"}
 
 # By file: what has no counterpart in muster yet, and how a case that needs it is known.
@@ -47,7 +40,9 @@ LATER: dict[str, dict[str, Callable[[Json], bool]]] = {
         "The canned Estimators of TensorFlow 1 are not there.": lambda asked: (
             asked["estimator"]["api"] == "tf.compat.v1.estimator"
         ),
-        "Columns other than numeric_column are not there yet.": _other_columns,
+        "RMSprop is Keras 3's, with epsilon under the root.": lambda asked: str(
+            asked["estimator"]["args"].get("optimizer")
+        ).startswith("legacy.RMSprop"),
     },
 }
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import canned
+import columns
 import recorded
 from muster._keras import keras
 from muster.data import Dataset
@@ -43,9 +44,8 @@ def optimizer_of(text):
 
 def regressor_of(case, model_dir, config=None):
     arguments = case["input"]["estimator"]["args"]
-    columns = [numeric_column(column["key"]) for column in arguments["feature_columns"]]
     return LinearRegressor(
-        columns,
+        columns.made(arguments["feature_columns"]),
         str(model_dir),
         label_dimension=arguments.get("label_dimension", 1),
         optimizer=optimizer_of(arguments["optimizer"]),
