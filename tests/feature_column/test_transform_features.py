@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from muster.data import Dataset, SparseTensor
+from muster.data import Dataset, RaggedTensor, SparseTensor, make_csv_dataset
 from muster.feature_column import (
     bucketized_column,
     categorical_column_with_hash_bucket,
@@ -83,6 +83,30 @@ def test_text_as_bytes_as_objects_and_as_lists_is_the_same():
     for word in given:
         (ids,) = transform_features({"word": word}, with_vocabulary).values()
         np.testing.assert_array_equal(ids, [[1], [-1], [-1], [0]])
+
+
+def test_ragged_and_sparse_and_padded_features_are_the_same():
+    rows = [["a", "b", "c"], [], ["b"]]
+    ragged = RaggedTensor.from_rows(rows)
+    column = categorical_column_with_hash_bucket("words", 100)
+    wanted = transform_features({"words": ragged}, column)["words/HashedCategoricalColumn/100"]
+    for given in (ragged.to_sparse(), ragged.to_tensor()):
+        (ids,) = transform_features({"words": given}, column).values()
+        np.testing.assert_array_equal(ids, wanted)
+    for batch in (Dataset.padded_batch, lambda dataset, size: dataset.map(SparseTensor.to_dense).batch(size)):
+        source = ragged if batch is Dataset.padded_batch else ragged.to_sparse()
+        (words,) = batch(Dataset.from_tensor_slices(source), 3)
+        (ids,) = transform_features({"words": words}, column).values()
+        np.testing.assert_array_equal(ids, wanted)
+
+
+def test_columns_of_a_csv_file(tmp_path):
+    (tmp_path / "rows.csv").write_text("color,shop,y\nred,3,1\n,0,0\ngreen,9,1\n")
+    dataset = make_csv_dataset(tmp_path / "rows.csv", 3, label_name="y", num_epochs=1, shuffle=False)
+    columns = [COLOR, categorical_column_with_identity("shop", 10)]
+    ((features, labels),) = dataset.map(lambda given, y: (transform_features(given, columns), y))
+    assert [ids[:, 0].tolist() for ids in features.values()] == [[0, -1, 1], [3, 0, 9]]
+    assert labels.tolist() == [1, 0, 1]
 
 
 def test_in_the_thread_of_the_input_pipeline():

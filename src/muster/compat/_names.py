@@ -10,7 +10,6 @@ INSTEAD = {
     "tf.Module": "Use keras.layers.Layer or keras.Model.",
     "tf.cond": "Use keras.ops.cond.",
     "tf.while_loop": "Use keras.ops.while_loop.",
-    "tf.RaggedTensor": "Use padded arrays, as Dataset.padded_batch makes them.",
     "tf.autograph": "Functions are traced as they are: write loops and conditions with keras.ops or JAX.",
     "tf.debugging.enable_check_numerics": 'Use jax.config.update("jax_debug_nans", True).',
     "tf.debugging.check_numerics": 'Use jax.config.update("jax_debug_nans", True).',

@@ -31,6 +31,7 @@ from muster.data.files._parse_example import parse_single_example as parse_singl
 from muster.data.files._tfrecord import TFRecordOptions as TFRecordOptions
 from muster.data.files._tfrecord import TFRecordWriter as TFRecordWriter
 from muster.data.pipeline._prefetch import AUTOTUNE as AUTOTUNE
+from muster.data.pipeline._ragged_tensor import RaggedTensor as RaggedTensor
 from muster.data.pipeline._sparse_tensor import SparseTensor as SparseTensor
 from muster.data.pipeline._spec import TensorSpec as TensorSpec
 from muster.data.readers._make_csv_dataset import make_csv_dataset as make_csv_dataset

@@ -31,11 +31,12 @@ class DatasetSources(ABC, Generic[DatasetType]):
 
     @classmethod
     def from_tensor_slices(cls, tensors: Any, name: str | None = None) -> DatasetType:
-        """Make a dataset of the rows of arrays.
+        """Make a dataset of the rows of arrays, sparse tensors or ragged tensors.
 
         Args:
-            tensors: Structure of arrays or lists of shape (n, ...). Arrays are not copied: do not change
-                them afterwards. Lists of Python numbers become int32 and float32.
+            tensors: Structure of arrays or lists of shape (n, ...), or of sparse or ragged tensors. Arrays
+                are not copied: do not change them afterwards. Lists of Python numbers become int32 and
+                float32.
             name: Ignored.
 
         Raises:

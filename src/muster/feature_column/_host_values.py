@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import DTypeLike
 
-from muster.data import SparseTensor
+from muster.data import RaggedTensor, SparseTensor
 
 Features: TypeAlias = Mapping[str, Any]
 """A batch of features by key: arrays of shape (batch, ...), or (batch,) for one value an example."""
@@ -46,7 +46,7 @@ def require_feature(features: Features, key: str) -> Any:
     value = features[key]
     if isinstance(value, list):
         value = np.array(value, object if _holds_bytes(value) else None)
-    if np.ndim(value) == 0 and not isinstance(value, SparseTensor):
+    if np.ndim(value) == 0 and not isinstance(value, SparseTensor | RaggedTensor):
         raise ValueError(
             f"Feature (key: {key}) cannot have rank 0. Given: {value}. Call `batch` on the dataset."
         )
@@ -60,6 +60,8 @@ def host_feature(features: Features, key: str) -> Any:
         ValueError: There is none of this key, it has no axis of examples, or it is a value of a step.
     """
     value = require_feature(features, key)
+    if isinstance(value, RaggedTensor):
+        value = value.to_sparse()
     if isinstance(value, SparseTensor):
         return value
     if is_traced(value):

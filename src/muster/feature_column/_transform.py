@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from muster.data import SparseTensor
+from muster.data import RaggedTensor, SparseTensor
 from muster.feature_column._column_lists import columns_of
 from muster.feature_column._feature_column import FeatureColumn, leaf_keys
 from muster.feature_column._host_values import (
@@ -73,7 +73,7 @@ def on_host(features: Features, columns: Iterable[FeatureColumn]) -> Features:
 
 
 def _left_out(value: Any, read_by_host: bool) -> bool:
-    if isinstance(value, SparseTensor):
+    if isinstance(value, SparseTensor | RaggedTensor):
         return True
     dtype = _dtype(value)
     return is_text(dtype) or (read_by_host and is_integer(dtype))

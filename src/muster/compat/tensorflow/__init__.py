@@ -130,6 +130,7 @@ from muster.compat.v2._variable import Variable as Variable
 from muster.compat.v2._variable import VariableAggregation as VariableAggregation
 from muster.compat.v2._variable import VariableSynchronization as VariableSynchronization
 from muster.data import Optional as _Optional
+from muster.data import RaggedTensor as RaggedTensor
 from muster.data import SparseTensor as SparseTensor
 from muster.data import TensorSpec as TensorSpec
 from muster.distribute import IndexedSlices as IndexedSlices
@@ -140,6 +141,7 @@ from muster.program import gradients as gradients
 newaxis = None
 print = _print
 experimental = _Names("tf.experimental", Optional=_Optional)
+ragged = _Names("tf.ragged", constant=RaggedTensor.from_rows)
 sparse = _Names("tf.sparse", SparseTensor=SparseTensor, to_dense=SparseTensor.to_dense)
 
 _report_missing(__name__)

@@ -1,15 +1,18 @@
 """Sources of elements: arrays, ranges of numbers, Python generators."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from muster._errors import DatasetError
-from muster.data.pipeline._handles import Handles, Loaded, Stacked, Stream
+from muster.data.pipeline._handles import Handles, Loaded, Stacked, Stream, unstacked
 from muster.data.pipeline._node import UNKNOWN, Epoch, Node, Run, Table
+from muster.data.pipeline._ragged_tensor import RaggedTensor
+from muster.data.pipeline._sparse_tensor import SparseTensor
 from muster.data.pipeline._spec import TensorSpec, as_array, as_leaf, fits, object_array, short, spec_of
 from muster.data.pipeline._structure import flatten, flatten_as, map_leaves, rebuild
 
@@ -18,12 +21,27 @@ _ALIGNMENT = 64
 
 
 class ArraySource(Table):
-    """The rows of arrays of equal length, gathered in place."""
+    """The rows of arrays of equal length, gathered in place.
 
-    def __init__(self, template: Any, arrays: list[np.ndarray[Any, Any]], name: str):
+    Args:
+        template: The structure of an element.
+        arrays: Those of its leaves. A vector of objects may hold sparse tensors, or arrays of different
+            lengths.
+        name: What made the dataset.
+        specs: The specs of such objects; None for those of the arrays' rows.
+    """
+
+    def __init__(
+        self,
+        template: Any,
+        arrays: list[np.ndarray[Any, Any]],
+        name: str,
+        specs: Sequence[TensorSpec | None] = (),
+    ):
         super().__init__()
         self._template = template
         self._arrays = arrays
+        self._specs = specs or [None] * len(arrays)
         self._name = name
 
     @classmethod
@@ -34,7 +52,11 @@ class ArraySource(Table):
             ValueError: There is no array, or one without axes.
             DatasetError: The arrays have different lengths.
         """
-        arrays = [as_array(leaf) for leaf in flatten(tensors)]
+        leaves = flatten(tensors)
+        arrays = [
+            object_array(leaf.rows()) if isinstance(leaf, SparseTensor | RaggedTensor) else as_array(leaf)
+            for leaf in leaves
+        ]
         if not arrays:
             raise ValueError(f"from_tensor_slices needs at least one array, got {tensors!r}.")
         shapes = [array.shape for array in arrays]
@@ -48,7 +70,11 @@ class ArraySource(Table):
                 "from_tensor_slices needs components of the same length, got lengths "
                 f"{[shape[0] for shape in shapes]} (shapes {shapes})."
             )
-        return cls(tensors, arrays, "from_tensor_slices")
+        specs = [
+            TensorSpec(leaf.shape[1:], leaf.dtype) if isinstance(leaf, SparseTensor | RaggedTensor) else None
+            for leaf in leaves
+        ]
+        return cls(tensors, arrays, "from_tensor_slices", specs)
 
     @classmethod
     def single(cls, tensors: Any) -> "ArraySource":
@@ -78,10 +104,22 @@ class ArraySource(Table):
 
     @property
     def element_spec(self) -> Any:
-        return rebuild(self._template, [TensorSpec(a.shape[1:], a.dtype) for a in self._arrays])
+        return rebuild(
+            self._template,
+            [
+                spec or TensorSpec(a.shape[1:], a.dtype)
+                for a, spec in zip(self._arrays, self._specs, strict=True)
+            ],
+        )
+
+    @cached_property
+    def uniform(self) -> bool:
+        return not any(self._specs)
 
     def load(self, run: Run, handles: Handles) -> Loaded:
         gathered = [_gather(array, handles) for array in self._arrays]
+        if not self.uniform:
+            return unstacked(Stacked(rebuild(self._template, gathered), len(handles)))
         return Stacked(rebuild(self._template, gathered), len(handles))
 
 

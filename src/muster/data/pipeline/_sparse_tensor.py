@@ -81,6 +81,15 @@ class SparseTensor:
         dtype: np.dtype[Any] = self.values.dtype
         return dtype
 
+    def rows(self) -> list["SparseTensor"]:
+        """Return the entries of the first axis."""
+        ends = np.searchsorted(self.indices[:, 0], np.arange(self.shape[0]), side="right")[:-1]
+        places = np.split(self.indices[:, 1:], ends) if self.shape[0] else []
+        return [
+            self.of_checked(at, values, self.dense_shape[1:])
+            for at, values in zip(places, np.split(self.values, ends), strict=False)
+        ]
+
     def to_dense(self, default_value: Any = None) -> np.ndarray[Any, Any]:
         """Return the array, with a value for its empty places: by default 0, or empty text.
 
