@@ -108,6 +108,25 @@ def test_fit_on_a_dataset_of_text():
     assert model.layers[1].kernel.shape == (5, 1)
 
 
+def test_a_functional_model():
+    identity = categorical_column_with_identity("c", 3)
+    columns = [numeric_column("x", 2), embedding_column(identity, 4), indicator_column(CITY)]
+    ready = transform_features(
+        {"x": np.ones((3, 2), np.float32), "c": np.array([0, 2, 1]), "city": ["Rome"] * 3}, columns
+    )
+    inputs = {
+        key: keras.Input(value.shape[1:], dtype=value.dtype.name, name=key) for key, value in ready.items()
+    }
+    model = keras.Model(inputs, keras.layers.Dense(1)(DenseFeatures(columns)(inputs)))
+    assert model.output_shape == (None, 1)
+    assert model(ready).shape == (3, 1)
+    plain = {"x": keras.Input((2,), name="x"), "c": keras.Input((1,), dtype="int32", name="c")}
+    layer = DenseFeatures(columns[:2])
+    model = keras.Model(plain, layer(plain))
+    given = {"x": np.ones((3, 2), np.float32), "c": np.array([[0], [2], [1]], np.int32)}
+    np.testing.assert_allclose(model(given), layer(given))
+
+
 def test_sequences_in_a_step():
     columns = [embedding_column(sequence_categorical_column_with_identity("s", 5), 2)]
     layer = SequenceFeatures(columns)

@@ -45,11 +45,11 @@ def test_what_comes_out():
     found = transform_features(features, columns)
     assert list(found) == [
         "size", "age", "weight",
-        "color/VocabularyListCategoricalColumn/4", "shop/IdentityCategoricalColumn/10",
+        "color.VocabularyListCategoricalColumn.4", "shop.IdentityCategoricalColumn.10",
     ]  # fmt: skip
-    np.testing.assert_array_equal(found["color/VocabularyListCategoricalColumn/4"], [[1], [-1], [0]])
-    np.testing.assert_array_equal(found["shop/IdentityCategoricalColumn/10"], [[7], [-1], [0]])
-    assert found["shop/IdentityCategoricalColumn/10"].dtype == np.int32
+    np.testing.assert_array_equal(found["color.VocabularyListCategoricalColumn.4"], [[1], [-1], [0]])
+    np.testing.assert_array_equal(found["shop.IdentityCategoricalColumn.10"], [[7], [-1], [0]])
+    assert found["shop.IdentityCategoricalColumn.10"].dtype == np.int32
     again = transform_features(found, columns)
     assert again.keys() == found.keys()
 
@@ -57,7 +57,7 @@ def test_what_comes_out():
 def test_an_integer_that_a_step_reads_stays():
     columns = [numeric_column("n"), categorical_column_with_identity("n", 3)]
     found = transform_features({"n": np.array([1, 2])}, columns)
-    assert set(found) == {"n", "n/IdentityCategoricalColumn/3"}
+    assert set(found) == {"n", "n.IdentityCategoricalColumn.3"}
 
 
 @pytest.mark.parametrize(("most", "width"), [(0, 1), (1, 1), (3, 3), (4, 4), (5, 8), (9, 16)])
@@ -75,7 +75,7 @@ def test_text_as_bytes_as_objects_and_as_lists_is_the_same():
     encoded = [word.encode() for word in words]
     given = [np.array(words), np.array(words, object), np.array(encoded, object), words, encoded]
     found = [
-        transform_features({"word": word}, column)["word/HashedCategoricalColumn/1000"] for word in given
+        transform_features({"word": word}, column)["word.HashedCategoricalColumn.1000"] for word in given
     ]
     for ids in found:
         np.testing.assert_array_equal(ids, found[0])
@@ -89,7 +89,7 @@ def test_ragged_and_sparse_and_padded_features_are_the_same():
     rows = [["a", "b", "c"], [], ["b"]]
     ragged = RaggedTensor.from_rows(rows)
     column = categorical_column_with_hash_bucket("words", 100)
-    wanted = transform_features({"words": ragged}, column)["words/HashedCategoricalColumn/100"]
+    wanted = transform_features({"words": ragged}, column)["words.HashedCategoricalColumn.100"]
     for given in (ragged.to_sparse(), ragged.to_tensor()):
         (ids,) = transform_features({"words": given}, column).values()
         np.testing.assert_array_equal(ids, wanted)
@@ -119,7 +119,7 @@ def test_in_the_thread_of_the_input_pipeline():
     dataset = Dataset.from_tensor_slices(({"color": ["red", "blue", "green"]}, [1, 2, 3])).batch(2)
     batches = list(dataset.prefetch(2).map(host_part))
     assert threading.current_thread() not in threads
-    key = "color/VocabularyListCategoricalColumn/4"
+    key = "color.VocabularyListCategoricalColumn.4"
     assert [features[key].shape for features, _ in batches] == [(2, 1), (1, 1)]
     assert batches[0][0][key][0, 0] == 0
     assert batches[0][0][key][1, 0] in (2, 3)

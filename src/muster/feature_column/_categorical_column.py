@@ -63,12 +63,12 @@ class CategoricalColumn(FeatureColumn):
     @property
     def host_key(self) -> str:
         """The key of the column's ids among features that have been transformed."""
-        return f"{self.name}/{type(self).__name__}/{self.num_buckets}"
+        return f"{self.name}.{type(self).__name__}.{self.num_buckets}"
 
     @property
     def weights_key(self) -> str:
         """The key of the weights of the column's ids."""
-        return f"{self.host_key}/weights"
+        return f"{self.host_key}.weights"
 
     def transformed(self, features: Features) -> dict[str, np.ndarray[Any, Any]]:
         """Return the column's ids, and weights if it has any, as arrays for the step.

@@ -72,17 +72,15 @@ class ColumnLayer(keras.layers.Layer):  # type: ignore[misc]  # keras is untyped
         """Do the host's part on features that are not a step's, then call the layer."""
         if not isinstance(features, Mapping):
             raise ValueError(f"We expected a dictionary here. Instead we got: {features}")
-        return super().__call__(on_host(features, self._columns), *args, **kwargs)
+        if not any(isinstance(value, keras.KerasTensor) for value in features.values()):
+            features = on_host(features, self._columns)
+        return super().__call__(features, *args, **kwargs)
 
     def build(self, input_shape: Any = None) -> None:
         """Create the tables, once."""
         tables = new_tables(self._columns)
         self._paths, self._tables = tuple(tables), list(tables.values())
         self.built = True
-
-    def compute_output_shape(self, input_shape: Any) -> Any:
-        """Leave shapes to a call on shapes."""
-        raise NotImplementedError
 
     @property
     def tables(self) -> dict[tuple[str, ...], keras.Variable]:

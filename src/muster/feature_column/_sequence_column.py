@@ -126,7 +126,7 @@ class SequenceCategoricalColumn(CategoricalColumn):
 
     @property
     def _length_key(self) -> str:
-        return f"{self.host_key}/length"
+        return f"{self.host_key}.length"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +182,7 @@ class SequenceNumericColumn(SequenceDenseColumn):
     @property
     def host_key(self) -> str:
         """The key of the numbers among features that have been transformed."""
-        return f"{self.key}/{type(self).__name__}"
+        return f"{self.key}.{type(self).__name__}"
 
     def transformed(self, features: Features) -> dict[str, np.ndarray[Any, Any]]:
         """Return the numbers of each step, and the sequences' lengths.
@@ -208,7 +208,7 @@ class SequenceNumericColumn(SequenceDenseColumn):
             lengths = -(-lengths // self.num_elements)
         return {
             self.host_key: dense.reshape(len(dense), -1, self.num_elements),
-            f"{self.host_key}/length": lengths,
+            f"{self.host_key}.length": lengths,
         }
 
     def sequence_values(
@@ -225,7 +225,7 @@ class SequenceNumericColumn(SequenceDenseColumn):
                 f"Feature {self.key} is a value of a step, and its column works on the host. Call "
                 "transform_features(features, feature_columns) in `map` of the dataset, after `batch`."
             )
-        return jnp.asarray(features[self.host_key]), jnp.asarray(features[f"{self.host_key}/length"])
+        return jnp.asarray(features[self.host_key]), jnp.asarray(features[f"{self.host_key}.length"])
 
 
 def sequence_numeric_column(
