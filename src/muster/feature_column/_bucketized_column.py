@@ -8,11 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster.data import SparseTensor
 from muster.feature_column._categorical_column import CategoricalColumn, PaddedIds
 from muster.feature_column._dense_column import DenseColumn
 from muster.feature_column._feature_column import ParseSpec
-from muster.feature_column._host_values import Features, IdsAndWeights
+from muster.feature_column._host_values import Features, IdsAndWeights, full
 from muster.feature_column._numeric_column import NumericColumn
 
 
@@ -72,8 +71,7 @@ class BucketizedColumn(DenseColumn, CategoricalColumn):
         numbers = self.source_column.host_values(features)
         edges = np.array(self.boundaries, np.float32)
         ids = np.searchsorted(edges, numbers, side="right") + self._offsets()
-        places = np.argwhere(np.ones(ids.shape, bool))
-        return IdsAndWeights(SparseTensor.of_checked(places, ids.reshape(-1), np.array(ids.shape)), None)
+        return IdsAndWeights(full(ids), None)
 
     def traced_ids(self, features: Features) -> PaddedIds:
         """Compute the buckets in a step.

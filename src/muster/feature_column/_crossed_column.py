@@ -15,6 +15,7 @@ from muster.feature_column._host_values import (
     Features,
     IdsAndWeights,
     as_bytes,
+    full,
     host_feature,
     is_text,
     remembered,
@@ -77,25 +78,31 @@ class CrossedColumn(CategoricalColumn):
                 f"The features of {self.name} differ in their number of examples: "
                 f"{[len(counts) for _, counts in inputs]}."
             )
+        if all((counts == 1).all() for _, counts in inputs):
+            return IdsAndWeights(full(self._hashed([values for values, _ in inputs])[:, None]), None)
         totals = np.prod([counts for _, counts in inputs], axis=0)
         rows = np.repeat(np.arange(len(totals)), totals)
         place = _places(totals)
-        hashes = np.full(len(rows), np.uint64(self.hash_key or _HASH_KEY))
         rest, chosen = place, []
         for values, counts in reversed(inputs):
             starts = np.cumsum(counts) - counts
             rest, here = np.divmod(rest, counts[rows])
             chosen.append(values[starts[rows] + here])
-        for values in reversed(chosen):
-            hashes = fingerprint_cat64(hashes, values)
         return IdsAndWeights(
             SparseTensor.of_checked(
                 np.stack([rows, place], axis=1),
-                (hashes % np.uint64(self.hash_bucket_size)).astype(np.int64),
+                self._hashed(chosen[::-1]),
                 np.array([len(totals), totals.max(initial=0)]),
             ),
             None,
         )
+
+    def _hashed(self, values: list[Any]) -> np.ndarray[Any, Any]:
+        """Return the buckets, int64, of combinations of one value of each feature."""
+        hashes = np.full(len(values[0]), np.uint64(self.hash_key or _HASH_KEY))
+        for each in values:
+            hashes = fingerprint_cat64(hashes, each)
+        return (hashes % np.uint64(self.hash_bucket_size)).astype(np.int64)
 
     def _leaves(self) -> list[CategoricalColumn | str]:
         """Return what is combined, with crossed columns taken apart."""

@@ -1,7 +1,9 @@
 """Features on the host, where text can be looked up and hashed: as sparse tensors, then as padded arrays."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import jax
@@ -115,7 +117,21 @@ def _as_sparse(value: Any) -> SparseTensor:
         there = value != np.zeros((), value.dtype)
     else:
         there = value != (-1 if value.dtype.kind in "iu" else 0)
+    if there.all():
+        return full(value)
     return SparseTensor.of_checked(np.argwhere(there), value[there], np.array(value.shape))
+
+
+def full(array: np.ndarray[Any, Any]) -> SparseTensor:
+    """Return an array without empty places as a sparse tensor."""
+    return SparseTensor.of_checked(_all_places(array.shape), array.reshape(-1), np.array(array.shape))
+
+
+@lru_cache(maxsize=64)
+def _all_places(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    places = np.argwhere(np.ones(shape, bool))
+    places.flags.writeable = False
+    return places
 
 
 def is_traced(value: Any) -> bool:
@@ -191,6 +207,8 @@ def padded(ids: SparseTensor, values: np.ndarray[Any, Any], empty: Any, dtype: D
     """
     *batch, most = ids.shape
     width = max(1, most) if most <= _FEW else 1 << (most - 1).bit_length()
+    if len(values) == math.prod(batch) * width:
+        return values.reshape(*batch, width).astype(dtype)
     array = np.full((*batch, width), empty, dtype)
     array[tuple(ids.indices.T)] = values
     return array
