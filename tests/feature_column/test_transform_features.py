@@ -159,6 +159,12 @@ def test_columns_of_one_name_that_differ():
 @pytest.mark.parametrize(
     ("column", "features", "message"),
     [
+        (
+            numeric_column("x"),
+            {"x": SparseTensor([[0, 0]], [1.0], (1, 1))},
+            "SparseTensor is not supported. key: x",
+        ),
+        (numeric_column("x"), {"x": np.array(["1"])}, "Feature x has dtype <U1, and a column needs numbers"),
         (COLOR, {}, "Feature color is not in features dictionary. There are: none"),
         (COLOR, {"color": np.array([1, 2])}, "column dtype: string, tensor dtype: int64"),
         (COLOR, {"color": np.array([1.5])}, "must be string or integer. dtype: float64"),

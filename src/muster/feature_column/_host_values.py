@@ -154,12 +154,23 @@ def is_real(dtype: Any) -> bool:
     return bool(jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.floating))
 
 
-def require_numbers(key: str, dtype: Any) -> None:
-    """Check that a feature holds numbers or booleans.
+def dtype_of(value: Any) -> Any:
+    """Return the dtype of a feature."""
+    return value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
+
+
+def require_numbers(key: str, value: Any) -> None:
+    """Check that a feature is an array of numbers or booleans.
 
     Raises:
-        ValueError: It holds something else.
+        ValueError: It is sparse, or holds something else.
     """
+    if isinstance(value, SparseTensor | RaggedTensor):
+        raise ValueError(
+            "The corresponding Tensor of numerical column must be a Tensor. SparseTensor is not supported. "
+            f"key: {key}. Read it as a FixedLenFeature, or pad it in the input pipeline."
+        )
+    dtype = dtype_of(value)
     if is_real(dtype) or jnp.issubdtype(dtype, jnp.bool_):
         return
     remedy = "Turn it into numbers in the input pipeline."

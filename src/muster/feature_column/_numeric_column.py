@@ -106,7 +106,7 @@ class NumericColumn(DenseColumn):
         if self.normalizer_fn is not None:
             return np.asarray(self.dense_values(features))
         values = host_feature(features, self.key)
-        require_numbers(self.key, values.dtype)
+        require_numbers(self.key, values)
         flattened: np.ndarray[Any, Any] = self._flattened(values.astype(np.float32))
         return flattened
 
@@ -213,6 +213,6 @@ def _feature(features: Features, key: str) -> jax.Array:
         ValueError: The feature is absent, has another dtype, or has no batch axis.
     """
     value = require_feature(features, key)
+    require_numbers(key, value)
     array = value if isinstance(value, jax.Array) else np.asarray(value)
-    require_numbers(key, array.dtype)
     return jnp.asarray(array[:, None] if array.ndim == 1 else array)

@@ -3,14 +3,13 @@
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from muster.data import RaggedTensor, SparseTensor
 from muster.feature_column._column_lists import columns_of
 from muster.feature_column._feature_column import FeatureColumn, leaf_keys
 from muster.feature_column._host_values import (
     Features,
     RememberingFeatures,
+    dtype_of,
     is_integer,
     is_text,
     is_traced,
@@ -52,7 +51,7 @@ def transform_features(
     read_by_steps = {key for column in columns if column.host_column is None for key in leaf_keys(column)}
     read_by_host = {key for host in by_key.values() for key in leaf_keys(host)}
     for key in read_by_steps & features.keys():
-        require_numbers(key, _dtype(features[key]))
+        require_numbers(key, features[key])
     transformed = {
         key: value
         for key, value in features.items()
@@ -75,9 +74,5 @@ def on_host(features: Features, columns: Iterable[FeatureColumn]) -> Features:
 def _left_out(value: Any, read_by_host: bool) -> bool:
     if isinstance(value, SparseTensor | RaggedTensor):
         return True
-    dtype = _dtype(value)
+    dtype = dtype_of(value)
     return is_text(dtype) or (read_by_host and is_integer(dtype))
-
-
-def _dtype(value: Any) -> Any:
-    return np.asarray(value).dtype if not hasattr(value, "dtype") else value.dtype

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -42,6 +41,7 @@ class ArraySource(Table):
         self._template = template
         self._arrays = arrays
         self._specs = specs or [None] * len(arrays)
+        self.uniform = not any(self._specs)
         self._name = name
 
     @classmethod
@@ -111,10 +111,6 @@ class ArraySource(Table):
                 for a, spec in zip(self._arrays, self._specs, strict=True)
             ],
         )
-
-    @cached_property
-    def uniform(self) -> bool:
-        return not any(self._specs)
 
     def load(self, run: Run, handles: Handles) -> Loaded:
         gathered = [_gather(array, handles) for array in self._arrays]
