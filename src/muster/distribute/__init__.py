@@ -12,7 +12,6 @@ from muster.distribute.input._distributed_dataset import DistributedIterator as 
 from muster.distribute.input._input_context import InputContext as InputContext
 from muster.distribute.input._input_options import InputOptions as InputOptions
 from muster.distribute.input._input_options import InputReplicationMode as InputReplicationMode
-from muster.distribute.replicas._indexed_slices import IndexedSlices as IndexedSlices
 from muster.distribute.replicas._replica_context import ReduceOp as ReduceOp
 from muster.distribute.replicas._replica_context import ReplicaContext as ReplicaContext
 from muster.distribute.replicas._sharded_variable import ShardedVariable as ShardedVariable
@@ -49,6 +48,7 @@ from muster.distribute.strategies._parameter_server import (
 )
 from muster.distribute.strategies._strategy import Strategy as Strategy
 from muster.distribute.strategies._tpu import TPUStrategy as TPUStrategy
+from muster.program import IndexedSlices as IndexedSlices
 from muster.ps import FixedShardsPartitioner as FixedShardsPartitioner
 from muster.ps import MaxSizePartitioner as MaxSizePartitioner
 from muster.ps import MinSizePartitioner as MinSizePartitioner

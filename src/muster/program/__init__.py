@@ -1,6 +1,7 @@
 """Trace user code, with the Keras variables that it uses, into a pure step over state."""
 
 from muster import _keras as _keras  # first: Ctrl-C waits for it
+from muster.program._indexed_slices import IndexedSlices as IndexedSlices
 from muster.program._labels import check_ids as check_ids
 from muster.program._labels import keepable as keepable
 from muster.program._labels import label_factor as label_factor
@@ -18,6 +19,7 @@ from muster.program.gradients._optimize import apply_gradients as apply_gradient
 from muster.program.gradients._optimize import get_or_create_global_step as get_or_create_global_step
 from muster.program.gradients._optimize import minimize as minimize
 from muster.program.gradients._optimize import trainable_variables as trainable_variables
+from muster.program.passes._gradient_markers import update_rows as update_rows
 from muster.program.trace._eager import run_functions_eagerly as run_functions_eagerly
 from muster.program.trace._outputs import Output as Output
 from muster.program.trace._outputs import common_value as common_value

@@ -34,8 +34,7 @@ def run_steps(make_optimizer: Any, start: Any, gradients: list[Any]) -> tuple[li
 
 
 def is_dense_update(case: dict[str, Any]) -> bool:
-    # The two proximal optimizers are not there; sparse gradients arrive dense, duplicates summed.
-    return case["name"].startswith("v1.") and "/dense/" in case["name"] and "Proximal" not in case["name"]
+    return case["name"].startswith("v1.") and "/dense/" in case["name"]
 
 
 @pytest.mark.parametrize("case", cases("optimizers", is_dense_update))

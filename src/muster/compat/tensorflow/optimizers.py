@@ -1,10 +1,11 @@
-"""``tf.optimizers``: Keras' classes. TensorFlow 1's are in ``tf.compat.v1.train``."""
+"""``tf.optimizers``: that of ``tf.keras``. TensorFlow 1's are in ``tf.compat.v1.train``."""
 
 from typing import Any
 
 from muster._keras import keras
 from muster.compat._names import passed_on as _passed_on
+from muster.compat.tensorflow.keras.optimizers import legacy as legacy
 
 
 def __getattr__(name: str) -> Any:
-    return _passed_on(keras.optimizers, name)
+    return _passed_on(keras.optimizers, name, "legacy")

@@ -4,11 +4,13 @@ Source of the arguments and updates: tensorflow/python/training/, a file for eac
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TypeAlias
 
 import jax
 
 from muster._keras import keras
+from muster.optimizers import RowOptimizer, rules
 from muster.program import TrainOp, apply_gradients, gradients, minimize, trainable_variables
 
 LearningRate: TypeAlias = (
@@ -120,7 +122,8 @@ class MomentumOptimizer(Optimizer):
         name: str = "Momentum",
         use_nesterov: bool = False,
     ) -> None:
-        super().__init__(_Momentum(_rate(learning_rate), momentum, use_nesterov, name))
+        rule = partial(rules.momentum, momentum=momentum, nesterov=use_nesterov)
+        super().__init__(RowOptimizer(_rate(learning_rate), rule, {"momentum": 0.0}, name=name))
 
 
 class AdagradOptimizer(Optimizer):
@@ -133,11 +136,8 @@ class AdagradOptimizer(Optimizer):
         use_locking: bool = False,
         name: str = "Adagrad",
     ) -> None:
-        if initial_accumulator_value <= 0:
-            raise ValueError(f"initial_accumulator_value must be positive, got {initial_accumulator_value}.")
-        super().__init__(
-            keras.optimizers.Adagrad(_rate(learning_rate), initial_accumulator_value, epsilon=0.0, name=name)
-        )
+        slots = {"accumulator": _positive(initial_accumulator_value)}
+        super().__init__(RowOptimizer(_rate(learning_rate), rules.adagrad, slots, name=name))
 
 
 class AdamOptimizer(Optimizer):
@@ -168,7 +168,13 @@ class RMSPropOptimizer(Optimizer):
         centered: bool = False,
         name: str = "RMSProp",
     ) -> None:
-        super().__init__(_RMSprop(_rate(learning_rate), decay, momentum, epsilon, centered, name=name))
+        rule = partial(rules.rmsprop, rho=decay, momentum=momentum, epsilon=epsilon, centered=centered)
+        slots = {"velocity": 1.0}
+        if momentum:
+            slots["momentum"] = 0.0
+        if centered:
+            slots["average_gradient"] = 0.0
+        super().__init__(RowOptimizer(_rate(learning_rate), rule, slots, name=name))
 
 
 class AdadeltaOptimizer(Optimizer):
@@ -182,7 +188,9 @@ class AdadeltaOptimizer(Optimizer):
         use_locking: bool = False,
         name: str = "Adadelta",
     ) -> None:
-        super().__init__(keras.optimizers.Adadelta(_rate(learning_rate), rho, epsilon, name=name))
+        rule = partial(rules.adadelta, rho=rho, epsilon=epsilon)
+        slots = {"accumulated_grad": 0.0, "accumulated_delta_var": 0.0}
+        super().__init__(RowOptimizer(_rate(learning_rate), rule, slots, name=name))
 
 
 class FtrlOptimizer(Optimizer):
@@ -202,48 +210,58 @@ class FtrlOptimizer(Optimizer):
         l2_shrinkage_regularization_strength: float = 0.0,
         beta: float | None = None,
     ) -> None:
-        super().__init__(
-            keras.optimizers.Ftrl(
-                _rate(learning_rate),
-                learning_rate_power,
-                initial_accumulator_value,
-                l1_regularization_strength,
-                l2_regularization_strength,
-                l2_shrinkage_regularization_strength,
-                beta or 0.0,
-                name=name,
-            )
+        rule = partial(
+            rules.ftrl,
+            power=learning_rate_power,
+            l1=l1_regularization_strength,
+            l2=l2_regularization_strength,
+            shrinkage=l2_shrinkage_regularization_strength,
+            beta=beta or 0.0,
         )
+        slots = {"accumulator": initial_accumulator_value, "linear": 0.0}
+        super().__init__(RowOptimizer(_rate(learning_rate), rule, slots, name=name))
+
+
+class ProximalGradientDescentOptimizer(Optimizer):
+    """Gradient descent, after which weights step towards zero as both regularizations say."""
+
+    def __init__(
+        self,
+        learning_rate: LearningRate,
+        l1_regularization_strength: float = 0.0,
+        l2_regularization_strength: float = 0.0,
+        use_locking: bool = False,
+        name: str = "ProximalGradientDescent",
+    ) -> None:
+        rule = partial(
+            rules.proximal_gradient_descent, l1=l1_regularization_strength, l2=l2_regularization_strength
+        )
+        super().__init__(RowOptimizer(_rate(learning_rate), rule, {}, name=name))
+
+
+class ProximalAdagradOptimizer(Optimizer):
+    """Adagrad, after which weights step towards zero as both regularizations say."""
+
+    def __init__(
+        self,
+        learning_rate: LearningRate,
+        initial_accumulator_value: float = 0.1,
+        l1_regularization_strength: float = 0.0,
+        l2_regularization_strength: float = 0.0,
+        use_locking: bool = False,
+        name: str = "ProximalAdagrad",
+    ) -> None:
+        rule = partial(rules.proximal_adagrad, l1=l1_regularization_strength, l2=l2_regularization_strength)
+        slots = {"accumulator": _positive(initial_accumulator_value)}
+        super().__init__(RowOptimizer(_rate(learning_rate), rule, slots, name=name))
+
+
+def _positive(initial_accumulator_value: float) -> float:
+    if initial_accumulator_value <= 0:
+        raise ValueError(f"initial_accumulator_value must be positive, got {initial_accumulator_value}.")
+    return initial_accumulator_value
 
 
 def _rate(learning_rate: LearningRate) -> Callable[..., object]:
     """Wrap a number in a function, because Keras would make it a variable, which checkpoints restore."""
     return learning_rate if callable(learning_rate) else lambda: learning_rate
-
-
-class _Momentum(keras.optimizers.Optimizer):  # type: ignore[misc]  # keras is untyped
-    def __init__(self, learning_rate: LearningRate, momentum: float, nesterov: bool, name: str) -> None:
-        super().__init__(learning_rate=learning_rate, name=name)
-        self.momentum = momentum
-        self.nesterov = nesterov
-
-    def build(self, variables: list[keras.Variable]) -> None:
-        if not self.built:
-            super().build(variables)
-            self.momentums = self.add_optimizer_variables(variables, "momentum")
-
-    def update_step(self, gradient: jax.Array, variable: keras.Variable, learning_rate: jax.Array) -> None:
-        rate = keras.ops.cast(learning_rate, variable.dtype)
-        accumulated = self.momentums[self._get_variable_index(variable)]
-        self.assign(accumulated, accumulated * self.momentum + gradient)
-        step = gradient + accumulated * self.momentum if self.nesterov else accumulated
-        self.assign_sub(variable, rate * step)
-
-
-class _RMSprop(keras.optimizers.RMSprop):  # type: ignore[misc]  # keras is untyped
-    def add_optimizer_variables(
-        self, trainable_variables: list[keras.Variable], name: str, initializer: str = "zeros"
-    ) -> list[keras.Variable]:
-        first = "ones" if name == "velocity" else initializer
-        added: list[keras.Variable] = super().add_optimizer_variables(trainable_variables, name, first)
-        return added

@@ -7,6 +7,7 @@ Source: tensorflow/python/keras/optimizer_v2/legacy_learning_rate_decay.py.
 from collections.abc import Sequence
 
 import jax
+import jax.numpy as jnp
 
 from muster._keras import keras
 from muster.compat.ops._arrays import ArrayLike, as_array
@@ -96,6 +97,79 @@ def piecewise_constant(
     """Return ``values[0]`` up to and including step ``boundaries[0]``, then ``values[1]``, and so on."""
     schedule = schedules.PiecewiseConstantDecay(list(boundaries), list(values))
     return _rate_at(schedule, x)
+
+
+piecewise_constant_decay = piecewise_constant
+
+
+def cosine_decay_restarts(
+    learning_rate: float,
+    global_step: ArrayLike,
+    first_decay_steps: int,
+    t_mul: float = 2.0,
+    m_mul: float = 1.0,
+    alpha: float = 0.0,
+    name: str | None = None,
+) -> jax.Array:
+    """Decay along half a cosine again and again.
+
+    Each time it takes ``t_mul`` times as many steps, from ``m_mul`` times the rate to
+    ``alpha * learning_rate``.
+    """
+    schedule = schedules.CosineDecayRestarts(learning_rate, first_decay_steps, t_mul, m_mul, alpha)
+    return _rate_at(schedule, global_step)
+
+
+def linear_cosine_decay(
+    learning_rate: float,
+    global_step: ArrayLike,
+    decay_steps: int,
+    num_periods: float = 0.5,
+    alpha: float = 0.0,
+    beta: float = 0.001,
+    name: str | None = None,
+) -> jax.Array:
+    """Decay in ``decay_steps`` along a line times a cosine of ``num_periods`` periods.
+
+    ``alpha`` is added to the line, ``beta`` to the product.
+    """
+    return learning_rate * _linear_cosine(global_step, decay_steps, num_periods, alpha, beta, 0.0)
+
+
+def noisy_linear_cosine_decay(
+    learning_rate: float,
+    global_step: ArrayLike,
+    decay_steps: int,
+    initial_variance: float = 1.0,
+    variance_decay: float = 0.55,
+    num_periods: float = 0.5,
+    alpha: float = 0.0,
+    beta: float = 0.001,
+    name: str | None = None,
+) -> jax.Array:
+    """Decay as `linear_cosine_decay` does, with normal noise added to the line.
+
+    Its variance is ``initial_variance / (1 + global_step) ** variance_decay``. The noise of a step is the
+    same on all replicas and in each run; in TensorFlow it is not.
+    """
+    step = as_array(global_step)
+    past = jnp.minimum(step, decay_steps).astype(jnp.float32)
+    deviation = jnp.sqrt(initial_variance / (1 + past) ** variance_decay)
+    noise = deviation * jax.random.normal(jax.random.fold_in(jax.random.key(0), step))
+    return learning_rate * _linear_cosine(step, decay_steps, num_periods, alpha, beta, noise)
+
+
+def _linear_cosine(
+    global_step: ArrayLike,
+    decay_steps: int,
+    num_periods: float,
+    alpha: float,
+    beta: float,
+    noise: jax.Array | float,
+) -> jax.Array:
+    done = jnp.minimum(as_array(global_step), decay_steps) / decay_steps
+    cosine = 0.5 * (1 + jnp.cos(2 * jnp.pi * num_periods * done))
+    return (alpha + 1 - done + noise) * cosine + beta
 
 
 def _rate_at(schedule: keras.optimizers.schedules.LearningRateSchedule, global_step: ArrayLike) -> jax.Array:

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 from muster._keras import keras
 from muster.data import GetNext
 from muster.distribute.input._distributed_dataset import DistributedDataset
-from muster.distribute.replicas._indexed_slices import IndexedSlices
 from muster.distribute.replicas._replica_context import (
     ReduceOp,
     ReplicaContext,
@@ -22,7 +21,7 @@ from muster.distribute.replicas._replica_context import (
     traced_scope,
 )
 from muster.distribute.replicas._values import PerReplica, ReplicaKind, is_array, is_leaf, map_values
-from muster.program import Replicas
+from muster.program import IndexedSlices, Replicas
 
 
 def run(strategy: ReplicaGroup, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -11,9 +11,8 @@ import jax
 import jax.numpy as jnp
 
 from muster._errors import TraceError
-from muster.distribute.replicas._indexed_slices import IndexedSlices
 from muster.distribute.replicas._values import PerReplica, ReplicaKind, by_numbers, is_key, map_values
-from muster.program import Replicas
+from muster.program import IndexedSlices, Replicas
 from muster.program.trace import FunctionScope
 from muster.program.variables import current_scope
 

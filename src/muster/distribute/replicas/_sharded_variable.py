@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._keras import keras
-from muster.distribute.replicas._indexed_slices import IndexedSlices
+from muster.program import IndexedSlices
 
 
 def _scatter(method: str) -> Callable[..., "ShardedVariable"]:

@@ -9,7 +9,9 @@ import jax
 
 from muster._errors import GradientError
 from muster._keras import keras
+from muster.program._indexed_slices import IndexedSlices, dense_gradient
 from muster.program.gradients._gradients import gradients
+from muster.program.passes._gradient_markers import sum_gradients
 from muster.program.passes._served import as_marked, mark_pushed
 from muster.program.variables._patches import wrap_in_scopes
 from muster.program.variables._variable_scope import VariableScope, active_scope, current_scope
@@ -123,7 +125,7 @@ def minimize(
     share = replicas.weight if replicas is not None and loss_reduction == "mean" else 1
     grads = gradients(optimizer.scale_loss(loss) * share, variables)
     if replicas is not None:
-        *grads, total = replicas.sum([*grads, scope.read(loss) * share])  # in one collective
+        *grads, total = sum_gradients(replicas, [*grads, scope.read(loss) * share])  # in one collective
         scope.note_reduced(loss, total)
     with scope.in_sync():
         optimizer.apply(grads, variables)
@@ -204,8 +206,11 @@ def _require_optimizer(optimizer: Any) -> None:
 def _in_steps(original: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap ``Optimizer.apply``: inside of a step it applies the sums of all replicas' gradients."""
 
-    def apply(self: Any, grads: Sequence[jax.Array | None], trainable_variables: Any = None) -> Any:
+    def apply(self: Any, grads: Sequence[Any], trainable_variables: Any = None) -> Any:
         scope = current_scope()
+        if any(isinstance(grad, IndexedSlices) for grad in grads):
+            variables = self._trainable_variables if trainable_variables is None else trainable_variables
+            grads = [dense_gradient(grad, v.shape) for grad, v in zip(grads, variables, strict=True)]
         if scope is None:
             return original(self, grads, trainable_variables)
         for variable in trainable_variables or ():
@@ -215,7 +220,7 @@ def _in_steps(original: Callable[..., Any]) -> Callable[..., Any]:
                     "variable."
                 )
         if scope.replicas is not None and not scope.is_in_sync:
-            sums = iter(scope.replicas.sum([grad for grad in grads if grad is not None]))
+            sums = iter(sum_gradients(scope.replicas, [grad for grad in grads if grad is not None]))
             grads = [None if grad is None else next(sums) for grad in grads]
         grads = mark_pushed(grads)
         with scope.in_sync(), as_marked():

@@ -29,8 +29,8 @@ from muster.program.passes._jaxprs import (
     with_inlined_jits,
 )
 
-_push_p = jex.Primitive("muster_push")
-_push_p.def_abstract_eval(lambda value: value)
+push_p = jex.Primitive("muster_push")
+push_p.def_abstract_eval(lambda value: value)
 # Whether gradients are marked; part of the key under which JAX caches traces.
 _MARKING = jax.make_user_context(False)
 
@@ -39,7 +39,7 @@ def mark_pushed(gradients: Sequence[jax.Array | None]) -> list[jax.Array | None]
     """Mark gradients that are about to be applied, where the step is for `split_at_pushes`."""
     if not _MARKING.value:
         return list(gradients)
-    return [None if gradient is None else _push_p.bind(gradient) for gradient in gradients]
+    return [None if gradient is None else push_p.bind(gradient) for gradient in gradients]
 
 
 def as_marked() -> contextlib.AbstractContextManager[None]:
@@ -207,7 +207,7 @@ class ServedStep:
         for eqn in reversed(eqns):
             if not wanted.intersection(eqn.outvars):
                 continue
-            if eqn.primitive is _push_p:
+            if eqn.primitive is push_p:
                 self._pushes[eqn.outvars[0]] = eqn.invars[0]
             elif sources.is_computed_by_worker(eqn):
                 self._pushes.update({v: v for v in eqn.outvars if v in wanted})
@@ -248,8 +248,8 @@ def split_at_pushes(
     """
     with _MARKING(True):
         closed, shapes = jax.make_jaxpr(function, return_shape=True)(state, batch)
-    closed = _with_selected_branches(with_inlined_jits(closed, _push_p))
-    inside = next((eqn.primitive.name for eqn in closed.jaxpr.eqns if body_contains(eqn, _push_p)), None)
+    closed = _with_selected_branches(with_inlined_jits(closed, push_p))
+    inside = next((eqn.primitive.name for eqn in closed.jaxpr.eqns if body_contains(eqn, push_p)), None)
     if inside is not None:
         raise TraceError(
             f"Gradients are applied inside of a {inside}, where a step cannot be divided between a worker "
@@ -271,7 +271,7 @@ class _Sources:
         self._of_pushes: set[Atom] = set()
         self._of_servers = set(jaxpr.invars) - self._of_worker
         for eqn in jaxpr.eqns:
-            if eqn.primitive is _push_p:
+            if eqn.primitive is push_p:
                 self._of_pushes.update(eqn.outvars)
                 continue
             for known in (self._of_worker, self._of_pushes, self._of_servers):
@@ -305,7 +305,7 @@ def _without_markers(eqns: Iterable[Equation]) -> tuple[list[Equation], dict[Ato
     kept = []
     for eqn in eqns:
         invars = [v if isinstance(v, jex.Literal) else marked.get(v, v) for v in eqn.invars]
-        if eqn.primitive is _push_p:
+        if eqn.primitive is push_p:
             marked[eqn.outvars[0]] = invars[0]
         else:
             kept.append(eqn.replace(invars=invars))

@@ -8,9 +8,11 @@ import jax.numpy as jnp
 
 from muster._arrays import AnyArray
 from muster.program.gradients._resolve import resolve
+from muster.program.passes._gradient_markers import has_gradient_markers
 from muster.program.passes._jaxprs import contains
 from muster.program.passes._loops import with_wide_products
 from muster.program.passes._row_updates import with_row_updates
+from muster.program.passes._sparse_gradients import with_sparse_gradients
 
 State = dict[str, jax.Array]
 
@@ -20,6 +22,8 @@ def compute_traced(step: Callable[..., tuple[State, Any]], state: State, *args: 
     closed, shapes = jax.make_jaxpr(step, return_shape=True)(state, *args)
     leaves = jax.tree.leaves((state, args))
     closed = jax.make_jaxpr(resolve(closed))(*leaves)
+    if has_gradient_markers(closed):
+        closed = jax.make_jaxpr(with_sparse_gradients(closed))(*leaves)
     if contains(closed, jax.lax.scan_p):
         closed = jax.make_jaxpr(with_wide_products(closed))(*leaves)
     flat = with_row_updates(closed)(*leaves)

@@ -8,6 +8,7 @@ from muster.compat._names import missing as _missing
 from muster.compat.tensorflow.keras import callbacks as callbacks
 from muster.compat.tensorflow.keras import layers as layers
 from muster.compat.tensorflow.keras import losses as losses
+from muster.compat.tensorflow.keras import optimizers as optimizers
 from muster.feature_column import SequenceFeatures as _SequenceFeatures
 
 experimental = _Names("tf.keras.experimental", SequenceFeatures=_SequenceFeatures)

@@ -1,0 +1,11 @@
+"""``tf.keras.optimizers``: Keras 3's, and ``legacy``."""
+
+from typing import Any
+
+from muster._keras import keras
+from muster.compat._names import passed_on as _passed_on
+from muster.compat.tensorflow.keras.optimizers import legacy as legacy
+
+
+def __getattr__(name: str) -> Any:
+    return _passed_on(keras.optimizers, name, "legacy")

@@ -1,0 +1,60 @@
+"""An optimizer of Keras' that updates the rows of a table that were looked up."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+
+from muster._keras import keras
+from muster.program import update_rows
+
+
+class RowOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]  # keras is untyped
+    """Updates variables by a rule; rows of tables that were not looked up stay as they are, with their slots.
+
+    Args:
+        learning_rate: A number, a schedule of Keras', or a function that returns the rate.
+        rule: Takes a gradient, the weights, the slots and the rate; returns the new weights and slots. It
+            computes each element from the same elements of its arguments.
+        slots: The name and the initial value of each array that the optimizer keeps for a variable.
+        **kwargs: Passed on to ``keras.optimizers.Optimizer``.
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any,
+        rule: Callable[..., tuple[jax.Array, ...]],
+        slots: Mapping[str, float],
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self._rule = rule
+        self._initial = dict(slots)
+
+    def build(self, variables: list[keras.Variable]) -> None:
+        if not self.built:
+            super().build(variables)
+            self._slots = [
+                self.add_optimizer_variables(variables, name, keras.initializers.Constant(value))
+                for name, value in self._initial.items()
+            ]
+
+    def update_step(self, gradient: jax.Array, variable: keras.Variable, learning_rate: Any) -> None:
+        index = self._get_variable_index(variable)
+        updated = [variable, *(slots[index] for slots in self._slots)]
+        gradient, *numbers = (
+            keras.ops.cast(each, variable.dtype) for each in (gradient, *self.numbers(learning_rate))
+        )
+        made = self.updated(gradient, [each.value for each in updated], numbers)
+        for each, value in zip(updated, made, strict=True):
+            self.assign(each, value)
+
+    def numbers(self, learning_rate: Any) -> Sequence[Any]:
+        """Return the scalars that the rule takes after the slots: the rate."""
+        return [learning_rate]
+
+    def updated(
+        self, gradient: jax.Array, values: Sequence[jax.Array], numbers: Sequence[jax.Array]
+    ) -> Sequence[jax.Array]:
+        """Return the new weights and slots of a variable."""
+        return update_rows(self._rule, gradient, values, numbers)
