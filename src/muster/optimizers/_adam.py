@@ -28,7 +28,7 @@ class Adam(Optimizer):
         name: str = "Adam",
         **kwargs: Any,
     ) -> None:
-        settings = {"beta_1": beta_1, "beta_2": beta_2, "epsilon": epsilon}
+        settings: dict[str, Any] = {"beta_1": beta_1, "beta_2": beta_2, "epsilon": epsilon}
         slots = {"m": 0.0, "v": 0.0} | ({"vhat": 0.0} if amsgrad else {})
         rule = partial(rules.adam, **settings)
         super().__init__(name, learning_rate, rule, slots, {**settings, "amsgrad": amsgrad}, **kwargs)
@@ -57,7 +57,7 @@ class Adamax(Optimizer):
         name: str = "Adamax",
         **kwargs: Any,
     ) -> None:
-        settings = {"beta_1": beta_1, "beta_2": beta_2, "epsilon": epsilon}
+        settings: dict[str, Any] = {"beta_1": beta_1, "beta_2": beta_2, "epsilon": epsilon}
         slots = {"m": 0.0, "v": 0.0}
         super().__init__(name, learning_rate, partial(rules.adamax, **settings), slots, settings, **kwargs)
         self.beta_1 = beta_1
@@ -80,7 +80,7 @@ class Nadam(Optimizer):
         **kwargs: Any,
     ) -> None:
         schedule_decay = kwargs.pop("schedule_decay", 0.004)
-        settings = {"beta_1": beta_1, "beta_2": beta_2, "epsilon": epsilon}
+        settings: dict[str, Any] = {"beta_1": beta_1, "beta_2": beta_2, "epsilon": epsilon}
         slots, rule = {"m": 0.0, "v": 0.0}, partial(rules.nadam_step, epsilon=epsilon)
         super().__init__(name, learning_rate, rule, slots, settings, **kwargs)
         self._schedule_decay = schedule_decay

@@ -26,11 +26,9 @@ class SGD(Optimizer):
     ) -> None:
         if not 0 <= momentum <= 1:
             raise ValueError(f"`momentum` must be between [0, 1]. Received: momentum={momentum}.")
-        settings = {"momentum": momentum, "nesterov": nesterov}
-        if momentum:
-            slots, rule = {"momentum": 0.0}, partial(rules.keras_momentum, **settings)
-        else:
-            slots, rule = {}, rules.gradient_descent
+        settings: dict[str, Any] = {"momentum": momentum, "nesterov": nesterov}
+        rule = partial(rules.keras_momentum, **settings) if momentum else rules.gradient_descent
+        slots = {"momentum": 0.0} if momentum else {}
         super().__init__(name, learning_rate, rule, slots, settings, **kwargs)
 
 
@@ -65,7 +63,7 @@ class Adadelta(Optimizer):
         name: str = "Adadelta",
         **kwargs: Any,
     ) -> None:
-        settings = {"rho": rho, "epsilon": epsilon}
+        settings: dict[str, Any] = {"rho": rho, "epsilon": epsilon}
         slots = {"accum_grad": 0.0, "accum_var": 0.0}
         super().__init__(name, learning_rate, partial(rules.adadelta, **settings), slots, settings, **kwargs)
 
@@ -85,7 +83,12 @@ class RMSprop(Optimizer):
     ) -> None:
         if not 0 <= momentum <= 1:
             raise ValueError(f"`momentum` must be between [0, 1]. Received: momentum={momentum}.")
-        settings = {"rho": rho, "momentum": momentum, "epsilon": epsilon, "centered": centered}
+        settings: dict[str, Any] = {
+            "rho": rho,
+            "momentum": momentum,
+            "epsilon": epsilon,
+            "centered": centered,
+        }
         slots = {"rms": 0.0}
         if momentum:
             slots["momentum"] = 0.0

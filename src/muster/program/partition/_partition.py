@@ -29,6 +29,7 @@ from muster.program.partition._sharding import (
 )
 from muster.program.passes._jaxprs import Atom, Equation, Values, levels_of, needed_equations, type_of
 from muster.program.passes._loops import with_wide_products
+from muster.program.passes._sparse_gradients import by_masks
 
 # Primitives that call a function, whose equations can be computed in place.
 _BODIES: Mapping[jex.Primitive, str] = {
@@ -61,7 +62,8 @@ def partitioned(function: Callable[[Any, Any], Any], state: Any, batch: Any, rep
     leaves = jax.tree.leaves((state, batch))
     of_state = len(jax.tree.leaves(state))
     global_batch = jax.tree.map(lambda leaf: _global_shape(leaf, replicas), batch)
-    closed, shapes = jax.make_jaxpr(function, return_shape=True)(state, global_batch)
+    with by_masks():  # rows that are gathered and sorted cannot be divided
+        closed, shapes = jax.make_jaxpr(function, return_shape=True)(state, global_batch)
     if closed.effects:
         raise IndivisibleError(f"it has effects, {sorted(map(str, closed.effects))}")
 

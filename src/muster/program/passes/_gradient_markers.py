@@ -4,8 +4,8 @@ What a gradient consists of is known only once gradients are equations. `with_sp
 markers' places what treats the rows of tables that were looked up; elsewhere they compute densely.
 """
 
-import dataclasses
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -23,8 +23,9 @@ each element from the same elements of its arguments, or from scalars among them
 
 def sum_gradients(replicas: Replicas, gradients: Sequence[jax.Array]) -> list[jax.Array]:
     """Add gradients over the replicas; of tables only the rows that were looked up, if they are few."""
-    index = replicas.index
-    made: list[jax.Array] = sum_p.bind(index, *gradients, replicas=dataclasses.replace(replicas, index=None))
+    others = {f.name: getattr(replicas, f.name) for f in fields(replicas) if f.name != "index"}
+    among = partial(Replicas, **others)  # the index is a value of the step
+    made: list[jax.Array] = sum_p.bind(replicas.index, *gradients, among=among)
     return made
 
 
@@ -44,8 +45,8 @@ def update_rows(
     return made
 
 
-def _dense_sum(index: jax.Array, *gradients: jax.Array, replicas: Replicas) -> list[jax.Array]:
-    return dataclasses.replace(replicas, index=index).sum(gradients)
+def _dense_sum(index: jax.Array, *gradients: jax.Array, among: Callable[..., Replicas]) -> list[jax.Array]:
+    return among(index=index).sum(gradients)
 
 
 def dense_update(gradient: jax.Array, *values: jax.Array, rule: Rule, count: int) -> list[jax.Array]:

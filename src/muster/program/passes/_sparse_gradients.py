@@ -6,7 +6,6 @@ What replicas send each other and what an optimizer updates are these rows, so t
 on the table's size.
 """
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -68,7 +67,8 @@ class _Rows:
         return jnp.zeros_like(like).at[self.ids].add(self.values, mode="drop")
 
     def mask(self, rows: int) -> "_Mask":
-        return _Mask(jnp.zeros(rows, jnp.float32).at[self.ids].add(1, mode="drop"))
+        there = (self.ids < rows).astype(jnp.float32)
+        return _Mask(jnp.zeros(rows, jnp.float32).at[self.ids].add(there, mode="drop"))
 
 
 @dataclass(frozen=True)
@@ -201,31 +201,26 @@ class _Evaluation:
     def _sum(self, eqn: Equation) -> None:
         """Add gradients over replicas: rows as rows if they are few, others with the mask of their rows."""
         index, *gradients = self._read(eqn.invars)
-        replicas = dataclasses.replace(eqn.params["replicas"], index=index)
-        sparse = [self._rows_of(v) for v in eqn.invars[1:]]
-        sent = [self._is_sent_as_rows(rows, g, replicas) for rows, g in zip(sparse, gradients, strict=True)]
+        replicas = eqn.params["among"](index=index)
         parts: list[list[jax.Array]] = []
-        for gradient, rows, as_rows in zip(gradients, sparse, sent, strict=True):
-            if as_rows:
+        sent_as_rows = []
+        for gradient, rows in zip(gradients, map(self._rows_of, eqn.invars[1:]), strict=True):
+            as_rows = isinstance(rows, _Rows) and _are_few(rows, gradient, replicas)
+            sent_as_rows.append(as_rows)
+            if isinstance(rows, _Rows) and as_rows:
                 parts.append([_placed(rows.ids, replicas), _placed(rows.values, replicas)])
             else:
-                parts.append([gradient, *([rows.mask(gradient.shape[0]).counts] if rows is not None else [])])
+                parts.append([gradient] if rows is None else [gradient, rows.mask(gradient.shape[0]).counts])
         sums = iter(replicas.sum([array for part in parts for array in part]))
-        for v, gradient, part, as_rows in zip(eqn.outvars, gradients, parts, sent, strict=True):
+        for v, gradient, part, as_rows in zip(eqn.outvars, gradients, parts, sent_as_rows, strict=True):
             first, *others = [next(sums) for _ in part]
             if as_rows:
-                all_rows = _Rows(first.reshape(-1), others[0].reshape(-1, *gradient.shape[1:]))
-                self._sparse[v], self._values[v] = all_rows, all_rows.dense(gradient)
+                rows = _Rows(first.reshape(-1), others[0].reshape(-1, *gradient.shape[1:]))
+                self._sparse[v], self._values[v] = rows, rows.dense(gradient)
                 continue
             self._values[v] = first
             if others:
                 self._sparse[v] = _Mask(others[0])
-
-    def _is_sent_as_rows(self, rows: _Sparse | None, gradient: jax.Array, replicas: Replicas) -> bool:
-        if not isinstance(rows, _Rows) or replicas.shares is not None or replicas.active < replicas.count:
-            return False
-        size = replicas.count * (rows.ids.size + rows.values.size)
-        return _BY_ROWS.value and size < gradient.size
 
     def _update(self, eqn: Equation) -> None:
         """Update the rows that were looked up."""
@@ -255,11 +250,18 @@ class _Evaluation:
     def _read(self, atoms: Sequence[Atom]) -> list[jax.Array]:
         if any(v not in self._values for v in variables_of(atoms)):
             self._flush()
-        return self._values.read(atoms)
+        return [jnp.asarray(value) for value in self._values.read(atoms)]  # constants are no JAX arrays
 
     def _flush(self) -> None:
         self._values.compute(self._pending)
         self._pending = []
+
+
+def _are_few(rows: _Rows, gradient: jax.Array, replicas: Replicas) -> bool:
+    """Return whether to send rows rather than the whole gradient."""
+    if not _BY_ROWS.value or replicas.shares is not None or replicas.active < replicas.count:
+        return False
+    return replicas.count * (rows.ids.size + rows.values.size) < gradient.size
 
 
 def _placed(array: jax.Array, replicas: Replicas) -> jax.Array:
