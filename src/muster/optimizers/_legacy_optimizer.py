@@ -96,7 +96,7 @@ class Optimizer(RowOptimizer):
         if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
             rate = keras.optimizers.schedules.serialize(rate)
         elif isinstance(rate, keras.Variable):
-            rate = float(rate.numpy())
+            rate = float(rate.value)
         return {
             "name": self.name,
             "learning_rate": rate,

@@ -40,6 +40,11 @@ class RowOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]  # keras i
             ]
 
     def update_step(self, gradient: jax.Array, variable: keras.Variable, learning_rate: Any) -> None:
+        if gradient.shape != variable.shape:
+            raise ValueError(
+                f"The gradient of {variable.path} has shape {tuple(gradient.shape)}, and the variable has "
+                f"shape {tuple(variable.shape)}. They must be the same."
+            )
         index = self._get_variable_index(variable)
         updated = [variable, *(slots[index] for slots in self._slots)]
         gradient, *numbers = (

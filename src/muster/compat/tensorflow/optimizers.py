@@ -1,11 +1,10 @@
-"""``tf.optimizers``: that of ``tf.keras``. TensorFlow 1's are in ``tf.compat.v1.train``."""
+"""``tf.optimizers``: what ``tf.keras.optimizers`` has. TensorFlow 1's are in ``tf.compat.v1.train``."""
 
 from typing import Any
 
-from muster._keras import keras
 from muster.compat._names import passed_on as _passed_on
-from muster.compat.tensorflow.keras.optimizers import legacy as legacy
+from muster.compat.tensorflow.keras import optimizers as _optimizers
 
 
 def __getattr__(name: str) -> Any:
-    return _passed_on(keras.optimizers, name, "legacy")
+    return _passed_on(_optimizers, name)

@@ -245,10 +245,13 @@ def _with_tensorflows_arguments(original: Callable[..., Any]) -> Callable[..., A
         skip_gradients_aggregation: bool = False,
         experimental_aggregate_gradients: bool = True,
     ) -> Any:
+        pairs = list(grads_and_vars)
+        if not pairs:
+            return None  # like TensorFlow's; Keras fails
         scope = current_scope()
         skips = skip_gradients_aggregation or not experimental_aggregate_gradients
         with scope.in_sync() if skips and scope is not None else contextlib.nullcontext():
-            return original(self, grads_and_vars)
+            return original(self, pairs)
 
     return apply_gradients
 
