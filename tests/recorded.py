@@ -123,7 +123,9 @@ def same_text(actual: str, expected: str) -> bool:
     return re.fullmatch(pattern, actual, re.DOTALL) is not None
 
 
-def check_same(actual: Any, expected: Any, where: str = "value") -> None:
+def check_same(
+    actual: Any, expected: Any, where: str = "value", rel_tol: float = 1e-5, abs_tol: float = 1e-6
+) -> None:
     """Check that two JSON-like values are equal, floats to about 1e-5."""
     if isinstance(expected, dict):
         assert isinstance(actual, Mapping), f"{where}: {actual!r} is not {expected!r}"
@@ -131,14 +133,14 @@ def check_same(actual: Any, expected: Any, where: str = "value") -> None:
             f"{where}: {sorted(map(str, actual))} is not {sorted(map(str, expected))}"
         )
         for key, each in expected.items():
-            check_same(actual[key], each, f"{where}.{key}")
+            check_same(actual[key], each, f"{where}.{key}", rel_tol, abs_tol)
     elif isinstance(expected, list | tuple):
         assert isinstance(actual, list | tuple), f"{where}: {actual!r} is not {expected!r}"
         assert len(actual) == len(expected), f"{where}: {actual!r} is not {expected!r}"
         for index, (one, other) in enumerate(zip(actual, expected, strict=True)):
-            check_same(one, other, f"{where}[{index}]")
+            check_same(one, other, f"{where}[{index}]", rel_tol, abs_tol)
     elif isinstance(expected, float) and not isinstance(actual, str | bytes | bool | type(None)):
-        close = math.isclose(actual, expected, rel_tol=1e-5, abs_tol=1e-6)
+        close = math.isclose(actual, expected, rel_tol=rel_tol, abs_tol=abs_tol)
         assert close or (math.isnan(actual) and math.isnan(expected)), (
             f"{where}: {actual!r} is not {expected!r}"
         )

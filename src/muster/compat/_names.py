@@ -35,8 +35,6 @@ INSTEAD = {
     "tf.train.Scaffold": "There is no graph to prepare: use hooks, and RunConfig for what is saved.",
     "tf.TypeSpec": "Use tf.TensorSpec.",
     "tf.keras.estimator": "Call the model in a model_fn for tf.estimator.Estimator, or train it with fit.",
-    "tf.estimator.LinearClassifier": "It is not there yet: write a model_fn for tf.estimator.Estimator.",
-    "tf.estimator.DNNClassifier": "It is not there yet: write a model_fn for tf.estimator.Estimator.",
     "tf.estimator.export.build_parsing_serving_input_receiver_fn": "It is not there yet: "
     "keras.Model.export writes models for other programs.",
     "tf.estimator.export.build_raw_serving_input_receiver_fn": "It is not there yet: "

@@ -12,8 +12,36 @@ from muster.estimator._run_config import DistributeConfig as DistributeConfig
 from muster.estimator._run_config import RunConfig as RunConfig
 from muster.estimator._specs import EvalSpec as EvalSpec
 from muster.estimator._specs import TrainSpec as TrainSpec
-from muster.estimator.canned._linear_regressor import LinearRegressor as LinearRegressor
+from muster.estimator.canned._baseline import BaselineClassifier as BaselineClassifier
+from muster.estimator.canned._baseline import BaselineEstimator as BaselineEstimator
+from muster.estimator.canned._baseline import BaselineRegressor as BaselineRegressor
+from muster.estimator.canned._dnn import DNNClassifier as DNNClassifier
+from muster.estimator.canned._dnn import DNNEstimator as DNNEstimator
+from muster.estimator.canned._dnn import DNNRegressor as DNNRegressor
+from muster.estimator.canned._dnn_linear_combined import (
+    DNNLinearCombinedClassifier as DNNLinearCombinedClassifier,
+)
+from muster.estimator.canned._dnn_linear_combined import (
+    DNNLinearCombinedEstimator as DNNLinearCombinedEstimator,
+)
+from muster.estimator.canned._dnn_linear_combined import (
+    DNNLinearCombinedRegressor as DNNLinearCombinedRegressor,
+)
+from muster.estimator.canned._linear import LinearClassifier as LinearClassifier
+from muster.estimator.canned._linear import LinearEstimator as LinearEstimator
+from muster.estimator.canned._linear import LinearRegressor as LinearRegressor
+from muster.estimator.canned._logit_fns import call_logit_fn as call_logit_fn
+from muster.estimator.canned._logit_fns import dnn_logit_fn_builder as dnn_logit_fn_builder
+from muster.estimator.canned._logit_fns import linear_logit_fn_builder as linear_logit_fn_builder
 from muster.estimator.exporters._exporter import Exporter as Exporter
+from muster.estimator.heads._binary_class_head import BinaryClassHead as BinaryClassHead
+from muster.estimator.heads._head import Head as Head
+from muster.estimator.heads._logistic_head import LogisticRegressionHead as LogisticRegressionHead
+from muster.estimator.heads._multi_class_head import MultiClassHead as MultiClassHead
+from muster.estimator.heads._multi_head import MultiHead as MultiHead
+from muster.estimator.heads._multi_label_head import MultiLabelHead as MultiLabelHead
+from muster.estimator.heads._poisson_head import PoissonRegressionHead as PoissonRegressionHead
+from muster.estimator.heads._regression_head import RegressionHead as RegressionHead
 from muster.estimator.hooks._base import SessionRunArgs as SessionRunArgs
 from muster.estimator.hooks._base import SessionRunContext as SessionRunContext
 from muster.estimator.hooks._base import SessionRunHook as SessionRunHook
@@ -32,6 +60,8 @@ from muster.estimator.hooks._step_counter import StepCounterHook as StepCounterH
 from muster.estimator.hooks._stop import StopAtStepHook as StopAtStepHook
 from muster.estimator.hooks._summary_saver import SummarySaverHook as SummarySaverHook
 from muster.estimator.hooks._timer import SecondOrStepTimer as SecondOrStepTimer
+from muster.estimator.inputs import numpy_input_fn as numpy_input_fn
+from muster.estimator.inputs import pandas_input_fn as pandas_input_fn
 from muster.estimator.loop._warm_start import WarmStartSettings as WarmStartSettings
 from muster.estimator.roles._train_and_evaluate import train_and_evaluate as train_and_evaluate
 from muster.estimator.session._session import Session as Session

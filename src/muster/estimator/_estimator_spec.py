@@ -12,6 +12,7 @@ import numpy as np
 from muster._keras import keras
 from muster.estimator._checks import check_instances
 from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._words import Words
 from muster.estimator.hooks._base import SessionRunHook
 from muster.program import TrainOp
 
@@ -85,7 +86,7 @@ class EstimatorSpec(_Fields):
 
     Follows ``tf.estimator.EstimatorSpec`` (tensorflow_estimator/python/estimator/model_fn.py), but refuses an
     unknown mode, and has no scaffold: there is no graph to set up. An "array" below is a NumPy or JAX array,
-    one that is being traced, or a ``keras.Variable``.
+    one that is being traced, or a ``keras.Variable``; predictions may be `Words`, too, which become text.
 
     Args:
         mode: The mode that the model_fn was called in.
@@ -196,7 +197,7 @@ def _checked_predictions(predictions: Any, mode: ModeKeys) -> Any:
         return {}
     if isinstance(predictions, Mapping):
         for key, value in predictions.items():
-            if not _is_array(value):
+            if not (_is_array(value) or isinstance(value, Words)):
                 raise TypeError(f"predictions[{key}] must be Tensor, given: {value}")
     elif not _is_array(predictions):
         raise TypeError(f"predictions must be Tensor, given: {predictions}")

@@ -1,13 +1,8 @@
-"""LinearRegressor: TensorFlow's trajectories, its optimizers, strategies, and what it says to bad input."""
-
-import re
+"""LinearRegressor: its optimizers, strategies, and what it says to bad input."""
 
 import numpy as np
 import pytest
 
-import canned
-import columns
-import recorded
 from muster._keras import keras
 from muster.data import Dataset
 from muster.distribute import MirroredStrategy
@@ -34,71 +29,6 @@ WEIGHTS = [f"linear/linear_model/{name}" for name in ("bias_weights", "x1/weight
 
 def whole_batch(features=X, labels=Y):
     return lambda: Dataset.from_tensors((features, labels)).repeat()
-
-
-def optimizer_of(text):
-    """The optimizer that a case describes, such as ``legacy.SGD(0.05)``."""
-    kind, rate = re.fullmatch(r"legacy\.(\w+)\(([\d.]+)\)", text).groups()
-    return getattr(keras.optimizers, kind)(float(rate))
-
-
-def regressor_of(case, model_dir, config=None):
-    arguments = case["input"]["estimator"]["args"]
-    return LinearRegressor(
-        columns.made(arguments["feature_columns"]),
-        str(model_dir),
-        label_dimension=arguments.get("label_dimension", 1),
-        optimizer=optimizer_of(arguments["optimizer"]),
-        config=config,
-    )
-
-
-def input_of(case, batch_size, repeated):
-    dataset = Dataset.from_tensor_slices(
-        (canned.arrays(case["input"]["features"]), np.array(case["input"]["labels"], np.float32))
-    )
-    return lambda: (dataset.repeat() if repeated else dataset).batch(batch_size)
-
-
-def check_trained(est, expected):
-    for name, value in expected["final_weights"].items():
-        np.testing.assert_allclose(est.get_variable_value(name), value, rtol=1e-5, atol=1e-6, err_msg=name)
-
-
-@pytest.mark.parametrize("case", canned.cases("canned_trajectories"))
-def test_as_tensorflow(tmp_path, case):
-    expected, steps = case["expect"], case["input"]["steps"]
-    batch_size = int(case["input"]["train_input"].rpartition(" ")[2])
-    est, seen = regressor_of(case, tmp_path), Losses()
-    est.train(input_of(case, batch_size, True), hooks=[seen], steps=steps)
-    np.testing.assert_allclose(seen.losses, expected["loss_per_step"], rtol=1e-5)
-    check_trained(est, expected)
-    slots = {name.rpartition("linear/")[2]: slot for name, slot in expected["optimizer_slots"].items()}
-    for variable in ("bias_weights", "x1/weights", "x2/weights"):
-        slot = slots.get(f"linear_model/{variable}/accumulator")
-        if slot is not None:
-            path = f"adagrad/linear_linear_model_{variable.replace('/', '_')}_accumulator"
-            np.testing.assert_allclose(est.get_variable_value(path), slot, rtol=1e-5)
-    once = input_of(case, batch_size, False)
-    evaluated = {name: value.item() for name, value in est.evaluate(once).items()}
-    recorded.check_same(evaluated, expected["evaluate"])
-    predicted = [{name: value.tolist() for name, value in each.items()} for each in est.predict(once)]
-    recorded.check_same(predicted, expected["predict"])
-
-
-@pytest.mark.oracle
-def test_two_replicas_are_as_one_device_with_twice_the_batch(tmp_path):
-    trajectories = recorded.load("canned_trajectories", recorded.IN_REPOSITORY)
-    (case,) = (each for each in trajectories if each["name"] == "linear_regressor/sgd")
-    strategy = MirroredStrategy(["/cpu:0", "/cpu:1"])
-    config = RunConfig(train_distribute=strategy, eval_distribute=strategy)
-    est, seen = regressor_of(case, tmp_path, config), Losses()
-    est.train(input_of(case, 2, True), hooks=[seen], steps=10)
-    np.testing.assert_allclose(seen.losses, case["expect"]["loss_per_step"], rtol=1e-5)
-    check_trained(est, case["expect"])
-    evaluated = est.evaluate(input_of(case, 2, False))
-    for name in ("average_loss", "label/mean", "prediction/mean"):
-        assert evaluated[name] == pytest.approx(case["expect"]["evaluate"][name], rel=1e-5)
 
 
 def test_replicas_add_sums(tmp_path):

@@ -1,68 +1,11 @@
-"""The head of regression: TensorFlow's cases, and what it says to bad input."""
+"""The head of regression: weights, and what it says to bad input."""
 
 import numpy as np
 import pytest
 
-import canned
-import recorded
-from muster.estimator import EvalSpec, ModeKeys
+from muster.estimator import EvalSpec
 from muster.estimator.heads._regression_head import RegressionHead
 from muster.feature_column import numeric_column
-
-_REDUCTIONS = {"SUM": "sum", "SUM_OVER_BATCH_SIZE": "sum_over_batch_size"}
-
-
-def head_of(described):
-    arguments = {key: value for key, value in described.items() if key != "head"}
-    if "loss_reduction" in arguments:
-        arguments["loss_reduction"] = _REDUCTIONS[arguments["loss_reduction"]]
-    return RegressionHead(**arguments)
-
-
-def batch_of(given):
-    """Features, logits and labels as the head takes them."""
-    features = {key: np.array(value, np.float32) for key, value in given.get("features", {}).items()}
-    labels = given.get("labels")
-    return (
-        features,
-        np.array(given["logits"], np.float32),
-        labels if labels is None else np.array(labels, given.get("label_dtype", "float32")),
-    )
-
-
-def outcome(given):
-    """What is recorded of a case, as far as muster has it."""
-    head = head_of(given["head"])
-    if "logits" not in given:
-        return {}
-    features, logits, labels = batch_of(given)
-    if "api" in given:
-        spec = head.create_estimator_spec(features, ModeKeys.PREDICT, logits)
-        outputs = {name: type(output).__name__ for name, output in spec.export_outputs.items()}
-        return {"export_outputs": outputs, "prediction_keys": list(spec.predictions)}
-    loss = head.loss(labels, logits, features)
-    metrics = head.metrics()
-    head.update_metrics(metrics, features, logits, labels)
-    for further in given.get("further_batches_for_metrics", ()):
-        features, more, labels = batch_of(further)
-        head.update_metrics(metrics, features, more, labels)
-    return {
-        "loss": float(loss),
-        "train_loss": float(loss),
-        "logits_dimension": head.logits_dimension,
-        "metrics": {name: float(metric.result()) for name, metric in metrics.items()},
-        "predictions": {name: value.tolist() for name, value in head.predictions(logits).items()},
-    }
-
-
-@pytest.mark.parametrize("case", canned.cases("heads"))
-def test_as_tensorflow(case):
-    if "error" in case["expect"]:
-        with canned.error_of(case["expect"]["error"]):
-            outcome(case["input"])
-    else:
-        expected = {key: value for key, value in case["expect"].items() if key != "name"}
-        recorded.check_same(outcome(case["input"]), expected)
 
 
 def test_weights_are_normalized_by_their_column():

@@ -3,17 +3,36 @@
 from muster import estimator as _estimator
 from muster._errors import NanLossDuringTrainingError as NanLossDuringTrainingError
 from muster.compat._names import Names as _Names
+from muster.estimator import BaselineClassifier as BaselineClassifier
+from muster.estimator import BaselineEstimator as BaselineEstimator
+from muster.estimator import BaselineRegressor as BaselineRegressor
+from muster.estimator import BinaryClassHead as BinaryClassHead
 from muster.estimator import CheckpointSaverHook as CheckpointSaverHook
 from muster.estimator import CheckpointSaverListener as CheckpointSaverListener
+from muster.estimator import DNNClassifier as DNNClassifier
+from muster.estimator import DNNEstimator as DNNEstimator
+from muster.estimator import DNNLinearCombinedClassifier as DNNLinearCombinedClassifier
+from muster.estimator import DNNLinearCombinedEstimator as DNNLinearCombinedEstimator
+from muster.estimator import DNNLinearCombinedRegressor as DNNLinearCombinedRegressor
+from muster.estimator import DNNRegressor as DNNRegressor
 from muster.estimator import Estimator as Estimator
 from muster.estimator import EstimatorSpec as EstimatorSpec
 from muster.estimator import EvalSpec as EvalSpec
 from muster.estimator import Exporter as Exporter
 from muster.estimator import FinalOpsHook as FinalOpsHook
+from muster.estimator import Head as Head
+from muster.estimator import LinearClassifier as LinearClassifier
+from muster.estimator import LinearEstimator as LinearEstimator
 from muster.estimator import LinearRegressor as LinearRegressor
 from muster.estimator import LoggingTensorHook as LoggingTensorHook
+from muster.estimator import LogisticRegressionHead as LogisticRegressionHead
 from muster.estimator import ModeKeys as ModeKeys
+from muster.estimator import MultiClassHead as MultiClassHead
+from muster.estimator import MultiHead as MultiHead
+from muster.estimator import MultiLabelHead as MultiLabelHead
 from muster.estimator import NanTensorHook as NanTensorHook
+from muster.estimator import PoissonRegressionHead as PoissonRegressionHead
+from muster.estimator import RegressionHead as RegressionHead
 from muster.estimator import RunConfig as RunConfig
 from muster.estimator import SecondOrStepTimer as SecondOrStepTimer
 from muster.estimator import SessionRunArgs as SessionRunArgs
@@ -38,9 +57,17 @@ export = _Names(
 )
 experimental = _Names(
     "tf.estimator.experimental",
+    call_logit_fn=_estimator.call_logit_fn,
+    dnn_logit_fn_builder=_estimator.dnn_logit_fn_builder,
+    linear_logit_fn_builder=_estimator.linear_logit_fn_builder,
     make_early_stopping_hook=_estimator.make_early_stopping_hook,
     stop_if_higher_hook=_estimator.stop_if_higher_hook,
     stop_if_lower_hook=_estimator.stop_if_lower_hook,
     stop_if_no_decrease_hook=_estimator.stop_if_no_decrease_hook,
     stop_if_no_increase_hook=_estimator.stop_if_no_increase_hook,
+)
+inputs = _Names(
+    "tf.estimator.inputs",
+    numpy_input_fn=_estimator.numpy_input_fn,
+    pandas_input_fn=_estimator.pandas_input_fn,
 )

@@ -5,7 +5,7 @@ Source of the arguments and updates: tensorflow/python/training/, a file for eac
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TypeAlias
+from typing import Any, Self, TypeAlias
 
 import jax
 
@@ -28,9 +28,22 @@ class Optimizer:
     Source: tensorflow/python/training/optimizer.py, ``Optimizer``.
     """
 
+    _arguments: tuple[tuple[Any, ...], dict[str, Any]]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Note the arguments, for `copy`."""
+        made = super().__new__(cls)
+        made._arguments = args, kwargs
+        return made
+
     def __init__(self, keras_optimizer: keras.optimizers.Optimizer) -> None:
         """Wrap a Keras optimizer that was built in this step."""
         self.keras_optimizer = keras_optimizer
+
+    def copy(self) -> Self:
+        """Return a new optimizer with the same arguments: each trace of a model_fn needs its own."""
+        args, kwargs = self._arguments
+        return type(self)(*args, **kwargs)
 
     def get_name(self) -> str:
         """Return the optimizer's name."""

@@ -1,26 +1,66 @@
-"""The base of canned Estimators: the input pipeline does the host's part of their columns."""
+"""The base class of canned Estimators: models that are made of logits and a head."""
 
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol
 
+import jax
+import numpy as np
+
+from muster._keras import keras
 from muster.estimator._estimator import Estimator
-from muster.estimator._model_fn import ModelFn
+from muster.estimator._estimator_spec import EstimatorSpec
+from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._run_config import RunConfig
+from muster.estimator.heads._head import SUM, Head
 from muster.estimator.loop._warm_start import WarmStartSettings
+from muster.feature_column import FeatureColumn, Features, transform_features
+from muster.program import get_or_create_global_step, minimize, trainable_variables
 
-if TYPE_CHECKING:
-    from muster.feature_column import FeatureColumn
+
+class Logits(Protocol):
+    """Computes logits from features; its variables are built at every call.
+
+    Attributes:
+        columns: The columns that it reads.
+    """
+
+    @property
+    def columns(self) -> Sequence[FeatureColumn]: ...
+
+    def __call__(self, features: Features, units: int, mode: ModeKeys) -> jax.Array:
+        """Return the logits of a batch: float32 of shape (batch, units), per replica.
+
+        Args:
+            features: A batch, per replica.
+            units: How many logits an example has.
+            mode: The mode of the model_fn.
+        """
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A part of a model, with variables and an optimizer of its own.
+
+    Args:
+        logits: Computes the part's addend of the logits.
+        new_optimizer: Returns a new optimizer for the part's variables.
+    """
+
+    logits: Logits
+    new_optimizer: Callable[[], keras.Optimizer]
 
 
 class CannedEstimator(Estimator):
-    """An `Estimator` whose model_fn reads feature columns, after `muster.feature_column.transform_features`.
+    """An `Estimator` whose logits are a sum of parts, each trained by its own optimizer.
+
+    On the host, columns look up and hash what they read, labels that are text become numbers, and other text
+    is left out of batches.
 
     Args:
-        model_fn: As for `Estimator`.
-        feature_columns: All columns that it reads.
+        head: Turns logits into predictions, loss and metrics.
+        parts: What computes the logits.
         model_dir: As for `Estimator`.
         config: As for `Estimator`.
         warm_start_from: As for `Estimator`.
@@ -28,23 +68,67 @@ class CannedEstimator(Estimator):
 
     def __init__(
         self,
-        model_fn: ModelFn,
-        feature_columns: "Iterable[FeatureColumn]",
-        model_dir: str | os.PathLike[str] | None = None,
-        config: RunConfig | None = None,
+        head: Head,
+        parts: Sequence[Part],
+        model_dir: str | os.PathLike[str] | None,
+        config: RunConfig | None,
         warm_start_from: str | os.PathLike[str] | WarmStartSettings | None = None,
     ) -> None:
-        super().__init__(model_fn, model_dir, config, warm_start_from=warm_start_from)
-        columns = tuple(feature_columns)
-        if any(column.host_column is not None for column in columns):
-            self._setup = dataclasses.replace(self._setup, host_part=partial(_transformed, columns))
+        super().__init__(_model_fn(head, parts), model_dir, config, warm_start_from=warm_start_from)
+
+        columns = tuple({column.name: column for part in parts for column in part.logits.columns}.values())
+
+        def prepare(features: Any, labels: Any) -> tuple[Any, Any]:
+            weights = {key: features[key] for key in head.feature_keys if key in features}
+            numbers = _numbers(features, columns) | weights
+            return numbers, None if labels is None else head.numeric_labels(labels)
+
+        self._setup = dataclasses.replace(self._setup, prepare=prepare)
 
 
-def _transformed(columns: "tuple[FeatureColumn, ...]", *element: Any) -> Any:
-    """Return a batch of features, or of features and labels, with what the host computes of columns."""
-    from muster.feature_column import transform_features  # slow to import, and few programs need it
+def _numbers(features: Any, columns: Sequence[FeatureColumn]) -> dict[str, Any]:
+    """Return what the host makes of columns, and the features that are numbers.
 
-    features, *rest = element
-    if isinstance(features, Mapping):  # else the model_fn says what it needs
-        features = transform_features(features, columns)
-    return (features, *rest) if rest else features
+    If there is none of either, the result says by an array how many examples there are, which is all that a
+    model needs that reads no features.
+
+    Raises:
+        ValueError: The features are no dict, or do not fit the columns.
+    """
+    if not isinstance(features, Mapping):
+        raise ValueError(
+            f"features should be a dictionary of `Tensor`s. Given type: {type(features)}. Name them in "
+            "the input_fn by the columns' keys."
+        )
+    numbers = transform_features(features, columns)
+    return numbers or {key: np.zeros(np.shape(value)[:1], np.float32) for key, value in features.items()}
+
+
+def _model_fn(head: Head, parts: Sequence[Part]) -> Callable[..., EstimatorSpec]:
+    """Return the model_fn of a model whose logits are a sum of parts.
+
+    Source: ``_dnn_linear_combined_model_fn_v2``
+    (tensorflow_estimator/python/estimator/canned/dnn_linear_combined.py).
+    """
+    reduction: Literal["mean", "sum"] = "sum" if head.loss_reduction == SUM else "mean"
+
+    def model_fn(features: Any, labels: Any, mode: ModeKeys) -> EstimatorSpec:
+        addends, variables = [], []
+        for part in parts:
+            before = len(trainable_variables())
+            addends.append(part.logits(features, head.logits_dimension, mode))
+            variables.append(trainable_variables()[before:])
+
+        def train(loss: jax.Array) -> Any:
+            # Only the last counts: a step of the model is one of each part.
+            steps = [None] * (len(parts) - 1) + [get_or_create_global_step()]
+            train_op = None
+            for part, own, step in zip(parts, variables, steps, strict=True):
+                train_op = minimize(part.new_optimizer(), loss, step, own, loss_reduction=reduction)
+            return train_op
+
+        return head.create_estimator_spec(
+            features, mode, sum(addends[1:], addends[0]), labels, train_op_fn=train
+        )
+
+    return model_fn

@@ -1,70 +1,73 @@
 """Linear models of feature columns."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import TypeAlias
 
-from muster.estimator._estimator_spec import EstimatorSpec
+import jax
+
 from muster.estimator._mode_keys import ModeKeys
+from muster.estimator.canned._canned_estimator import Part
 from muster.estimator.canned._optimizer_makers import OptimizerLike, optimizer_maker
-from muster.estimator.heads._head import Head
 from muster.feature_column import (
     CategoricalColumn,
     DenseColumn,
+    Features,
     linear_model,
     require_combiner,
     sorted_columns,
 )
 
-_LARGEST_RATE = 0.2
+LinearColumns: TypeAlias = Iterable[DenseColumn | CategoricalColumn] | DenseColumn | CategoricalColumn
+"""One column, or columns in any order, dense or categorical."""
 
-Column = DenseColumn | CategoricalColumn
 
+class LinearLogits:
+    """Weighted sums of columns, as logits.
 
-def linear_model_fn(
-    feature_columns: Iterable[Column] | Column,
-    head: Head,
-    optimizer: OptimizerLike,
-    sparse_combiner: str,
-) -> Callable[..., EstimatorSpec]:
-    """Return the model_fn of a canned Estimator whose logits are those of a linear model.
+    The variables have TensorFlow's names: ``linear/linear_model/<column>/weights`` and
+    ``linear/linear_model/bias_weights``.
 
     Args:
         feature_columns: The features that the model reads.
-        head: Turns logits into predictions, loss and metrics.
-        optimizer: Updates the weights; one that is given by name has the learning rate
-            min(0.2, 1 / sqrt(number of columns)).
         sparse_combiner: How the weights of several ids of a column add up: ``"sum"``, ``"mean"`` or
             ``"sqrtn"``.
 
     Raises:
-        ValueError: The columns cannot make a model, there is no such optimizer, or the combiner is another.
+        ValueError: The columns cannot make a model, or there is no such combiner.
 
     Source: ``_linear_model_fn_v2`` (tensorflow_estimator/python/estimator/canned/linear.py).
     """
-    require_combiner(sparse_combiner)
-    columns = linear_columns(feature_columns)
-    new_optimizer = optimizer_maker(optimizer, min(_LARGEST_RATE, 1 / math.sqrt(len(columns))))
 
-    def model_fn(features: Any, labels: Any, mode: ModeKeys) -> EstimatorSpec:
-        if not isinstance(features, Mapping):
-            raise ValueError(
-                f"features should be a dictionary of `Tensor`s. Given type: {type(features)}. Name them in "
-                "the input_fn by the columns' keys."
-            )
-        logits = linear_model(
-            features, columns, head.logits_dimension, sparse_combiner, scope=("linear", "linear_model")
-        )
-        trained_by = new_optimizer() if mode == ModeKeys.TRAIN else None
-        return head.create_estimator_spec(features, mode, logits, labels, trained_by)
+    def __init__(self, feature_columns: LinearColumns, sparse_combiner: str) -> None:
+        require_combiner(sparse_combiner)
+        self.columns = sorted_columns(feature_columns, wanted=(DenseColumn, CategoricalColumn))
+        self._sparse_combiner = sparse_combiner
 
-    return model_fn
+    def __call__(self, features: Features, units: int, mode: ModeKeys) -> jax.Array:
+        """Return the sums: float32 of shape (batch, units)."""
+        scope = ("linear", "linear_model")
+        return linear_model(features, self.columns, units, self._sparse_combiner, scope=scope)
 
 
-def linear_columns(feature_columns: Iterable[Column] | Column) -> tuple[Column, ...]:
-    """Return the columns of a linear model, sorted by name.
+def linear_part(
+    feature_columns: LinearColumns,
+    optimizer: OptimizerLike,
+    sparse_combiner: str,
+    largest_rate: float = 0.2,
+) -> Part:
+    """Return a linear model as a part of a canned one.
+
+    Args:
+        feature_columns: As for `LinearLogits`.
+        optimizer: Updates the weights; one that is given by name has the learning rate
+            min(largest_rate, 1 / sqrt(number of columns)).
+        sparse_combiner: As for `LinearLogits`.
+        largest_rate: The limit of that learning rate.
 
     Raises:
-        ValueError: There is none, two have one name, or one is neither dense nor categorical.
+        ValueError: There is no such optimizer, or as for `LinearLogits`.
     """
-    return sorted_columns(feature_columns, wanted=(DenseColumn, CategoricalColumn))
+    logits = LinearLogits(feature_columns, sparse_combiner)
+    rate = min(largest_rate, 1 / math.sqrt(len(logits.columns)))
+    return Part(logits, optimizer_maker(optimizer, rate))

@@ -3,11 +3,26 @@
 import copy
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from muster._keras import keras
 
-OptimizerLike: TypeAlias = str | keras.optimizers.Optimizer | Callable[[], keras.optimizers.Optimizer]
+
+@dataclass(frozen=True)
+class AtModelsRate:
+    """An optimizer with the learning rate that a model has for optimizers that are given by name.
+
+    Args:
+        make: Takes the learning rate, returns a new optimizer.
+    """
+
+    make: Callable[[float], keras.optimizers.Optimizer]
+
+
+OptimizerLike: TypeAlias = (
+    str | keras.optimizers.Optimizer | Callable[[], keras.optimizers.Optimizer] | AtModelsRate
+)
 """A name, a ``keras.optimizers.Optimizer``, or a function without arguments that returns one."""
 
 # TensorFlow's names; Keras spells one of them differently.
@@ -33,6 +48,8 @@ def optimizer_maker(optimizer: OptimizerLike, learning_rate: float) -> Callable[
             )
         kind = getattr(keras.optimizers, _KINDS[optimizer])
         return lambda: kind(learning_rate=learning_rate)
+    if isinstance(optimizer, AtModelsRate):
+        return lambda: optimizer.make(learning_rate)
     if isinstance(optimizer, keras.optimizers.Optimizer):
         return _copies(optimizer)
     if not callable(optimizer):
@@ -48,7 +65,11 @@ def optimizer_maker(optimizer: OptimizerLike, learning_rate: float) -> Callable[
 
 
 def _copies(optimizer: keras.Optimizer) -> Callable[[], keras.Optimizer]:
-    """Return a function that makes copies of an optimizer that was built outside of the step."""
+    """Return a function that makes copies of an optimizer that was built outside of the step.
+
+    Raises:
+        ValueError: It cannot be copied.
+    """
     kind = type(optimizer)
     try:
         config = optimizer.get_config()

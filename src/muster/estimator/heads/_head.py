@@ -1,7 +1,7 @@
 """The base class of heads, which turn logits and labels into predictions, loss and metrics."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -9,192 +9,236 @@ import jax.numpy as jnp
 
 from muster.estimator._estimator_spec import EstimatorSpec, ExportOutput
 from muster.estimator._mode_keys import ModeKeys
-from muster.feature_column import Features, NumericColumn, numeric_column
+from muster.estimator.heads._metrics import Metrics, mean
+from muster.feature_column import Features
 from muster.program import get_or_create_global_step, minimize
 
-_MEAN, _SUM = "sum_over_batch_size", "sum"
+MEAN, SUM = "sum_over_batch_size", "sum"
+_REDUCTIONS = {MEAN: MEAN, SUM: SUM, "auto": MEAN}
+_REGULARIZATION_LOSS = "regularization_loss"
 
 
 class Head(ABC):
-    """Predictions, loss and metrics of canned models for one kind of label.
+    """Predictions, loss and metrics of a model for one kind of label.
 
     Args:
         logits_dimension: How many logits an example has.
-        weight_column: The key or numeric column of the examples' weights; None weighs all alike.
-        loss_reduction: ``"sum_over_batch_size"``, the mean over all numbers of the loss, or ``"sum"``.
+        loss_reduction: ``"sum_over_batch_size"``, the mean over all numbers of the loss, or ``"sum"``;
+            ``"auto"`` is the mean.
+        name: Ends the names of the head's metrics, as in ``accuracy/<name>``; None adds nothing.
 
     Raises:
-        TypeError: The weight column is neither.
-        ValueError: The reduction is neither.
+        ValueError: The reduction is none of the above.
 
     Source: ``Head`` (tensorflow_estimator/python/estimator/head/base_head.py).
     """
 
-    def __init__(
-        self, logits_dimension: int, weight_column: str | NumericColumn | None, loss_reduction: str
-    ) -> None:
-        if loss_reduction not in (_MEAN, _SUM):
+    def __init__(self, logits_dimension: int, loss_reduction: str, name: str | None) -> None:
+        if loss_reduction not in _REDUCTIONS:
             raise ValueError(
                 f"Invalid loss_reduction: {loss_reduction}. See `tf.losses.Reduction` for valid options. "
-                f"There are {_MEAN!r} and {_SUM!r}."
+                f"There are {MEAN!r} and {SUM!r}."
             )
-        if isinstance(weight_column, str):
-            weight_column = numeric_column(weight_column)
-        if not (weight_column is None or isinstance(weight_column, NumericColumn)):
-            raise TypeError(
-                f"Weight column must be either a string or NumericColumn. Given type: {type(weight_column)}."
-            )
-        self.logits_dimension = logits_dimension
-        self._weight_column = weight_column
-        self._loss_reduction = loss_reduction
+        self._logits_dimension = logits_dimension
+        self._loss_reduction = _REDUCTIONS[loss_reduction]
+        self._name = name
+
+    @property
+    def logits_dimension(self) -> int:
+        """How many logits an example has."""
+        return self._logits_dimension
+
+    @property
+    def loss_reduction(self) -> str:
+        """``"sum_over_batch_size"`` or ``"sum"``."""
+        return self._loss_reduction
+
+    @property
+    def name(self) -> str | None:
+        """The end of the names of the head's metrics, or None."""
+        return self._name
 
     @abstractmethod
-    def predictions(self, logits: jax.Array) -> dict[str, jax.Array]:
-        """Return the predictions by name: arrays of shape (batch, ...).
+    def predictions(self, logits: jax.Array, keys: Sequence[str] | None = None) -> dict[Any, Any]:
+        """Return the predictions by name: arrays of shape (batch, ...), or text as `Words`.
 
         Args:
-            logits: Shape (batch, logits_dimension).
+            logits: Shape (batch, ..., logits_dimension).
+            keys: Which to return; None for all.
+
+        Raises:
+            ValueError: The logits have another shape, or there is no such prediction.
         """
 
     @abstractmethod
-    def export_outputs(self, predictions: Mapping[str, jax.Array]) -> dict[str, ExportOutput]:
+    def export_outputs(self, predictions: Mapping[str, Any]) -> dict[str, ExportOutput]:
         """Return the signatures of an exported model."""
 
     @abstractmethod
-    def metrics(self) -> dict[str, Any]:
-        """Return new Keras metrics by name, for `update_metrics`."""
+    def own_metrics(self) -> Metrics:
+        """Return new Keras metrics by name, without those of regularization."""
 
     @abstractmethod
-    def update_metrics(
-        self, eval_metrics: Mapping[str, Any], features: Features, logits: jax.Array, labels: Any
-    ) -> None:
-        """Add a batch to the metrics; arguments as for `loss`."""
+    def update_own_metrics(self, eval_metrics: Metrics, features: Features, logits: Any, labels: Any) -> None:
+        """Add a batch to the metrics of `own_metrics`; arguments as for `loss`."""
+
+    @property
+    def feature_keys(self) -> frozenset[str]:
+        """The keys of the features that the head reads."""
+        return frozenset()
 
     @abstractmethod
-    def unweighted_loss(self, logits: jax.Array, labels: jax.Array) -> jax.Array:
-        """Return the loss of each example: float32 of shape (batch, 1) or (batch, logits_dimension).
-
-        Args:
-            logits: As `checked_logits` returns them.
-            labels: The labels of the batch, as the input has them.
-
-        Raises:
-            ValueError: There are no labels, or they have a wrong shape.
-        """
-
-    def loss(self, labels: Any, logits: jax.Array, features: Features) -> jax.Array:
+    def loss(
+        self,
+        labels: Any,
+        logits: Any,
+        features: Features | None = None,
+        mode: str | None = None,
+        regularization_losses: Sequence[jax.Array] | None = None,
+    ) -> jax.Array:
         """Return the weighted loss to minimize: float32 of shape (), per replica.
 
         Args:
-            labels: The labels of a batch, as the input has them.
-            logits: Shape (batch, logits_dimension).
+            labels: The labels of a batch, as `numeric_labels` returns them.
+            logits: Shape (batch, ..., logits_dimension).
             features: The features of the batch; with the weights, if the head has a weight column.
+            mode: Unused.
+            regularization_losses: Added to the loss, each of shape ().
 
         Raises:
             ValueError: Labels, logits or weights are missing or do not fit together.
         """
-        logits = self.checked_logits(logits)
-        losses = self.unweighted_loss(logits, labels)
-        # Divided by the number of losses, as in TensorFlow, and not by the sum of their weights.
-        total = jnp.sum(losses * self.weights(features, logits))
-        return total / losses.size if self._loss_reduction == _MEAN else total
+
+    def numeric_labels(self, labels: Any) -> Any:
+        """Return labels as numbers, on the host: a step cannot compute with text.
+
+        A canned Estimator calls it for each batch. A program with a model_fn of its own does so in the input
+        pipeline, if labels are text: ``dataset.map(lambda features, labels: (features,
+        head.numeric_labels(labels)))``.
+
+        Args:
+            labels: The labels of one or several examples, as the input has them.
+
+        Raises:
+            DatasetError: A label is none that the head knows.
+            ValueError: The labels have another type.
+        """
+        return labels
+
+    def metrics(self, regularization_losses: Sequence[jax.Array] | None = None) -> Metrics:
+        """Return new Keras metrics by name, for `update_metrics`.
+
+        Args:
+            regularization_losses: Those that `loss` gets; if there are any, their sum has a metric, too.
+        """
+        own = self.own_metrics()
+        if regularization_losses is None:
+            return own
+        return {self.key(_REGULARIZATION_LOSS): self.metric(_REGULARIZATION_LOSS, mean), **own}
+
+    def update_metrics(
+        self,
+        eval_metrics: Metrics,
+        features: Features | None,
+        logits: Any,
+        labels: Any,
+        mode: str | None = None,
+        regularization_losses: Sequence[jax.Array] | None = None,
+    ) -> Metrics:
+        """Add a batch to the metrics, and return them; arguments as for `metrics` and `loss`."""
+        if regularization_losses is not None:
+            eval_metrics[self.key(_REGULARIZATION_LOSS)].update_state(sum(regularization_losses))
+        self.update_own_metrics(eval_metrics, features or {}, logits, labels)
+        return eval_metrics
 
     def create_estimator_spec(
-        self, features: Features, mode: ModeKeys, logits: jax.Array, labels: Any = None, optimizer: Any = None
+        self,
+        features: Features,
+        mode: str,
+        logits: Any,
+        labels: Any = None,
+        optimizer: Any = None,
+        trainable_variables: Sequence[Any] | None = None,
+        train_op_fn: Callable[[jax.Array], Any] | None = None,
+        update_ops: Sequence[Any] | None = None,
+        regularization_losses: Sequence[jax.Array] | None = None,
     ) -> EstimatorSpec:
         """Return the EstimatorSpec of a model_fn.
 
         Args:
             features: The features of a batch.
             mode: The mode of the model_fn.
-            logits: Shape (batch, logits_dimension), per replica.
-            labels: The labels of the batch; needed to train and to evaluate.
-            optimizer: A ``keras.optimizers.Optimizer`` that was built in this step; needed to train.
+            logits: Shape (batch, ..., logits_dimension), per replica.
+            labels: The labels of the batch, as `numeric_labels` returns them; needed to train and to
+                evaluate.
+            optimizer: A ``keras.optimizers.Optimizer`` that was built in this step.
+            trainable_variables: What the optimizer trains; None for all that were created so far.
+            train_op_fn: Called with the loss, instead of an optimizer; returns the train_op.
+            update_ops: Accepted and ignored: what the model assigns, such as the statistics of batch
+                normalization, is part of the step.
+            regularization_losses: Added to the loss, each of shape ().
 
         Raises:
-            ValueError: As for `loss`.
+            ValueError: As for `loss`; or there are both an optimizer and a train_op_fn to train, or neither.
         """
+        mode = ModeKeys(mode)
         predictions = self.predictions(logits)
         if mode == ModeKeys.PREDICT:
-            return EstimatorSpec(
-                mode, predictions=predictions, export_outputs=self.export_outputs(predictions)
-            )
-        loss = self.loss(labels, logits, features)
+            outputs = self.export_outputs(predictions)
+            return EstimatorSpec(mode, predictions=predictions, export_outputs=outputs)
+        loss = self.loss(labels, logits, features, mode, regularization_losses)
         if mode == ModeKeys.EVAL:
-            metrics = self.metrics()
-            self.update_metrics(metrics, features, logits, labels)
+            metrics = self.metrics(regularization_losses)
+            self.update_metrics(metrics, features, logits, labels, mode, regularization_losses)
             return EstimatorSpec(mode, predictions=predictions, loss=loss, eval_metric_ops=metrics)
+        if optimizer is not None and train_op_fn is not None:
+            raise ValueError("train_op_fn and optimizer must not both be set.")
+        if train_op_fn is not None:
+            return EstimatorSpec(mode, predictions=predictions, loss=loss, train_op=train_op_fn(loss))
+        if optimizer is None:
+            raise ValueError("train_op_fn and optimizer cannot both be None.")
         train_op = minimize(
             optimizer,
             loss,
             get_or_create_global_step(),
-            loss_reduction="sum" if self._loss_reduction == _SUM else "mean",
+            trainable_variables,
+            loss_reduction="sum" if self._loss_reduction == SUM else "mean",
         )
         return EstimatorSpec(mode, predictions=predictions, loss=loss, train_op=train_op)
 
-    def checked_logits(self, logits: jax.Array) -> jax.Array:
+    def key(self, name: str) -> str:
+        """Return the name of one of the head's metrics."""
+        return name if self._name is None else f"{name}/{self._name}"
+
+    def metric(self, name: str, make: Callable[[str], Any]) -> Any:
+        """Return a new metric, whose variables have the name that `key` returns, with underscores."""
+        return make(self.key(name).replace("/", "_"))
+
+    def checked_logits(self, logits: Any) -> jax.Array:
         """Return the logits as float32.
 
         Raises:
             ValueError: Their last axis does not have the head's length.
         """
-        if logits.ndim < 2 or logits.shape[-1] != self.logits_dimension:
+        values: jax.Array = jnp.asarray(logits, "float32")
+        if values.ndim < 2 or values.shape[-1] != self._logits_dimension:
             raise ValueError(
                 "logits shape must be [D0, D1, ... DN, logits_dimension], "
-                f"got {logits.shape}. logits_dimension: {self.logits_dimension}."
+                f"got {values.shape}. logits_dimension: {self._logits_dimension}."
             )
-        return jnp.asarray(logits, "float32")
-
-    def weights(self, features: Features, logits: jax.Array) -> jax.Array:
-        """Return the weights of a batch: float32 of shape (), (batch, 1) or (batch, logits_dimension).
-
-        Raises:
-            ValueError: They are missing, or have another shape.
-        """
-        if self._weight_column is None:
-            return jnp.ones((), "float32")
-        weights: jax.Array = self._weight_column.values(features)
-        if weights.shape not in (logits.shape, (*logits.shape[:-1], 1)):
-            raise ValueError(
-                "weights shape must be [D0, D1, ... DN], [D0, D1, ... DN, 1] or [D0, D1, ... DN, "
-                f"logits_dimension], logits_shape: {logits.shape}. weights_shape: {weights.shape}."
-            )
-        return weights
+        return values
 
 
-def labels_like_logits(labels: Any, logits: jax.Array) -> jax.Array:
-    """Return labels as float32 in the shape of logits; labels of shape (batch,) get a last axis.
+def chosen(predictions: dict[str, Any], keys: Sequence[str] | None) -> dict[str, Any]:
+    """Return those of a head's predictions that are asked for; all if the keys are None.
 
     Raises:
-        TypeError: The labels are more than one array.
-        ValueError: There are no labels, or they have another shape.
-
-    Source: ``check_dense_labels_match_logits_and_reshape``
-    (tensorflow_estimator/python/estimator/head/base_head.py).
+        ValueError: There is no such prediction.
     """
-    if labels is None:
-        raise ValueError(
-            "You must provide a labels Tensor. Given: None. Suggested troubleshooting steps: Check that your "
-            "data contains your label feature. Check that your input_fn properly parses and returns labels."
-        )
-    if isinstance(labels, Mapping | tuple | list):
-        raise TypeError(
-            f"The labels must be one array, given a {type(labels).__name__}: choose one in the input_fn."
-        )
-    labels = jnp.asarray(labels)
-    if labels.ndim == logits.ndim - 1:
-        labels = labels[..., None]
-    wanted = logits.shape[-1]
-    found = labels.shape[-1] if labels.ndim else 0
-    if found != wanted:
-        raise ValueError(
-            f"Mismatched label shape. Expected labels dimension={wanted}.  Received {found}. "
-            "Suggested Fix: If your classifier expects one-hot encoding label, check your n_classes argument "
-            "to the estimator and/or the shape of your label. Otherwise, check the shape of your label."
-        )
-    if labels.shape != logits.shape:
-        raise ValueError(
-            f"labels shape must be [D0, D1, ... DN, {wanted}], expected_labels_shape: {logits.shape}. "
-            f"labels_shape: {labels.shape}."
-        )
-    return jnp.asarray(labels, "float32")
+    for key in keys or ():
+        if key not in predictions:
+            raise ValueError(
+                f"Prediction key must be in PredictionKeys, given: {key}.Valid prediction keys include "
+                f"{list(predictions)}."
+            )
+    return predictions if keys is None else {key: predictions[key] for key in keys}

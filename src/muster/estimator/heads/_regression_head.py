@@ -1,32 +1,39 @@
 """A head for models that predict numbers."""
 
 import numbers
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from muster._keras import keras
 from muster.estimator._estimator_spec import DEFAULT_SIGNATURE, ExportOutput, PredictOutput, RegressionOutput
-from muster.estimator.heads._head import Head, labels_like_logits
+from muster.estimator.heads._classes import LOGITS
+from muster.estimator.heads._head import chosen
+from muster.estimator.heads._labels import is_text, labels_like_logits
+from muster.estimator.heads._metrics import Metrics, mean
+from muster.estimator.heads._weighted_head import WeightedHead, losses_of
 from muster.feature_column import Features, NumericColumn
 
 PREDICTIONS = "predictions"
 _AVERAGE_LOSS, _LABEL_MEAN, _PREDICTION_MEAN = "average_loss", "label/mean", "prediction/mean"
 
 
-class RegressionHead(Head):
-    """Predicts the logits themselves, and minimizes their squared errors.
+class RegressionHead(WeightedHead):
+    """Predicts numbers, the logits themselves, and minimizes their squared errors.
 
     Args:
         label_dimension: How many numbers an example's label has.
-        weight_column: As for `Head`; weights are for examples, or for single numbers.
+        weight_column: As for `WeightedHead`; weights are for examples, or for single numbers.
         loss_reduction: As for `Head`.
+        loss_fn: As for `WeightedHead`; returns shape (batch, label_dimension).
+        inverse_link_fn: Called with logits of shape (batch, label_dimension), returns predictions of that
+            shape; None predicts the logits.
+        name: As for `Head`.
 
     Raises:
-        TypeError: As for `Head`.
-        ValueError: The dimension is not positive, or as for `Head`.
+        TypeError: As for `WeightedHead`.
+        ValueError: The dimension is not positive, or as for `WeightedHead`.
 
     Source: ``RegressionHead`` (tensorflow_estimator/python/estimator/head/regression_head.py).
     """
@@ -36,17 +43,24 @@ class RegressionHead(Head):
         label_dimension: int = 1,
         weight_column: str | NumericColumn | None = None,
         loss_reduction: str = "sum_over_batch_size",
+        loss_fn: Callable[..., Any] | None = None,
+        inverse_link_fn: Callable[[jax.Array], jax.Array] | None = None,
+        name: str | None = None,
     ) -> None:
         whole = isinstance(label_dimension, numbers.Integral) and not isinstance(label_dimension, bool)
         if not whole or label_dimension < 1:
             raise ValueError(f"Invalid label_dimension {label_dimension}. It must be an integer >= 1.")
-        super().__init__(int(label_dimension), weight_column, loss_reduction)
+        super().__init__(int(label_dimension), weight_column, loss_reduction, loss_fn, name)
+        self._inverse_link_fn = inverse_link_fn
 
-    def predictions(self, logits: jax.Array) -> dict[str, jax.Array]:
-        """Return ``predictions``: float32 of shape (batch, label_dimension)."""
-        return {PREDICTIONS: self.checked_logits(logits)}
+    def predictions(self, logits: jax.Array, keys: Sequence[str] | None = None) -> dict[str, Any]:
+        """Return ``predictions``: float32 of shape (batch, label_dimension); with a link, ``logits`` too."""
+        logits = self.checked_logits(logits)
+        if self._inverse_link_fn is None:
+            return chosen({PREDICTIONS: logits}, keys)
+        return chosen({PREDICTIONS: self._inverse_link_fn(logits), LOGITS: logits}, keys)
 
-    def export_outputs(self, predictions: Mapping[str, jax.Array]) -> dict[str, ExportOutput]:
+    def export_outputs(self, predictions: Mapping[str, Any]) -> dict[str, ExportOutput]:
         """Return the signatures ``regression``, which is the default, and ``predict``."""
         regression = RegressionOutput(predictions[PREDICTIONS])
         return {
@@ -55,26 +69,41 @@ class RegressionHead(Head):
             "predict": PredictOutput(predictions),
         }
 
-    def metrics(self) -> dict[str, Any]:
+    def own_metrics(self) -> Metrics:
         """Return metrics for the weighted means of the losses, the labels and the predictions."""
-        return {
-            name: keras.metrics.Mean(name=name.replace("/", "_"), dtype="float32")
-            for name in (_AVERAGE_LOSS, _LABEL_MEAN, _PREDICTION_MEAN)
-        }
+        names = (_AVERAGE_LOSS, _LABEL_MEAN, _PREDICTION_MEAN)
+        return {self.key(name): self.metric(name, mean) for name in names}
 
-    def update_metrics(
-        self, eval_metrics: Mapping[str, Any], features: Features, logits: jax.Array, labels: Any
-    ) -> None:
+    def update_own_metrics(self, eval_metrics: Metrics, features: Features, logits: Any, labels: Any) -> None:
         """Add a batch to the metrics."""
         logits = self.checked_logits(logits)
         weights = jnp.broadcast_to(self.weights(features, logits), logits.shape)
         for name, values in (
-            (_AVERAGE_LOSS, self.unweighted_loss(logits, labels)),
-            (_LABEL_MEAN, labels_like_logits(labels, logits)),
+            (_AVERAGE_LOSS, self.unweighted_loss(logits, labels, features)),
+            (_LABEL_MEAN, _float_labels(labels, logits)),
             (_PREDICTION_MEAN, self.predictions(logits)[PREDICTIONS]),
         ):
-            eval_metrics[name].update_state(values, sample_weight=weights)
+            eval_metrics[self.key(name)].update_state(values, sample_weight=weights)
 
-    def unweighted_loss(self, logits: jax.Array, labels: Any) -> jax.Array:
-        """Return the squared errors: float32 of shape (batch, label_dimension)."""
-        return jnp.square(logits - labels_like_logits(labels, logits))
+    def unweighted_loss(self, logits: jax.Array, labels: Any, features: Features) -> jax.Array:
+        """Return the loss of each number: float32 of shape (batch, ..., label_dimension)."""
+        labels = _float_labels(labels, logits)
+        if self._loss_fn is not None:
+            return losses_of(self._loss_fn, labels, logits, features, self.logits_dimension)
+        return self.losses(labels, logits)
+
+    def losses(self, labels: jax.Array, logits: jax.Array) -> jax.Array:
+        """Return the squared errors; labels and result have the shape of the logits."""
+        return jnp.square(logits - labels)
+
+    def weight_shapes(self, logits: jax.Array) -> tuple[tuple[int, ...], ...]:
+        """Return the shape of the logits: single numbers may have weights."""
+        return (logits.shape,)
+
+
+def _float_labels(labels: Any, logits: jax.Array) -> jax.Array:
+    """Return labels as float32 in the shape of logits."""
+    labels = labels_like_logits(labels, logits)
+    if is_text(labels):
+        raise ValueError(f"Labels must be numbers. Instead got {labels.dtype}.")
+    return jnp.asarray(labels, "float32")

@@ -1,10 +1,10 @@
 """The batches of an input_fn, with a position that can be saved."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import jax
 import numpy as np
@@ -16,6 +16,9 @@ from muster.data.sharding import describe_share
 from muster.estimator._mode_keys import ModeKeys
 
 _log = logging.getLogger(__name__)
+
+Prepare: TypeAlias = Callable[[Any, Any], tuple[Any, Any]]
+"""Turns the features and labels of a batch into arrays of numbers, on the host; labels may be None."""
 
 
 class Batch(NamedTuple):
@@ -40,6 +43,7 @@ class Batches:
         position: Where to go on: the ``position`` of an equal pipeline; None starts at the first batch.
         seed: Seeds shuffles that have no seed of their own; None leaves them random.
         past_end: Whether the position may lie beyond the end: other workers may have had more batches.
+        prepare: The host's part of the model, for each batch; None for none.
 
     Attributes:
         first: The first batch from the position on, which the iteration yields too; None if there is none.
@@ -61,8 +65,10 @@ class Batches:
         *,
         seed: int | None = None,
         past_end: bool = False,
+        prepare: Prepare | None = None,
     ) -> None:
         self._mode = mode
+        self._prepare = prepare
         dataset = _as_dataset(returned, mode)
         self.share = describe_share(dataset)
         with ExitStack() as undo:
@@ -123,21 +129,29 @@ class Batches:
             features, labels = element
         else:
             features, labels = element, None
-        batch = Batch(features, None if self._mode == ModeKeys.PREDICT else labels)
+        if self._mode == ModeKeys.PREDICT:
+            labels = None
+        if self._prepare is not None:
+            features, labels = self._prepare(features, labels)
+        batch = Batch(features, labels)
         if len({leaf.shape[:1] for leaf in jax.tree.leaves(batch) if np.ndim(leaf)}) > 1:
             _check_batch(batch)  # raises
         return batch
 
 
 def open_training_batches(
-    returned: Any, position: Mapping[str, Any] | None, seed: int | None, past_end: bool
+    returned: Any,
+    position: Mapping[str, Any] | None,
+    seed: int | None,
+    past_end: bool,
+    prepare: Prepare | None = None,
 ) -> Batches:
     """Open the input at a position; at its start, with a warning, if the position is another pipeline's."""
     try:
-        return Batches(returned, ModeKeys.TRAIN, position, seed=seed, past_end=past_end)
+        return Batches(returned, ModeKeys.TRAIN, position, seed=seed, past_end=past_end, prepare=prepare)
     except PositionError as exc:
         _log.warning("The input starts again at its first example: %s", exc)
-        return Batches(returned, ModeKeys.TRAIN, seed=seed)
+        return Batches(returned, ModeKeys.TRAIN, seed=seed, prepare=prepare)
 
 
 def _as_dataset(returned: Any, mode: ModeKeys) -> Dataset:

@@ -14,6 +14,7 @@ from muster.distribute import Strategy
 from muster.distribute.input import synchronized
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn
+from muster.estimator._words import written_out
 from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.hooks._nan import EvaluationNanHook
 from muster.estimator.hooks._stop import StopAfterNEvalsHook
@@ -53,7 +54,7 @@ def evaluate(
     with (
         strategy.workers.supervised(setup.config.session_creation_timeout_secs),
         reported_by.workers.reporting(TaskState.EVALUATING),
-        Batches(returned, ModeKeys.EVAL, seed=setup.config.tf_random_seed) as batches,
+        Batches(returned, ModeKeys.EVAL, seed=setup.config.tf_random_seed, prepare=setup.prepare) as batches,
     ):
         setup.log_share(batches, strategy)
         require_same_checkpoint(strategy, setup.model_dir, checkpoint)
@@ -123,7 +124,7 @@ def predict(
         single_examples: Whether to return one example at a time rather than a batch.
     """
     returned = setup.call_input_fn(input_fn, ModeKeys.PREDICT, strategy)
-    with Batches(returned, ModeKeys.PREDICT) as batches:
+    with Batches(returned, ModeKeys.PREDICT, prepare=setup.prepare) as batches:
         program, state = setup.trace(ModeKeys.PREDICT, batches, checkpoint)
         spec = program.static
         checked_keys = _checked_keys(spec.predictions, keys)
@@ -134,7 +135,7 @@ def predict(
         with TrainingSession(session, step, batches, all_hooks, hold_signals=False) as running:
             while not running.should_stop():
                 running.run()
-                predictions = jax.tree.map(np.array, session.outputs[PREDICTIONS])
+                predictions = written_out(session.outputs[PREDICTIONS])
                 if checked_keys is not None:
                     predictions = {key: predictions[key] for key in checked_keys}
                 if single_examples:

@@ -12,7 +12,6 @@ from muster._arrays import AnyArray
 from muster._errors import CheckpointMismatchError
 from muster.checkpoint import Checkpoint, read_checkpoint, restore_latest
 from muster.cluster import Task
-from muster.data import Dataset
 from muster.distribute import ParameterServerStrategyV1, RemoteServers, Strategy, get_strategy
 from muster.distribute.engine import Executables, Step, unwrapped
 from muster.distribute.strategies import compile_program, start_program
@@ -20,7 +19,7 @@ from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn, ModelFn, call_input_fn
 from muster.estimator._run_config import RunConfig
-from muster.estimator.loop._batches import Batches
+from muster.estimator.loop._batches import Batches, Prepare
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS, trace_model_fn
 from muster.estimator.loop._warm_start import WarmStartSettings
 from muster.estimator.session._session import Outputs, SaveState, Session
@@ -40,8 +39,7 @@ class ModelSetup:
         params: Passed to the model_fn and to each input_fn.
         config: How to run; it has a model_dir.
         warm_start: Where variables start from while there is no checkpoint; None for their initializers.
-        host_part: Called on the host with the items of each batch, for which it returns others; None for
-            none.
+        prepare: The host's part of the model; None for none.
         executables: The steps that were compiled, by their fingerprints.
     """
 
@@ -49,7 +47,7 @@ class ModelSetup:
     params: Any
     config: RunConfig
     warm_start: WarmStartSettings | None
-    host_part: Callable[..., Any] | None = None
+    prepare: Prepare | None = None
     executables: Executables = dataclasses.field(default_factory=dict)
 
     @property
@@ -76,13 +74,8 @@ class ModelSetup:
         return checkpoint
 
     def call_input_fn(self, input_fn: InputFn, mode: ModeKeys, strategy: Strategy) -> Any:
-        """Return what an input_fn returns for this worker, after the host's part."""
-        returned = call_input_fn(input_fn, mode, self.params, self.config, strategy.input_context)
-        if self.host_part is None:
-            return returned
-        if isinstance(returned, Dataset):
-            return returned.map(self.host_part)
-        return self.host_part(*returned) if isinstance(returned, tuple) else self.host_part(returned)
+        """Return what an input_fn returns for this worker."""
+        return call_input_fn(input_fn, mode, self.params, self.config, strategy.input_context)
 
     def log_share(self, batches: Batches, strategy: Strategy) -> None:
         """Log which part of the input this worker reads, if there are others."""

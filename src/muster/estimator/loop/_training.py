@@ -95,7 +95,9 @@ class Training:
         position = saved_position(checkpoint, context)
         returned = self.setup.call_input_fn(self.input_fn, ModeKeys.TRAIN, strategy)
         past_end = context.num_input_pipelines > 1
-        opened = open_training_batches(returned, position, config.tf_random_seed, past_end)
+        opened = open_training_batches(
+            returned, position, config.tf_random_seed, past_end, self.setup.prepare
+        )
         batches = resources.enter_context(opened)
         self.setup.log_share(batches, strategy)
         if all(strategy.workers.all_gather_object(batches.first is None)) and position is not None:

@@ -19,11 +19,11 @@ from muster.compat.ops._math import reciprocal as reciprocal
 from muster.compat.ops._math import rsqrt as rsqrt
 from muster.compat.ops._math import squared_difference as squared_difference
 from muster.compat.ops._random import set_seed as _set_seed
-from muster.compat.tensorflow import estimator as estimator
 from muster.compat.tensorflow import summary as summary
 from muster.compat.tensorflow import train as train
 from muster.compat.tensorflow.compat.v1 import app as app
 from muster.compat.tensorflow.compat.v1 import distribute as distribute
+from muster.compat.tensorflow.compat.v1 import estimator as estimator
 from muster.compat.tensorflow.compat.v1 import feature_column as feature_column
 from muster.compat.tensorflow.compat.v1 import layers as layers
 from muster.compat.tensorflow.compat.v1 import logging as logging
