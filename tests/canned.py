@@ -1,6 +1,7 @@
 """The recorded cases of feature columns, heads and canned Estimators: which of them are run."""
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +18,10 @@ LATER: dict[str, dict[str, Callable[[Json], bool]]] = {
         "ProximalAdagradOptimizer is not there yet.": lambda asked: "Proximal" in str(asked["estimator"]),
         "RMSprop is Keras 3's, with epsilon under the root.": lambda asked: (
             "legacy.RMSprop" in str(asked["estimator"])
+        ),
+        "Keras 3's Ftrl makes weights zero whose ids no example has had yet.": lambda asked: (
+            "linear_optimizer" not in asked["estimator"]["args"]
+            and "crossed_column" in str(asked["estimator"]["args"].get("linear_feature_columns"))
         ),
     },
 }
@@ -74,7 +79,10 @@ def _trapezoids(asked: Json, expect: Json) -> Json | None:
         return None
     metric = keras.metrics.AUC(curve="PR")
     metric.update_state(asked["labels"], [each["logistic"][0] for each in expect["predict"]])
-    return expect | {"evaluate": expect["evaluate"] | {"auc_precision_recall": float(metric.result())}}
+    area = float(metric.result())
+    if math.isclose(area, expect["evaluate"]["auc_precision_recall"], rel_tol=1e-4):
+        return None
+    return expect | {"evaluate": expect["evaluate"] | {"auc_precision_recall": area}}
 
 
 TRAPEZOIDS = Departure(

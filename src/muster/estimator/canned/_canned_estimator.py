@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from muster._keras import keras
+from muster.data import SparseTensor
 from muster.estimator._estimator import Estimator
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
@@ -89,19 +90,21 @@ class CannedEstimator(Estimator):
 def _numbers(features: Any, columns: Sequence[FeatureColumn]) -> dict[str, Any]:
     """Return what the host makes of columns, and the features that are numbers.
 
-    If there is none of either, the result says by an array how many examples there are, which is all that a
-    model needs that reads no features.
+    Without columns, all that a model needs of the features is how many examples there are: an array says so.
 
     Raises:
-        ValueError: The features are no dict, or do not fit the columns.
+        ValueError: The features are no dict, are none, or do not fit the columns.
     """
-    if not isinstance(features, Mapping):
+    if not isinstance(features, Mapping) or not features:
         raise ValueError(
             f"features should be a dictionary of `Tensor`s. Given type: {type(features)}. Name them in "
             "the input_fn by the columns' keys."
         )
-    numbers = transform_features(features, columns)
-    return numbers or {key: np.zeros(np.shape(value)[:1], np.float32) for key, value in features.items()}
+    if columns:
+        return transform_features(features, columns)
+    key, value = next(iter(features.items()))
+    shape = value.dense_shape if isinstance(value, SparseTensor) else np.shape(value)
+    return {key: np.zeros(shape[:1], np.float32)}
 
 
 def _model_fn(head: Head, parts: Sequence[Part]) -> Callable[..., EstimatorSpec]:

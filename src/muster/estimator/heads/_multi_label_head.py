@@ -41,8 +41,8 @@ _THRESHOLD_KINDS = ("accuracy", "precision", "recall")
 class MultiLabelHead(WeightedHead):
     """Predicts for each of several classes whether an example is of it; minimizes sigmoid cross entropies.
 
-    Labels are 0 or 1 for each class, of shape (batch, n_classes), or sparse: see `numeric_labels`. The loss of an example is the mean over
-    the classes.
+    Labels are 0 or 1 for each class, of shape (batch, n_classes), or sparse: see `numeric_labels`. The loss
+    of an example is the mean over the classes.
 
     Args:
         n_classes: How many classes there are, at least 2.
