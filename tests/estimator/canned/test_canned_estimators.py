@@ -242,3 +242,22 @@ def test_optimizers_of_tensorflow_1(tmp_path):
 def test_arguments_that_are_wrong(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_replicas_evaluate_as_one_device_does(tmp_path):
+    weighted = X | {"w": np.linspace(0.1, 2, 32, dtype="float32")}
+
+    def made(config=None):
+        return LinearClassifier(
+            COLUMNS, str(tmp_path), weight_column="w", label_vocabulary=["no", "yes"], config=config
+        )
+
+    def once():
+        return Dataset.from_tensor_slices((weighted, CLASSES)).batch(7)
+
+    expected = made().train(once).evaluate(once)
+    strategy = MirroredStrategy(["/cpu:0", "/cpu:1"])
+    found = made(RunConfig(eval_distribute=strategy)).evaluate(once)
+    assert 0.5 < expected["auc"] < 1
+    for name in expected.keys() - {"loss"}:  # the loss is the mean of batches, of which there are fewer
+        assert found[name] == pytest.approx(expected[name], rel=1e-5), name
