@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,20 +11,6 @@ import pytest
 import recorded
 from departures import Departure, Json, error
 from muster._keras import keras
-
-# By file: what has no counterpart in muster yet, and how a case that needs it is known.
-LATER: dict[str, dict[str, Callable[[Json], bool]]] = {
-    "canned_trajectories": {
-        "ProximalAdagradOptimizer is not there yet.": lambda asked: "Proximal" in str(asked["estimator"]),
-        "RMSprop is Keras 3's, with epsilon under the root.": lambda asked: (
-            "legacy.RMSprop" in str(asked["estimator"])
-        ),
-        "Keras 3's Ftrl makes weights zero whose ids no example has had yet.": lambda asked: (
-            "linear_optimizer" not in asked["estimator"]["args"]
-            and "crossed_column" in str(asked["estimator"]["args"].get("linear_feature_columns"))
-        ),
-    },
-}
 
 
 def _swapped(asked: Json, expect: Json) -> Json | None:
@@ -102,11 +88,8 @@ DEPARTURES = {
 
 
 def cases(file: str) -> list[Any]:
-    """Return a pytest parameter for each case of a file that has a counterpart."""
-    later = LATER.get(file, {}).values()
-    return recorded.cases(
-        file, lambda case: not any(about(case["input"]) for about in later), DEPARTURES[file]
-    )
+    """Return a pytest parameter for each case of a file."""
+    return recorded.cases(file, departures=DEPARTURES[file])
 
 
 def arrays(features: dict[str, Any]) -> dict[str, np.ndarray[Any, Any]]:

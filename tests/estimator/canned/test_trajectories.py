@@ -9,7 +9,7 @@ import canned
 import columns
 import muster.compat.tensorflow as tf
 import recorded
-from muster._keras import keras
+from muster import optimizers
 from muster.checkpoint import write_checkpoint
 from muster.data import Dataset
 from muster.distribute import MirroredStrategy
@@ -44,7 +44,7 @@ def optimizer_of(text):
         return text
     where, kind, rate, l1 = found.groups()
     if where == "legacy":
-        return getattr(keras.optimizers, kind)(float(rate))
+        return getattr(optimizers, kind)(float(rate))
     extra = {"l1_regularization_strength": float(l1)} if l1 else {}
     return getattr(tf.compat.v1.train, f"{kind}Optimizer")(float(rate), **extra)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from muster import optimizers
 from muster._keras import keras
 
 
@@ -25,8 +26,13 @@ OptimizerLike: TypeAlias = (
 )
 """A name, a ``keras.optimizers.Optimizer``, or a function without arguments that returns one."""
 
-# TensorFlow's names; Keras spells one of them differently.
-_KINDS = {"Adagrad": "Adagrad", "Adam": "Adam", "Ftrl": "Ftrl", "RMSProp": "RMSprop", "SGD": "SGD"}
+_KINDS = {
+    "Adagrad": optimizers.Adagrad,
+    "Adam": optimizers.Adam,
+    "Ftrl": optimizers.Ftrl,
+    "RMSProp": optimizers.RMSprop,
+    "SGD": optimizers.SGD,
+}
 
 
 def optimizer_maker(optimizer: OptimizerLike, learning_rate: float) -> Callable[[], keras.Optimizer]:
@@ -46,7 +52,7 @@ def optimizer_maker(optimizer: OptimizerLike, learning_rate: float) -> Callable[
             raise ValueError(
                 f"Unsupported optimizer name: {optimizer}. Supported names are: {tuple(sorted(_KINDS))}"
             )
-        kind = getattr(keras.optimizers, _KINDS[optimizer])
+        kind = _KINDS[optimizer]
         return lambda: kind(learning_rate=learning_rate)
     if isinstance(optimizer, AtModelsRate):
         return lambda: optimizer.make(learning_rate)
