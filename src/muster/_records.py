@@ -28,10 +28,17 @@ class RecordError(Exception):
         self.cut_off = cut_off
 
 
+def masked(crc: int) -> int:
+    """Return a checksum in the form in which TensorFlow stores it.
+
+    The mask keeps a checksum of data that contains checksums from being weak. Source:
+    tensorflow/tsl/lib/hash/crc32c.h, ``Mask``.
+    """
+    return (crc >> 15 | crc << 17) + 0xA282EAD8 & _ONES
+
+
 def _masked(data: bytes) -> bytes:
-    # The mask keeps a checksum of data that contains checksums from being weak.
-    crc = google_crc32c.value(data)
-    return _CHECKSUM.pack((crc >> 15 | crc << 17) + 0xA282EAD8 & _ONES)
+    return _CHECKSUM.pack(masked(google_crc32c.value(data)))
 
 
 def frame(data: bytes) -> bytes:

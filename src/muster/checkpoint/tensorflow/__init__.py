@@ -1,0 +1,7 @@
+"""Reading checkpoints that TensorFlow wrote, without TensorFlow."""
+
+from muster.checkpoint.tensorflow._bundle import STRING as STRING
+from muster.checkpoint.tensorflow._bundle import Entry as Entry
+from muster.checkpoint.tensorflow._reader import TensorFlowCheckpoint as TensorFlowCheckpoint
+from muster.checkpoint.tensorflow._reader import is_tensorflow_checkpoint as is_tensorflow_checkpoint
+from muster.checkpoint.tensorflow._state import latest_prefix as latest_prefix

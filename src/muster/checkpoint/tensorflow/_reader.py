@@ -1,0 +1,176 @@
+"""Reading a checkpoint that TensorFlow wrote: an index, and files with the bytes of its tensors."""
+
+import errno
+import glob
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import google_crc32c
+import numpy as np
+
+from muster._arrays import dtype_named
+from muster._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
+from muster._records import masked
+from muster.checkpoint._arrays import open_regular
+from muster.checkpoint._read import VariableInfo
+from muster.checkpoint.tensorflow._bundle import STRING, Entry, Index, parse_index
+from muster.checkpoint.tensorflow._table import FOOTER_SIZE, is_table
+from muster.checkpoint.tensorflow._tensors import check_size, decode_strings, join_slices
+from muster.checkpoint.tensorflow._varints import FormatError
+
+# Small enough that the checksum finds the bytes in the processor's cache.
+_CHUNK = 1 << 20
+_INDEX = ".index"
+_FILE = re.compile(r"(.*)(?:\.index|\.data-[0-9]{5}-of-[0-9]{5}|\.meta)")
+_STEP = re.compile(r".*-([0-9]+)")
+GLOBAL_STEP = "global_step"
+
+
+class TensorFlowCheckpoint:
+    """A checkpoint that TensorFlow wrote; its tensors are read when they are asked for.
+
+    Args:
+        prefix: Its path without the endings ``.index`` and ``.data-00000-of-00001``.
+
+    Attributes:
+        prefix: That path.
+        entries: Its tensors by name, as the index has them.
+
+    Raises:
+        CheckpointNotFoundError: There is none.
+        DamagedCheckpointError: Its index is cut off, or its bytes have changed.
+        CheckpointError: It cannot be read, or is one of version 1.
+    """
+
+    def __init__(self, prefix: str | os.PathLike[str]) -> None:
+        self.prefix = os.fspath(prefix)
+        self._index = _read_index(self.prefix)
+
+    @property
+    def entries(self) -> Mapping[str, Entry]:
+        return self._index.entries
+
+    @property
+    def variables(self) -> dict[str, VariableInfo]:
+        """The shapes and dtypes of its tensors, strings included, by name."""
+        return {name: VariableInfo(entry.shape, entry.dtype) for name, entry in self.entries.items()}
+
+    def read(self, name: str, entry: Entry | None = None) -> np.ndarray[Any, Any]:
+        """Read a tensor, and check its bytes.
+
+        Args:
+            name: Its name.
+            entry: Where it is; None for where the index says.
+
+        Returns:
+            A new array of its global shape; strings are Python's bytes in an array of objects.
+
+        Raises:
+            CheckpointError: There is no such tensor, or it cannot be read.
+            DamagedCheckpointError: A file is missing or cut off, or its bytes have changed.
+        """
+        entry = entry or self.entries.get(name)
+        if entry is None:
+            raise CheckpointError(f"The checkpoint {self.prefix} has no {name!r}: `muster inspect` lists it.")
+        try:
+            if not entry.slices:
+                return self._read(entry)
+            return join_slices(
+                entry.shape, [(part.indices(), self._read(part.entry)) for part in entry.slices]
+            )
+        except FormatError as exc:
+            raise DamagedCheckpointError(
+                f"The tensor {name!r} of {self.prefix} cannot be read: {exc}."
+            ) from exc
+        except FileNotFoundError as exc:
+            raise DamagedCheckpointError(
+                f"The tensor {name!r} of {self.prefix} is in {exc.filename}, which is missing: copy all "
+                "files of a checkpoint."
+            ) from exc
+        except OSError as exc:
+            raise CheckpointError(f"The checkpoint {self.prefix} cannot be read: {exc}.") from exc
+
+    def read_all(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Read all tensors of numbers; raises as `read` does."""
+        return {name: self.read(name) for name, entry in self.entries.items() if entry.dtype != STRING}
+
+    def step(self) -> int:
+        """Return the global step: of the variable, else from the end of the prefix, else 0."""
+        found = self.entries.get(GLOBAL_STEP)
+        if found is not None and found.shape == () and found.dtype in ("int32", "int64"):
+            return int(self.read(GLOBAL_STEP))
+        match = _STEP.fullmatch(self.prefix)
+        return int(match[1]) if match else 0
+
+    def _read(self, entry: Entry) -> np.ndarray[Any, Any]:
+        check_size(entry)
+        path = f"{self.prefix}.data-{entry.shard:05d}-of-{self._index.shards:05d}"
+        with open(path, "rb", buffering=0, opener=open_regular) as file:
+            have = os.fstat(file.fileno()).st_size
+            if entry.offset + entry.size > have:
+                raise FormatError(
+                    f"{path} is cut off: it has {have} bytes, and needs {entry.offset + entry.size}"
+                )
+            file.seek(entry.offset)
+            if entry.dtype == STRING:
+                return decode_strings(file.read(entry.size), entry)
+            buffer, crc, start = np.empty(entry.size, np.uint8), 0, 0
+            while start < entry.size and (chunk := file.read(min(_CHUNK, entry.size - start))):
+                crc = google_crc32c.extend(crc, chunk)
+                buffer[start : start + len(chunk)] = np.frombuffer(chunk, np.uint8)
+                start += len(chunk)
+        if start < entry.size or masked(crc) != entry.crc32c:
+            raise FormatError(f"its bytes in {path} have changed: their checksum is wrong")
+        return buffer.view(dtype_named(entry.dtype)).reshape(entry.shape)
+
+
+def is_tensorflow_checkpoint(path: str | os.PathLike[str]) -> bool:
+    """Return whether there is a checkpoint of TensorFlow with this prefix, of whichever version."""
+    prefix = os.fspath(path)
+    return os.path.isfile(prefix + _INDEX) or _is_version_1(prefix)
+
+
+def _read_index(prefix: str) -> Index:
+    path = prefix + _INDEX
+    try:
+        with open(path, "rb", opener=open_regular) as file:
+            data = file.read()
+    except FileNotFoundError as exc:
+        raise _not_found(prefix) from exc
+    except OSError as exc:
+        raise CheckpointError(f"The checkpoint {prefix} cannot be read: {exc}.") from exc
+    try:
+        return parse_index(data)
+    except FormatError as exc:
+        raise DamagedCheckpointError(f"{path} is no index of a checkpoint: {exc}.") from exc
+
+
+def _not_found(prefix: str) -> CheckpointError:
+    if _is_version_1(prefix):
+        return CheckpointError(
+            f"{prefix} is a TensorFlow checkpoint of version 1, which muster does not read. Restore it in "
+            "TensorFlow, and save it with tf.compat.v1.train.Saver(), which writes version 2."
+        )
+    if match := _FILE.fullmatch(prefix):
+        return CheckpointNotFoundError(
+            f"{prefix} is one file of a TensorFlow checkpoint, if anything: give its prefix, {match[1]}."
+        )
+    files = glob.glob(glob.escape(prefix) + ".data-*")
+    missing = f"its index {prefix}{_INDEX} is missing" if files else f"there is no {prefix}{_INDEX}"
+    return CheckpointNotFoundError(f"There is no TensorFlow checkpoint {prefix}: {missing}.")
+
+
+def _is_version_1(prefix: str) -> bool:
+    """Return whether a checkpoint is one table with values in it, or several, as version 1 has it."""
+    for path in (prefix, *glob.glob(f"{glob.escape(prefix)}-?????-of-?????")):
+        try:
+            with open(path, "rb", opener=open_regular) as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - FOOTER_SIZE))
+                if is_table(file.read()):
+                    return True
+        except OSError as exc:
+            if exc.errno not in (errno.ENOENT, errno.EISDIR, errno.ENOTDIR):
+                raise CheckpointError(f"{path} cannot be read: {exc}.") from exc
+    return False
