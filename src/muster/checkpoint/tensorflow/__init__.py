@@ -5,3 +5,4 @@ from muster.checkpoint.tensorflow._bundle import Entry as Entry
 from muster.checkpoint.tensorflow._reader import TensorFlowCheckpoint as TensorFlowCheckpoint
 from muster.checkpoint.tensorflow._reader import is_tensorflow_checkpoint as is_tensorflow_checkpoint
 from muster.checkpoint.tensorflow._state import latest_prefix as latest_prefix
+from muster.checkpoint.tensorflow._either import find_checkpoint as find_checkpoint

@@ -1,7 +1,5 @@
 """``tf.train`` and ``tf.compat.v1.train``, one module for both."""
 
-from muster.checkpoint import latest_checkpoint as latest_checkpoint
-from muster.checkpoint import list_variables as list_variables
 from muster.cluster import ClusterSpec as ClusterSpec
 from muster.compat.tensorflow.estimator import CheckpointSaverHook as CheckpointSaverHook
 from muster.compat.tensorflow.estimator import CheckpointSaverListener as CheckpointSaverListener
@@ -41,6 +39,11 @@ from muster.compat.v1._step import get_global_step as get_global_step
 from muster.compat.v2._checkpoint import Checkpoint as Checkpoint
 from muster.compat.v2._checkpoint import CheckpointManager as CheckpointManager
 from muster.compat.v2._checkpoint import CheckpointOptions as CheckpointOptions
+from muster.compat.v2._checkpoint_reader import CheckpointReader as CheckpointReader
+from muster.compat.v2._checkpoint_reader import list_checkpoint_variables as list_variables
+from muster.compat.v2._checkpoint_reader import load_checkpoint as load_checkpoint
+from muster.compat.v2._checkpoint_reader import load_variable as load_variable
+from muster.compat.v2._checkpoint_reader import newest_checkpoint as latest_checkpoint
 from muster.data import BytesList as BytesList
 from muster.data import Example as Example
 from muster.data import Feature as Feature

@@ -1,0 +1,121 @@
+"""``tf.train.load_checkpoint`` and its kind, for checkpoints that TensorFlow wrote and for muster's.
+
+Source: tensorflow/python/training/checkpoint_utils.py, py_checkpoint_reader.py.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from muster._arrays import dtype_named
+from muster.checkpoint import VariableInfo, latest_checkpoint, list_variables, read_checkpoint
+from muster.checkpoint.tensorflow import (
+    STRING,
+    TensorFlowCheckpoint,
+    find_checkpoint,
+    is_tensorflow_checkpoint,
+    latest_prefix,
+)
+
+
+class CheckpointReader:
+    """Reads the variables of a checkpoint.
+
+    Args:
+        filename: The checkpoint: the prefix of TensorFlow's, or the directory of muster's.
+
+    Raises:
+        CheckpointError: There is none, or it cannot be read.
+
+    Source: ``CheckpointReader`` (tensorflow/python/training/py_checkpoint_reader.py).
+    """
+
+    def __init__(self, filename: str | os.PathLike[str]) -> None:
+        self._path = os.fspath(filename)
+        self._variables: Mapping[str, VariableInfo]
+        self._read: Callable[[str], np.ndarray[Any, Any]]
+        if os.path.isdir(self._path) and not is_tensorflow_checkpoint(self._path):
+            self._variables = list_variables(self._path)
+            values = cache(partial(read_checkpoint, self._path))
+            self._read = lambda name: values().variables[name].copy()
+        else:
+            checkpoint = TensorFlowCheckpoint(self._path)
+            self._variables = checkpoint.variables
+            self._read = checkpoint.read
+
+    def has_tensor(self, name: str) -> bool:
+        """Return whether there is a variable of this name."""
+        return name in self._variables
+
+    def get_tensor(self, name: str) -> Any:
+        """Return the value of a variable: an array, a NumPy scalar, or bytes; strings as arrays of bytes.
+
+        Raises:
+            KeyError: There is no such variable.
+            DamagedCheckpointError: Its bytes are missing, or have changed.
+        """
+        if name not in self._variables:
+            raise KeyError(f"Key {name} not found in checkpoint {self._path}.")
+        return self._read(name)[()]
+
+    def get_variable_to_shape_map(self) -> dict[str, list[int]]:
+        """Return the shapes of all variables by name."""
+        return {name: [*info.shape] for name, info in self._variables.items()}
+
+    def get_variable_to_dtype_map(self) -> dict[str, np.dtype[Any]]:
+        """Return the dtypes of all variables by name."""
+        return {
+            name: np.dtype(str) if info.dtype == STRING else dtype_named(info.dtype)
+            for name, info in self._variables.items()
+        }
+
+
+def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> CheckpointReader:
+    """Return a reader of a checkpoint.
+
+    Args:
+        ckpt_dir_or_file: The checkpoint, or a directory, whose newest is taken.
+
+    Raises:
+        ValueError: The directory has none.
+        CheckpointError: There is no such checkpoint, or it cannot be read.
+    """
+    found = find_checkpoint(ckpt_dir_or_file)
+    if found is None and os.path.isdir(ckpt_dir_or_file):
+        raise ValueError(
+            f"Couldn't find 'checkpoint' file or checkpoints in given directory {os.fspath(ckpt_dir_or_file)}"
+        )
+    return CheckpointReader(ckpt_dir_or_file if found is None else found)
+
+
+def load_variable(ckpt_dir_or_file: str | os.PathLike[str], name: str) -> Any:
+    """Return the value of a variable in a checkpoint; raises as `load_checkpoint` and ``get_tensor`` do.
+
+    Args:
+        ckpt_dir_or_file: The checkpoint, or a directory, whose newest is taken.
+        name: The name of the variable; what follows a colon, as in ``w:0``, is left out.
+    """
+    return load_checkpoint(ckpt_dir_or_file).get_tensor(name.partition(":")[0])
+
+
+def list_checkpoint_variables(ckpt_dir_or_file: str | os.PathLike[str]) -> list[tuple[str, list[int]]]:
+    """Return the names and shapes of a checkpoint's variables, sorted; raises as `load_checkpoint` does."""
+    return sorted(load_checkpoint(ckpt_dir_or_file).get_variable_to_shape_map().items())
+
+
+def newest_checkpoint(
+    checkpoint_dir: str | os.PathLike[str], latest_filename: str | None = None
+) -> str | None:
+    """Return the newest checkpoint of a directory, muster's if there are both, or None.
+
+    Args:
+        checkpoint_dir: The directory.
+        latest_filename: The file in which TensorFlow names its newest; None for ``checkpoint``.
+
+    Raises:
+        CheckpointError: The directory cannot be listed, or that file cannot be read.
+    """
+    return latest_checkpoint(checkpoint_dir) or latest_prefix(checkpoint_dir, latest_filename)
