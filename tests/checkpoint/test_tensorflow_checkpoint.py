@@ -29,7 +29,7 @@ def test_names_shapes_dtypes_and_values_are_those_that_tensorflow_found(name: st
     }
     for each, one in said["variables"].items():
         if "unreadable" in one:
-            with pytest.raises(DamagedCheckpointError, match=r"of its \d+ values \d+ are there"):
+            with pytest.raises(CheckpointError, match="has the values of a part of its variable only"):
                 checkpoint.read(each)
             continue
         value = checkpoint.read(each)

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from muster.checkpoint import latest_checkpoint, list_variables, read_checkpoint
+from muster.checkpoint.tensorflow import list_either, newest_checkpoint
 from muster.cluster import TaskType
 from muster.distribute import get_strategy
 from muster.distribute.engine import keep_compiled
@@ -19,6 +19,7 @@ from muster.estimator._specs import eval_folder
 from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 from muster.estimator.loop._evaluation import evaluate, predict, write_metrics
+from muster.estimator.loop._from_tensorflow import read_either
 from muster.estimator.loop._setup import ModelSetup, strategy_for
 from muster.estimator.loop._training import Training
 from muster.estimator.loop._warm_start import WarmStartSettings, warm_start_settings
@@ -98,8 +99,11 @@ class Estimator:
         return eval_folder(self.model_dir, name)
 
     def latest_checkpoint(self) -> str | None:
-        """Return the path of the newest complete checkpoint, or None."""
-        return latest_checkpoint(self.model_dir)
+        """Return the path of the newest complete checkpoint, or None.
+
+        Without one of muster's it is the newest of TensorFlow's: the path without ``.index``.
+        """
+        return newest_checkpoint(self.model_dir)
 
     def get_variable_names(self) -> list[str]:
         """Return the paths of all variables in the newest checkpoint, sorted.
@@ -107,7 +111,7 @@ class Estimator:
         Raises:
             ValueError: There is no checkpoint yet.
         """
-        return sorted(list_variables(self._trained()))
+        return sorted(list_either(self._trained()))
 
     def get_variable_value(self, name: str) -> np.ndarray[Any, Any]:
         """Return the value of a variable in the newest checkpoint, of its global shape.
@@ -115,7 +119,7 @@ class Estimator:
         Raises:
             ValueError: There is no checkpoint yet, or it has no such variable.
         """
-        variables = read_checkpoint(self._trained()).variables
+        variables = read_either(self._trained()).variables
         if name not in variables:
             raise ValueError(f"There is no variable {name!r}. There are: {', '.join(sorted(variables))}.")
         return variables[name].copy()

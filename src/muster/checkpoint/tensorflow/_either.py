@@ -1,9 +1,10 @@
-"""Finding a checkpoint that either muster or TensorFlow wrote."""
+"""Finding a checkpoint that either muster or TensorFlow wrote, and listing it."""
 
 import os
 
 from muster.checkpoint._layout import is_complete, latest_checkpoint
-from muster.checkpoint.tensorflow._reader import is_tensorflow_checkpoint
+from muster.checkpoint._read import VariableInfo, list_variables
+from muster.checkpoint.tensorflow._reader import TensorFlowCheckpoint, is_tensorflow_checkpoint
 from muster.checkpoint.tensorflow._state import latest_prefix
 
 # Where a SavedModel has its variables.
@@ -26,8 +27,28 @@ def find_checkpoint(path: str | os.PathLike[str]) -> str | None:
     if not os.path.isdir(path):
         return None
     saved_model = os.path.join(path, _VARIABLES)
-    return (
-        latest_checkpoint(path)
-        or latest_prefix(path)
-        or (saved_model if is_tensorflow_checkpoint(saved_model) else None)
-    )
+    return newest_checkpoint(path) or (saved_model if is_tensorflow_checkpoint(saved_model) else None)
+
+
+def newest_checkpoint(
+    checkpoint_dir: str | os.PathLike[str], latest_filename: str | None = None
+) -> str | None:
+    """Return the newest checkpoint of a directory, muster's if there are both, or None.
+
+    Args:
+        checkpoint_dir: The directory.
+        latest_filename: The file in which TensorFlow names its newest; None for ``checkpoint``.
+
+    Raises:
+        CheckpointError: The directory cannot be listed, or that file cannot be read.
+    """
+    return latest_checkpoint(checkpoint_dir) or latest_prefix(checkpoint_dir, latest_filename)
+
+
+def list_either(path: str | os.PathLike[str]) -> dict[str, VariableInfo]:
+    """Return the variables of a checkpoint without reading their values.
+
+    Raises:
+        CheckpointError: There is none, or it cannot be read.
+    """
+    return TensorFlowCheckpoint(path).variables if is_tensorflow_checkpoint(path) else list_variables(path)

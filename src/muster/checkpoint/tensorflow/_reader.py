@@ -16,6 +16,7 @@ from muster._records import masked
 from muster.checkpoint._arrays import open_regular
 from muster.checkpoint._read import VariableInfo
 from muster.checkpoint.tensorflow._bundle import STRING, Entry, Index, parse_index
+from muster.checkpoint.tensorflow._names import GLOBAL_STEP, is_whole, join_parts
 from muster.checkpoint.tensorflow._table import FOOTER_SIZE, is_table
 from muster.checkpoint.tensorflow._tensors import check_size, decode_strings, join_slices
 from muster.checkpoint.tensorflow._varints import FormatError
@@ -25,7 +26,6 @@ _CHUNK = 1 << 20
 _INDEX = ".index"
 _FILE = re.compile(r"(.*)(?:\.index|\.data-[0-9]{5}-of-[0-9]{5}|\.meta)")
 _STEP = re.compile(r".*-([0-9]+)")
-GLOBAL_STEP = "global_step"
 
 
 class TensorFlowCheckpoint:
@@ -74,6 +74,11 @@ class TensorFlowCheckpoint:
         entry = entry or self.entries.get(name)
         if entry is None:
             raise CheckpointError(f"The checkpoint {self.prefix} has no {name!r}: `muster inspect` lists it.")
+        if not is_whole(entry):
+            raise CheckpointError(
+                f"The tensor {name!r} of {self.prefix} has the values of a part of its variable only: "
+                "TensorFlow stores the slots of a divided variable so. The other parts are in other tensors."
+            )
         try:
             if not entry.slices:
                 return self._read(entry)
@@ -93,8 +98,12 @@ class TensorFlowCheckpoint:
             raise CheckpointError(f"The checkpoint {self.prefix} cannot be read: {exc}.") from exc
 
     def read_all(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Read all tensors of numbers; raises as `read` does."""
-        return {name: self.read(name) for name, entry in self.entries.items() if entry.dtype != STRING}
+        """Read all tensors of numbers, those of the parts of one variable as one; raises as `read` does."""
+        return {
+            name: self.read(name, entry)
+            for name, entry in join_parts(self.entries).items()
+            if entry.dtype != STRING and is_whole(entry)
+        }
 
     def step(self) -> int:
         """Return the global step: of the variable, else from the end of the prefix, else 0."""

@@ -1,5 +1,6 @@
 """``tf.train`` and ``tf.compat.v1.train``, one module for both."""
 
+from muster.checkpoint.tensorflow import newest_checkpoint as latest_checkpoint
 from muster.cluster import ClusterSpec as ClusterSpec
 from muster.compat.tensorflow.estimator import CheckpointSaverHook as CheckpointSaverHook
 from muster.compat.tensorflow.estimator import CheckpointSaverListener as CheckpointSaverListener
@@ -43,7 +44,6 @@ from muster.compat.v2._checkpoint_reader import CheckpointReader as CheckpointRe
 from muster.compat.v2._checkpoint_reader import list_checkpoint_variables as list_variables
 from muster.compat.v2._checkpoint_reader import load_checkpoint as load_checkpoint
 from muster.compat.v2._checkpoint_reader import load_variable as load_variable
-from muster.compat.v2._checkpoint_reader import newest_checkpoint as latest_checkpoint
 from muster.data import BytesList as BytesList
 from muster.data import Example as Example
 from muster.data import Feature as Feature

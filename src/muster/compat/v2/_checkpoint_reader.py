@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from muster._arrays import dtype_named
-from muster.checkpoint import VariableInfo, latest_checkpoint, list_variables, read_checkpoint
+from muster.checkpoint import VariableInfo, list_variables, read_checkpoint
 from muster.checkpoint.tensorflow import (
     STRING,
     TensorFlowCheckpoint,
     find_checkpoint,
     is_tensorflow_checkpoint,
-    latest_prefix,
 )
 
 
@@ -104,18 +103,3 @@ def load_variable(ckpt_dir_or_file: str | os.PathLike[str], name: str) -> Any:
 def list_checkpoint_variables(ckpt_dir_or_file: str | os.PathLike[str]) -> list[tuple[str, list[int]]]:
     """Return the names and shapes of a checkpoint's variables, sorted; raises as `load_checkpoint` does."""
     return sorted(load_checkpoint(ckpt_dir_or_file).get_variable_to_shape_map().items())
-
-
-def newest_checkpoint(
-    checkpoint_dir: str | os.PathLike[str], latest_filename: str | None = None
-) -> str | None:
-    """Return the newest checkpoint of a directory, muster's if there are both, or None.
-
-    Args:
-        checkpoint_dir: The directory.
-        latest_filename: The file in which TensorFlow names its newest; None for ``checkpoint``.
-
-    Raises:
-        CheckpointError: The directory cannot be listed, or that file cannot be read.
-    """
-    return latest_checkpoint(checkpoint_dir) or latest_prefix(checkpoint_dir, latest_filename)

@@ -10,7 +10,7 @@ import numpy as np
 
 from muster._arrays import AnyArray
 from muster._errors import CheckpointMismatchError
-from muster.checkpoint import Checkpoint, read_checkpoint, restore_latest
+from muster.checkpoint import Checkpoint
 from muster.cluster import Task
 from muster.distribute import ParameterServerStrategyV1, RemoteServers, Strategy, get_strategy
 from muster.distribute.engine import Executables, Step, unwrapped
@@ -20,6 +20,7 @@ from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn, ModelFn, call_input_fn
 from muster.estimator._run_config import RunConfig
 from muster.estimator.loop._batches import Batches, Prepare
+from muster.estimator.loop._from_tensorflow import read_either, renamed, restore_newest
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS, trace_model_fn
 from muster.estimator.loop._warm_start import WarmStartSettings
 from muster.estimator.session._session import Outputs, SaveState, Session
@@ -63,8 +64,8 @@ class ModelSetup:
             purpose: What it is for, for the log.
         """
         if path is not None:
-            return read_checkpoint(path)
-        checkpoint = restore_latest(self.model_dir)
+            return read_either(path)
+        checkpoint = restore_newest(self.model_dir)
         if checkpoint is None:
             _log.info(
                 "Could not find trained model in model_dir: %s, running initialization to %s.",
@@ -107,7 +108,10 @@ class ModelSetup:
         program = trace_model_fn(self.model_fn, mode, batches, self.params, self.config, known)
         state: dict[str, AnyArray] = dict(program.initial)
         if checkpoint is not None:
-            _require_match(program, checkpoint)
+            restored = renamed(checkpoint, program.variables, program.initial)
+            _require_match(program, restored)
+            if restored is not checkpoint:
+                state.update((v.path, restored.variables[v.path]) for v in program.variables if not v.local)
         elif self.warm_start is not None:
             state.update(self.warm_start.values(program.variables))
         return program, state

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from muster.checkpoint import Checkpoint, Checkpointer, restore_latest
+from muster.checkpoint import Checkpoint, Checkpointer
 from muster.distribute import Strategy
 from muster.distribute.engine import Step
 from muster.distribute.input import synchronized
@@ -22,6 +22,7 @@ from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 from muster.estimator.hooks._stop import StopAtStepHook
 from muster.estimator.loop._batches import Batches, open_training_batches
 from muster.estimator.loop._default_hooks import ProgressReport, require_saver, training_hooks
+from muster.estimator.loop._from_tensorflow import restore_newest
 from muster.estimator.loop._run_loop import run_loop
 from muster.estimator.loop._saving import TrainingSaver, mark_ended, require_same_checkpoint, saved_position
 from muster.estimator.loop._setup import ModelSetup, log_restored
@@ -68,7 +69,7 @@ class Training:
             checkpointer = (
                 resources.enter_context(_checkpointer(config, model_dir)) if config.is_chief else None
             )
-            checkpoint = restore_latest(model_dir, set_aside=config.is_chief)
+            checkpoint = restore_newest(model_dir, set_aside=config.is_chief)
             require_same_checkpoint(self.strategy, model_dir, checkpoint)
             if self.max_steps is not None and checkpoint is not None and checkpoint.step >= self.max_steps:
                 _log.info("Skipping training since max_steps has already saved.")

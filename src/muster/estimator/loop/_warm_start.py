@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from muster._errors import CheckpointMismatchError
-from muster.checkpoint import latest_checkpoint, read_checkpoint
+from muster.checkpoint.tensorflow import find_checkpoint, match_names
+from muster.estimator.loop._from_tensorflow import TENSORFLOW, read_either
 from muster.program.variables import VariableSpec
 
 _log = logging.getLogger(__name__)
@@ -23,7 +24,8 @@ class WarmStartSettings:
     Source: ``WarmStartSettings`` (tensorflow_estimator/python/estimator/estimator.py), without vocabularies.
 
     Args:
-        ckpt_to_initialize_from: A checkpoint, or a directory, whose newest one is taken.
+        ckpt_to_initialize_from: A checkpoint of muster or TensorFlow, or a directory, whose newest one is
+            taken, or a SavedModel.
         vars_to_warm_start: A regular expression or a list of them, one of which the path of a trainable
             variable must match from its beginning; None warm-starts nothing.
         var_name_to_prev_var_name: Path in this model -> path in the checkpoint, where they differ.
@@ -60,14 +62,20 @@ class WarmStartSettings:
             CheckpointError: There is no checkpoint, or it cannot be read.
             CheckpointMismatchError: The checkpoint lacks a variable, or has it in another shape.
         """
-        found = latest_checkpoint(self.ckpt_to_initialize_from) or self.ckpt_to_initialize_from
+        found = find_checkpoint(self.ckpt_to_initialize_from) or self.ckpt_to_initialize_from
         patterns = self._patterns()
-        stored = read_checkpoint(found).variables
+        checkpoint = read_either(found)
+        stored = checkpoint.variables
+        names: dict[str, str] = {}
+        if TENSORFLOW in checkpoint.metadata:
+            names = match_names(stored, [v.path for v in variables if v.trainable], [])
         values = {}
         for variable in variables:
             if not variable.trainable or not any(pattern.match(variable.path) for pattern in patterns):
                 continue
-            name = self.var_name_to_prev_var_name.get(variable.path, variable.path)
+            name = self.var_name_to_prev_var_name.get(
+                variable.path, names.get(variable.path, variable.path)
+            )
             if name not in stored or stored[name].shape != variable.shape:
                 has = f"has it with the shape {stored[name].shape}" if name in stored else "lacks it"
                 raise CheckpointMismatchError(

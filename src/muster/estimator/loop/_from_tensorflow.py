@@ -1,0 +1,79 @@
+"""Going on from a checkpoint that TensorFlow wrote: the names of its variables, and those of the model."""
+
+import dataclasses
+import logging
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from muster.checkpoint import Checkpoint, read_checkpoint, restore_latest
+from muster.checkpoint.tensorflow import (
+    TensorFlowCheckpoint,
+    is_tensorflow_checkpoint,
+    latest_prefix,
+    match_names,
+)
+from muster.program.variables import VariableKind, VariableSpec
+
+# In the metadata of a checkpoint whose variables have TensorFlow's names: where it is from.
+TENSORFLOW = "tensorflow"
+_LEARNING_RATE = "/learning_rate"
+
+_log = logging.getLogger(__name__)
+
+
+def read_either(path: str) -> Checkpoint:
+    """Read a checkpoint that muster or TensorFlow wrote.
+
+    Raises:
+        CheckpointError: There is none, it is damaged, or it cannot be read.
+    """
+    if not is_tensorflow_checkpoint(path):
+        return read_checkpoint(path)
+    found = TensorFlowCheckpoint(path)
+    return Checkpoint(path, found.step(), found.read_all(), {TENSORFLOW: os.path.abspath(path)})
+
+
+def restore_newest(model_dir: str, *, set_aside: bool = False) -> Checkpoint | None:
+    """Read the newest checkpoint of a model directory as `restore_latest` does, else TensorFlow's newest.
+
+    Raises:
+        CheckpointError: All are damaged, or one cannot be read.
+    """
+    checkpoint = restore_latest(model_dir, set_aside=set_aside)
+    if checkpoint is None and (prefix := latest_prefix(model_dir)) is not None:
+        checkpoint = read_either(prefix)
+        _log.info("Starting from %s, which TensorFlow wrote.", prefix)
+    return checkpoint
+
+
+def renamed(
+    checkpoint: Checkpoint, variables: Sequence[VariableSpec], initial: dict[str, Any]
+) -> Checkpoint:
+    """Return a checkpoint that TensorFlow wrote with the model's names; any other one as it is.
+
+    What TensorFlow does not store starts from its initial value: a learning rate that is no variable there,
+    and the state of seed generators.
+
+    Args:
+        checkpoint: The checkpoint.
+        variables: The variables of the model.
+        initial: Their initial values, by path.
+    """
+    if TENSORFLOW not in checkpoint.metadata:
+        return checkpoint
+    stored = checkpoint.variables
+    weights = [v.path for v in variables if v.kind is not VariableKind.OTHER or v.path in stored]
+    others = [v.path for v in variables if v.kind is VariableKind.OTHER and v.path not in stored]
+    names = match_names(stored, weights, others)
+    values = {
+        v.path: np.asarray(initial[v.path])
+        for v in variables
+        if v.kind is VariableKind.SEED or v.path.endswith(_LEARNING_RATE)
+    }
+    dtypes = {v.path: v.dtype for v in variables}
+    values |= {path: stored[name].astype(dtypes[path], copy=False) for path, name in names.items()}
+    values |= {name: value for name, value in stored.items() if name not in {*names.values(), *names}}
+    return dataclasses.replace(checkpoint, variables=values)
