@@ -1,9 +1,9 @@
-"""The command ``muster``, also ``python -m muster``: runs jobs, and inspects their checkpoints."""
+"""The command ``muster``, also ``python -m muster``: runs jobs, and inspects and converts checkpoints."""
 
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from muster._errors import MusterError
 from muster._version import __version__
@@ -17,8 +17,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: The words after ``muster``; None takes those of the process.
 
     Returns:
-        0 on success, 1 if ``inspect`` found no checkpoint or a damaged one or ``keys`` made nothing, 2 if the
-        arguments are wrong; the exit code of the job for ``run``.
+        0 on success, 1 if ``inspect`` found no checkpoint or a damaged one or ``keys`` or ``convert`` made
+        nothing, 2 if the arguments are wrong; the exit code of the job for ``run``.
     """
     args = _parser().parse_args(arguments)
     code = 0
@@ -36,8 +36,20 @@ def _inspect(args: argparse.Namespace) -> int:
     # Imported late: `muster --help` must not wait for NumPy.
     from muster._inspect import inspect_checkpoints
 
+    return _reporting_errors(
+        lambda: inspect_checkpoints(args.path, step=args.step, variables=args.variables, restore=args.repair)
+    )
+
+
+def _convert(args: argparse.Namespace) -> int:
+    from muster._convert import convert_checkpoint
+
+    return _reporting_errors(lambda: convert_checkpoint(args.source, args.model_dir))
+
+
+def _reporting_errors(command: Callable[[], int]) -> int:
     try:
-        code = inspect_checkpoints(args.path, step=args.step, variables=args.variables, restore=args.repair)
+        code = command()
         sys.stdout.flush()
         return code
     except MusterError as exc:
@@ -62,7 +74,11 @@ def _parser() -> argparse.ArgumentParser:
         "and whether it is intact.",
         epilog="Exit code: 0 if all checkpoints are intact, 1 if there are none or one is damaged.",
     )
-    inspect.add_argument("path", metavar="DIR", help="the model_dir of an Estimator, or a ckpt-N in it")
+    inspect.add_argument(
+        "path",
+        metavar="DIR",
+        help="the model_dir of an Estimator, or a ckpt-N in it, or the prefix of a TensorFlow checkpoint",
+    )
     inspect.add_argument(
         "--variables", action="store_true", help="list names, shapes and dtypes of one checkpoint's variables"
     )
@@ -75,6 +91,20 @@ def _parser() -> argparse.ArgumentParser:
         "--step", type=int, metavar="N", help="the checkpoint to look at (default: the newest)"
     )
     inspect.set_defaults(handler=_inspect)
+    convert = commands.add_parser(
+        "convert",
+        help="write a TensorFlow checkpoint as one of muster's",
+        description="Write a checkpoint of a TensorFlow Estimator as one of muster's: an Estimator of the "
+        "same program predicts and goes on training from it, with weights, optimizer slots and global step.",
+        epilog="Exit code: 0 if it was written, else 1; nothing is written then.",
+    )
+    convert.add_argument(
+        "source",
+        metavar="TF_PREFIX",
+        help="the checkpoint's path without .index, or the directory of checkpoints, whose newest is taken",
+    )
+    convert.add_argument("model_dir", metavar="MODEL_DIR", help="a new model_dir for muster's Estimator")
+    convert.set_defaults(handler=_convert)
     return parser
 
 

@@ -1,4 +1,4 @@
-"""``muster inspect``: prints the checkpoints of a model directory, or one of them."""
+"""``muster inspect``: prints the checkpoints of a model directory, or one of them, TensorFlow's too."""
 
 import itertools
 import json
@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from muster._errors import DamagedCheckpointError
+from muster._errors import CheckpointError, DamagedCheckpointError
 from muster._text import printable
 from muster.checkpoint import (
     CheckpointInfo,
     RowsInfo,
+    VariableInfo,
     list_checkpoints,
     list_rows,
     list_variables,
@@ -22,6 +23,13 @@ from muster.checkpoint import (
     read_metadata,
     repair,
     stray_checkpoints,
+)
+from muster.checkpoint.tensorflow import (
+    TensorFlowCheckpoint,
+    find_checkpoint,
+    is_tensorflow_checkpoint,
+    is_whole,
+    join_parts,
 )
 
 _WIDEST_VALUE = 100
@@ -33,7 +41,8 @@ def inspect_checkpoints(path: str, *, step: int | None, variables: bool, restore
     Every byte of the listed checkpoints is read and checked.
 
     Args:
-        path: The directory of the model or of the checkpoint.
+        path: The directory of the model or of the checkpoint; or the prefix of TensorFlow's, or its directory
+            if muster has written none there.
         step: The step of the checkpoint to print; None for all of them.
         variables: Whether to list the variables of that checkpoint, or of the newest.
         restore: Whether to restore first what can be restored, and print what was done.
@@ -44,9 +53,17 @@ def inspect_checkpoints(path: str, *, step: int | None, variables: bool, restore
     Raises:
         CheckpointError: The directory or a file in it cannot be read.
     """
+    found = find_checkpoint(path)
+    if found is not None and is_tensorflow_checkpoint(found):
+        original = TensorFlowCheckpoint(found)
+        if step not in (None, original.step()):
+            return _complain(f"The newest checkpoint in {path} is of step {original.step()}, not {step}.", 1)
+        return _inspect_tensorflow(original, variables)
     if not os.path.isdir(path):
         return _complain(
-            f"{path} is not a directory: give the model_dir of an Estimator, or a ckpt-N in it.", 2
+            f"{path} is not a directory: give the model_dir of an Estimator, or a ckpt-N in it, or the "
+            "prefix of a TensorFlow checkpoint.",
+            2,
         )
     if restore:
         print("".join(f"{printable(line)}\n" for line in repair(path)), end="")
@@ -91,6 +108,32 @@ def inspect_checkpoints(path: str, *, step: int | None, variables: bool, restore
     return 1 if damage or (strays and step is None) else 0
 
 
+def _inspect_tensorflow(checkpoint: TensorFlowCheckpoint, variables: bool) -> int:
+    """Print a checkpoint that TensorFlow wrote, and return the exit code."""
+    tensors = join_parts(checkpoint.entries)
+    count = sum(math.prod(entry.shape) for entry in tensors.values())
+    print(
+        f"TensorFlow wrote {printable(checkpoint.prefix)}: step {checkpoint.step()}, {len(tensors)} tensors "
+        f"with {count:,} values."
+    )
+    problems = []
+    for name, entry in tensors.items():
+        try:
+            if is_whole(entry):
+                checkpoint.read(name, entry)
+            else:
+                print(f"Of {printable(name)} only a part is there.")
+        except CheckpointError as exc:
+            problems.append(str(exc))
+    print("Every byte is as it was written." if not problems else f"{len(problems)} tensors are damaged.")
+    for problem in problems:
+        print(f"Damaged: {printable(problem)}")
+    if variables:
+        print()
+        _print_variables({name: VariableInfo(entry.shape, entry.dtype) for name, entry in tensors.items()})
+    return 1 if problems else 0
+
+
 def _print_contents(info: CheckpointInfo, variables: bool) -> None:
     found = list_variables(info.path)
     count = sum(math.prod(variable.shape) for variable in found.values())
@@ -106,14 +149,18 @@ def _print_contents(info: CheckpointInfo, variables: bool) -> None:
         print(f"Parameter servers wrote what they held: {', '.join(served)}{rest}.")
     if variables:
         print()
-        columns = {
-            "variable": [*map(printable, found)],
-            "shape": [_shape(each.shape) for each in found.values()],
-            "dtype": [each.dtype for each in found.values()],
-        }
-        if served:
-            columns["rows on"] = [_places(rows[name]) for name in found]
-        _print_table([*columns], [*zip(*columns.values(), strict=True)])
+        more = {"rows on": [_places(rows[name]) for name in found]} if served else {}
+        _print_variables(found, **more)
+
+
+def _print_variables(found: Mapping[str, VariableInfo], **more: Sequence[str]) -> None:
+    columns = {
+        "variable": [*map(printable, found)],
+        "shape": [_shape(each.shape) for each in found.values()],
+        "dtype": [each.dtype for each in found.values()],
+        **more,
+    }
+    _print_table([*columns], [*zip(*columns.values(), strict=True)])
 
 
 def _places(rows: Sequence[RowsInfo]) -> str:

@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-import bundles
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import bundles
 from muster._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
 from muster.checkpoint.tensorflow import TensorFlowCheckpoint, is_tensorflow_checkpoint, latest_prefix
 from muster.checkpoint.tensorflow._bundle import Extent, slice_key

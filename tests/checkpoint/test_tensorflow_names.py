@@ -61,7 +61,9 @@ def test_models_names_may_be_missing_unless_two_variables_then_agree() -> None:
         "dense/kernel": "dense/kernel"
     }
     assert match_names(
-        ["dense/kernel", "dense/kernel/Adagrad"], ["net/dense/kernel"], ["Adagrad/net_dense_kernel_accumulator"]
+        ["dense/kernel", "dense/kernel/Adagrad"],
+        ["net/dense/kernel"],
+        ["Adagrad/net_dense_kernel_accumulator"],
     ) == {
         "net/dense/kernel": "dense/kernel",
         "Adagrad/net_dense_kernel_accumulator": "dense/kernel/Adagrad",

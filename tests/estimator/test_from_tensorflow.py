@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import muster.compat.tensorflow.compat.v1 as tf
+from muster.__main__ import main
 from muster._errors import CheckpointMismatchError
 from muster._keras import keras
 from tensorflow_checkpoints import recorded, recorded_data, recorded_images
@@ -195,3 +196,17 @@ def test_a_warm_start_takes_what_matches_and_what_is_mapped(tmp_path: Path) -> N
         stored["batch_normalization/moving_variance"],
     )
     assert np.abs(estimator.get_variable_value("dense/kernel") - stored["dense/kernel"]).max() > 1e-3
+
+
+def test_training_goes_on_from_a_converted_checkpoint_alike(tmp_path: Path) -> None:
+    model_dir, _ = copied("custom_model_fn", tmp_path / "model")
+    assert main(["convert", str(model_dir), str(tmp_path / "converted")]) == 0
+    values = []
+    for directory in (model_dir, tmp_path / "converted"):
+        estimator = tf.estimator.Estimator(layers_model_fn, str(directory), params={})
+        estimator.train(input_fn, max_steps=15)
+        values.append({name: estimator.get_variable_value(name) for name in estimator.get_variable_names()})
+    assert "Adam/hidden_kernel_velocity" in values[0]
+    assert {name: value.tolist() for name, value in values[0].items()} == {
+        name: value.tolist() for name, value in values[1].items()
+    }

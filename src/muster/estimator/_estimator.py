@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from muster.checkpoint.tensorflow import list_either, newest_checkpoint
+from muster.checkpoint.tensorflow import list_either, newest_checkpoint, read_either
 from muster.cluster import TaskType
 from muster.distribute import get_strategy
 from muster.distribute.engine import keep_compiled
@@ -19,7 +19,6 @@ from muster.estimator._specs import eval_folder
 from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 from muster.estimator.loop._evaluation import evaluate, predict, write_metrics
-from muster.estimator.loop._from_tensorflow import read_either
 from muster.estimator.loop._setup import ModelSetup, strategy_for
 from muster.estimator.loop._training import Training
 from muster.estimator.loop._warm_start import WarmStartSettings, warm_start_settings

@@ -15,6 +15,8 @@ from muster.checkpoint.tensorflow._table import read_table
 from muster.checkpoint.tensorflow._varints import FormatError
 
 STRING = "string"
+# The name of what tf.train.Checkpoint stores about the objects whose variables it has.
+OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 # Quantized types are the integers that they are stored as.
 _DTYPES = {
     1: "float32",

@@ -1,12 +1,14 @@
-"""Finding a checkpoint that either muster or TensorFlow wrote, and listing it."""
+"""Finding a checkpoint that either muster or TensorFlow wrote, and reading it."""
 
 import os
 
 from muster.checkpoint._layout import is_complete, latest_checkpoint
-from muster.checkpoint._read import VariableInfo, list_variables
+from muster.checkpoint._read import Checkpoint, VariableInfo, list_variables, read_checkpoint
 from muster.checkpoint.tensorflow._reader import TensorFlowCheckpoint, is_tensorflow_checkpoint
 from muster.checkpoint.tensorflow._state import latest_prefix
 
+# In the metadata of a checkpoint whose variables have TensorFlow's names: where it is from.
+TENSORFLOW = "tensorflow"
 # Where a SavedModel has its variables.
 _VARIABLES = os.path.join("variables", "variables")
 
@@ -15,8 +17,8 @@ def find_checkpoint(path: str | os.PathLike[str]) -> str | None:
     """Return the checkpoint that a path means, or None.
 
     Args:
-        path: A checkpoint of muster or of TensorFlow; or a directory: its newest checkpoint, muster's if there
-            are both, as training that began with TensorFlow's wrote them; or a SavedModel's variables.
+        path: A checkpoint of muster or of TensorFlow; or a directory: its newest checkpoint, muster's if
+            there are both, as training that began with TensorFlow's wrote them; or a SavedModel's variables.
 
     Raises:
         CheckpointError: The directory cannot be listed, or its file ``checkpoint`` cannot be read.
@@ -52,3 +54,15 @@ def list_either(path: str | os.PathLike[str]) -> dict[str, VariableInfo]:
         CheckpointError: There is none, or it cannot be read.
     """
     return TensorFlowCheckpoint(path).variables if is_tensorflow_checkpoint(path) else list_variables(path)
+
+
+def read_either(path: str | os.PathLike[str]) -> Checkpoint:
+    """Read a checkpoint that muster or TensorFlow wrote.
+
+    Raises:
+        CheckpointError: There is none, it is damaged, or it cannot be read.
+    """
+    if not is_tensorflow_checkpoint(path):
+        return read_checkpoint(path)
+    found = TensorFlowCheckpoint(path)
+    return Checkpoint(found.prefix, found.step(), found.read_all(), {TENSORFLOW: found.prefix})

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 from muster.checkpoint.tensorflow._bundle import Entry
 
-# A slot of version 1 is <variable>/<optimizer>, then <variable>/<optimizer>_1 and so on. What each is in Keras 3:
+# A slot of version 1 is <variable>/<optimizer>, then <variable>/<optimizer>_1 and so on. What each is in
+# Keras 3:
 _NUMBERED = {
     "adam": ("momentum", "velocity"),
     "adagrad": ("accumulator",),
@@ -47,8 +48,8 @@ GLOBAL_STEP = "global_step"
 def join_parts(entries: Mapping[str, Entry]) -> dict[str, Entry]:
     """Return the tensors of a checkpoint with those slots as one that belong to the parts of one variable.
 
-    TensorFlow stores ``w/part_0/Adagrad`` and ``w/part_1/Adagrad``, each of the shape of all of ``w``, of which
-    it has a part. They become ``w/Adagrad``.
+    TensorFlow stores ``w/part_0/Adagrad`` and ``w/part_1/Adagrad``, each of the shape of all of ``w``, of
+    which it has a part. They become ``w/Adagrad``.
     """
     joined: dict[str, Entry] = {}
     parts: dict[str, list[str]] = defaultdict(list)

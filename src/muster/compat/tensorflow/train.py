@@ -1,6 +1,6 @@
 """``tf.train`` and ``tf.compat.v1.train``, one module for both."""
 
-from muster.checkpoint.tensorflow import newest_checkpoint as latest_checkpoint
+from muster.checkpoint.tensorflow import newest_checkpoint as _newest_checkpoint
 from muster.cluster import ClusterSpec as ClusterSpec
 from muster.compat.tensorflow.estimator import CheckpointSaverHook as CheckpointSaverHook
 from muster.compat.tensorflow.estimator import CheckpointSaverListener as CheckpointSaverListener
@@ -41,7 +41,7 @@ from muster.compat.v2._checkpoint import Checkpoint as Checkpoint
 from muster.compat.v2._checkpoint import CheckpointManager as CheckpointManager
 from muster.compat.v2._checkpoint import CheckpointOptions as CheckpointOptions
 from muster.compat.v2._checkpoint_reader import CheckpointReader as CheckpointReader
-from muster.compat.v2._checkpoint_reader import list_checkpoint_variables as list_variables
+from muster.compat.v2._checkpoint_reader import list_variables as list_variables
 from muster.compat.v2._checkpoint_reader import load_checkpoint as load_checkpoint
 from muster.compat.v2._checkpoint_reader import load_variable as load_variable
 from muster.data import BytesList as BytesList
@@ -52,3 +52,5 @@ from muster.data import FloatList as FloatList
 from muster.data import Int64List as Int64List
 from muster.distribute import Server as Server
 from muster.program import get_or_create_global_step as get_or_create_global_step
+
+latest_checkpoint = _newest_checkpoint

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from muster._arrays import dtype_named
-from muster.checkpoint import VariableInfo, list_variables, read_checkpoint
+from muster.checkpoint import VariableInfo, read_checkpoint
 from muster.checkpoint.tensorflow import (
     STRING,
     TensorFlowCheckpoint,
     find_checkpoint,
     is_tensorflow_checkpoint,
+    list_either,
 )
 
 
@@ -37,7 +38,7 @@ class CheckpointReader:
         self._variables: Mapping[str, VariableInfo]
         self._read: Callable[[str], np.ndarray[Any, Any]]
         if os.path.isdir(self._path) and not is_tensorflow_checkpoint(self._path):
-            self._variables = list_variables(self._path)
+            self._variables = list_either(self._path)
             values = cache(partial(read_checkpoint, self._path))
             self._read = lambda name: values().variables[name].copy()
         else:
@@ -100,6 +101,6 @@ def load_variable(ckpt_dir_or_file: str | os.PathLike[str], name: str) -> Any:
     return load_checkpoint(ckpt_dir_or_file).get_tensor(name.partition(":")[0])
 
 
-def list_checkpoint_variables(ckpt_dir_or_file: str | os.PathLike[str]) -> list[tuple[str, list[int]]]:
+def list_variables(ckpt_dir_or_file: str | os.PathLike[str]) -> list[tuple[str, list[int]]]:
     """Return the names and shapes of a checkpoint's variables, sorted; raises as `load_checkpoint` does."""
     return sorted(load_checkpoint(ckpt_dir_or_file).get_variable_to_shape_map().items())

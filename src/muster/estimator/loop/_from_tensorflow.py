@@ -2,38 +2,18 @@
 
 import dataclasses
 import logging
-import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from muster.checkpoint import Checkpoint, read_checkpoint, restore_latest
-from muster.checkpoint.tensorflow import (
-    TensorFlowCheckpoint,
-    is_tensorflow_checkpoint,
-    latest_prefix,
-    match_names,
-)
+from muster.checkpoint import Checkpoint, restore_latest
+from muster.checkpoint.tensorflow import TENSORFLOW, latest_prefix, match_names, read_either
 from muster.program.variables import VariableKind, VariableSpec
 
-# In the metadata of a checkpoint whose variables have TensorFlow's names: where it is from.
-TENSORFLOW = "tensorflow"
 _LEARNING_RATE = "/learning_rate"
 
 _log = logging.getLogger(__name__)
-
-
-def read_either(path: str) -> Checkpoint:
-    """Read a checkpoint that muster or TensorFlow wrote.
-
-    Raises:
-        CheckpointError: There is none, it is damaged, or it cannot be read.
-    """
-    if not is_tensorflow_checkpoint(path):
-        return read_checkpoint(path)
-    found = TensorFlowCheckpoint(path)
-    return Checkpoint(path, found.step(), found.read_all(), {TENSORFLOW: os.path.abspath(path)})
 
 
 def restore_newest(model_dir: str, *, set_aside: bool = False) -> Checkpoint | None:
@@ -49,9 +29,7 @@ def restore_newest(model_dir: str, *, set_aside: bool = False) -> Checkpoint | N
     return checkpoint
 
 
-def renamed(
-    checkpoint: Checkpoint, variables: Sequence[VariableSpec], initial: dict[str, Any]
-) -> Checkpoint:
+def renamed(checkpoint: Checkpoint, variables: Sequence[VariableSpec], initial: dict[str, Any]) -> Checkpoint:
     """Return a checkpoint that TensorFlow wrote with the model's names; any other one as it is.
 
     What TensorFlow does not store starts from its initial value: a learning rate that is no variable there,

@@ -11,6 +11,7 @@ import numpy as np
 from muster._arrays import AnyArray
 from muster._errors import CheckpointMismatchError
 from muster.checkpoint import Checkpoint
+from muster.checkpoint.tensorflow import read_either
 from muster.cluster import Task
 from muster.distribute import ParameterServerStrategyV1, RemoteServers, Strategy, get_strategy
 from muster.distribute.engine import Executables, Step, unwrapped
@@ -20,7 +21,7 @@ from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn, ModelFn, call_input_fn
 from muster.estimator._run_config import RunConfig
 from muster.estimator.loop._batches import Batches, Prepare
-from muster.estimator.loop._from_tensorflow import read_either, renamed, restore_newest
+from muster.estimator.loop._from_tensorflow import renamed, restore_newest
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS, trace_model_fn
 from muster.estimator.loop._warm_start import WarmStartSettings
 from muster.estimator.session._session import Outputs, SaveState, Session

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from muster._errors import CheckpointMismatchError
-from muster.checkpoint.tensorflow import find_checkpoint, match_names
-from muster.estimator.loop._from_tensorflow import TENSORFLOW, read_either
+from muster.checkpoint.tensorflow import TENSORFLOW, find_checkpoint, match_names, read_either
 from muster.program.variables import VariableSpec
 
 _log = logging.getLogger(__name__)
@@ -73,9 +72,7 @@ class WarmStartSettings:
         for variable in variables:
             if not variable.trainable or not any(pattern.match(variable.path) for pattern in patterns):
                 continue
-            name = self.var_name_to_prev_var_name.get(
-                variable.path, names.get(variable.path, variable.path)
-            )
+            name = self.var_name_to_prev_var_name.get(variable.path, names.get(variable.path, variable.path))
             if name not in stored or stored[name].shape != variable.shape:
                 has = f"has it with the shape {stored[name].shape}" if name in stored else "lacks it"
                 raise CheckpointMismatchError(
