@@ -11,6 +11,8 @@ from muster.checkpoint.tensorflow._either import read_either as read_either
 from muster.checkpoint.tensorflow._names import is_whole as is_whole
 from muster.checkpoint.tensorflow._names import join_parts as join_parts
 from muster.checkpoint.tensorflow._names import match_names as match_names
+from muster.checkpoint.tensorflow._objects import load_weights as load_weights
+from muster.checkpoint.tensorflow._objects import restore_objects as restore_objects
 from muster.checkpoint.tensorflow._reader import TensorFlowCheckpoint as TensorFlowCheckpoint
 from muster.checkpoint.tensorflow._reader import is_tensorflow_checkpoint as is_tensorflow_checkpoint
 from muster.checkpoint.tensorflow._state import latest_prefix as latest_prefix

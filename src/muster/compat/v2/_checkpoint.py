@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from muster import checkpoint
+from muster._errors import CheckpointMismatchError
 from muster._keras import keras
 from muster.checkpoint import BASENAME
 from muster.checkpoint.objects import Variable, assign_saved, copied_values
+from muster.checkpoint.tensorflow import is_tensorflow_checkpoint, newest_checkpoint, restore_objects
 from muster.distribute import ShardedVariable
 from muster.distribute.fit import scope_of_model
 from muster.distribute.functions import check_labels
@@ -99,7 +101,8 @@ class Checkpoint:
         """Set all variables to their saved values.
 
         Args:
-            save_path: The path of the checkpoint; None changes nothing.
+            save_path: The path of the checkpoint, or the prefix of an object-based one of TensorFlow's; None
+                changes nothing.
             options: Accepted for TensorFlow's programs.
 
         Raises:
@@ -108,13 +111,34 @@ class Checkpoint:
         """
         if save_path is None:
             return Restored()
+        if is_tensorflow_checkpoint(save_path):
+            self._restore_tensorflow(os.fspath(save_path))
+            return Restored()
         found = checkpoint.read_checkpoint(save_path)
         self._build_layers(found.metadata.get("builds", {}))
-        self._build_optimizer(len(found.variables))
+        if len(found.variables) > sum(map(len, self._variables().values())):
+            self._build_optimizer()
         advice = "Build models and optimizers (`optimizer.build(model.trainable_variables)`) first."
         assign_saved(found, self._variables(), advice)
         self.save_counter = int(found.metadata.get("save_counter", found.step))
         return Restored()
+
+    def _restore_tensorflow(self, prefix: str) -> None:
+        """Set all variables to their values in a checkpoint that TensorFlow wrote."""
+        self._build_optimizer()
+        wanted = []
+        for each in self._objects.values():
+            if isinstance(each, keras.Variable):
+                wanted.append(each)
+            elif not (weights := getattr(each, "weights", each.variables)):
+                raise CheckpointMismatchError(
+                    f"{each!r} has no variables to restore into: build it first, as by calling it on a batch."
+                )
+            else:
+                wanted += weights
+        counter = keras.Variable(0, dtype="int32", trainable=False, name="save_counter")
+        restore_objects(prefix, {**self._objects, "save_counter": counter}, wanted)
+        self.save_counter = int(counter.value)
 
     def _build_layers(self, builds: Mapping[str, object]) -> None:
         """Build the layers that were built when they were saved, for inputs of the same shapes."""
@@ -123,14 +147,14 @@ class Checkpoint:
                 with scope_of_model(each):
                     each.build_from_config(keras.saving.deserialize_keras_object(builds[name]))
 
-    def _build_optimizer(self, saved: int) -> None:
-        """Build a single optimizer for a single model, if the checkpoint has more variables."""
+    def _build_optimizer(self) -> None:
+        """Build a single optimizer, if it is not built, for a single model."""
         models = [each for each in self._objects.values() if isinstance(each, keras.Model)]
         optimizers = [each for each in self._objects.values() if isinstance(each, keras.Optimizer)]
         if len(models) != 1 or len(optimizers) != 1 or optimizers[0].built:
             return
         trained = models[0].trainable_variables
-        if trained and saved > sum(map(len, self._variables().values())):
+        if trained:
             with strategy_of(trained[0]).scope():
                 optimizers[0].build(trained)
 
@@ -192,7 +216,7 @@ class CheckpointManager:
     @property
     def latest_checkpoint(self) -> str | None:
         """The path of the newest checkpoint, or None."""
-        return checkpoint.latest_checkpoint(self._directory)
+        return newest_checkpoint(self._directory)
 
     def save(self) -> str:
         """Save, delete old checkpoints, and return the path."""

@@ -1,0 +1,193 @@
+"""Object-based checkpoints: a graph of objects says which tensor is which attribute of which object.
+
+Source: tensorflow/core/protobuf/trackable_object_graph.proto; ``_trackable_children``
+(keras/engine/functional.py) for the names of a model's layers.
+"""
+
+import functools
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from muster._errors import CheckpointMismatchError
+from muster._protobuf import message_class
+from muster.checkpoint.objects import Variable
+from muster.checkpoint.tensorflow._bundle import OBJECT_GRAPH
+from muster.checkpoint.tensorflow._reader import TensorFlowCheckpoint
+from muster.checkpoint.tensorflow._varints import FormatError
+
+_VALUE = "VARIABLE_VALUE"
+_LAYER = re.compile(r"layer_with_weights-([0-9]+)")
+# Lists of all of an optimizer's variables: Keras 3 has them in another order.
+_OTHER_ORDER = {"_variables", "_index_dict"}
+_DESCRIPTION = """
+name: "trackable_object_graph.proto" package: "tensorflow" syntax: "proto3"
+message_type {
+  name: "Graph"
+  field { name: "nodes" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "Node" }
+}
+message_type {
+  name: "Node"
+  field { name: "children" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "Child" }
+  field { name: "attributes" number: 2 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "Attribute" }
+}
+message_type {
+  name: "Child"
+  field { name: "node_id" number: 1 type: TYPE_INT32 }
+  field { name: "local_name" number: 2 type: TYPE_STRING }
+}
+message_type {
+  name: "Attribute"
+  field { name: "name" number: 1 type: TYPE_STRING }
+  field { name: "checkpoint_key" number: 3 type: TYPE_STRING }
+}
+"""
+
+
+@dataclass(frozen=True)
+class Node:
+    """An object when it was saved.
+
+    Attributes:
+        children: The numbers of the objects that it has, by the names under which it has them.
+        key: The name of its value in the checkpoint; None for what is no variable.
+    """
+
+    children: Mapping[str, int]
+    key: str | None
+
+
+def parse_graph(data: bytes) -> list[Node]:
+    """Parse the graph of objects, whose first one is the root.
+
+    Raises:
+        FormatError: It is damaged.
+    """
+    from google.protobuf.message import DecodeError
+
+    try:
+        graph = _message().FromString(data)
+    except DecodeError as exc:
+        raise FormatError(f"its graph of objects is no message: {exc}") from exc
+    nodes = []
+    for node in graph.nodes:
+        children = {child.local_name: child.node_id for child in node.children}
+        if not all(0 <= number < len(graph.nodes) for number in children.values()):
+            raise FormatError("its graph of objects names one that is not there")
+        keys = [each.checkpoint_key for each in node.attributes if each.name == _VALUE]
+        nodes.append(Node(children, keys[0] if keys else None))
+    return nodes
+
+
+def find_variables(nodes: Sequence[Node], root: object) -> list[tuple[Variable, str]]:
+    """Return the variables that are reached from an object as from the first node, and their names there.
+
+    Args:
+        nodes: The graph of objects.
+        root: The object that was saved, or objects by name.
+    """
+    found: dict[int, tuple[Variable, str]] = {}
+    seen: set[tuple[int, int]] = set()
+    waiting: deque[tuple[int, Any]] = deque([(0, root)] if nodes else [])
+    while waiting:
+        number, each = waiting.popleft()
+        if (number, id(each)) in seen:
+            continue
+        seen.add((number, id(each)))
+        node = nodes[number]
+        if node.key is not None and hasattr(each, "assign"):
+            found.setdefault(id(each), (each, node.key))
+        for name, child in node.children.items():
+            if (inner := _child(each, name)) is not None:
+                waiting.append((child, inner))
+    return list(found.values())
+
+
+def restore_objects(prefix: str, root: object, variables: Iterable[Variable]) -> None:
+    """Set variables to their values in an object-based checkpoint of TensorFlow.
+
+    What the checkpoint has beyond them is left alone, such as an optimizer's state for a model alone.
+
+    Args:
+        prefix: The checkpoint.
+        root: The object that was saved, or objects by name.
+        variables: The variables that must be set; more of those that are reached from the root may be.
+
+    Raises:
+        CheckpointMismatchError: The checkpoint lacks a variable, has another shape, or is not object-based.
+            Nothing was set.
+        CheckpointError: The checkpoint cannot be read.
+    """
+    checkpoint = TensorFlowCheckpoint(prefix)
+    if OBJECT_GRAPH not in checkpoint.entries:
+        raise CheckpointMismatchError(
+            f"{prefix} is no object-based checkpoint, but one of names, as Estimators and Savers write them: "
+            "restore it with an Estimator of that model."
+        )
+    try:
+        nodes = parse_graph(checkpoint.read(OBJECT_GRAPH)[()])
+    except FormatError as exc:
+        raise CheckpointMismatchError(f"{prefix} cannot be restored: {exc}.") from exc
+    pairs = find_variables(nodes, root)
+    reached = {id(variable) for variable, _ in pairs}
+    if missing := [variable.path for variable in variables if id(variable) not in reached]:
+        raise CheckpointMismatchError(
+            f"{prefix} is of another model: it lacks {', '.join(missing)}. Build the model as it was when it "
+            "was saved, with its layers in the same order or as attributes of the same names."
+        )
+    values: list[tuple[Variable, np.ndarray[Any, Any]]] = []
+    for variable, key in pairs:
+        value, shape = checkpoint.read(key), tuple(variable.shape)
+        if value.shape != shape:
+            raise CheckpointMismatchError(
+                f"{prefix} is of another model: {key} has the shape {value.shape} there, and {variable.path} "
+                f"has {shape}."
+            )
+        values.append((variable, value))
+    for variable, value in values:
+        variable.assign(value)
+
+
+def load_weights(model: Any, path: str) -> None:
+    """Set a Keras model's weights to what ``save_weights`` of TensorFlow's Keras wrote, or a SavedModel has.
+
+    Args:
+        model: A built ``keras.Model``.
+        path: The path that was given to ``save_weights``; or a SavedModel's ``variables/variables``.
+
+    Raises:
+        CheckpointMismatchError: The weights are of another model, or this one is not built. Nothing was set.
+        CheckpointError: The checkpoint cannot be read.
+    """
+    if not model.weights:
+        raise CheckpointMismatchError(
+            f"The model {model.name} has no weights to set: build it first, as by calling it on a batch."
+        )
+    restore_objects(path, model, model.weights)
+
+
+def _child(each: Any, name: str) -> Any:
+    """Return what an object has under a name that it had when it was saved; None for nothing of use."""
+    if isinstance(each, Mapping):
+        return each.get(name)
+    if isinstance(each, list | tuple):
+        return each[int(name)] if name.isdecimal() and int(name) < len(each) else None
+    if match := _LAYER.fullmatch(name):
+        layers = [layer for layer in getattr(each, "layers", ()) if layer.weights]
+        return layers[int(match[1])] if int(match[1]) < len(layers) else None
+    if name in _OTHER_ORDER:
+        return None
+    found = getattr(each, name, None)
+    useful = (
+        isinstance(found, Mapping | list | tuple) or hasattr(found, "assign") or hasattr(found, "variables")
+    )
+    return found if useful else None
+
+
+@functools.cache
+def _message() -> Any:
+    return message_class(_DESCRIPTION, "tensorflow.Graph")
