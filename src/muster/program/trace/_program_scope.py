@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
+import numpy as np
 
 from muster._arrays import AnyArray
 from muster._errors import OutsideVariableError, TraceError, VariableMismatchError
@@ -63,6 +64,11 @@ class ProgramScope(VariableScope):
         self.state_mapping[id(variable)] = value
         self.fold_replica_into_seed(variable)
 
+    def start_from(self, variable: Any, read: Callable[[], np.ndarray[Any, Any]]) -> None:
+        spec = self.table.spec(variable)
+        if self._state is None and self._known_value(spec) is None:
+            self.initial[self.table.specs.index(spec)] = donatable_copy(read(), spec.dtype)
+
     def get_current_value(self, variable: Any) -> jax.Array:
         self.trace_keys.note_read()
         try:
@@ -85,10 +91,14 @@ class ProgramScope(VariableScope):
             )
 
     def _initial_value(self, spec: VariableSpec, initializer: Any) -> jax.Array:
-        known = self._known.get(spec.path) if self._known_local or not spec.local else None
-        if known is not None and tuple(known.shape) == spec.shape:
+        known = self._known_value(spec)
+        if known is not None:
             return donatable_copy(known, spec.dtype)
         return initial_value(initializer, spec.shape, spec.dtype)
+
+    def _known_value(self, spec: VariableSpec) -> AnyArray | None:
+        known = self._known.get(spec.path) if self._known_local or not spec.local else None
+        return known if known is not None and tuple(known.shape) == spec.shape else None
 
     def _value_in(self, state: Mapping[str, jax.Array], spec: VariableSpec) -> jax.Array:
         value = state.get(spec.path)

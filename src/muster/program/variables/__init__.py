@@ -13,5 +13,6 @@ from muster.program.variables._origins import variables_owned_by as variables_ow
 from muster.program.variables._patches import patched_keras as patched_keras
 from muster.program.variables._patches import wrap_in_scopes as wrap_in_scopes
 from muster.program.variables._unshared_values import unshared_values as unshared_values
+from muster.program.variables._variable_scope import active_scope as active_scope
 from muster.program.variables._variable_scope import current_scope as current_scope
 from muster.program.variables._variable_table import VariableSpec as VariableSpec

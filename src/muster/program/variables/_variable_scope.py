@@ -161,6 +161,20 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         self.state_mapping[id(variable)] = value
         self.trace_keys.note_change()
 
+    def start_from(self, variable: Any, read: Callable[[], np.ndarray[Any, Any]]) -> None:
+        """Let a variable that the code has created start from another value than its initializer's.
+
+        Args:
+            variable: The variable.
+            read: Returns the value, of the variable's shape; called if it is needed.
+
+        Raises:
+            TraceError: This scope does not start variables.
+        """
+        raise TraceError(
+            f"The variable {variable.path} cannot start from a checkpoint here: it can in a model_fn."
+        )
+
     def increment(self, variable: Any) -> None:
         """Add one to a variable."""
         variable.assign_add(1)
