@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from muster._errors import CheckpointError, DamagedCheckpointError
+from muster._errors import DamagedCheckpointError
 from muster._text import printable
 from muster.checkpoint import (
     CheckpointInfo,
@@ -25,6 +25,7 @@ from muster.checkpoint import (
     stray_checkpoints,
 )
 from muster.checkpoint.tensorflow import (
+    STRING,
     TensorFlowCheckpoint,
     find_checkpoint,
     is_tensorflow_checkpoint,
@@ -119,11 +120,11 @@ def _inspect_tensorflow(checkpoint: TensorFlowCheckpoint, variables: bool) -> in
     problems = []
     for name, entry in tensors.items():
         try:
-            if is_whole(entry):
-                checkpoint.read(name, entry)
-            else:
+            if not is_whole(entry):
                 print(f"Of {printable(name)} only a part is there.")
-        except CheckpointError as exc:
+            elif entry.is_numeric or entry.dtype == STRING:
+                checkpoint.read(name, entry)
+        except DamagedCheckpointError as exc:
             problems.append(str(exc))
     print("Every byte is as it was written." if not problems else f"{len(problems)} tensors are damaged.")
     for problem in problems:

@@ -45,6 +45,7 @@ _DTYPES = {
     29: "int4",
     30: "uint4",
 }
+_NUMERIC = {*_DTYPES.values()} - {STRING}
 _HEADER_KEY = b""
 _VERSION = 1
 _DESCRIPTION = """
@@ -136,6 +137,11 @@ class Entry:
     size: int
     crc32c: int
     slices: tuple[Slice, ...] = ()
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether it holds numbers or booleans, and not strings or what only TensorFlow can make."""
+        return self.dtype in _NUMERIC
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ def restore_objects(prefix: str, root: object, variables: Iterable[Variable]) ->
             "restore it with an Estimator of that model."
         )
     try:
-        nodes = parse_graph(checkpoint.read(OBJECT_GRAPH)[()])
+        nodes = parse_graph(checkpoint.read(OBJECT_GRAPH).item())
     except FormatError as exc:
         raise CheckpointMismatchError(f"{prefix} cannot be restored: {exc}.") from exc
     pairs = find_variables(nodes, root)

@@ -74,6 +74,11 @@ class TensorFlowCheckpoint:
         entry = entry or self.entries.get(name)
         if entry is None:
             raise CheckpointError(f"The checkpoint {self.prefix} has no {name!r}: `muster inspect` lists it.")
+        if not entry.is_numeric and entry.dtype != STRING:
+            raise CheckpointError(
+                f"The tensor {name!r} of {self.prefix} holds neither numbers nor strings, but values of "
+                f"{entry.dtype}, which only TensorFlow can use."
+            )
         if not is_whole(entry):
             raise CheckpointError(
                 f"The tensor {name!r} of {self.prefix} has the values of a part of its variable only: "
@@ -102,7 +107,7 @@ class TensorFlowCheckpoint:
         return {
             name: self.read(name, entry)
             for name, entry in join_parts(self.entries).items()
-            if entry.dtype != STRING and is_whole(entry)
+            if entry.is_numeric and is_whole(entry)
         }
 
     def step(self) -> int:

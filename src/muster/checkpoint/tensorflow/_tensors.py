@@ -20,17 +20,14 @@ def check_size(entry: Entry) -> None:
     """Check that a tensor has as many bytes as its shape needs, before any memory is taken for it.
 
     Raises:
-        FormatError: It has not, or its dtype is one that only TensorFlow can make.
+        FormatError: It has not.
     """
     count = math.prod(entry.shape)
     if entry.dtype == STRING:
         if entry.size < count:
             raise FormatError(f"{entry.size} bytes cannot hold {count} strings")
         return
-    try:
-        width = dtype_named(entry.dtype).itemsize
-    except AttributeError as exc:
-        raise FormatError(f"it has no numbers or strings, but values of {entry.dtype}") from exc
+    width = dtype_named(entry.dtype).itemsize
     if entry.size != count * width:
         raise FormatError(f"it has {entry.size} bytes, but its shape {entry.shape} needs {count * width}")
 

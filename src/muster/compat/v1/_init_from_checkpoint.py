@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
+import numpy as np
+
 from muster._keras import keras
-from muster.compat.v2._checkpoint_reader import load_checkpoint
+from muster.checkpoint.tensorflow import find_checkpoint, list_either, read_either
 from muster.program.variables import VariableKind, active_scope
 
 _COUNTER = "global_step"
@@ -34,8 +36,16 @@ def init_from_checkpoint(
     global step is in no scope: training begins at step 0.
     """
     scope = active_scope("init_from_checkpoint")
-    reader = load_checkpoint(ckpt_dir_or_file)
-    shapes = reader.get_variable_to_shape_map()
+    found = find_checkpoint(ckpt_dir_or_file) or os.fspath(ckpt_dir_or_file)
+    stored_variables = list_either(found)
+
+    @cache
+    def values() -> Mapping[str, np.ndarray[Any, Any]]:
+        return read_either(found).variables  # not read at all if the model_dir has a checkpoint
+
+    def value(name: str) -> np.ndarray[Any, Any]:
+        return values()[name]
+
     created = {
         spec.path: variable
         for spec, variable in scope.table.pairs
@@ -44,17 +54,17 @@ def init_from_checkpoint(
     pairs = assignment_map.items() if isinstance(assignment_map, Mapping) else assignment_map
     for stored, target in pairs:
         for name, path, variable in _assignments(stored, target, created):
-            if name not in shapes:
+            if name not in stored_variables:
                 raise ValueError(
-                    f"Tensor {name} is not found in {ckpt_dir_or_file} checkpoint, for the variable {path}. "
+                    f"Tensor {name} is not found in {found} checkpoint, for the variable {path}. "
                     "tf.train.list_variables lists those that are there."
                 )
-            if shapes[name] != [*variable.shape]:
+            if (shape := stored_variables[name].shape) != tuple(variable.shape):
                 raise ValueError(
                     f"Shape of variable {path} ({tuple(variable.shape)}) doesn't match with shape of tensor "
-                    f"{name} ({tuple(shapes[name])}) from checkpoint reader."
+                    f"{name} ({shape}) from checkpoint reader."
                 )
-            scope.start_from(variable, partial(reader.get_tensor, name))
+            scope.start_from(variable, partial(value, name))
 
 
 def _assignments(
