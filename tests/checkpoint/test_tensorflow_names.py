@@ -1,5 +1,7 @@
 """TensorFlow's names of variables and slots are matched to those of Keras 3."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -68,6 +70,35 @@ def test_models_names_may_be_missing_unless_two_variables_then_agree() -> None:
         "net/dense/kernel": "dense/kernel",
         "Adagrad/net_dense_kernel_accumulator": "dense/kernel/Adagrad",
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "optimizers"),
+    [
+        ("dnn_classifier", {"adagrad": ["accumulator"]}),
+        ("dnn_classifier_batch_norm", {"adam": ["momentum", "velocity"]}),
+        ("linear_classifier", {"ftrl": ["accumulator", "linear"]}),
+        ("wide_and_deep", {"adagrad": ["accumulator"], "ftrl": ["accumulator", "linear"]}),
+        ("v1_dnn_partitioned", {"Adagrad": ["accumulator"]}),
+        ("v1_linear", {"Ftrl": ["accumulator", "linear"]}),
+        ("custom_model_fn", {"Adam": ["momentum", "velocity"]}),
+    ],
+)
+def test_all_that_tensorflow_stored_is_found(name: str, optimizers: dict[str, list[str]]) -> None:
+    entries = join_parts(TensorFlowCheckpoint(recorded(name)[0]).entries)
+    slots = re.compile(r"training/.*|.*/(Adam|Adagrad|Ftrl)(_1)?|beta[12]_power|global_step")
+    weights = [each for each in entries if not slots.fullmatch(each)]
+    trained = [each for each in weights if "moving_" not in each]
+    others = [f"{kind}/iteration" for kind in optimizers]
+    for kind, roles in optimizers.items():
+        of = [
+            each for each in trained if len(optimizers) == 1 or each.startswith("dnn/") == (kind == "adagrad")
+        ]
+        others += [f"{kind}/{each.replace('/', '_')}_{role}" for each in of for role in roles]
+    found = match_names(entries, weights, others)
+    assert found.keys() == {*weights, *others}
+    settings = re.compile(r"training/\w+/(decay|beta\w*|learning_rate\w*|l[12]_\w+)|beta[12]_power")
+    assert not [each for each in entries.keys() - {*found.values()} if not settings.fullmatch(each)]
 
 
 def test_the_slots_of_parts_are_joined() -> None:

@@ -198,6 +198,18 @@ def test_a_warm_start_takes_what_matches_and_what_is_mapped(tmp_path: Path) -> N
     assert np.abs(estimator.get_variable_value("dense/kernel") - stored["dense/kernel"]).max() > 1e-3
 
 
+def test_a_list_of_patterns_takes_moving_averages_too(tmp_path: Path) -> None:
+    model_dir, said = copied("custom_model_fn", tmp_path / "model")
+    expected = np.float32(said["variables"]["batch_normalization/moving_mean"]["value"])
+    for patterns, taken in ((["hidden", "batch_normalization/mov"], True), ("hidden|batch_norm", False)):
+        settings = tf.estimator.WarmStartSettings(str(model_dir), vars_to_warm_start=patterns)
+        target = tmp_path / f"new_{taken}"
+        estimator = tf.estimator.Estimator(layers_model_fn, str(target), params={}, warm_start_from=settings)
+        estimator.train(input_fn, steps=1)
+        started = tf.train.load_variable(target / "ckpt-0", "batch_normalization/moving_mean")
+        assert np.array_equal(started, expected) == taken
+
+
 def test_training_goes_on_from_a_converted_checkpoint_alike(tmp_path: Path) -> None:
     model_dir, _ = copied("custom_model_fn", tmp_path / "model")
     assert main(["convert", str(model_dir), str(tmp_path / "converted")]) == 0

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from muster._arrays import dtype_named
 from muster.checkpoint import Checkpoint, restore_latest
 from muster.checkpoint.tensorflow import TENSORFLOW, latest_prefix, match_names, read_either
 from muster.program.variables import VariableKind, VariableSpec
@@ -51,7 +52,7 @@ def renamed(checkpoint: Checkpoint, variables: Sequence[VariableSpec], initial: 
         for v in variables
         if v.kind is VariableKind.SEED or v.path.endswith(_LEARNING_RATE)
     }
-    dtypes = {v.path: v.dtype for v in variables}
+    dtypes = {v.path: dtype_named(v.dtype) for v in variables}
     values |= {path: stored[name].astype(dtypes[path], copy=False) for path, name in names.items()}
     values |= {name: value for name, value in stored.items() if name not in {*names.values(), *names}}
     return dataclasses.replace(checkpoint, variables=values)

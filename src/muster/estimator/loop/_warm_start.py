@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from muster._arrays import dtype_named
 from muster._errors import CheckpointMismatchError
 from muster.checkpoint.tensorflow import TENSORFLOW, find_checkpoint, match_names, read_either
-from muster.program.variables import VariableSpec
+from muster.program.variables import VariableKind, VariableSpec
 
 _log = logging.getLogger(__name__)
 
@@ -25,8 +26,10 @@ class WarmStartSettings:
     Args:
         ckpt_to_initialize_from: A checkpoint of muster or TensorFlow, or a directory, whose newest one is
             taken, or a SavedModel.
-        vars_to_warm_start: A regular expression or a list of them, one of which the path of a trainable
-            variable must match from its beginning; None warm-starts nothing.
+        vars_to_warm_start: A regular expression, which the path of a trainable variable must match from its
+            beginning; or a list of them, one of which the path of a trainable variable, or of any other of
+            a layer, such as a moving average, must match. TensorFlow's list takes slots of optimizers, too.
+            None warm-starts nothing.
         var_name_to_prev_var_name: Path in this model -> path in the checkpoint, where they differ.
 
     Raises:
@@ -51,6 +54,11 @@ class WarmStartSettings:
         patterns = self.vars_to_warm_start
         return [re.compile(each) for each in ([patterns] if isinstance(patterns, str) else patterns or [])]
 
+    def _may_start(self, variable: VariableSpec) -> bool:
+        # As in TensorFlow one expression is for trainable variables, and a list is for others, too.
+        in_layer = variable.kind is VariableKind.WEIGHT and not isinstance(self.vars_to_warm_start, str)
+        return variable.trainable or in_layer
+
     def values(self, variables: Sequence[VariableSpec]) -> dict[str, np.ndarray[Any, Any]]:
         """Return the initial values of the variables that are warm-started, by path.
 
@@ -67,10 +75,10 @@ class WarmStartSettings:
         stored = checkpoint.variables
         names: dict[str, str] = {}
         if TENSORFLOW in checkpoint.metadata:
-            names = match_names(stored, [v.path for v in variables if v.trainable], [])
+            names = match_names(stored, [v.path for v in variables], [])
         values = {}
         for variable in variables:
-            if not variable.trainable or not any(pattern.match(variable.path) for pattern in patterns):
+            if not self._may_start(variable) or not any(each.match(variable.path) for each in patterns):
                 continue
             name = self.var_name_to_prev_var_name.get(variable.path, names.get(variable.path, variable.path))
             if name not in stored or stored[name].shape != variable.shape:
@@ -79,7 +87,7 @@ class WarmStartSettings:
                     f"The variable {variable} cannot be warm-started: {name!r} is wanted, and {found} {has}. "
                     "Leave it out with vars_to_warm_start, or rename it with var_name_to_prev_var_name."
                 )
-            values[variable.path] = stored[name]
+            values[variable.path] = stored[name].astype(dtype_named(variable.dtype), copy=False)
         _log.info("Warm-started %d variables from %s.", len(values), found)
         return values
 
