@@ -1,8 +1,8 @@
 """Data sets that are too large for this repository: a test that needs one is skipped without it.
 
 MUSTER_TEST_DATA names the folder that holds them: ``mnist``, with MNIST's four ``.gz`` files, of which those
-of the training set may be its first 20,000 examples, as ``train20k-*``; and ``adult/adult.data``, the census
-data of UCI.
+of the training set may be its first 20,000 examples, as ``train20k-*``; ``adult/adult.data``, the census
+data of UCI; and ``tensorflow_checkpoints``, of which ``oracles`` here has some.
 """
 
 import os
