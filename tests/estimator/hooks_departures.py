@@ -9,7 +9,7 @@ import numpy as np
 
 from departures import Departure, Json, absent, error
 
-_FOR_SERVERS = "They are for workers of an asynchronous job, which exist with parameter servers only."
+_CHIEF_STOPS = "Beside parameter servers the chief's end ends the workers; those in step decide together."
 
 
 def _hooks(asked: Json, kind: str) -> list[Json]:
@@ -169,6 +169,19 @@ def _being_written(asked: Json, expect: Json) -> Json | None:
     return expect | {"logs": lines}
 
 
+def _stops_in_step(asked: Json, expect: Json) -> Json | None:
+    if asked.get("function") != "make_stop_at_checkpoint_step_hook" or _task_type(asked) != "worker":
+        return None
+    return {"value": {"type": "StopAtStepHook"}}
+
+
+def _timeline_folders(asked: Json, expect: Json) -> Json | None:
+    if not _runs("ProfilerHook")(asked):
+        return None
+    logs = [[level, text.replace(".json'", "'")] for level, text in expect["logs"]]
+    return expect | {"logs": logs, "timelines": [name.removesuffix(".json") for name in expect["timelines"]]}
+
+
 DEPARTURES = (
     absent("Every program of muster has a global step.", lambda asked: asked.get("global_step") is False),
     absent(
@@ -180,25 +193,20 @@ DEPARTURES = (
         lambda asked: any(hook.get("ops") == "fails" for hook in _hooks(asked, "FinalOpsHook")),
     ),
     absent(
-        _FOR_SERVERS,
+        _CHIEF_STOPS,
         lambda asked: (
-            _runs("GlobalStepWaiterHook", "StopAtCheckpointStepHook")(asked)
-            or asked.get("function") == "make_stop_at_checkpoint_step_hook"
-            or asked.get("function") == "make_early_stopping_hook"
+            asked.get("function") == "make_early_stopping_hook"
             and _task_type(asked) == "worker"
             or asked.get("hook") == "_CheckForStoppingHook"
         ),
     ),
-    absent("jax.profiler writes traces of its own form.", _runs("ProfilerHook")),
+    Departure("Workers without parameter servers train in step, and stop together.", _stops_in_step),
+    Departure("jax.profiler writes a folder of files.", _timeline_folders),
     absent(
         "A lost server is restarted in place; no session is created anew.",
         lambda asked: any(
             hook.get("raise") in ("AbortedError", "UnavailableError") for hook in asked.get("hooks", ())
         ),
-    ),
-    absent(
-        "InMemoryEvaluatorHook is not offered: train_and_evaluate evaluates after each checkpoint.",
-        lambda asked: "train" in asked,
     ),
     Departure("A request to stop is followed at the first save too.", _stopped_at_first_save),
     Departure("No elapsed time gives no rate, rather than an infinite one.", _no_rate),

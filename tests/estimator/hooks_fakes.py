@@ -78,6 +78,11 @@ class Counter:
         }
         return self._state(before + self._increment), outputs
 
+    def advance(self, steps: int) -> None:
+        """Advance the global step, as other workers do."""
+        self.session.global_step += steps
+        self.session.store.give(self._state(self.session.global_step))
+
     def training(
         self, hooks: Sequence[SessionRunHook] = (), batches: Iterator[Any] | None = None
     ) -> TrainingSession:

@@ -4,7 +4,7 @@ Argument: JSON: model_dir, max_steps, and any of: slow (seconds a step), epochs,
 makes (a file, at the first step), awaits (a file, after it), snapshot_updates, save_steps, mirrored (whether
 workers have no servers), dies (a file: a server makes it when it has written half of its part of a
 checkpoint, and writes no more), shards (of TensorFlow 1's partitioner), max_staleness, part (0 or 1: every
-second batch), log_steps.
+second batch), log_steps, waits (a global step to begin after), stops (a step, by a hook).
 """
 
 import functools
@@ -27,9 +27,11 @@ from muster.estimator import (
     Estimator,
     EstimatorSpec,
     EvalSpec,
+    GlobalStepWaiterHook,
     RunConfig,
     SessionRunHook,
     TrainSpec,
+    make_stop_at_checkpoint_step_hook,
     train_and_evaluate,
 )
 from muster.ps import _machine, _part_writer
@@ -92,12 +94,18 @@ def main(options):
         train_distribute=strategy,
         max_staleness=options.get("max_staleness"),
     )
+    estimator = Estimator(model_fn, options["model_dir"], config)
+    hooks = [Hook(options)]
+    if "waits" in options:
+        hooks.append(GlobalStepWaiterHook(options["waits"]))
+    if "stops" in options:
+        hooks.append(make_stop_at_checkpoint_step_hook(estimator, options["stops"], 0.2))
     train_and_evaluate(
-        Estimator(model_fn, options["model_dir"], config),
+        estimator,
         TrainSpec(
             lambda: train_data.repeat(options.get("epochs")),
             max_steps=options["max_steps"],
-            hooks=[Hook(options)],
+            hooks=hooks,
         ),
         EvalSpec(lambda: data, steps=None, start_delay_secs=0, throttle_secs=0),
     )

@@ -103,6 +103,18 @@ def test_a_worker_that_is_killed_keeps_nobody_and_may_come_back(job):
     assert max(steps_of(chief)) == STEPS or max(steps_of(again)) == STEPS
 
 
+def test_hooks_of_workers_beside_others_begin_and_stop_by_their_steps(job):
+    options = {"max_steps": None, "stops": 60, "slow": 0.01}
+    chief = job.launch("chief", **options)
+    worker = job.launch("worker", waits=20, **options)
+    for index in range(2):
+        job.launch("ps", index)
+    job.all_end_well()
+    assert "Waiting for global step 20 before starting training." in worker.log
+    assert steps_of(worker)[0] > 20
+    assert 60 <= steps_of(chief)[-1] <= job.checkpoint.step <= 62
+
+
 def test_steps_a_second_are_those_of_all_workers(job):
     options = {"max_steps": 600, "log_steps": 100}
     chief = job.launch("chief", slow=0.05, **options)

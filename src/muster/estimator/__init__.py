@@ -7,6 +7,7 @@ from muster.estimator._estimator_spec import EstimatorSpec as EstimatorSpec
 from muster.estimator._estimator_spec import ExportOutput as ExportOutput
 from muster.estimator._estimator_spec import PredictOutput as PredictOutput
 from muster.estimator._estimator_spec import RegressionOutput as RegressionOutput
+from muster.estimator._in_memory_evaluator import InMemoryEvaluatorHook as InMemoryEvaluatorHook
 from muster.estimator._mode_keys import ModeKeys as ModeKeys
 from muster.estimator._run_config import DistributeConfig as DistributeConfig
 from muster.estimator._run_config import RunConfig as RunConfig
@@ -56,10 +57,15 @@ from muster.estimator.hooks._early_stopping import stop_if_no_increase_hook as s
 from muster.estimator.hooks._final_ops import FinalOpsHook as FinalOpsHook
 from muster.estimator.hooks._logging import LoggingTensorHook as LoggingTensorHook
 from muster.estimator.hooks._nan import NanTensorHook as NanTensorHook
+from muster.estimator.hooks._profiler import ProfilerHook as ProfilerHook
 from muster.estimator.hooks._step_counter import StepCounterHook as StepCounterHook
 from muster.estimator.hooks._stop import StopAtStepHook as StopAtStepHook
 from muster.estimator.hooks._summary_saver import SummarySaverHook as SummarySaverHook
 from muster.estimator.hooks._timer import SecondOrStepTimer as SecondOrStepTimer
+from muster.estimator.hooks._waiting import GlobalStepWaiterHook as GlobalStepWaiterHook
+from muster.estimator.hooks._waiting import (
+    make_stop_at_checkpoint_step_hook as make_stop_at_checkpoint_step_hook,
+)
 from muster.estimator.inputs import numpy_input_fn as numpy_input_fn
 from muster.estimator.inputs import pandas_input_fn as pandas_input_fn
 from muster.estimator.loop._warm_start import WarmStartSettings as WarmStartSettings

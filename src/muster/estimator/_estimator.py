@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from muster.checkpoint import Checkpoint
 from muster.checkpoint.tensorflow import list_either, newest_checkpoint, read_either
 from muster.cluster import TaskType
 from muster.distribute import get_strategy
@@ -22,6 +23,7 @@ from muster.estimator.loop._evaluation import evaluate, predict, write_metrics
 from muster.estimator.loop._setup import ModelSetup, strategy_for
 from muster.estimator.loop._training import Training
 from muster.estimator.loop._warm_start import WarmStartSettings, warm_start_settings
+from muster.estimator.session._session import Session
 from muster.summary import EventFileWriter
 
 
@@ -194,9 +196,38 @@ class Estimator:
             DatasetError: The input is empty, or a step cannot compute with it.
             CheckpointError: The checkpoint cannot be read, or is of another model.
         """
+        return self._evaluate(
+            self._setup.find_checkpoint(checkpoint_path, "evaluate"), input_fn, steps, hooks, name
+        )
+
+    def evaluate_session(
+        self,
+        session: Session,
+        input_fn: InputFn,
+        steps: int | None = None,
+        hooks: Iterable[SessionRunHook] | None = None,
+        name: str | None = None,
+    ) -> dict[str, Any]:
+        """Evaluate the values that a training has now, as `evaluate` does a checkpoint's.
+
+        Args:
+            session: The session of this Estimator's training, which a hook gets.
+            input_fn: As for `evaluate`, and so are the others.
+        """
+        variables = {path: session.get_variable_value(path) for path in session.variables()}
+        values = Checkpoint("", session.global_step, variables, {})
+        return self._evaluate(values, input_fn, steps, hooks, name)
+
+    def _evaluate(
+        self,
+        checkpoint: Checkpoint | None,
+        input_fn: InputFn,
+        steps: int | None,
+        hooks: Iterable[SessionRunHook] | None,
+        name: str | None,
+    ) -> dict[str, Any]:
         steps = check_steps("steps", steps)
         hooks = check_instances("All hooks must be SessionRunHook", SessionRunHook, hooks)
-        checkpoint = self._setup.find_checkpoint(checkpoint_path, "evaluate")
         strategy = reported_by = strategy_for(self.config.eval_distribute)
         if self._taking_steps:  # a pause of training, in which the other workers wait, and cannot help
             reported_by = strategy_for(self.config.train_distribute)

@@ -9,26 +9,38 @@ from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hooks_departures import DEPARTURES
 from hooks_fakes import Counter, FakeClock, RecordingWriter, TraceHook
 
+import muster
 import muster.estimator as estimator_package
+from muster._keras import keras
+from muster.checkpoint import write_checkpoint
+from muster.data import Dataset
 from muster.estimator import (
     CheckpointSaverHook,
     CheckpointSaverListener,
+    Estimator,
+    EstimatorSpec,
     FinalOpsHook,
+    InMemoryEvaluatorHook,
     LoggingTensorHook,
+    ModeKeys,
     NanTensorHook,
+    ProfilerHook,
     SecondOrStepTimer,
     StepCounterHook,
     SummarySaverHook,
     make_early_stopping_hook,
+    make_stop_at_checkpoint_step_hook,
 )
 from muster.estimator.hooks._early_stopping import read_eval_metrics
 from muster.estimator.hooks._stop import StopAfterNEvalsHook
+from muster.estimator.hooks._waiting import StopAtCheckpointStepHook
 from muster.program import Output
-from muster.summary import EventFileWriter
+from muster.summary import EventFileWriter, read_events
 from recorded import cases, check_error, check_same, decode, unused
 
 _LOOPS = (
@@ -40,6 +52,9 @@ _LOOPS = (
     "SummarySaverHook",
     "FinalOpsHook",
     "StopAfterNEvalsHook",
+    "GlobalStepWaiterHook",
+    "ProfilerHook",
+    "StopAtCheckpointStepHook",
     "lifecycle",
 )
 
@@ -174,6 +189,10 @@ def _make_hook(given: dict[str, Any], events: list[Any], folder: Path, counter: 
             wanted = ("stop_after", "stop_in_before_run", "raise_after")
             options = {key: given[key] for key in wanted if key in given}
             return TraceHook(given["name"], events, error=error, **options)
+        case "ProfilerHook":
+            return ProfilerHook(output_dir=folder, **kwargs)
+        case "StopAtCheckpointStepHook":
+            return StopAtCheckpointStepHook(folder, **kwargs)
         case "StopAfterNEvalsHook":
             return StopAfterNEvalsHook(**kwargs)
         case kind:
@@ -182,12 +201,25 @@ def _make_hook(given: dict[str, Any], events: list[Any], folder: Path, counter: 
 
 @pytest.mark.parametrize("case", _cases(*_LOOPS))
 def test_hook_loop(
-    case: dict[str, Any], clock: FakeClock, logs: Callable[[], list[list[str]]], tmp_path: Path
+    case: dict[str, Any],
+    clock: FakeClock,
+    logs: Callable[[], list[list[str]]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given, expected = decode(case["input"], {}), decode(case["expect"], {})
     events: list[Any] = []
     start = given.get("start_step", 0)
     counter = Counter(start, given.get("increment", 1), given.get("values", [0.0]))
+    if "sleep_increments" in given or given.get("record_sleep"):
+
+        def sleep(secs: float) -> None:
+            clock.now += secs
+            events.append(["sleep", secs])
+            counter.advance(given.get("sleep_increments", 0))
+
+        monkeypatch.setattr("muster.estimator.session.clock.sleep", sleep)
+        counter.session.look_up_step = lambda: counter.session.global_step
     runs, step, stopped_at, error = 0, None, None, None
     made: list[Any] = []
     try:
@@ -199,6 +231,8 @@ def test_hook_loop(
                 training.run()
                 runs += 1
                 step = counter.session.global_step
+                if str(runs) in given.get("checkpoints_appear", ()):
+                    write_checkpoint(tmp_path, given["checkpoints_appear"][str(runs)], {}, {})
             stopped_at = runs if training.should_stop() else None
     except (ValueError, RuntimeError, KeyError) as exc:
         error = exc
@@ -218,6 +252,9 @@ def test_hook_loop(
     assert logs() == expected["logs"]
     if "final_ops_values" in expected:
         check_same(made[0].final_ops_values, expected["final_ops_values"], "final_ops_values")
+    if "timelines" in expected:
+        assert sorted(path.name for path in tmp_path.iterdir()) == expected["timelines"]
+        assert all(list(path.rglob("perfetto_trace.json.gz")) for path in tmp_path.iterdir())
     if "checkpoints_on_disk" in expected:
         # How many of them are kept is up to what saves.
         assert [step for step, _ in counter.saved][-5:] == expected["checkpoints_on_disk"]
@@ -340,17 +377,58 @@ def _one_later(text: str) -> str:
     return re.sub(r"(?<=at global step )\d+", lambda step: str(int(step[0]) + 1), text)
 
 
-_NOT_THERE = _cases(
-    "FeedFnHook",
-    "GlobalStepWaiterHook",
-    "InMemoryEvaluatorHook",
-    "ProfilerHook",
-    "StopAtCheckpointStepHook",
-    "make_stop_at_checkpoint_step_hook",
-)
+def ones() -> Dataset:
+    return Dataset.from_tensors((np.ones(3, np.float32), np.ones(3, np.float32))).repeat()
 
 
-@pytest.mark.parametrize("case", _NOT_THERE)
+def counts(features: Any, labels: Any, mode: ModeKeys) -> EstimatorSpec:
+    """A model whose loss is the number of its steps."""
+    weight = keras.Variable(0.0, name="weight")
+    loss = keras.ops.mean(features) * weight
+    if mode == ModeKeys.EVAL:
+        return EstimatorSpec(mode, loss=loss)
+    train_op = muster.minimize(keras.optimizers.SGD(1.0), -loss, muster.get_or_create_global_step())
+    return EstimatorSpec(mode, loss=-loss, train_op=train_op)
+
+
+@pytest.mark.parametrize("case", _cases("make_stop_at_checkpoint_step_hook"))
+def test_make_stop_at_checkpoint_step_hook(
+    case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = case["input"]
+    for name, value in given["env"].items():
+        monkeypatch.setenv(name, value)
+    estimator = Estimator(counts, tmp_path)
+    hook = make_stop_at_checkpoint_step_hook(estimator, **given["kwargs"])
+    assert type(hook).__name__ == case["expect"]["value"]["type"].lstrip("_")
+
+
+@pytest.mark.parametrize("case", _cases("InMemoryEvaluatorHook"))
+def test_in_memory_evaluator(case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given, expected = case["input"], case["expect"]
+    for name, value in given["env"].items():
+        monkeypatch.setenv(name, value)
+    estimator = Estimator(counts, tmp_path)
+
+    def make(**kwargs: Any) -> InMemoryEvaluatorHook:
+        return InMemoryEvaluatorHook(estimator, ones, steps=1, **kwargs)
+
+    if "error" in expected:
+        with pytest.raises((ValueError, TypeError)) as raised:
+            make(**given["kwargs"])
+        check_error(expected["error"], raised.value)
+        return
+    hook = make(**given["kwargs"])
+    for training in given["train"]:
+        estimator.train(ones, [hook], **training)
+    events = read_events(tmp_path / "eval")
+    steps = [event.step for event in events if event.tag == "loss"]
+    assert [["<model_dir>/eval", step] for step in steps] == expected["value"]["evaluations"]
+    # The loss is that of the values in memory: the global step itself.
+    assert [event.value for event in read_events(tmp_path / "eval") if event.tag == "loss"] == steps
+
+
+@pytest.mark.parametrize("case", _cases("FeedFnHook"))
 def test_hook_that_muster_does_not_have(case: dict[str, Any]) -> None:
     pytest.fail("a family without a test must be a departure as a whole")
 

@@ -20,6 +20,7 @@ from muster.estimator import EstimatorSpec as EstimatorSpec
 from muster.estimator import EvalSpec as EvalSpec
 from muster.estimator import Exporter as Exporter
 from muster.estimator import FinalOpsHook as FinalOpsHook
+from muster.estimator import GlobalStepWaiterHook as GlobalStepWaiterHook
 from muster.estimator import Head as Head
 from muster.estimator import LinearClassifier as LinearClassifier
 from muster.estimator import LinearEstimator as LinearEstimator
@@ -32,6 +33,7 @@ from muster.estimator import MultiHead as MultiHead
 from muster.estimator import MultiLabelHead as MultiLabelHead
 from muster.estimator import NanTensorHook as NanTensorHook
 from muster.estimator import PoissonRegressionHead as PoissonRegressionHead
+from muster.estimator import ProfilerHook as ProfilerHook
 from muster.estimator import RegressionHead as RegressionHead
 from muster.estimator import RunConfig as RunConfig
 from muster.estimator import SecondOrStepTimer as SecondOrStepTimer
@@ -60,7 +62,9 @@ experimental = _Names(
     call_logit_fn=_estimator.call_logit_fn,
     dnn_logit_fn_builder=_estimator.dnn_logit_fn_builder,
     linear_logit_fn_builder=_estimator.linear_logit_fn_builder,
+    InMemoryEvaluatorHook=_estimator.InMemoryEvaluatorHook,
     make_early_stopping_hook=_estimator.make_early_stopping_hook,
+    make_stop_at_checkpoint_step_hook=_estimator.make_stop_at_checkpoint_step_hook,
     stop_if_higher_hook=_estimator.stop_if_higher_hook,
     stop_if_lower_hook=_estimator.stop_if_lower_hook,
     stop_if_no_decrease_hook=_estimator.stop_if_no_decrease_hook,

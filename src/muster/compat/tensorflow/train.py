@@ -5,9 +5,11 @@ from muster.cluster import ClusterSpec as ClusterSpec
 from muster.compat.tensorflow.estimator import CheckpointSaverHook as CheckpointSaverHook
 from muster.compat.tensorflow.estimator import CheckpointSaverListener as CheckpointSaverListener
 from muster.compat.tensorflow.estimator import FinalOpsHook as FinalOpsHook
+from muster.compat.tensorflow.estimator import GlobalStepWaiterHook as GlobalStepWaiterHook
 from muster.compat.tensorflow.estimator import LoggingTensorHook as LoggingTensorHook
 from muster.compat.tensorflow.estimator import NanLossDuringTrainingError as NanLossDuringTrainingError
 from muster.compat.tensorflow.estimator import NanTensorHook as NanTensorHook
+from muster.compat.tensorflow.estimator import ProfilerHook as ProfilerHook
 from muster.compat.tensorflow.estimator import SecondOrStepTimer as SecondOrStepTimer
 from muster.compat.tensorflow.estimator import SessionRunArgs as SessionRunArgs
 from muster.compat.tensorflow.estimator import SessionRunContext as SessionRunContext

@@ -4,6 +4,7 @@ import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -197,6 +198,17 @@ class RemoteServers:
             )
         self._told = True
         return None
+
+    def look_up_step(self) -> int | None:
+        """Ask the first server for the global step; None once the job has ended. Takes part in nothing."""
+        try:
+            if self._servers is not None:
+                return self._servers.statistics()[0].step
+            with closing(Servers([self._client(*self._dials[0], Plan())])) as first:
+                first.join()
+                return first.statistics()[0].step
+        except JobEndedError:
+            return None
 
     def leave(self) -> None:
         """Give back the right to a step, since the input has ended; the chief waits for the other workers."""

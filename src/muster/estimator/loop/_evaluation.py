@@ -48,7 +48,7 @@ def evaluate(
         input_fn: The user's function.
         hooks: The user's hooks.
         steps: How many batches to take; None for all.
-        checkpoint: What to evaluate; None for initial values.
+        checkpoint: What to evaluate, with an empty path if it was not read; None for initial values.
     """
     returned = setup.call_input_fn(input_fn, ModeKeys.EVAL, strategy)
     with (
@@ -96,7 +96,7 @@ def write_metrics(writer: EventFileWriter, metrics: Mapping[str, Any], checkpoin
         else:
             _log.warning("The metric %r has the shape %s: no summary of it.", name, np.shape(value))
     writer.add_scalars(numbers, step)
-    if checkpoint is not None:
+    if checkpoint is not None and checkpoint.path:
         _log.info("Saving 'checkpoint_path' summary for global step %d: %s", step, checkpoint.path)
         writer.add_text("checkpoint_path", checkpoint.path, step)
     writer.flush()

@@ -72,7 +72,8 @@ class TrainingSession:
             hook for hook in self._hooks if _overrides(hook, "before_run") or _overrides(hook, "after_run")
         ]
         self._hold_signals = hold_signals
-        self._signals = SignalWatch() if signals is None else signals
+        self._signals = watch = SignalWatch() if signals is None else signals
+        session.interrupted = lambda: watch.received is not None
         self._undo = ExitStack()
 
     def should_stop(self) -> bool:

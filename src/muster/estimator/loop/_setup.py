@@ -150,6 +150,7 @@ class ModelSetup:
             save=save,
             output_names=program.outputs,
             run_eagerly=lambda batch: program.step_eagerly(program.zeros(), unwrapped(batch)),
+            look_up_step=strategy.servers and strategy.servers.look_up_step,
         )
         return session, step
 
@@ -170,8 +171,8 @@ def strategy_for(configured: Strategy | None) -> Strategy:
 
 
 def log_restored(checkpoint: Checkpoint | None) -> None:
-    """Log which checkpoint was restored, if any."""
-    if checkpoint is not None:
+    """Log which checkpoint was restored, if one was read."""
+    if checkpoint is not None and checkpoint.path:
         _log.info("Restoring parameters from %s", checkpoint.path)
 
 

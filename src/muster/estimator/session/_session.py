@@ -67,6 +67,10 @@ class Session:
         coord: Takes requests to stop.
         input_wait_secs: How long all runs together waited for their batches, in seconds.
         resources: Closed when the session ends, with an error or without; for files that hooks open.
+        interrupted: Returns whether Ctrl-C or SIGTERM came, which ends training after the run: a hook is to
+            wait no longer then.
+        look_up_step: Returns the global step that workers beside this one have come to, None once the job has
+            ended. None if nobody else advances the global step.
 
     Source: tensorflow/python/training/monitored_session.py, ``MonitoredSession``.
     """
@@ -80,6 +84,7 @@ class Session:
         save: SaveState | None = None,
         output_names: Collection[str] | None = None,
         run_eagerly: Callable[[Any], object] = lambda batch: None,
+        look_up_step: Callable[[], int | None] | None = None,
     ) -> None:
         """Start a session.
 
@@ -91,6 +96,7 @@ class Session:
             save: Writes checkpoints; None if this session has none.
             output_names: The names of the step's outputs, if they are known before it runs.
             run_eagerly: Runs the step's code on the numbers of a batch, and forgets the results.
+            look_up_step: The attribute.
         """
         self.store = store
         self.outputs: Outputs = {}
@@ -101,6 +107,8 @@ class Session:
         self.coord = Coordinator()
         self.input_wait_secs = 0.0
         self.resources = ExitStack()
+        self.interrupted: Callable[[], bool] = lambda: False
+        self.look_up_step = look_up_step
         self._count_steps = count_steps
         self._save = save
         self._output_names = output_names
