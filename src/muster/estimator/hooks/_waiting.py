@@ -6,8 +6,6 @@ from collections.abc import Callable
 from typing import Protocol
 
 from muster.checkpoint import list_checkpoints
-from muster.cluster import TaskType
-from muster.estimator._run_config import RunConfig
 from muster.estimator.hooks._base import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from muster.estimator.hooks._stop import StopAtStepHook
 from muster.estimator.session import clock
@@ -110,11 +108,23 @@ class StopAtCheckpointStepHook(SessionRunHook):
             clock.sleep(min(left, _ASK_SECS))
 
 
+class _Config(Protocol):
+    """A RunConfig, of which these are used."""
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this task saves."""
+
+    @property
+    def num_ps_replicas(self) -> int:
+        """The number of parameter servers."""
+
+
 class _Configured(Protocol):
     """An Estimator, of which these are used."""
 
     @property
-    def config(self) -> RunConfig:
+    def config(self) -> _Config:
         """Its config."""
 
     @property
@@ -140,7 +150,6 @@ def make_stop_at_checkpoint_step_hook(
 
     Source: tensorflow_estimator/python/estimator/hooks/hooks.py, ``make_stop_at_checkpoint_step_hook``.
     """
-    config = estimator.config
-    if config.is_chief or TaskType.PS not in config.cluster_spec.jobs:
+    if estimator.config.is_chief or not estimator.config.num_ps_replicas:
         return StopAtStepHook(last_step=last_step)
     return StopAtCheckpointStepHook(estimator.model_dir, last_step, wait_after_file_check_secs)

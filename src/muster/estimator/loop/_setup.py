@@ -150,7 +150,7 @@ class ModelSetup:
             save=save,
             output_names=program.outputs,
             run_eagerly=lambda batch: program.step_eagerly(program.zeros(), unwrapped(batch)),
-            look_up_step=strategy.servers and strategy.servers.look_up_step,
+            look_up_step=None if strategy.servers is None else strategy.servers.look_up_step,
         )
         return session, step
 
