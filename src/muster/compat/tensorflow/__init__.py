@@ -88,6 +88,7 @@ from muster.compat.ops._shape import zeros as zeros
 from muster.compat.ops._tensor_shape import TensorShape as TensorShape
 from muster.compat.tensorflow import compat as compat
 from muster.compat.tensorflow import config as config
+from muster.compat.tensorflow import contrib as contrib
 from muster.compat.tensorflow import data as data
 from muster.compat.tensorflow import debugging as debugging
 from muster.compat.tensorflow import distribute as distribute

@@ -1,0 +1,32 @@
+"""``tf.contrib.learn``."""
+
+from collections.abc import Callable
+from typing import Any
+
+from muster.compat._names import Names as _Names
+from muster.estimator import Experiment as Experiment
+from muster.estimator import RunConfig as RunConfig
+from muster.estimator import run_experiment as _run_experiment
+
+
+def _run(
+    experiment_fn: Callable[[RunConfig, Any], Experiment],
+    output_dir: None = None,
+    schedule: str | None = None,
+    run_config: RunConfig | None = None,
+    hparams: Any = None,
+) -> Any:
+    """Do as `muster.estimator.run_experiment`.
+
+    Raises:
+        ValueError: ``output_dir`` is given.
+    """
+    if output_dir is not None:
+        raise ValueError(
+            f"Cannot provide both `output_dir` and `run_config`, got output_dir={output_dir!r}. Give "
+            "RunConfig(model_dir=...) and an experiment_fn with the parameters run_config and hparams."
+        )
+    return _run_experiment(experiment_fn, run_config or RunConfig(), schedule, hparams)
+
+
+learn_runner = _Names("tf.contrib.learn.learn_runner", run=_run)

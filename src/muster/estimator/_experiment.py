@@ -1,0 +1,321 @@
+"""Experiments, of TensorFlow 1: an Estimator with its input, and a schedule of what to do with it."""
+
+import logging
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from muster.cluster import Task, TaskType
+from muster.estimator._estimator import Estimator
+from muster.estimator._model_fn import InputFn
+from muster.estimator._run_config import RunConfig
+from muster.estimator._specs import EvalSpec, TrainSpec
+from muster.estimator.exporters._exporter import Exporter
+from muster.estimator.hooks._base import SessionRunHook
+from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
+from muster.estimator.hooks._waiting import GlobalStepWaiterHook
+from muster.estimator.roles._continuous_eval import ContinuousEvalListener, EvalResult
+from muster.estimator.roles._train_and_evaluate import TrainingExecutor
+from muster.estimator.session import clock
+
+_log = logging.getLogger(__name__)
+
+# How much later each worker begins, in steps, where they begin one after the other.
+_STEPS_APART = 8000.0
+
+Predicate = Callable[[Mapping[str, Any] | None], bool]
+
+
+class Experiment:
+    """Holds an Estimator, its input and its hooks, and trains and evaluates with them, in one task or many.
+
+    In a cluster each method does the part of this task, as ``train_and_evaluate`` does.
+
+    Source: tensorflow/contrib/learn/python/learn/experiment.py, ``Experiment``, of TensorFlow 1.15.
+    """
+
+    def __init__(
+        self,
+        estimator: Estimator,
+        train_input_fn: InputFn,
+        eval_input_fn: InputFn,
+        train_steps: int | None = None,
+        eval_steps: int | None = 100,
+        train_monitors: Iterable[SessionRunHook] | None = None,
+        eval_hooks: Iterable[SessionRunHook] | None = None,
+        eval_delay_secs: float = 120,
+        continuous_eval_throttle_secs: float = 60,
+        delay_workers_by_global_step: bool = False,
+        export_strategies: Exporter | Sequence[Exporter] | None = None,
+        saving_listeners: Iterable[CheckpointSaverListener] | None = None,
+    ) -> None:
+        """Describe the experiment.
+
+        Args:
+            estimator: The Estimator.
+            train_input_fn: The input of training.
+            eval_input_fn: The input of evaluations.
+            train_steps: The global step to stop at; None for no limit.
+            eval_steps: How many batches an evaluation takes; None takes all.
+            train_monitors: The hooks of training.
+            eval_hooks: The hooks of evaluations.
+            eval_delay_secs: How long continuous evaluation waits before it begins, in seconds.
+            continuous_eval_throttle_secs: The least time between two evaluations, in seconds.
+            delay_workers_by_global_step: Whether workers beside parameter servers begin one after the other.
+            export_strategies: The exporters.
+            saving_listeners: Called before and after each checkpoint.
+
+        Raises:
+            ValueError: ``estimator`` is none.
+        """
+        if not isinstance(estimator, Estimator):
+            raise ValueError(f"`estimator` must be a muster.estimator.Estimator, got {estimator!r}.")
+        self._estimator = estimator
+        self._train_input_fn = train_input_fn
+        self._eval_input_fn = eval_input_fn
+        self._train_steps = train_steps
+        self._eval_steps = eval_steps
+        self._train_hooks = list(train_monitors or ())
+        self._eval_hooks = list(eval_hooks or ())
+        self._eval_delay_secs = eval_delay_secs
+        self._throttle_secs = continuous_eval_throttle_secs
+        self._delays_workers = delay_workers_by_global_step
+        self._exporters = export_strategies
+        self._saving_listeners = list(saving_listeners or ())
+
+    @property
+    def estimator(self) -> Estimator:
+        """The Estimator."""
+        return self._estimator
+
+    @property
+    def train_steps(self) -> int | None:
+        """The global step to stop at."""
+        return self._train_steps
+
+    @property
+    def eval_steps(self) -> int | None:
+        """How many batches an evaluation takes."""
+        return self._eval_steps
+
+    def extend_train_hooks(self, additional_hooks: Iterable[SessionRunHook]) -> None:
+        """Add hooks of training."""
+        self._train_hooks += additional_hooks
+
+    def train(self, delay_secs: float | None = None) -> None:
+        """Train: all of it in one process, or this task's part of it, without evaluations.
+
+        Args:
+            delay_secs: How long to wait first, in seconds.
+
+        Raises:
+            ValueError: A task of this type does not train.
+        """
+        config = self._estimator.config
+        _wait(delay_secs, "training")
+        if TaskType.PS not in config.cluster_spec.jobs:
+            self._estimator.train(
+                self._train_input_fn,
+                self._train_hooks,
+                max_steps=self._train_steps,
+                saving_listeners=self._saving_listeners,
+            )
+            return
+        match config.task_type:
+            case TaskType.CHIEF | TaskType.MASTER:
+                self._executor().run_chief()
+            case TaskType.WORKER:
+                self._executor(self._delayed_hooks()).run_worker()
+            case _:
+                raise ValueError(
+                    f"{Task(config.task_type, config.task_id)} does not train. Let a parameter server run "
+                    "'run_std_server', and an evaluator 'continuous_eval'."
+                )
+
+    def evaluate(self, delay_secs: float | None = None, name: str | None = None) -> Mapping[str, Any]:
+        """Evaluate the newest checkpoint, once.
+
+        Args:
+            delay_secs: How long to wait first, in seconds.
+            name: Tells evaluations apart: see ``Estimator.evaluate``.
+
+        Returns:
+            The metrics by name.
+        """
+        _wait(delay_secs, "evaluation")
+        return self._estimator.evaluate(
+            self._eval_input_fn, self._eval_steps, list(self._eval_hooks), name=name
+        )
+
+    def continuous_eval(
+        self,
+        delay_secs: float | None = None,
+        throttle_delay_secs: float | None = None,
+        continuous_eval_predicate_fn: Predicate | None = None,
+        name: str = "continuous",
+    ) -> None:
+        """Evaluate each new checkpoint, until the last one is evaluated.
+
+        Args:
+            delay_secs: How long to wait first, in seconds; None for ``eval_delay_secs``.
+            throttle_delay_secs: The least time between two evaluations, in seconds; None for the
+                experiment's.
+            continuous_eval_predicate_fn: Called with the last metrics, None before there are some; evaluation
+                ends when it returns False.
+            name: Tells evaluations apart: see ``Estimator.evaluate``.
+        """
+        self._follow(self._eval_input_fn, delay_secs, throttle_delay_secs, continuous_eval_predicate_fn, name)
+
+    def continuous_eval_on_train_data(
+        self,
+        delay_secs: float | None = None,
+        throttle_delay_secs: float | None = None,
+        continuous_eval_predicate_fn: Predicate | None = None,
+        name: str = "continuous_on_train_data",
+    ) -> None:
+        """Do as `continuous_eval` on the data of training."""
+        self._follow(
+            self._train_input_fn, delay_secs, throttle_delay_secs, continuous_eval_predicate_fn, name
+        )
+
+    def train_and_evaluate(self) -> tuple[Mapping[str, Any] | None, list[Any] | None] | None:
+        """Train and evaluate by turns in one process, or do this task's part: see `train_and_evaluate`."""
+        return self._executor().run()
+
+    def test(self) -> tuple[Mapping[str, Any], list[Any]]:
+        """Train a step, evaluate a batch, and export, to see whether all of it works.
+
+        Returns:
+            The metrics by name, and what the exporters returned.
+        """
+        self._estimator.train(self._train_input_fn, self._train_hooks, steps=1)
+        metrics = self._estimator.evaluate(self._eval_input_fn, 1, list(self._eval_hooks), name="one_pass")
+        path = self._estimator.latest_checkpoint()
+        folder = Path(self._estimator.model_dir) / "export"
+        return metrics, [
+            exporter.export(self._estimator, str(folder / exporter.name), path, metrics, True)
+            for exporter in self._eval_spec(self._eval_input_fn).exporters
+        ]
+
+    def run_std_server(self) -> None:
+        """Serve as a parameter server until the job ends."""
+        self._executor().run_ps()
+
+    def _follow(
+        self,
+        input_fn: InputFn,
+        delay_secs: float | None,
+        throttle_secs: float | None,
+        predicate: Predicate | None,
+        name: str,
+    ) -> None:
+        spec = self._eval_spec(input_fn)._replace(
+            name=name,
+            start_delay_secs=self._eval_delay_secs if delay_secs is None else delay_secs,
+            throttle_secs=self._throttle_secs if throttle_secs is None else throttle_secs,
+        )
+        listener = None if predicate is None else _Predicate(predicate)
+        TrainingExecutor(self._estimator, self._train_spec(), spec, listener).run_evaluator()
+
+    def _executor(self, hooks: Iterable[SessionRunHook] = ()) -> TrainingExecutor:
+        return TrainingExecutor(
+            self._estimator, self._train_spec(hooks), self._eval_spec(self._eval_input_fn)
+        )
+
+    def _train_spec(self, hooks: Iterable[SessionRunHook] = ()) -> TrainSpec:
+        return TrainSpec(
+            self._train_input_fn,
+            self._train_steps,
+            (*self._train_hooks, *hooks),
+            saving_listeners=self._saving_listeners,
+        )
+
+    def _eval_spec(self, input_fn: InputFn) -> EvalSpec:
+        return EvalSpec(
+            input_fn,
+            self._eval_steps,
+            hooks=self._eval_hooks,
+            exporters=self._exporters,
+            start_delay_secs=self._eval_delay_secs,
+            throttle_secs=self._throttle_secs,
+        )
+
+    def _delayed_hooks(self) -> list[SessionRunHook]:
+        """Return what lets this worker begin after those before it."""
+        number = self._estimator.config.task_id + 1
+        if not self._delays_workers:
+            return []
+        return [GlobalStepWaiterHook(int(_STEPS_APART * math.log(number + 1)))]
+
+
+class _Predicate(ContinuousEvalListener):
+    """Asks a function, before each evaluation, whether to go on."""
+
+    def __init__(self, goes_on: Predicate) -> None:
+        self._goes_on = goes_on
+        self._metrics: Mapping[str, Any] | None = None
+
+    def before_eval(self) -> bool:
+        return self._goes_on(self._metrics)
+
+    def after_eval(self, eval_result: EvalResult) -> bool:
+        self._metrics = eval_result.metrics or self._metrics
+        return True
+
+
+def run_experiment(
+    experiment_fn: Callable[[RunConfig, Any], Experiment],
+    run_config: RunConfig,
+    schedule: str | None = None,
+    hparams: Any = None,
+) -> Any:
+    """Make an experiment, and do what the schedule names: by default, this task's part of the job.
+
+    Args:
+        experiment_fn: Returns the `Experiment` for a config and hyperparameters.
+        run_config: The config; it has a ``model_dir``.
+        schedule: The name of a method of `Experiment`. None takes ``train_and_evaluate``, which does the part
+            of a chief, a worker, an evaluator or a parameter server in a cluster.
+        hparams: Passed to ``experiment_fn``.
+
+    Returns:
+        What the method returns.
+
+    Raises:
+        TypeError: An argument has the wrong type, or ``experiment_fn`` returns no `Experiment`.
+        ValueError: There is no such schedule, or ``run_config`` has no ``model_dir``.
+
+    Source: tensorflow/contrib/learn/python/learn/learn_runner.py, ``run``, of TensorFlow 1.15.
+    """
+    if not callable(experiment_fn):
+        raise TypeError(f'Experiment builder "{experiment_fn}" is not callable.')
+    if not isinstance(run_config, RunConfig):
+        raise TypeError(f"`run_config` must be a RunConfig, got {run_config!r}.")
+    if not run_config.model_dir:
+        raise ValueError("Must specify `model_dir` in `run_config`: give it RunConfig(model_dir=...).")
+    experiment = experiment_fn(run_config, hparams)
+    if not isinstance(experiment, Experiment):
+        raise TypeError(f"Experiment builder did not return an Experiment instance, got {experiment!r}.")
+    name = schedule or "train_and_evaluate"
+    if name not in SCHEDULES:
+        raise ValueError(f"There is no schedule {name!r}. Schedules: {', '.join(SCHEDULES)}.")
+    return getattr(experiment, name)()
+
+
+SCHEDULES = (
+    "continuous_eval",
+    "continuous_eval_on_train_data",
+    "evaluate",
+    "run_std_server",
+    "test",
+    "train",
+    "train_and_evaluate",
+)
+"""The methods of `Experiment` that `run_experiment` calls by name."""
+
+
+def _wait(secs: float | None, before: str) -> None:
+    if secs:
+        _log.info("Waiting %g secs before starting %s.", secs, before)
+        clock.sleep(secs)
