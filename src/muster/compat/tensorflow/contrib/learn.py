@@ -1,7 +1,7 @@
 """``tf.contrib.learn``."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable as _Callable
+from typing import Any as _Any
 
 from muster.compat._names import Names as _Names
 from muster.estimator import Experiment as Experiment
@@ -10,12 +10,12 @@ from muster.estimator import run_experiment as _run_experiment
 
 
 def _run(
-    experiment_fn: Callable[[RunConfig, Any], Experiment],
+    experiment_fn: _Callable[[RunConfig, _Any], Experiment],
     output_dir: None = None,
     schedule: str | None = None,
     run_config: RunConfig | None = None,
-    hparams: Any = None,
-) -> Any:
+    hparams: _Any = None,
+) -> _Any:
     """Do as `muster.estimator.run_experiment`.
 
     Raises:
