@@ -191,7 +191,7 @@ class Experiment:
         """
         self._estimator.train(self._train_input_fn, self._train_hooks, steps=1)
         metrics = self._estimator.evaluate(self._eval_input_fn, 1, list(self._eval_hooks), name="one_pass")
-        path = self._estimator.latest_checkpoint()
+        path = self._estimator.latest_checkpoint() or ""
         folder = Path(self._estimator.model_dir) / "export"
         return metrics, [
             exporter.export(self._estimator, str(folder / exporter.name), path, metrics, True)
