@@ -41,7 +41,7 @@ ESTIMATORS = {
 # A slot of each, with the name that it has in muster's checkpoints.
 SLOTS = {
     "dnn_classifier": ("training/Adagrad/dnn/logits/kernel/accumulator", "logits_kernel_accumulator"),
-    "dnn_classifier_batch_norm": ("training/Adam/dnn/logits/kernel/v", "logits_kernel_velocity"),
+    "dnn_classifier_batch_norm": ("training/Adam/dnn/logits/kernel/v", "logits_kernel_v"),
     "dnn_regressor": ("training/Adagrad/dnn/logits/bias/accumulator", "logits_bias_accumulator"),
     "linear_classifier": ("training/Ftrl/linear/linear_model/city/weights/linear", "city_weights_linear"),
     "linear_classifier_binary": (

@@ -7,8 +7,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import canned
-import recorded
 from muster.data import Example, Feature, Features, FixedLenFeature, FloatList, parse_example
 from muster.feature_column import (
     dense_features,
@@ -19,12 +17,6 @@ from muster.feature_column import (
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("file", canned.LATER)
-def test_what_comes_later_is_in_the_oracle(file):
-    asked = [case["input"] for case in recorded.load(file, recorded.IN_REPOSITORY)]
-    assert [reason for reason, about in canned.LATER[file].items() if not any(map(about, asked))] == []
-
-
 def test_a_column_is_a_value():
     one = numeric_column("x", shape=[2, 1], default_value=[[1], [2]], dtype=np.float64)
     assert one == numeric_column("x", np.array([2, 1]), np.array([[1], [2]]), "float64")

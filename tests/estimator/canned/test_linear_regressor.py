@@ -55,11 +55,11 @@ def test_replicas_add_sums(tmp_path):
 @pytest.mark.parametrize(
     ("name", "variables"),
     [
-        ("Adagrad", "adagrad"),
-        ("Adam", "adam"),
-        ("Ftrl", "ftrl"),
-        ("RMSProp", "rm_sprop"),
-        ("SGD", "sgd"),
+        ("Adagrad", "Adagrad"),
+        ("Adam", "Adam"),
+        ("Ftrl", "Ftrl"),
+        ("RMSProp", "RMSprop"),
+        ("SGD", "SGD"),
     ],
 )
 def test_optimizers_by_name(tmp_path, name, variables):
@@ -73,7 +73,7 @@ def test_the_rate_falls_with_the_number_of_columns(tmp_path):
     features = {column.key: np.ones(2, np.float32) for column in columns}
     est = LinearRegressor(columns, str(tmp_path), optimizer="SGD")
     est.train(whole_batch(features, Y[:2]), steps=1)
-    assert est.get_variable_value("sgd/learning_rate") == np.float32(1 / 6)
+    assert est.get_variable_value("SGD/learning_rate") == np.float32(1 / 6)
 
 
 def test_training_goes_on_with_a_new_optimizer_of_the_same_kind(tmp_path):

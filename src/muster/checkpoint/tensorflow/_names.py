@@ -76,7 +76,7 @@ def is_whole(entry: Entry) -> bool:
 class _Slot:
     optimizer: str
     variable: str
-    role: str
+    roles: tuple[str, ...]  # in the optimizers of Keras 3, and in those that follow Keras 2
 
 
 def match_names(stored: Iterable[str], weights: Sequence[str], others: Iterable[str]) -> dict[str, str]:
@@ -88,7 +88,7 @@ def match_names(stored: Iterable[str], weights: Sequence[str], others: Iterable[
     Args:
         stored: The names of the tensors, those of parts joined.
         weights: The paths of the model's own variables.
-        others: The paths of its optimizers' variables, as Keras 3 names them.
+        others: The paths of its optimizers' variables, as Keras 3 names them, or Keras 2 their slots.
 
     Returns:
         Path -> name, of those variables that were found.
@@ -101,7 +101,8 @@ def match_names(stored: Iterable[str], weights: Sequence[str], others: Iterable[
     slots = {}
     for name in names - variables.keys():
         if (slot := _slot(name, names)) is not None and (path := variables.get(slot.variable)) is not None:
-            slots[slot.optimizer, f"{path}/{slot.role}".replace("/", "_")] = name
+            for role in slot.roles:
+                slots[slot.optimizer, f"{path}/{role}".replace("/", "_")] = name
         elif match := _SCALAR.fullmatch(name):
             slots[_kind(match[1]), _SCALARS[match[2]]] = name
     for path in others:
@@ -124,7 +125,7 @@ def _weight(path: str, names: set[str]) -> str | None:
 
 def _slot(name: str, names: set[str]) -> _Slot | None:
     if match := _KERAS.fullmatch(name):
-        return _Slot(_kind(match[1]), match[2], _NAMED[match[3]])
+        return _Slot(_kind(match[1]), match[2], (_NAMED[match[3]], match[3]))
     variable, _, last = name.rpartition("/")
     kind = _kind(last)
     if variable not in names or kind not in _NUMBERED:
@@ -134,7 +135,7 @@ def _slot(name: str, names: set[str]) -> _Slot | None:
     if kind == "rmsprop" and f"{variable}/{_NUMBER.sub('', last)}_2" in names:
         roles = _CENTERED_RMSPROP
     index = int(number[0][1:]) if number else 0
-    return _Slot(kind, variable, roles[index]) if index < len(roles) else None
+    return _Slot(kind, variable, (roles[index],)) if index < len(roles) else None
 
 
 def _kind(optimizer: str) -> str:
