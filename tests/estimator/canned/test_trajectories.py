@@ -13,7 +13,8 @@ from muster import optimizers
 from muster.checkpoint import write_checkpoint
 from muster.data import Dataset
 from muster.distribute import MirroredStrategy
-from muster.estimator import MultiLabelHead, RunConfig, SessionRunArgs, SessionRunHook
+from muster.estimator import MultiLabelHead, RunConfig
+from noted_losses import Losses
 
 pytestmark = [
     pytest.mark.usefixtures("compiled_once"),
@@ -22,19 +23,6 @@ pytestmark = [
 
 # After ten steps rounding has added up: Adam divides by the difference of two numbers that are almost equal.
 _RELATIVE, _ABSOLUTE = 5e-5, 5e-6
-
-
-class Losses(SessionRunHook):
-    """Keeps the loss of each step."""
-
-    def __init__(self):
-        self.losses = []
-
-    def before_run(self, run_context):
-        return SessionRunArgs("loss")
-
-    def after_run(self, run_context, run_values):
-        self.losses.append(float(run_values.results))
 
 
 def optimizer_of(text):
