@@ -6,6 +6,7 @@ from . import distribute as distribute
 from . import estimator as estimator
 from . import feature_column as feature_column
 from . import program as program
+from . import saved_model as saved_model
 from . import summary as summary
 from ._errors import CheckpointError as CheckpointError
 from ._errors import CheckpointMismatchError as CheckpointMismatchError
@@ -14,6 +15,7 @@ from ._errors import ClusterEnvironmentError as ClusterEnvironmentError
 from ._errors import ClusterError as ClusterError
 from ._errors import ClusterTypeError as ClusterTypeError
 from ._errors import DamagedCheckpointError as DamagedCheckpointError
+from ._errors import DamagedSavedModelError as DamagedSavedModelError
 from ._errors import DatasetError as DatasetError
 from ._errors import DirectoryInUseError as DirectoryInUseError
 from ._errors import DownloadError as DownloadError
@@ -24,6 +26,8 @@ from ._errors import NanLossDuringTrainingError as NanLossDuringTrainingError
 from ._errors import OutOfRangeError as OutOfRangeError
 from ._errors import OutsideVariableError as OutsideVariableError
 from ._errors import PositionError as PositionError
+from ._errors import SavedModelError as SavedModelError
+from ._errors import SavedModelNotFoundError as SavedModelNotFoundError
 from ._errors import SummaryError as SummaryError
 from ._errors import TraceError as TraceError
 from ._errors import VariableMismatchError as VariableMismatchError

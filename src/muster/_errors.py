@@ -27,6 +27,9 @@ MusterError
 │   ├── DirectoryInUseError              another process writes into the directory
 │   ├── DamagedCheckpointError           its bytes have changed since they were written
 │   └── CheckpointMismatchError          it belongs to another model
+├── SavedModelError (RuntimeError)       a saved model cannot be written or loaded
+│   ├── SavedModelNotFoundError (FileNotFoundError)   there is none, or it is half written
+│   └── DamagedSavedModelError           its bytes have changed since they were written
 ├── SummaryError (RuntimeError)          an event file cannot be written or read
 ├── NanLossDuringTrainingError (RuntimeError)   the loss is not a number
 └── DownloadError (OSError)              data could not be downloaded, or is unexpected
@@ -157,6 +160,18 @@ class DamagedCheckpointError(CheckpointError):
 
 class CheckpointMismatchError(CheckpointError):
     """A checkpoint belongs to another model: names or shapes of variables differ."""
+
+
+class SavedModelError(MusterError, RuntimeError):
+    """A saved model cannot be written or loaded."""
+
+
+class SavedModelNotFoundError(SavedModelError, FileNotFoundError):
+    """There is no saved model in the folder, or a half written one."""
+
+
+class DamagedSavedModelError(SavedModelError):
+    """A saved model's bytes have changed since they were written."""
 
 
 class SummaryError(MusterError, RuntimeError):

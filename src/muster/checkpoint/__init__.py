@@ -5,6 +5,9 @@ A checkpoint is ``<directory>/ckpt-<step>/``: one or more data files in the safe
 """
 
 from muster.checkpoint._arrays import FileRecord as FileRecord
+from muster.checkpoint._arrays import open_regular as open_regular
+from muster.checkpoint._arrays import read_arrays as read_arrays
+from muster.checkpoint._arrays import write_arrays as write_arrays
 from muster.checkpoint._checkpointer import Checkpointer as Checkpointer
 from muster.checkpoint._layout import BASENAME as BASENAME
 from muster.checkpoint._layout import CheckpointInfo as CheckpointInfo

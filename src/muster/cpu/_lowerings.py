@@ -2,7 +2,8 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -33,6 +34,7 @@ CHOOSERS: Mapping[Primitive, Chooser] = {
 _lock = threading.Lock()
 _registered = False
 _wanted = True
+_exporting: ContextVar[bool] = ContextVar("exporting", default=False)
 
 
 def prepare() -> None:
@@ -70,6 +72,16 @@ def lowerings_wanted() -> bool:
     return _wanted
 
 
+@contextlib.contextmanager
+def jax_lowerings() -> Iterator[None]:
+    """Lower what this thread exports by JAX's own lowerings: it may run on another processor, or none."""
+    token = _exporting.set(True)
+    try:
+        yield
+    finally:
+        _exporting.reset(token)
+
+
 def _register() -> None:
     global _registered
     for primitive, chooser in CHOOSERS.items():
@@ -87,7 +99,7 @@ def _rule(primitive: Primitive, chooser: Chooser) -> Callable[..., Any]:
     """
 
     def lower(ctx: mlir.LoweringRuleContext, *operands: Any, **params: Any) -> Any:
-        if lowerings_wanted() and _sizes_are_known(ctx):
+        if lowerings_wanted() and not _exporting.get() and _sizes_are_known(ctx):
             computation = chooser(*ctx.avals_in, **params)
             if computation is not None:
                 return mlir.lower_fun(computation, multiple_results=False)(ctx, *operands)

@@ -28,6 +28,8 @@ from muster.data.files._parse_example import VarLenFeature as VarLenFeature
 from muster.data.files._parse_example import decode_raw as decode_raw
 from muster.data.files._parse_example import parse_example as parse_example
 from muster.data.files._parse_example import parse_single_example as parse_single_example
+from muster.data.files._placeholder import Parsed as Parsed
+from muster.data.files._placeholder import Placeholder as Placeholder
 from muster.data.files._tfrecord import TFRecordOptions as TFRecordOptions
 from muster.data.files._tfrecord import TFRecordWriter as TFRecordWriter
 from muster.data.pipeline._prefetch import AUTOTUNE as AUTOTUNE

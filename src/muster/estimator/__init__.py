@@ -36,6 +36,14 @@ from muster.estimator.canned._linear import LinearRegressor as LinearRegressor
 from muster.estimator.canned._logit_fns import call_logit_fn as call_logit_fn
 from muster.estimator.canned._logit_fns import dnn_logit_fn_builder as dnn_logit_fn_builder
 from muster.estimator.canned._logit_fns import linear_logit_fn_builder as linear_logit_fn_builder
+from muster.estimator.export._receivers import ServingInputReceiver as ServingInputReceiver
+from muster.estimator.export._receivers import TensorServingInputReceiver as TensorServingInputReceiver
+from muster.estimator.export._receivers import (
+    build_parsing_serving_input_receiver_fn as build_parsing_serving_input_receiver_fn,
+)
+from muster.estimator.export._receivers import (
+    build_raw_serving_input_receiver_fn as build_raw_serving_input_receiver_fn,
+)
 from muster.estimator.exporters._exporter import Exporter as Exporter
 from muster.estimator.heads._binary_class_head import BinaryClassHead as BinaryClassHead
 from muster.estimator.heads._head import Head as Head

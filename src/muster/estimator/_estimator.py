@@ -2,7 +2,7 @@
 
 import copy
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -14,9 +14,13 @@ from muster.cluster import TaskType
 from muster.distribute import get_strategy
 from muster.distribute.engine import keep_compiled
 from muster.estimator._checks import check_instances, check_steps
+from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn, ModelFn, check_model_fn_args
 from muster.estimator._run_config import RunConfig, check_train_args, check_workers, resolve_config
 from muster.estimator._specs import eval_folder
+from muster.estimator.export._export import export, receiver_for_predictions
+from muster.estimator.export._folders import timestamped_folder
+from muster.estimator.export._receivers import ReceiverFn
 from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 from muster.estimator.loop._evaluation import evaluate, predict, write_metrics
@@ -285,6 +289,70 @@ class Estimator:
             keys=predict_keys,
             single_examples=yield_single_examples,
         )
+
+    def export_saved_model(
+        self,
+        export_dir_base: str | bytes | os.PathLike[str],
+        serving_input_receiver_fn: ReceiverFn,
+        assets_extra: Mapping[str, str | os.PathLike[str]] | None = None,
+        as_text: bool = False,
+        checkpoint_path: str | None = None,
+        experimental_mode: str = ModeKeys.PREDICT,
+    ) -> bytes:
+        """Export the model with the weights of a checkpoint, for `muster.saved_model.load` and ``muster serve``.
+
+        Args:
+            export_dir_base: Where the new folder is made, whose name is the time in seconds since the epoch.
+            serving_input_receiver_fn: Returns what requests fill: a function of
+                ``build_parsing_serving_input_receiver_fn`` or ``build_raw_serving_input_receiver_fn``, or one
+                that returns a `ServingInputReceiver`.
+            assets_extra: Files to copy into the folder ``assets.extra`` of the export: their paths by those
+                that they get there.
+            as_text: Ignored: what describes the export is always text.
+            checkpoint_path: The checkpoint; None takes the newest, or else what the model is warm-started
+                from.
+            experimental_mode: Only PREDICT.
+
+        Returns:
+            The path of the new folder.
+
+        Raises:
+            ValueError: There is no checkpoint, the mode is another, the features do not fit the model, or it
+                has no signature that fits the receiver.
+            SavedModelError: The model cannot be exported, or not be written; nothing is left then.
+            CheckpointError: The checkpoint cannot be read, or is of another model.
+
+        Source: ``Estimator.export_saved_model`` (tensorflow_estimator/python/estimator/estimator.py).
+        """
+        receivers = {experimental_mode: serving_input_receiver_fn}
+        return self.experimental_export_all_saved_models(
+            export_dir_base, receivers, assets_extra, as_text, checkpoint_path
+        )
+
+    def experimental_export_all_saved_models(
+        self,
+        export_dir_base: str | bytes | os.PathLike[str],
+        input_receiver_fn_map: Mapping[str, ReceiverFn],
+        assets_extra: Mapping[str, str | os.PathLike[str]] | None = None,
+        as_text: bool = False,
+        checkpoint_path: str | None = None,
+    ) -> bytes:
+        """Export the model in several modes; arguments, result and errors as for `export_saved_model`.
+
+        Args:
+            export_dir_base: As for `export_saved_model`, and so the others.
+            input_receiver_fn_map: The functions by their modes: only PREDICT.
+
+        Source: ``Estimator.experimental_export_all_saved_models``
+        (tensorflow_estimator/python/estimator/estimator.py).
+        """
+        receiver_fn = receiver_for_predictions(input_receiver_fn_map)
+        if checkpoint_path is None and self.latest_checkpoint() is None and self._setup.warm_start is None:
+            raise ValueError(f"Couldn't find trained model at {self.model_dir}. Train first.")
+        checkpoint = self._setup.find_checkpoint(checkpoint_path, "export")
+        export_dir = timestamped_folder(export_dir_base)
+        export(self._setup, checkpoint, export_dir, receiver_fn, assets_extra)
+        return os.fsencode(export_dir)
 
     def _trained(self) -> str:
         path = self.latest_checkpoint()

@@ -1,15 +1,13 @@
-"""Dense columns: their base class, and the tables in which they look up."""
+"""Dense columns: their base class, and descriptions of the tables in which they look up."""
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 
-from muster._keras import keras
 from muster.feature_column._feature_column import FeatureColumn
 from muster.feature_column._host_values import Features
 
@@ -29,16 +27,6 @@ class Table:
     shape: tuple[int, ...]
     initializer: str | Callable[..., Any] = "zeros"
     trainable: bool = True
-
-    def variable(self) -> keras.Variable:
-        """Create the variable, below the current name scope."""
-        *scopes, name = self.path
-        with ExitStack() as entered:
-            for scope in scopes:
-                entered.enter_context(keras.name_scope(scope))
-            return keras.Variable(
-                self.initializer, self.shape, "float32", trainable=self.trainable, name=name
-            )
 
 
 class DenseColumn(FeatureColumn):
@@ -77,12 +65,6 @@ class DenseColumn(FeatureColumn):
 def scopes(name: str) -> tuple[str, ...]:
     """Return a column's name as the scopes of a variable's path, with TensorFlow's replacements by "_"."""
     return tuple(scope for scope in re.sub(r"[^A-Za-z0-9_.\-/]", "_", name).split("/") if scope)
-
-
-def new_tables(columns: Iterable[DenseColumn]) -> dict[tuple[str, ...], keras.Variable]:
-    """Create the variables that columns read, one for those that share, below the current name scope."""
-    tables = {table.path: table for column in columns if (table := column.table) is not None}
-    return {path: table.variable() for path, table in tables.items()}
 
 
 def table_of(column: DenseColumn, tables: Mapping[tuple[str, ...], Any]) -> Any:

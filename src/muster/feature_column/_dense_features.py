@@ -8,8 +8,9 @@ import jax.numpy as jnp
 
 from muster._keras import keras
 from muster.feature_column._column_lists import sorted_columns
-from muster.feature_column._dense_column import DenseColumn, new_tables, table_of
+from muster.feature_column._dense_column import DenseColumn, table_of
 from muster.feature_column._host_values import Features
+from muster.feature_column._tables import new_tables
 from muster.feature_column._transform import on_host
 
 

@@ -11,6 +11,7 @@ from muster.feature_column._dense_column import DenseColumn, Table, scopes
 from muster.feature_column._dense_features import dense_features
 from muster.feature_column._host_values import Features
 from muster.feature_column._lookup import combined_rows, require_combiner
+from muster.feature_column._tables import new_table
 from muster.feature_column._transform import on_host
 
 Column = DenseColumn | CategoricalColumn
@@ -48,7 +49,7 @@ def linear_model(
     """
     require_combiner(sparse_combiner)
     columns = sorted_columns(feature_columns, wanted=(DenseColumn, CategoricalColumn))
-    total: jax.Array = Table(path=(*scope, "bias_weights"), shape=(units,)).variable().value
+    total: jax.Array = new_table(Table(path=(*scope, "bias_weights"), shape=(units,))).value
     here = on_host(features, columns)
     weights = {column.name: _weights(column, units, scope) for column in columns}
     for column in columns:
@@ -66,5 +67,5 @@ def linear_model(
 def _weights(column: Column, units: int, scope: tuple[str, ...]) -> jax.Array:
     rows = column.num_buckets if isinstance(column, CategoricalColumn) else column.num_elements
     path = (*scope, *scopes(column.name), "weights")
-    value: jax.Array = Table(path=path, shape=(rows, units)).variable().value
+    value: jax.Array = new_table(Table(path=path, shape=(rows, units))).value
     return value

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from muster.data import RaggedTensor, SparseTensor
 from muster.feature_column._column_lists import columns_of
 from muster.feature_column._feature_column import FeatureColumn, leaf_keys
@@ -57,11 +59,24 @@ def transform_features(
         for key, value in features.items()
         if key in read_by_steps or not _left_out(value, key in read_by_host)
     }
+    return transformed | host_arrays(features, [host for key, host in by_key.items() if key not in features])
+
+
+def host_arrays(features: Features, columns: Iterable[FeatureColumn]) -> dict[str, np.ndarray[Any, Any]]:
+    """Return what the host computes of columns, by keys that start with the columns' names.
+
+    Args:
+        features: A batch, as it comes from the input pipeline.
+        columns: `FeatureColumn.host_column` of columns, no two of one key.
+
+    Raises:
+        ValueError: A feature is absent or does not fit its column, or an id is out of range.
+    """
     given = RememberingFeatures(features)
-    for key, host in by_key.items():
-        if key not in features:
-            transformed.update(host.transformed(given))
-    return transformed
+    arrays: dict[str, np.ndarray[Any, Any]] = {}
+    for column in columns:
+        arrays.update(column.transformed(given))
+    return arrays
 
 
 def on_host(features: Features, columns: Iterable[FeatureColumn]) -> Features:

@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike
 
 from muster._errors import DatasetError
 from muster.data.files._example import feature_values, read_example
+from muster.data.files._placeholder import Parsed, Placeholder
 from muster.data.pipeline._sparse_tensor import SparseTensor
 from muster.data.pipeline._spec import object_array, short_dtype
 
@@ -172,7 +173,8 @@ def parse_example(
     """Parse a batch of serialized Examples.
 
     Args:
-        serialized: A vector or a list of bytes; or bytes, for one example.
+        serialized: A vector or a list of bytes; or bytes, for one example; or a `Placeholder`, for
+            placeholders of what an exported model will read.
         features: Name -> `FixedLenFeature`, `FixedLenSequenceFeature` or `VarLenFeature`.
         example_names: The names of the examples, for errors.
         name: Ignored.
@@ -189,6 +191,8 @@ def parse_example(
     if isinstance(serialized, bytes):
         return parse_single_example(serialized, features, example_names)
     _check(features)
+    if isinstance(serialized, Placeholder):
+        return {key: _placeholder(serialized, key, spec) for key, spec in features.items()}
     rows = list(np.asarray(serialized, object).reshape(-1)) if len(serialized) else []
     if np.ndim(serialized) > 1:
         raise ValueError(f"parse_example needs a vector of bytes, got shape {np.shape(serialized)}.")
@@ -200,6 +204,16 @@ def parse_example(
         key: _batch(key, spec, [example.get(key) for example in examples], names)
         for key, spec in features.items()
     }
+
+
+def _placeholder(examples: Placeholder, key: str, spec: Spec) -> Placeholder:
+    parsed = Parsed(examples, key, spec)
+    if isinstance(spec, VarLenFeature):
+        return Placeholder(spec.dtype, None, key, parsed=parsed)
+    items: Any = spec.shape
+    rows = (examples.shape or (None,))[:1]
+    shape = (*rows, None, *items) if isinstance(spec, FixedLenSequenceFeature) else (*rows, *items)
+    return Placeholder(spec.dtype, shape, key, parsed=parsed)
 
 
 def _check(features: Mapping[str, Spec]) -> None:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 import jax
 import numpy as np
@@ -31,6 +31,21 @@ class Batch(NamedTuple):
 
     features: Any
     labels: Any
+
+
+class HasExample(Protocol):
+    """What a model_fn is traced on.
+
+    Attributes:
+        example: A batch, of arrays or of shapes; None if there is none.
+        share: Where it comes from, for messages.
+    """
+
+    @property
+    def example(self) -> Batch | None: ...
+
+    @property
+    def share(self) -> str: ...
 
 
 class Batches:

@@ -20,11 +20,12 @@ from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn, ModelFn, call_input_fn
 from muster.estimator._run_config import RunConfig
-from muster.estimator.loop._batches import Batches, Prepare
+from muster.estimator.loop._batches import Batches, HasExample, Prepare
 from muster.estimator.loop._from_tensorflow import renamed, restore_newest
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS, trace_model_fn
 from muster.estimator.loop._warm_start import WarmStartSettings
 from muster.estimator.session._session import Outputs, SaveState, Session
+from muster.feature_column import FeatureColumn
 from muster.program.trace import Program
 
 _log = logging.getLogger(__name__)
@@ -42,6 +43,8 @@ class ModelSetup:
         config: How to run; it has a model_dir.
         warm_start: Where variables start from while there is no checkpoint; None for their initializers.
         prepare: The host's part of the model; None for none.
+        columns: The feature columns for which that works, without the weights of examples; None if the
+            model_fn takes features as they are.
         executables: The steps that were compiled, by their fingerprints.
     """
 
@@ -50,6 +53,7 @@ class ModelSetup:
     config: RunConfig
     warm_start: WarmStartSettings | None
     prepare: Prepare | None = None
+    columns: tuple[FeatureColumn, ...] | None = None
     executables: Executables = dataclasses.field(default_factory=dict)
 
     @property
@@ -87,7 +91,7 @@ class ModelSetup:
             _log.info("%s of %d reads %s.", task, count, batches.share)
 
     def trace(
-        self, mode: ModeKeys, batches: Batches, checkpoint: Checkpoint | None
+        self, mode: ModeKeys, batches: HasExample, checkpoint: Checkpoint | None
     ) -> tuple[Program[EstimatorSpec], dict[str, AnyArray]]:
         """Trace the model_fn on the shapes of a batch, and find the values that its variables start from.
 

@@ -13,7 +13,7 @@ from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import ModelFn, call_model_fn
 from muster.estimator._run_config import RunConfig
-from muster.estimator.loop._batches import Batch, Batches
+from muster.estimator.loop._batches import Batch, HasExample
 from muster.program import common_value, get_or_create_global_step, replica_weight, synchronize_metrics
 from muster.program.trace import Program, reserve_outputs
 
@@ -29,7 +29,7 @@ STEP_BEFORE = "step"
 def trace_model_fn(
     model_fn: ModelFn,
     mode: ModeKeys,
-    batches: Batches,
+    batches: HasExample,
     params: Mapping[str, Any],
     config: RunConfig,
     known: Mapping[str, AnyArray],

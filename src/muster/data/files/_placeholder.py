@@ -1,0 +1,67 @@
+"""Values that an exported model will be given."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from muster.data.pipeline._spec import TensorSpec
+
+
+class Parsed(NamedTuple):
+    """Where a placeholder's values come from that are read of Examples.
+
+    Attributes:
+        examples: The placeholder of the serialized Examples.
+        key: The key of the feature in them.
+        spec: Its description, as for `parse_example`.
+    """
+
+    examples: "Placeholder"
+    key: str
+    spec: Any
+
+
+class Placeholder(TensorSpec):
+    """A batch of values that an exported model will be given, or will read of Examples that it is given.
+
+    It has a shape and a dtype, and no values: compute in the model_fn. Each one is another, also of one shape.
+
+    Args:
+        dtype: Anything that ``np.dtype`` takes; str for text.
+        shape: Sizes, of which the first counts examples; None for one that varies. None for an unknown rank,
+            of which sparse features are.
+        name: A name for people to read.
+        parsed: Where the values come from; None if they are given.
+
+    Source: ``placeholder`` (tensorflow/python/ops/array_ops.py).
+    """
+
+    __slots__ = ("_parsed",)
+
+    def __init__(
+        self,
+        dtype: DTypeLike,
+        shape: Iterable[int | None] | int | None = None,
+        name: str | None = None,
+        *,
+        parsed: Parsed | None = None,
+    ) -> None:
+        kind = np.dtype(dtype)
+        super().__init__((shape,) if isinstance(shape, int) else shape, str if kind.kind in "USO" else kind, name)
+        self._parsed = parsed
+
+    @property
+    def parsed(self) -> Parsed | None:
+        """Where the values come from; None if they are given."""
+        return self._parsed
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"{self!r} has no values before the model is served. Compute in the model_fn.")

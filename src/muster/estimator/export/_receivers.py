@@ -1,0 +1,180 @@
+"""What exported models will be given."""
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Self, TypeAlias
+
+import numpy as np
+
+from muster.data import Placeholder, TensorSpec, parse_example
+
+_SINGLE_FEATURE = "feature"
+_SINGLE_RECEIVER = "input"
+_EXAMPLES = "examples"
+
+Tensors: TypeAlias = Mapping[str, Placeholder]
+
+
+class _Receiver(NamedTuple):
+    features: Any
+    receiver_tensors: dict[str, Placeholder]
+    receiver_tensors_alternatives: dict[str, dict[str, Placeholder]] | None
+
+
+class ServingInputReceiver(_Receiver):
+    """What a served model is given, and which features that makes.
+
+    Args:
+        features: The features of the model_fn by key: `Placeholder` s of the receiver, or what
+            `muster.data.parse_example` made of one. A single one gets the key ``"feature"``.
+        receiver_tensors: The `Placeholder` s that a request fills, by name; a single one is called
+            ``"input"``.
+        receiver_tensors_alternatives: Other ways to ask, by name: placeholders, of which features are among.
+
+    Raises:
+        ValueError: One of them is missing, or something else.
+
+    Source: ``ServingInputReceiver`` (tensorflow_estimator/python/estimator/export/export.py).
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls, features: Any, receiver_tensors: Any, receiver_tensors_alternatives: Any = None
+    ) -> Self:
+        if features is None:
+            raise ValueError("features must be defined.")
+        if not isinstance(features, Mapping):
+            features = {_SINGLE_FEATURE: features}
+        for key, value in features.items():
+            _require_text("feature keys", key)
+            _require_placeholder("feature", key, value)
+        return super().__new__(cls, dict(features), *_checked(receiver_tensors, receiver_tensors_alternatives))
+
+    @property
+    def named_features(self) -> dict[str, Placeholder]:
+        """The features by their keys."""
+        features: dict[str, Placeholder] = self.features
+        return features
+
+
+class TensorServingInputReceiver(_Receiver):
+    """What a served model is given whose model_fn takes one array as its features.
+
+    Args:
+        features: A `Placeholder` of the receiver.
+        receiver_tensors: As for `ServingInputReceiver`.
+        receiver_tensors_alternatives: As for `ServingInputReceiver`.
+
+    Raises:
+        ValueError: As for `ServingInputReceiver`, or there are several features.
+
+    Source: ``TensorServingInputReceiver`` (tensorflow_estimator/python/estimator/export/export.py).
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls, features: Any, receiver_tensors: Any, receiver_tensors_alternatives: Any = None
+    ) -> Self:
+        if features is None:
+            raise ValueError("features must be defined.")
+        _require_placeholder("feature", _SINGLE_FEATURE, features)
+        return super().__new__(cls, features, *_checked(receiver_tensors, receiver_tensors_alternatives))
+
+    @property
+    def named_features(self) -> dict[str, Placeholder]:
+        """The feature by a key."""
+        return {_SINGLE_FEATURE: self.features}
+
+
+AnyReceiver: TypeAlias = ServingInputReceiver | TensorServingInputReceiver
+ReceiverFn: TypeAlias = Callable[[], AnyReceiver]
+
+
+def build_raw_serving_input_receiver_fn(
+    features: Mapping[str, Any], default_batch_size: int | None = None
+) -> Callable[[], ServingInputReceiver]:
+    """Return a function for ``export_saved_model``: the model is given its features as they are.
+
+    Args:
+        features: By key, an array of a batch, or a `TensorSpec`: it says the dtype and the shape, whose first
+            size does not count.
+        default_batch_size: How many examples a request has; None for any number.
+
+    Raises:
+        ValueError: A feature has no axis of examples.
+
+    Source: ``build_raw_serving_input_receiver_fn``
+    (tensorflow_estimator/python/estimator/export/export.py).
+    """
+    specs = {key: _spec_of(key, value) for key, value in features.items()}
+
+    def serving_input_receiver_fn() -> ServingInputReceiver:
+        placeholders = {
+            key: Placeholder(spec.dtype, (default_batch_size, *(spec.shape or ())[1:]), key)
+            for key, spec in specs.items()
+        }
+        return ServingInputReceiver(placeholders, placeholders)
+
+    return serving_input_receiver_fn
+
+
+def build_parsing_serving_input_receiver_fn(
+    feature_spec: Mapping[str, Any], default_batch_size: int | None = None
+) -> Callable[[], ServingInputReceiver]:
+    """Return a function for ``export_saved_model``: the model is given serialized Examples as ``examples``.
+
+    Args:
+        feature_spec: What to read of them, as for `muster.data.parse_example`.
+        default_batch_size: How many a request has; None for any number.
+
+    Source: ``build_parsing_serving_input_receiver_fn``
+    (tensorflow_estimator/python/estimator/export/export.py).
+    """
+    specs = copy.copy(feature_spec)
+
+    def serving_input_receiver_fn() -> ServingInputReceiver:
+        examples = Placeholder(str, (default_batch_size,), "input_example_tensor")
+        return ServingInputReceiver(parse_example(examples, specs), {_EXAMPLES: examples})
+
+    return serving_input_receiver_fn
+
+
+def _checked(tensors: Any, alternatives: Any) -> tuple[Any, Any]:
+    if alternatives is not None:
+        if not isinstance(alternatives, Mapping):
+            raise ValueError(f"receiver_tensors_alternatives must be a dict: {alternatives}.")
+        alternatives = {name: _checked_tensors(each) for name, each in alternatives.items()}
+    return _checked_tensors(tensors), alternatives
+
+
+def _checked_tensors(tensors: Any) -> dict[str, Placeholder]:
+    if tensors is None:
+        raise ValueError("receiver_tensors must be defined.")
+    if not isinstance(tensors, Mapping):
+        tensors = {_SINGLE_RECEIVER: tensors}
+    for name, value in tensors.items():
+        _require_text("receiver_tensors keys", name)
+        _require_placeholder("receiver_tensor", name, value)
+    return dict(tensors)
+
+
+def _require_text(what: str, key: Any) -> None:
+    if not isinstance(key, str):
+        raise ValueError(f"{what} must be strings: {key}.")
+
+
+def _require_placeholder(what: str, key: str, value: Any) -> None:
+    if not isinstance(value, Placeholder):
+        raise ValueError(
+            f"{what} {key} must be a Tensor, got {value!r}. Give a muster.data.Placeholder "
+            "(tf.compat.v1.placeholder), or use build_raw_serving_input_receiver_fn."
+        )
+
+
+def _spec_of(key: str, value: Any) -> TensorSpec:
+    spec = value if isinstance(value, TensorSpec) else TensorSpec(np.shape(value), np.asarray(value).dtype)
+    if not spec.shape:
+        raise ValueError(f"The feature {key} must have an axis of examples, got the shape {spec.shape}.")
+    return spec

@@ -1,0 +1,71 @@
+from ._as_data import column_as_data as column_as_data
+from ._as_data import column_from_data as column_from_data
+from ._as_data import host_columns as host_columns
+from ._as_data import host_specs as host_specs
+from ._bucketized_column import BucketizedColumn as BucketizedColumn
+from ._bucketized_column import bucketized_column as bucketized_column
+from ._categorical_column import CategoricalColumn as CategoricalColumn
+from ._column_lists import make_parse_example_spec as make_parse_example_spec
+from ._column_lists import sorted_columns as sorted_columns
+from ._crossed_column import CrossedColumn as CrossedColumn
+from ._crossed_column import crossed_column as crossed_column
+from ._dense_column import DenseColumn as DenseColumn
+from ._dense_features import DenseFeatures as DenseFeatures
+from ._dense_features import dense_features as dense_features
+from ._dense_features import input_layer as input_layer
+from ._embedding_column import EmbeddingColumn as EmbeddingColumn
+from ._embedding_column import SharedEmbeddingColumn as SharedEmbeddingColumn
+from ._embedding_column import embedding_column as embedding_column
+from ._embedding_column import shared_embeddings as shared_embeddings
+from ._feature_column import FeatureColumn as FeatureColumn
+from ._feature_column import leaf_keys as leaf_keys
+from ._hashed_column import HashedCategoricalColumn as HashedCategoricalColumn
+from ._hashed_column import (
+    categorical_column_with_hash_bucket as categorical_column_with_hash_bucket,
+)
+from ._host_values import Features as Features
+from ._identity_column import IdentityCategoricalColumn as IdentityCategoricalColumn
+from ._identity_column import (
+    categorical_column_with_identity as categorical_column_with_identity,
+)
+from ._indicator_column import IndicatorColumn as IndicatorColumn
+from ._indicator_column import indicator_column as indicator_column
+from ._linear_model import linear_model as linear_model
+from ._lookup import require_combiner as require_combiner
+from ._numeric_column import NumericColumn as NumericColumn
+from ._numeric_column import numeric_column as numeric_column
+from ._parse_specs import classifier_parse_example_spec as classifier_parse_example_spec
+from ._parse_specs import regressor_parse_example_spec as regressor_parse_example_spec
+from ._sequence_column import SequenceCategoricalColumn as SequenceCategoricalColumn
+from ._sequence_column import SequenceDenseColumn as SequenceDenseColumn
+from ._sequence_column import SequenceNumericColumn as SequenceNumericColumn
+from ._sequence_column import (
+    sequence_categorical_column_with_hash_bucket as sequence_categorical_column_with_hash_bucket,
+)
+from ._sequence_column import (
+    sequence_categorical_column_with_identity as sequence_categorical_column_with_identity,
+)
+from ._sequence_column import (
+    sequence_categorical_column_with_vocabulary_file as sequence_categorical_column_with_vocabulary_file,
+)
+from ._sequence_column import (
+    sequence_categorical_column_with_vocabulary_list as sequence_categorical_column_with_vocabulary_list,
+)
+from ._sequence_column import sequence_numeric_column as sequence_numeric_column
+from ._sequence_features import SequenceFeatures as SequenceFeatures
+from ._transform import host_arrays as host_arrays
+from ._transform import transform_features as transform_features
+from ._vocabulary_column import (
+    VocabularyFileCategoricalColumn as VocabularyFileCategoricalColumn,
+)
+from ._vocabulary_column import (
+    VocabularyListCategoricalColumn as VocabularyListCategoricalColumn,
+)
+from ._vocabulary_column import (
+    categorical_column_with_vocabulary_file as categorical_column_with_vocabulary_file,
+)
+from ._vocabulary_column import (
+    categorical_column_with_vocabulary_list as categorical_column_with_vocabulary_list,
+)
+from ._weighted_column import WeightedCategoricalColumn as WeightedCategoricalColumn
+from ._weighted_column import weighted_categorical_column as weighted_categorical_column

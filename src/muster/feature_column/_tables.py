@@ -1,0 +1,24 @@
+"""The variables of the tables that columns read."""
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+
+from muster._keras import keras
+from muster.feature_column._dense_column import DenseColumn, Table
+
+
+def new_table(table: Table) -> keras.Variable:
+    """Create the variable of a table, below the current name scope."""
+    *scopes, name = table.path
+    with ExitStack() as entered:
+        for scope in scopes:
+            entered.enter_context(keras.name_scope(scope))
+        return keras.Variable(
+            table.initializer, table.shape, "float32", trainable=table.trainable, name=name
+        )
+
+
+def new_tables(columns: Iterable[DenseColumn]) -> dict[tuple[str, ...], keras.Variable]:
+    """Create the variables that columns read, one for those that share, below the current name scope."""
+    tables = {table.path: table for column in columns if (table := column.table) is not None}
+    return {path: new_table(table) for path, table in tables.items()}

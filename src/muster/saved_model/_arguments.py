@@ -1,0 +1,162 @@
+"""What the host does with the inputs of a signature before its module computes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.export
+import numpy as np
+
+from muster.data import FixedLenFeature, FixedLenSequenceFeature, TensorSpec, VarLenFeature, parse_example
+from muster.feature_column import FeatureColumn, host_arrays, host_specs
+from muster.saved_model._manifest import FeatureRecord, ParseRecord, SignatureRecord
+
+
+@dataclass(frozen=True)
+class Feature:
+    """Where a feature of a model comes from.
+
+    Attributes:
+        input: The name of an input.
+        parse: The key and the description, as for `muster.data.parse_example`, of a feature of the Examples
+            that the input has; None if the feature is the input itself.
+    """
+
+    input: str
+    parse: tuple[str, Any] | None = None
+
+
+def feature_spec(inputs: Mapping[str, TensorSpec], feature: Feature) -> TensorSpec:
+    """Return the shape and dtype of a feature; the shape is None for a sparse one."""
+    if feature.parse is None:
+        return inputs[feature.input]
+    spec = feature.parse[1]
+    if isinstance(spec, VarLenFeature):
+        return TensorSpec(None, spec.dtype)
+    free = (None, None) if isinstance(spec, FixedLenSequenceFeature) else (None,)
+    return TensorSpec((*free, *spec.shape), spec.dtype)
+
+
+def symbolic_arguments(
+    features: Mapping[str, TensorSpec], columns: Sequence[FeatureColumn], rows: str | None
+) -> dict[str, jax.ShapeDtypeStruct]:
+    """Return the arguments of a module, with symbols for the sizes that any call has its own of.
+
+    Args:
+        features: The shapes and dtypes of the features that reach the module as they are, by key. None is the
+            number of rows on the first axis, and any size on others.
+        columns: What the host computes.
+        rows: The key of an argument with a zero for each row, or None.
+    """
+    scope = jax.export.SymbolicScope()
+    count = iter(range(1 << 30))
+
+    def symbols(axes: Sequence[str | int | None]) -> tuple[Any, ...]:
+        names = [
+            str(axis) if isinstance(axis, int) else axis if axis in ("batch", "steps") else f"size_{next(count)}"
+            for axis in axes
+        ]
+        return jax.export.symbolic_shape(", ".join(names), scope=scope) if names else ()
+
+    arguments = {}
+    for key, spec in features.items():
+        sizes = spec.shape or ()
+        axes = ["batch" if size is None and axis == 0 else size for axis, size in enumerate(sizes)]
+        arguments[key] = jax.ShapeDtypeStruct(symbols(axes), step_dtype(spec.dtype))
+    for column in columns:
+        for key, made in host_specs(column).items():
+            arguments[key] = jax.ShapeDtypeStruct(symbols(made.axes), np.dtype(made.dtype))
+    if rows is not None:
+        arguments[rows] = jax.ShapeDtypeStruct(symbols(["batch"]), np.dtype(np.float32))
+    return arguments
+
+
+def step_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype in which JAX computes with arrays of a dtype."""
+    return np.dtype(jax.dtypes.canonicalize_dtype(dtype))
+
+
+def feature_record(feature: Feature) -> FeatureRecord:
+    """Return where a feature comes from as data."""
+    parse = None if feature.parse is None else _parse_record(*feature.parse)
+    return FeatureRecord(input=feature.input, parse=parse)
+
+
+def _parse_record(key: str, spec: Any) -> ParseRecord:
+    """Return a description of a feature of Examples as data."""
+    kind, items = {FixedLenFeature: "fixed", FixedLenSequenceFeature: "sequence"}.get(type(spec)), spec
+    if kind is None:
+        kind, items = "variable", spec.items
+    default = items.default_value
+    return ParseRecord(
+        key=key,
+        kind=kind,
+        dtype="str" if items.kind == "bytes" else np.dtype(items.dtype).name,
+        shape=tuple(items.shape),
+        default=None if default is None else _json(np.asarray(default, object).tolist()),
+    )
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_json(each) for each in value]
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def parse_spec(record: ParseRecord) -> Any:
+    """Return the description of a feature of Examples of which `feature_record` made data."""
+    if record.kind == "variable":
+        return VarLenFeature(record.dtype)
+    if record.kind == "sequence":
+        return FixedLenSequenceFeature(record.shape, record.dtype, True, record.default)
+    return FixedLenFeature(record.shape, record.dtype, record.default)
+
+
+class HostPart:
+    """Turns the inputs of a signature into the arguments of its module.
+
+    Args:
+        record: The signature.
+        columns: Its columns.
+    """
+
+    def __init__(self, record: SignatureRecord, columns: Sequence[FeatureColumn]) -> None:
+        self._record, self._columns = record, tuple(columns)
+        self._parsed: dict[str, dict[str, Any]] = {}
+        for feature in record.features.values():
+            if feature.parse is not None:
+                specs = self._parsed.setdefault(feature.input, {})
+                specs[feature.parse.key] = parse_spec(feature.parse)
+
+    def arguments(self, inputs: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+        """Return the module's arguments by key.
+
+        Raises:
+            ValueError: An Example or a value of an input is none that the model can take.
+        """
+        parsed = {name: parse_example(inputs[name], specs) for name, specs in self._parsed.items()}
+        features = {
+            key: inputs[feature.input] if feature.parse is None else parsed[feature.input][feature.parse.key]
+            for key, feature in self._record.features.items()
+        }
+        arrays = host_arrays(features, self._columns)
+        if self._record.rows is not None:
+            first = next(iter(inputs.values()))
+            arrays[self._record.rows] = np.zeros(len(first), np.float32)
+        return {
+            key: _narrowed(key, arrays[key] if key in arrays else features[key], np.dtype(dtype))
+            for key, dtype in self._record.arguments.items()
+        }
+
+
+def _narrowed(key: str, array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    if array.dtype == dtype:
+        return array
+    with np.errstate(over="ignore"):  # large numbers of 64 bits are infinite
+        narrow = array.astype(dtype)
+    if dtype.kind in "iu" and (narrow != array).any():
+        raise ValueError(f"Feature {key} has numbers that {dtype} does not hold: {array[narrow != array][:5]}.")
+    return narrow

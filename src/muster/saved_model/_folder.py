@@ -1,0 +1,130 @@
+"""The folder of a saved model: written beside its place, then moved there; read with checksums."""
+
+import errno
+import os
+import secrets
+import shutil
+import zlib
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from muster._errors import DamagedSavedModelError, SavedModelError, SavedModelNotFoundError
+from muster.checkpoint import FileRecord, open_regular, sync_directory
+from muster.saved_model._manifest import MANIFEST, Manifest, decode, encode
+
+TEMPORARY = "temp-"
+
+
+def contains_saved_model(export_dir: str | bytes | os.PathLike[str]) -> bool:
+    """Return whether a folder has a saved model that was written to its end.
+
+    Source: ``contains_saved_model`` (tensorflow/python/saved_model/loader_impl.py).
+    """
+    return os.path.isfile(os.path.join(os.fsdecode(export_dir), MANIFEST))
+
+
+def write_folder(path: str, fill: Callable[[str], Manifest]) -> None:
+    """Write a saved model at a path: readers see all of it, or none.
+
+    Args:
+        path: The folder, which an earlier saved model may have; its parents are made.
+        fill: Writes the files into the folder that it is given, and returns the manifest.
+
+    Raises:
+        FileExistsError: There is something else at the path.
+        OSError: A file cannot be written; nothing is left of the saved model.
+    """
+    parent, name = os.path.split(os.path.abspath(path))
+    if os.path.lexists(path) and not (contains_saved_model(path) or _is_empty(path)):
+        raise FileExistsError(errno.EEXIST, "There is something that is no saved model", path)
+    temporary = os.path.join(parent, f"{TEMPORARY}{name}-{secrets.token_hex(4)}")
+    os.makedirs(temporary)
+    try:
+        manifest = fill(temporary)
+        write_file(os.path.join(temporary, MANIFEST), encode(manifest))
+        for folder, _, _ in os.walk(temporary):
+            sync_directory(folder)
+        with suppress(FileNotFoundError):
+            os.rename(path, f"{temporary}.old")
+        os.rename(temporary, path)
+        sync_directory(parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(f"{temporary}.old", ignore_errors=True)
+
+
+def write_file(path: str, data: bytes) -> FileRecord:
+    """Write a new file, wait until it is on the disk, and return its size and checksum."""
+    with open(path, "xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    return FileRecord(len(data), zlib.crc32(data))
+
+
+def read_manifest(path: str) -> Manifest:
+    """Read the manifest of a saved model.
+
+    Raises:
+        SavedModelNotFoundError: There is none at the path, or a half written one.
+        DamagedSavedModelError: The manifest's bytes have changed.
+        SavedModelError: It cannot be read, or has an unknown format.
+    """
+    file = os.path.join(path, MANIFEST)
+    try:
+        with open(file, "rb", opener=open_regular) as opened:
+            data = opened.read()
+    except (FileNotFoundError, NotADirectoryError) as exc:
+        raise SavedModelNotFoundError(_what_is_there(path)) from exc
+    except OSError as exc:
+        raise SavedModelError(f"The saved model at {path} cannot be read: {exc}.") from exc
+    return decode(data, file)
+
+
+def read_file(path: str, name: str, files: Mapping[str, FileRecord]) -> bytes:
+    """Read a file of a saved model, and check its bytes.
+
+    Raises:
+        DamagedSavedModelError: It is missing, or its bytes have changed.
+        SavedModelError: It cannot be read.
+    """
+    file, record = os.path.join(path, name), files[name]
+    try:
+        with open(file, "rb", opener=open_regular) as opened:
+            data = opened.read()
+    except FileNotFoundError as exc:
+        raise missing(path, name) from exc
+    except OSError as exc:
+        raise SavedModelError(f"{file} cannot be read: {exc}.") from exc
+    if FileRecord(len(data), zlib.crc32(data)) != record:
+        raise DamagedSavedModelError(
+            f"{file} has {len(data)} bytes and checksum {zlib.crc32(data):08x}, but {record.bytes} and "
+            f"{record.crc32:08x} were written: its bytes have changed. Export the model again."
+        )
+    return data
+
+
+def missing(path: str, name: str) -> DamagedSavedModelError:
+    """Make the error for a file that a saved model lacks."""
+    return DamagedSavedModelError(
+        f"The saved model at {path} lacks its file {name}. Copy the whole folder, or export the model again."
+    )
+
+
+def _is_empty(path: str) -> bool:
+    return os.path.isdir(path) and not os.listdir(path)
+
+
+def _what_is_there(path: str) -> str:
+    if not os.path.isdir(path):
+        return f"There is no saved model at {path}: there is no such folder."
+    if os.path.basename(os.path.abspath(path)).startswith(TEMPORARY):
+        return f"{path} is half written: its export has not ended, or was interrupted. Export the model again."
+    if os.path.isfile(os.path.join(path, "saved_model.pb")):
+        return (
+            f"{path} has a saved model of TensorFlow's, which cannot be loaded. `muster convert` makes one of "
+            "muster's checkpoints of its weights."
+        )
+    versions = [name for name in sorted(os.listdir(path)) if contains_saved_model(os.path.join(path, name))]
+    there = f" Its folder {versions[-1]} has one." if versions else ""
+    return f"There is no saved model in {path}: it has no {MANIFEST}.{there}"

@@ -1,0 +1,83 @@
+"""Loading saved models."""
+
+import os
+from collections.abc import Mapping
+
+import jax
+import numpy as np
+
+from muster._arrays import dtype_named
+from muster._errors import DamagedCheckpointError, DamagedSavedModelError, SavedModelError
+from muster.checkpoint import open_regular, read_arrays
+from muster.feature_column import column_from_data
+from muster.saved_model._folder import missing, read_file, read_manifest
+from muster.saved_model._manifest import Manifest
+from muster.saved_model._modules import read_module
+from muster.saved_model._signature import Signature
+
+
+class SavedModel:
+    """A saved model that was loaded.
+
+    Args:
+        path: Its folder.
+        signatures: Its signatures by name.
+
+    Attributes:
+        path: Its folder.
+        signatures: What it can be asked, by name, such as ``"serving_default"``: functions of arrays by name.
+    """
+
+    def __init__(self, path: str, signatures: Mapping[str, Signature]) -> None:
+        self.path = path
+        self.signatures = signatures
+
+
+def load(export_dir: str | bytes | os.PathLike[str]) -> SavedModel:
+    """Load a saved model, with JAX alone: neither Keras nor the program that trained it is needed.
+
+    Args:
+        export_dir: The folder, such as ``Estimator.export_saved_model`` returns.
+
+    Raises:
+        SavedModelNotFoundError: There is no saved model in the folder, or a half written one.
+        DamagedSavedModelError: A file is missing, or its bytes have changed.
+        SavedModelError: It cannot be read, or is for another platform or version.
+    """
+    path = os.fsdecode(export_dir)
+    manifest = read_manifest(path)
+    weights = {name: jax.device_put(value) for name, value in _weights(path, manifest).items()}
+    files = {name: read_file(path, name, manifest.files) for name in manifest.files if _is_read(name, manifest)}
+
+    def find_file(name: str) -> str:
+        return os.path.join(path, name)
+
+    modules = {name: read_module(data, name) for name, data in files.items() if name.endswith(".stablehlo")}
+    signatures = {}
+    for name, record in manifest.signatures.items():
+        columns = [column_from_data(each, find_file, modules.__getitem__) for each in record.columns]
+        module = modules[record.module]
+        signatures[name] = Signature(name, record, columns, module, [weights[each] for each in record.weights])
+    return SavedModel(path, signatures)
+
+
+def _is_read(name: str, manifest: Manifest) -> bool:
+    return name != manifest.weights_file and not name.startswith("assets.extra")
+
+
+def _weights(path: str, manifest: Manifest) -> dict[str, np.ndarray]:
+    name = manifest.weights_file
+    file = os.path.join(path, name)
+    try:
+        with open(file, "rb", buffering=0, opener=open_regular) as opened:
+            stored = read_arrays(opened, file, manifest.files[name])
+    except DamagedCheckpointError as exc:
+        raise DamagedSavedModelError(f"{exc} Export the model again.") from exc
+    except FileNotFoundError as exc:
+        raise missing(path, name) from exc
+    except OSError as exc:
+        raise SavedModelError(f"{file} cannot be read: {exc}.") from exc
+    return {
+        key: stored[key].view(dtype_named(record.dtype)).reshape(record.shape)
+        for key, record in manifest.weights.items()
+    }

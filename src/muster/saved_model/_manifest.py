@@ -1,0 +1,163 @@
+"""The manifest of a saved model: what it computes, from what, and which files it has.
+
+``saved_model.json`` is one JSON object. Its first line holds the CRC-32 of every byte after it, and is the same
+in every version of the format.
+"""
+
+import dataclasses
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from muster._errors import DamagedSavedModelError, SavedModelError
+from muster.checkpoint import FileRecord
+
+MANIFEST = "saved_model.json"
+FORMAT = 1
+
+PREDICT = "tensorflow/serving/predict"
+CLASSIFY = "tensorflow/serving/classify"
+REGRESS = "tensorflow/serving/regress"
+
+Size = int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorRecord:
+    """An input or a weight.
+
+    Attributes:
+        dtype: The name of its NumPy dtype; ``object`` for text.
+        shape: Its sizes, None where any will do.
+    """
+
+    dtype: str
+    shape: tuple[Size, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputRecord(TensorRecord):
+    """An output.
+
+    Attributes:
+        words: The words that the module's numbers stand for; None for numbers.
+    """
+
+    words: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParseRecord:
+    """How to read a feature of Examples.
+
+    Attributes:
+        key: Its key in them.
+        kind: ``fixed``, ``sequence`` or ``variable``: which of `muster.data`'s descriptions.
+        dtype: The name of the dtype.
+        shape: The shape of one example's values, or of an item of a sequence.
+        default: What stands for a missing feature, or pads a sequence; None for nothing.
+    """
+
+    key: str
+    kind: str
+    dtype: str
+    shape: tuple[int, ...] = ()
+    default: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureRecord:
+    """Where a feature of the model comes from.
+
+    Attributes:
+        input: The name of the signature's input.
+        parse: How to read it from there; None if it is the input itself.
+    """
+
+    input: str
+    parse: ParseRecord | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignatureRecord:
+    """One way to call the model.
+
+    Attributes:
+        method_name: The method of TensorFlow's servers.
+        inputs: By name.
+        outputs: By name, in the order of the module's.
+        features: The model's features by key.
+        columns: What the host computes of features for the module, as `muster.feature_column` has it as data.
+        arguments: The dtypes of the module's arguments by key: features, and what the columns made of them.
+        rows: The argument that only says how many examples there are, by a zero for each; None for none.
+        module: The file with the computation.
+        weights: The names of the weights that the module takes, in order.
+    """
+
+    method_name: str
+    inputs: Mapping[str, TensorRecord]
+    outputs: Mapping[str, OutputRecord]
+    features: Mapping[str, FeatureRecord]
+    columns: tuple[Any, ...]
+    arguments: Mapping[str, str]
+    rows: str | None
+    module: str
+    weights: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """The contents of a saved model.
+
+    Attributes:
+        muster: The version that wrote it.
+        jax: The version of JAX that wrote the modules.
+        platforms: Where the modules run.
+        weights: By name.
+        weights_file: The file that has them.
+        signatures: By name.
+        files: All files but the manifest, with their sizes and checksums, by their paths in the folder.
+    """
+
+    muster: str
+    jax: str
+    platforms: tuple[str, ...]
+    weights: Mapping[str, TensorRecord]
+    weights_file: str
+    signatures: Mapping[str, SignatureRecord]
+    files: Mapping[str, FileRecord]
+
+
+def encode(manifest: Manifest) -> bytes:
+    """Return the bytes of the manifest's file."""
+    body = msgspec.json.format(msgspec.json.encode({"format": FORMAT, **dataclasses.asdict(manifest)}))
+    body = body.removeprefix(b"{\n") + b"\n"
+    return b'{"crc32": "%08x",\n' % zlib.crc32(body) + body
+
+
+def decode(data: bytes, path: str) -> Manifest:
+    """Parse the bytes of a manifest's file.
+
+    Args:
+        data: The bytes.
+        path: The file's path, for messages.
+
+    Raises:
+        DamagedSavedModelError: The bytes have changed since they were written.
+        SavedModelError: They were written in a format that this version does not know.
+    """
+    first, _, body = data.partition(b"\n")
+    if first != b'{"crc32": "%08x",' % zlib.crc32(body):
+        raise DamagedSavedModelError(
+            f"{path} does not match its checksum: its bytes have changed. Export the model again."
+        )
+    contents = msgspec.json.decode(b"{" + body)
+    if (version := contents.pop("format", None)) != FORMAT:
+        raise SavedModelError(
+            f"{path} has format {version!r}, but this version of muster reads format {FORMAT}. Use the "
+            "version that wrote it, or a newer one."
+        )
+    return msgspec.convert(contents, Manifest)

@@ -1,0 +1,213 @@
+"""Writing saved models."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from muster._errors import SavedModelError
+from muster._version import __version__
+from muster.checkpoint import FileRecord, write_arrays
+from muster.data import TensorSpec
+from muster.feature_column import FeatureColumn, NumericColumn, SequenceNumericColumn, column_as_data
+from muster.saved_model._arguments import Feature, feature_record, feature_spec, symbolic_arguments
+from muster.saved_model._folder import write_file, write_folder
+from muster.saved_model._manifest import Manifest, OutputRecord, SignatureRecord, TensorRecord
+from muster.saved_model._modules import (
+    PLATFORMS,
+    Computation,
+    Module,
+    fixed_shape,
+    normalizer_module,
+    to_module,
+)
+
+WEIGHTS = "weights.safetensors"
+_EXTRA = "assets.extra"
+
+
+@dataclass(frozen=True)
+class Output:
+    """An output of a signature.
+
+    Attributes:
+        name: The computation's name of it.
+        words: The words that its numbers stand for; None for numbers.
+    """
+
+    name: str
+    words: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignatureToSave:
+    """A signature to save.
+
+    Attributes:
+        method_name: The method of TensorFlow's servers: `PREDICT`, `CLASSIFY` or `REGRESS`.
+        inputs: The inputs by name: the first axis counts examples, None is any size.
+        outputs: The outputs by name.
+        computation: What the model computes.
+        features: The features of the model by key.
+        columns: What the host computes of them.
+        rows: The computation's argument with a zero for each row, or None.
+    """
+
+    method_name: str
+    inputs: Mapping[str, TensorSpec]
+    outputs: Mapping[str, Output]
+    computation: Computation
+    features: Mapping[str, Feature]
+    columns: Sequence[FeatureColumn] = ()
+    rows: str | None = None
+
+
+def save(
+    export_dir: str | os.PathLike[str],
+    signatures: Mapping[str, SignatureToSave],
+    assets_extra: Mapping[str, str | os.PathLike[str]] | None = None,
+) -> None:
+    """Write a saved model: readers see all of it, or none.
+
+    Args:
+        export_dir: The folder, which an earlier saved model may have.
+        signatures: What the model can be asked, by name.
+        assets_extra: Files to copy into the folder ``assets.extra``: their paths by those that they get
+            there.
+
+    Raises:
+        SavedModelError: It cannot be written; nothing of it is left. Or the model does not work for any
+            number of rows.
+        ValueError: A column is of a kind of the program's own, or an extra asset has a path out of the folder.
+    """
+    path = os.fspath(export_dir)
+    for name in assets_extra or ():
+        if os.path.isabs(name) or ".." in Path(name).parts:
+            raise ValueError(f"A path in assets_extra is one within its folder, got {name!r}.")
+    modules = _modules(signatures)
+    try:
+        write_folder(path, lambda folder: _Writer(folder).write(signatures, modules, assets_extra or {}))
+    except OSError as exc:
+        raise SavedModelError(f"The saved model {path} was not written: {exc}.") from exc
+
+
+def _modules(signatures: Mapping[str, SignatureToSave]) -> dict[str, Module]:
+    """Return the module of each signature; those that compute the same have one."""
+    made: dict[Any, Module] = {}
+    found = {}
+    for name, signature in signatures.items():
+        outputs = tuple(output.name for output in signature.outputs.values())
+        key = (id(signature.computation), outputs)
+        if key not in made:
+            made[key] = to_module(signature.computation, outputs)
+        found[name] = made[key]
+    return found
+
+
+class _Writer:
+    """Writes the files of a saved model into a folder, and notes their checksums."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._files: dict[str, FileRecord] = {}
+
+    def write(
+        self,
+        signatures: Mapping[str, SignatureToSave],
+        modules: Mapping[str, Module],
+        assets_extra: Mapping[str, str | os.PathLike[str]],
+    ) -> Manifest:
+        """Write all files, and return the manifest."""
+        weights: dict[str, np.ndarray[Any, Any]] = {}
+        for name, signature in signatures.items():
+            for each in modules[name].weights:
+                weights[each] = np.asarray(signature.computation.weights[each])
+        self._files[WEIGHTS] = write_arrays(os.path.join(self._folder, WEIGHTS), weights)
+        records = {name: self._signature(name, each, modules[name]) for name, each in signatures.items()}
+        for name, source in assets_extra.items():
+            self._copy(os.fspath(source), os.path.join(_EXTRA, name))
+        return Manifest(
+            muster=__version__,
+            jax=jax.__version__,
+            platforms=PLATFORMS,
+            weights={
+                name: TensorRecord(dtype=value.dtype.name, shape=value.shape)
+                for name, value in weights.items()
+            },
+            weights_file=WEIGHTS,
+            signatures=records,
+            files=self._files,
+        )
+
+    def _signature(self, name: str, signature: SignatureToSave, module: Module) -> SignatureRecord:
+        arguments = signature.computation.arguments
+
+        def store_normalizer(column: Any, normalizer: Callable[[Any], Any]) -> str:
+            data = normalizer_module(normalizer, _normalized(signature, column))
+            return self._store(data, f"normalizer_{column.key}")
+
+        columns = [column_as_data(column, self._vocabulary, store_normalizer) for column in signature.columns]
+        return SignatureRecord(
+            method_name=signature.method_name,
+            inputs={
+                key: TensorRecord(dtype=_dtype_name(spec.dtype), shape=tuple(spec.shape or ()))
+                for key, spec in signature.inputs.items()
+            },
+            outputs={
+                key: OutputRecord(
+                    dtype="object" if output.words is not None else np.dtype(result.dtype).name,
+                    shape=fixed_shape(result.shape),
+                    words=output.words,
+                )
+                for (key, output), result in zip(signature.outputs.items(), module.outputs, strict=True)
+            },
+            features={key: feature_record(each) for key, each in signature.features.items()},
+            columns=tuple(columns),
+            arguments={key: np.dtype(arguments[key].dtype).name for key in module.arguments},
+            rows=signature.rows,
+            module=self._store(module.data, name),
+            weights=module.weights,
+        )
+
+    def _store(self, data: bytes, name: str) -> str:
+        """Write a module under a name of its own, once."""
+        digest = hashlib.sha256(data).hexdigest()[:12]
+        plain = "".join(letter if letter.isalnum() else "_" for letter in name)
+        for file in self._files:
+            if file.endswith(f"-{digest}.stablehlo"):
+                return file
+        return self._write(f"{plain}-{digest}.stablehlo", data)
+
+    def _vocabulary(self, path: str) -> str:
+        data = Path(path).read_bytes()
+        digest = hashlib.sha256(data).hexdigest()[:12]
+        file = os.path.join("assets", f"{digest}-{os.path.basename(path)}")
+        return file if file in self._files else self._write(file, data)
+
+    def _copy(self, source: str, file: str) -> None:
+        self._write(file, Path(source).read_bytes())
+
+    def _write(self, file: str, data: bytes) -> str:
+        path = os.path.join(self._folder, file)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        self._files[file] = write_file(path, data)
+        return file
+
+
+def _normalized(signature: SignatureToSave, column: NumericColumn | SequenceNumericColumn) -> jax.ShapeDtypeStruct:
+    """Return what the ``normalizer_fn`` of a column is called with."""
+    spec = feature_spec(signature.inputs, signature.features[column.key])
+    shape: tuple[int | None, ...] = (None,)
+    if isinstance(column, NumericColumn) and spec.shape is not None:
+        shape = spec.shape if len(spec.shape) > 1 else (None, 1)
+    return symbolic_arguments({column.key: TensorSpec(shape, spec.dtype)}, (), None)[column.key]
+
+
+def _dtype_name(dtype: np.dtype[Any]) -> str:
+    return "object" if dtype.kind in "USO" else dtype.name

@@ -1,0 +1,156 @@
+"""Signatures of a loaded model: functions from arrays by name to arrays by name."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from muster._arrays import dtype_named
+from muster.data import TensorSpec
+from muster.feature_column import FeatureColumn
+from muster.saved_model._arguments import HostPart
+from muster.saved_model._manifest import OutputRecord, SignatureRecord, TensorRecord
+
+Array = np.ndarray[Any, Any]
+
+
+class Signature:
+    """One way to call a saved model.
+
+    Args:
+        name: The name.
+        record: Its description.
+        columns: What the host computes.
+        module: The computation: takes a list of weights, and arguments by key.
+        weights: The weights, in the order of the module's.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        record: SignatureRecord,
+        columns: Sequence[FeatureColumn],
+        module: Callable[..., Any],
+        weights: Sequence[Any],
+    ) -> None:
+        self._name, self._record = name, record
+        self._host = HostPart(record, columns)
+        self._module, self._weights = module, list(weights)
+        self._words = {
+            key: None if output.words is None else np.array([word.encode() for word in output.words], object)
+            for key, output in record.outputs.items()
+        }
+
+    @property
+    def name(self) -> str:
+        """The name of the signature."""
+        return self._name
+
+    @property
+    def method_name(self) -> str:
+        """The method of TensorFlow's servers, such as ``"tensorflow/serving/predict"``."""
+        return self._record.method_name
+
+    @property
+    def inputs(self) -> dict[str, TensorSpec]:
+        """The inputs by name; text has the dtype object, and sizes are None where any will do."""
+        return {name: _spec(name, record) for name, record in self._record.inputs.items()}
+
+    @property
+    def outputs(self) -> dict[str, TensorSpec]:
+        """The outputs by name, as `inputs`."""
+        return {name: _spec(name, record) for name, record in self._record.outputs.items()}
+
+    def __call__(self, **inputs: Any) -> dict[str, Array]:
+        """Compute the outputs of a batch.
+
+        Args:
+            inputs: By name, arrays or nested lists, whose first axis counts examples; text is str or bytes.
+
+        Returns:
+            Arrays by name; text is bytes, in arrays of objects.
+
+        Raises:
+            ValueError: An input is missing or unknown, or has another shape or dtype; or its values are none
+                that the model can take.
+        """
+        arguments = self._host.arguments(self._checked(inputs))
+        results = self._module(self._weights, arguments)
+        return {
+            key: _output(result, self._words[key])
+            for key, result in zip(self._record.outputs, results, strict=True)
+        }
+
+    def _checked(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
+        wanted = self.inputs
+        unlike = [f"lacks {name!r}" for name in wanted if name not in inputs]
+        unlike += [f"has {name!r}, which is none of them" for name in inputs if name not in wanted]
+        if unlike:
+            raise ValueError(
+                f"The signature {self._name!r} has the inputs {', '.join(map(repr, wanted))}; the call "
+                f"{' and '.join(unlike)}."
+            )
+        arrays = {name: _as_input(inputs[name], spec) for name, spec in wanted.items()}
+        lengths = {name: len(array) for name, array in arrays.items() if array.ndim}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"The inputs differ in their number of examples: {lengths}.")
+        if 0 in lengths.values():
+            raise ValueError("The inputs have no examples: give one or more.")
+        return arrays
+
+
+def _spec(name: str, record: TensorRecord | OutputRecord) -> TensorSpec:
+    return TensorSpec(record.shape, dtype_named(record.dtype), name)
+
+
+def _as_input(value: Any, spec: TensorSpec) -> Array:
+    """Return an input in the shape and dtype that the signature wants."""
+    array = _as_text(value, spec) if spec.dtype.kind == "O" else _as_numbers(value, spec)
+    shape = spec.shape or ()
+    fits = array.ndim == len(shape) and all(
+        size in (None, here) for size, here in zip(shape, array.shape, strict=True)
+    )
+    if not fits or not math.prod(array.shape[1:]):
+        raise ValueError(
+            f"The input {spec.name!r} has the shape {list(array.shape)}, and the signature wants "
+            f"[{', '.join('any' if size is None else str(size) for size in shape)}]."
+        )
+    return array
+
+
+def _as_text(value: Any, spec: TensorSpec) -> Array:
+    # NumPy's bytes would lose zeros at their ends.
+    array = value if isinstance(value, np.ndarray) else np.array(value, object)
+    text: Array = np.empty(array.shape, object)
+    for place, each in enumerate(array.reshape(-1).tolist()):
+        if not isinstance(each, str | bytes):
+            raise ValueError(f"The input {spec.name!r} is text, and has {each!r} of type {type(each).__name__}.")
+        text.reshape(-1)[place] = each.encode() if isinstance(each, str) else each
+    return text
+
+
+def _as_numbers(value: Any, spec: TensorSpec) -> Array:
+    try:
+        array = np.asarray(value)
+    except ValueError as exc:
+        raise ValueError(f"The input {spec.name!r} is no array: its lists differ in length. {exc}") from exc
+    if array.dtype == spec.dtype:
+        return array
+    whole = array.dtype.kind in "iu" and spec.dtype.kind in "iu"
+    if not (whole or np.can_cast(array.dtype, spec.dtype, "same_kind")) or array.dtype.kind in "USO":
+        raise ValueError(
+            f"The input {spec.name!r} has the dtype {array.dtype}, and the signature wants {spec.dtype}."
+        )
+    cast = array.astype(spec.dtype)
+    if whole and (cast != array).any():
+        raise ValueError(f"The input {spec.name!r} has numbers that {spec.dtype} does not hold.")
+    return cast
+
+
+def _output(result: Any, words: Array | None) -> Array:
+    array = np.asarray(result)
+    if words is None:
+        return array
+    text: Array = words[array]
+    return text
