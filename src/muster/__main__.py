@@ -1,4 +1,4 @@
-"""The command ``muster``, also ``python -m muster``: runs jobs, and inspects and converts checkpoints."""
+"""The command ``muster``, also ``python -m muster``: runs jobs, inspects and converts what they wrote."""
 
 import argparse
 import os
@@ -17,8 +17,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: The words after ``muster``; None takes those of the process.
 
     Returns:
-        0 on success, 1 if ``inspect`` found no checkpoint or a damaged one or ``keys`` or ``convert`` made
-        nothing, 2 if the arguments are wrong; the exit code of the job for ``run``.
+        0 on success, 1 if ``inspect`` found no checkpoint or a damaged one, ``saved-model`` no model or a
+        damaged one, or ``keys`` or ``convert`` made nothing, 2 if the arguments are wrong; the exit code of
+        the job for ``run``.
     """
     args = _parser().parse_args(arguments)
     code = 0
@@ -45,6 +46,12 @@ def _convert(args: argparse.Namespace) -> int:
     from muster._convert import convert_checkpoint
 
     return _reporting_errors(lambda: convert_checkpoint(args.source, args.model_dir))
+
+
+def _show_saved_model(args: argparse.Namespace) -> int:
+    from muster.saved_model import show_saved_model
+
+    return _reporting_errors(lambda: show_saved_model(args.path))
 
 
 def _reporting_errors(command: Callable[[], int]) -> int:
@@ -105,6 +112,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     convert.add_argument("model_dir", metavar="MODEL_DIR", help="a new model_dir for muster's Estimator")
     convert.set_defaults(handler=_convert)
+    saved_model = commands.add_parser(
+        "saved-model", help="look at an exported model", description="Look at an exported model."
+    )
+    show = saved_model.add_subparsers(title="commands", metavar="COMMAND", required=True).add_parser(
+        "show",
+        help="list the signatures of an exported model",
+        description="List the signatures of an exported model: the names, dtypes and shapes of their inputs "
+        "and outputs. Every byte is checked.",
+        epilog="Exit code: 0 if the model is intact, else 1.",
+    )
+    show.add_argument("path", metavar="DIR", help="the folder that export_saved_model returned")
+    show.set_defaults(handler=_show_saved_model)
     return parser
 
 

@@ -34,10 +34,6 @@ INSTEAD = {
     "tf.train.Scaffold": "There is no graph to prepare: use hooks, and RunConfig for what is saved.",
     "tf.TypeSpec": "Use tf.TensorSpec.",
     "tf.keras.estimator": "Call the model in a model_fn for tf.estimator.Estimator, or train it with fit.",
-    "tf.estimator.export.build_parsing_serving_input_receiver_fn": "It is not there yet: "
-    "keras.Model.export writes models for other programs.",
-    "tf.estimator.export.build_raw_serving_input_receiver_fn": "It is not there yet: "
-    "keras.Model.export writes models for other programs.",
     "tf.distribute.ParameterServerStrategy": "It is not there yet: "
     "MultiWorkerMirroredStrategy trains on several workers.",
     "tf.distribute.experimental.ParameterServerStrategy": "It is not there yet: "

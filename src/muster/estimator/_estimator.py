@@ -299,7 +299,7 @@ class Estimator:
         checkpoint_path: str | None = None,
         experimental_mode: str = ModeKeys.PREDICT,
     ) -> bytes:
-        """Export the model with the weights of a checkpoint, for `muster.saved_model.load` and ``muster serve``.
+        """Export the model with the weights of a checkpoint, for `muster.saved_model.load`.
 
         Args:
             export_dir_base: Where the new folder is made, whose name is the time in seconds since the epoch.

@@ -13,9 +13,7 @@ def new_table(table: Table) -> keras.Variable:
     with ExitStack() as entered:
         for scope in scopes:
             entered.enter_context(keras.name_scope(scope))
-        return keras.Variable(
-            table.initializer, table.shape, "float32", trainable=table.trainable, name=name
-        )
+        return keras.Variable(table.initializer, table.shape, "float32", trainable=table.trainable, name=name)
 
 
 def new_tables(columns: Iterable[DenseColumn]) -> dict[tuple[str, ...], keras.Variable]:

@@ -50,25 +50,23 @@ def symbolic_arguments(
         rows: The key of an argument with a zero for each row, or None.
     """
     scope = jax.export.SymbolicScope()
-    count = iter(range(1 << 30))
 
-    def symbols(axes: Sequence[str | int | None]) -> tuple[Any, ...]:
-        names = [
-            str(axis) if isinstance(axis, int) else axis if axis in ("batch", "steps") else f"size_{next(count)}"
-            for axis in axes
-        ]
-        return jax.export.symbolic_shape(", ".join(names), scope=scope) if names else ()
+    def shape(axes: Sequence[str | int]) -> tuple[Any, ...]:
+        return jax.export.symbolic_shape(", ".join(map(str, axes)), scope=scope) if axes else ()
 
     arguments = {}
-    for key, spec in features.items():
-        sizes = spec.shape or ()
-        axes = ["batch" if size is None and axis == 0 else size for axis, size in enumerate(sizes)]
-        arguments[key] = jax.ShapeDtypeStruct(symbols(axes), step_dtype(spec.dtype))
-    for column in columns:
+    for number, (key, spec) in enumerate(features.items()):
+        axes = [
+            size if size is not None else "batch" if axis == 0 else f"size_{number}_{axis}"
+            for axis, size in enumerate(spec.shape or ())
+        ]
+        arguments[key] = jax.ShapeDtypeStruct(shape(axes), step_dtype(spec.dtype))
+    for number, column in enumerate(columns):
         for key, made in host_specs(column).items():
-            arguments[key] = jax.ShapeDtypeStruct(symbols(made.axes), np.dtype(made.dtype))
+            axes = [f"width_{number}" if axis == "width" else axis for axis in made.axes]
+            arguments[key] = jax.ShapeDtypeStruct(shape(axes), np.dtype(made.dtype))
     if rows is not None:
-        arguments[rows] = jax.ShapeDtypeStruct(symbols(["batch"]), np.dtype(np.float32))
+        arguments[rows] = jax.ShapeDtypeStruct(shape(["batch"]), np.dtype(np.float32))
     return arguments
 
 
@@ -158,5 +156,7 @@ def _narrowed(key: str, array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np
     with np.errstate(over="ignore"):  # large numbers of 64 bits are infinite
         narrow = array.astype(dtype)
     if dtype.kind in "iu" and (narrow != array).any():
-        raise ValueError(f"Feature {key} has numbers that {dtype} does not hold: {array[narrow != array][:5]}.")
+        raise ValueError(
+            f"Feature {key} has numbers that {dtype} does not hold: {array[narrow != array][:5]}."
+        )
     return narrow

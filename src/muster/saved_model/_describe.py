@@ -8,7 +8,7 @@ from muster.saved_model._manifest import SignatureRecord, TensorRecord
 
 
 def show_saved_model(path: str) -> int:
-    """Print the signatures of a saved model, with the shapes and dtypes of their inputs and outputs, and its size.
+    """Print the signatures of a saved model, with dtypes and shapes of inputs and outputs, and its size.
 
     Every byte is read and checked.
 
@@ -28,7 +28,7 @@ def show_saved_model(path: str) -> int:
     count = len(manifest.weights)
     lines = [
         f"{os.path.abspath(path)}: a saved model, intact",
-        f"  written by muster {manifest.muster} with JAX {manifest.jax}, for {' and '.join(manifest.platforms)}",
+        f"  by muster {manifest.muster} with JAX {manifest.jax}, for {' and '.join(manifest.platforms)}",
         f"  {size:,} bytes in {len(manifest.files)} files; {count} weight{'s' if count != 1 else ''}, "
         f"{manifest.files[manifest.weights_file].bytes:,} bytes",
     ]

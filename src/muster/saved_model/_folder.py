@@ -119,11 +119,13 @@ def _what_is_there(path: str) -> str:
     if not os.path.isdir(path):
         return f"There is no saved model at {path}: there is no such folder."
     if os.path.basename(os.path.abspath(path)).startswith(TEMPORARY):
-        return f"{path} is half written: its export has not ended, or was interrupted. Export the model again."
+        return (
+            f"{path} is half written: its export has not ended, or was interrupted. Export the model again."
+        )
     if os.path.isfile(os.path.join(path, "saved_model.pb")):
         return (
-            f"{path} has a saved model of TensorFlow's, which cannot be loaded. `muster convert` makes one of "
-            "muster's checkpoints of its weights."
+            f"{path} has a saved model of TensorFlow's, which cannot be loaded. `muster convert` makes "
+            "a checkpoint of its weights."
         )
     versions = [name for name in sorted(os.listdir(path)) if contains_saved_model(os.path.join(path, name))]
     there = f" Its folder {versions[-1]} has one." if versions else ""

@@ -47,7 +47,9 @@ def load(export_dir: str | bytes | os.PathLike[str]) -> SavedModel:
     path = os.fsdecode(export_dir)
     manifest = read_manifest(path)
     weights = {name: jax.device_put(value) for name, value in _weights(path, manifest).items()}
-    files = {name: read_file(path, name, manifest.files) for name in manifest.files if _is_read(name, manifest)}
+    files = {
+        name: read_file(path, name, manifest.files) for name in manifest.files if _is_read(name, manifest)
+    }
 
     def find_file(name: str) -> str:
         return os.path.join(path, name)
@@ -57,7 +59,9 @@ def load(export_dir: str | bytes | os.PathLike[str]) -> SavedModel:
     for name, record in manifest.signatures.items():
         columns = [column_from_data(each, find_file, modules.__getitem__) for each in record.columns]
         module = modules[record.module]
-        signatures[name] = Signature(name, record, columns, module, [weights[each] for each in record.weights])
+        signatures[name] = Signature(
+            name, record, columns, module, [weights[each] for each in record.weights]
+        )
     return SavedModel(path, signatures)
 
 

@@ -1,7 +1,7 @@
 """The manifest of a saved model: what it computes, from what, and which files it has.
 
-``saved_model.json`` is one JSON object. Its first line holds the CRC-32 of every byte after it, and is the same
-in every version of the format.
+``saved_model.json`` is one JSON object. Its first line holds the CRC-32 of every byte after it, and is the
+same in every version of the format.
 """
 
 import dataclasses

@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import jax.export
 import jax.numpy as jnp
-import numpy as np
 from jax.extend import core as jex
 
 from muster import cpu
@@ -93,18 +92,22 @@ def to_module(computation: Computation, outputs: Sequence[str]) -> Module:
     used = [name for name, variable in zip(names, jaxpr.invars, strict=True) if variable in needed]
     avals = dict(zip(names, computation.jaxpr.in_avals, strict=True))
     weights = tuple(name for kind, name in used if kind == "weights")
-    keys = tuple(key for kind, key in used if kind == "arguments")
+    # One says how many rows there are, even if its values do not matter.
+    keys = tuple(key for kind, key in used if kind == "arguments") or tuple(computation.arguments)[:1]
 
     def compute(values: list[Any], arguments: Arrays) -> list[Any]:
         known = {("weights", name): value for name, value in zip(weights, values, strict=True)}
         known |= {("arguments", key): value for key, value in arguments.items()}
         # The rest is not needed, whatever it is.
-        inputs = [known[name] if name in known else jnp.zeros(avals[name].shape, avals[name].dtype) for name in names]
+        inputs = [
+            known[name] if name in known else jnp.zeros(avals[name].shape, avals[name].dtype)
+            for name in names
+        ]
         results = jex.jaxpr_as_fun(computation.jaxpr)(*inputs)
         return [results[place] for place in places]
 
     with cpu.jax_lowerings(), any_number_of_rows():
-        exported = jax.export.export(jax.jit(compute), platforms=PLATFORMS)(
+        exported = jax.export.export(jax.jit(compute, keep_unused=True), platforms=PLATFORMS)(
             [_shape_of(avals["weights", name]) for name in weights],
             {key: computation.arguments[key] for key in keys},
         )
@@ -168,7 +171,7 @@ def any_number_of_rows() -> Iterator[None]:
     """
     try:
         yield
-    except (jax.core.InconclusiveDimensionOperation, jax.errors.JAXTypeError) as exc:
+    except (jax.errors.InconclusiveDimensionOperation, jax.errors.JAXTypeError) as exc:
         raise SavedModelError(
             f"The model cannot be exported for any number of rows: {exc} Give the inputs sizes instead of "
             "None, such as a default_batch_size, or compute without Python's branches on sizes."

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,7 +83,7 @@ def save(
     Raises:
         SavedModelError: It cannot be written; nothing of it is left. Or the model does not work for any
             number of rows.
-        ValueError: A column is of a kind of the program's own, or an extra asset has a path out of the folder.
+        ValueError: A column is of a kind of the program's own, or an extra asset lies out of the folder.
     """
     path = os.fspath(export_dir)
     for name in assets_extra or ():
@@ -200,7 +199,9 @@ class _Writer:
         return file
 
 
-def _normalized(signature: SignatureToSave, column: NumericColumn | SequenceNumericColumn) -> jax.ShapeDtypeStruct:
+def _normalized(
+    signature: SignatureToSave, column: NumericColumn | SequenceNumericColumn
+) -> jax.ShapeDtypeStruct:
     """Return what the ``normalizer_fn`` of a column is called with."""
     spec = feature_spec(signature.inputs, signature.features[column.key])
     shape: tuple[int | None, ...] = (None,)

@@ -125,7 +125,9 @@ def _as_text(value: Any, spec: TensorSpec) -> Array:
     text: Array = np.empty(array.shape, object)
     for place, each in enumerate(array.reshape(-1).tolist()):
         if not isinstance(each, str | bytes):
-            raise ValueError(f"The input {spec.name!r} is text, and has {each!r} of type {type(each).__name__}.")
+            raise ValueError(
+                f"The input {spec.name!r} is text, and has {each!r} of type {type(each).__name__}."
+            )
         text.reshape(-1)[place] = each.encode() if isinstance(each, str) else each
     return text
 

@@ -56,6 +56,10 @@ export = _Names(
     ExportOutput=_estimator.ExportOutput,
     PredictOutput=_estimator.PredictOutput,
     RegressionOutput=_estimator.RegressionOutput,
+    ServingInputReceiver=_estimator.ServingInputReceiver,
+    TensorServingInputReceiver=_estimator.TensorServingInputReceiver,
+    build_parsing_serving_input_receiver_fn=_estimator.build_parsing_serving_input_receiver_fn,
+    build_raw_serving_input_receiver_fn=_estimator.build_raw_serving_input_receiver_fn,
 )
 experimental = _Names(
     "tf.estimator.experimental",

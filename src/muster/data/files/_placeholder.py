@@ -24,7 +24,7 @@ class Parsed(NamedTuple):
 
 
 class Placeholder(TensorSpec):
-    """A batch of values that an exported model will be given, or will read of Examples that it is given.
+    """A batch of values that an exported model will be given, or will read of Examples.
 
     It has a shape and a dtype, and no values: compute in the model_fn. Each one is another, also of one shape.
 
@@ -49,7 +49,9 @@ class Placeholder(TensorSpec):
         parsed: Parsed | None = None,
     ) -> None:
         kind = np.dtype(dtype)
-        super().__init__((shape,) if isinstance(shape, int) else shape, str if kind.kind in "USO" else kind, name)
+        super().__init__(
+            (shape,) if isinstance(shape, int) else shape, str if kind.kind in "USO" else kind, name
+        )
         self._parsed = parsed
 
     @property

@@ -78,7 +78,9 @@ def export(
     columns = host_columns(setup.columns or ())
     _check_features(receiver.named_features, setup.columns)
     rows = next(iter(receiver.named_features)) if setup.columns == () else None
-    steps = {key: each for key, each in receiver.named_features.items() if rows is None and _is_for_steps(each)}
+    steps = {
+        key: each for key, each in receiver.named_features.items() if rows is None and _is_for_steps(each)
+    }
     arguments = symbolic_arguments(steps, columns, rows)
     exported = _traced(setup, checkpoint, isinstance(receiver, TensorServingInputReceiver), arguments)
     plans = plan_signatures(
@@ -152,7 +154,9 @@ def _is_for_steps(feature: Placeholder) -> bool:
     return feature.shape is not None and feature.dtype.kind in "biufcV"
 
 
-def _traced(setup: ModelSetup, checkpoint: Checkpoint | None, single: bool, arguments: Mapping[str, Any]) -> _Exported:
+def _traced(
+    setup: ModelSetup, checkpoint: Checkpoint | None, single: bool, arguments: Mapping[str, Any]
+) -> _Exported:
     """Trace a model_fn on the shapes of requests.
 
     Args:

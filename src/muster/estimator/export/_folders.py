@@ -29,5 +29,5 @@ def timestamped_folder(base: str | bytes | os.PathLike[str]) -> str:
         _log.warning("%s exists already: waiting a second (%d of %d).", path, attempt + 1, _ATTEMPTS)
         clock.sleep(1)
     raise SavedModelError(
-        f"There is a folder for each second in {base}: is the clock standing still, or do others export there?"
+        f"There is a folder for each second in {base}. Does the clock stand still, or do others export there?"
     )

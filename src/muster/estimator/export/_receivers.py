@@ -39,9 +39,7 @@ class ServingInputReceiver(_Receiver):
 
     __slots__ = ()
 
-    def __new__(
-        cls, features: Any, receiver_tensors: Any, receiver_tensors_alternatives: Any = None
-    ) -> Self:
+    def __new__(cls, features: Any, receiver_tensors: Any, receiver_tensors_alternatives: Any = None) -> Self:
         if features is None:
             raise ValueError("features must be defined.")
         if not isinstance(features, Mapping):
@@ -49,7 +47,9 @@ class ServingInputReceiver(_Receiver):
         for key, value in features.items():
             _require_text("feature keys", key)
             _require_placeholder("feature", key, value)
-        return super().__new__(cls, dict(features), *_checked(receiver_tensors, receiver_tensors_alternatives))
+        return super().__new__(
+            cls, dict(features), *_checked(receiver_tensors, receiver_tensors_alternatives)
+        )
 
     @property
     def named_features(self) -> dict[str, Placeholder]:
@@ -74,9 +74,7 @@ class TensorServingInputReceiver(_Receiver):
 
     __slots__ = ()
 
-    def __new__(
-        cls, features: Any, receiver_tensors: Any, receiver_tensors_alternatives: Any = None
-    ) -> Self:
+    def __new__(cls, features: Any, receiver_tensors: Any, receiver_tensors_alternatives: Any = None) -> Self:
         if features is None:
             raise ValueError("features must be defined.")
         _require_placeholder("feature", _SINGLE_FEATURE, features)

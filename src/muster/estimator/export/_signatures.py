@@ -51,9 +51,7 @@ def values_of(output: ExportOutput) -> dict[str, Any]:
             if classes is not None and not isinstance(classes, Words):
                 raise ValueError(f"Classification classes must be a string Tensor; got {classes}")
             return {
-                name: each
-                for name, each in (("classes", classes), ("scores", scores))
-                if each is not None
+                name: each for name, each in (("classes", classes), ("scores", scores)) if each is not None
             }
         case RegressionOutput(value=value):
             if not _is_float(value):
@@ -62,7 +60,9 @@ def values_of(output: ExportOutput) -> dict[str, Any]:
         case PredictOutput(outputs=outputs):
             if not isinstance(outputs, Mapping):
                 return {_SINGLE_OUTPUT: outputs}
-            return {"/".join(key) if isinstance(key, tuple) else str(key): each for key, each in outputs.items()}
+            return {
+                "/".join(key) if isinstance(key, tuple) else str(key): each for key, each in outputs.items()
+            }
     raise ValueError(
         f"A signature answers a PredictOutput, ClassificationOutput or RegressionOutput, got {output!r}."
     )
@@ -100,7 +100,9 @@ def plan_signatures(
     for name, reason in unfit.items():
         _log.info("Signature %r is left out of the export: %s", name, reason)
     if not plans:
-        raise ValueError(f"The model has no signature to export: {'; '.join(unfit.values()) or 'no outputs'}.")
+        raise ValueError(
+            f"The model has no signature to export: {'; '.join(unfit.values()) or 'no outputs'}."
+        )
     return plans
 
 
