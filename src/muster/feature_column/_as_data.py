@@ -123,7 +123,10 @@ def column_from_data(
         return tuple(decoded("", each) for each in value) if isinstance(value, list) else value
 
     kind = _KINDS[data[_KIND]]
-    return kind(**{name: decoded(name, value) for name, value in data.items() if name != _KIND})
+    column = kind(**{name: decoded(name, value) for name, value in data.items() if name != _KIND})
+    if isinstance(column, VocabularyFileCategoricalColumn):
+        _ = column.vocabulary  # read now: the file may be deleted while the program runs
+    return column
 
 
 def host_columns(columns: tuple[FeatureColumn, ...]) -> tuple[FeatureColumn, ...]:

@@ -47,9 +47,7 @@ def load(export_dir: str | bytes | os.PathLike[str]) -> SavedModel:
     path = os.fsdecode(export_dir)
     manifest = read_manifest(path)
     weights = {name: jax.device_put(value) for name, value in _weights(path, manifest).items()}
-    files = {
-        name: read_file(path, name, manifest.files) for name in manifest.files if _is_read(name, manifest)
-    }
+    files = {name: read_file(path, name, manifest.files) for name in manifest.files if _is_read(name)}
 
     def find_file(name: str) -> str:
         return os.path.join(path, name)
@@ -65,8 +63,8 @@ def load(export_dir: str | bytes | os.PathLike[str]) -> SavedModel:
     return SavedModel(path, signatures)
 
 
-def _is_read(name: str, manifest: Manifest) -> bool:
-    return name != manifest.weights_file and not name.startswith("assets.extra")
+def _is_read(name: str) -> bool:
+    return name.endswith(".stablehlo") or name.startswith("assets" + os.sep)
 
 
 def _weights(path: str, manifest: Manifest) -> dict[str, np.ndarray]:

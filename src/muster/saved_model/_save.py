@@ -27,8 +27,8 @@ from muster.saved_model._modules import (
     to_module,
 )
 
+ASSETS = "assets"
 WEIGHTS = "weights.safetensors"
-_EXTRA = "assets.extra"
 
 
 @dataclass(frozen=True)
@@ -70,28 +70,27 @@ class SignatureToSave:
 def save(
     export_dir: str | os.PathLike[str],
     signatures: Mapping[str, SignatureToSave],
-    assets_extra: Mapping[str, str | os.PathLike[str]] | None = None,
+    files: Mapping[str, str | os.PathLike[str]] | None = None,
 ) -> None:
     """Write a saved model: readers see all of it, or none.
 
     Args:
         export_dir: The folder, which an earlier saved model may have.
         signatures: What the model can be asked, by name.
-        assets_extra: Files to copy into the folder ``assets.extra``: their paths by those that they get
-            there.
+        files: Files to copy into the folder: their paths by those that they get there.
 
     Raises:
         SavedModelError: It cannot be written; nothing of it is left. Or the model does not work for any
             number of rows.
-        ValueError: A column is of a kind of the program's own, or an extra asset lies out of the folder.
+        ValueError: A column is of a kind of the program's own, or a file lies out of the folder.
     """
     path = os.fspath(export_dir)
-    for name in assets_extra or ():
+    for name in files or ():
         if os.path.isabs(name) or ".." in Path(name).parts:
-            raise ValueError(f"A path in assets_extra is one within its folder, got {name!r}.")
+            raise ValueError(f"A file is copied to a path within the folder, got {name!r}.")
     modules = _modules(signatures)
     try:
-        write_folder(path, lambda folder: _Writer(folder).write(signatures, modules, assets_extra or {}))
+        write_folder(path, lambda folder: _Writer(folder).write(signatures, modules, files or {}))
     except OSError as exc:
         raise SavedModelError(f"The saved model {path} was not written: {exc}.") from exc
 
@@ -120,7 +119,7 @@ class _Writer:
         self,
         signatures: Mapping[str, SignatureToSave],
         modules: Mapping[str, Module],
-        assets_extra: Mapping[str, str | os.PathLike[str]],
+        files: Mapping[str, str | os.PathLike[str]],
     ) -> Manifest:
         """Write all files, and return the manifest."""
         weights: dict[str, np.ndarray[Any, Any]] = {}
@@ -129,8 +128,8 @@ class _Writer:
                 weights[each] = np.asarray(signature.computation.weights[each])
         self._files[WEIGHTS] = write_arrays(os.path.join(self._folder, WEIGHTS), weights)
         records = {name: self._signature(name, each, modules[name]) for name, each in signatures.items()}
-        for name, source in assets_extra.items():
-            self._copy(os.fspath(source), os.path.join(_EXTRA, name))
+        for name, source in files.items():
+            self._write(name, Path(source).read_bytes())
         return Manifest(
             muster=__version__,
             jax=jax.__version__,
@@ -186,11 +185,8 @@ class _Writer:
     def _vocabulary(self, path: str) -> str:
         data = Path(path).read_bytes()
         digest = hashlib.sha256(data).hexdigest()[:12]
-        file = os.path.join("assets", f"{digest}-{os.path.basename(path)}")
+        file = os.path.join(ASSETS, f"{digest}-{os.path.basename(path)}")
         return file if file in self._files else self._write(file, data)
-
-    def _copy(self, source: str, file: str) -> None:
-        self._write(file, Path(source).read_bytes())
 
     def _write(self, file: str, data: bytes) -> str:
         path = os.path.join(self._folder, file)

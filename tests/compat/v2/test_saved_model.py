@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import muster
 import muster.compat.tensorflow as tf
 
 # Keras' variables have the __array__ of NumPy 1.
@@ -106,8 +107,77 @@ def test_subclassed_and_functional_models(tmp_path):
 def test_what_cannot_be_saved_or_loaded_is_said(tmp_path):
     with pytest.raises(TypeError, match="takes a Keras model, got"):
         tf.saved_model.save(tf.Variable(1.0), tmp_path)
-    with pytest.raises(ValueError, match="signatures="):
+    with pytest.raises(TypeError, match="signature 'serve' must be a tf.function .* got None"):
         tf.saved_model.save(built(), tmp_path, signatures={"serve": None})
+    with pytest.raises(ValueError, match="'serving_default' does not say what it takes"):
+        tf.saved_model.save(built(), tmp_path, signatures=tf.function(lambda x: x))
+    with pytest.raises(ValueError, match="'s' takes 5, where a tf.TensorSpec is wanted"):
+        tf.saved_model.save(
+            built(), tmp_path, signatures={"s": tf.function(lambda x: x, input_signature=[5])}
+        )
     assert not list(tmp_path.iterdir())
-    with pytest.raises(FileNotFoundError, match="no saved model at"):
+    with pytest.raises(FileNotFoundError, match="no saved model in"):
         tf.saved_model.load(tmp_path)
+
+
+def test_functions_are_signatures(trained, tmp_path):
+    model, expected = trained
+    spec = tf.TensorSpec([None, 4], tf.float32, name="images")
+
+    @tf.function(input_signature=[spec])
+    def classify(images):
+        probabilities = tf.nn.softmax(model(images))
+        return {"probabilities": probabilities, "classes": tf.argmax(probabilities, 1)}
+
+    @tf.function
+    def scale(images, factor):
+        return model(images) * factor
+
+    scaled = scale.get_concrete_function(spec, factor=tf.TensorSpec([], tf.float32))
+    signatures = {"serving_default": classify, "scaled": scaled}
+    tf.saved_model.save(model, tmp_path / "saved", signatures=signatures)
+    assert tf.saved_model.contains_saved_model(tmp_path / "saved")
+    assert not tf.saved_model.contains_saved_model(tmp_path)
+
+    loaded = tf.saved_model.load(tmp_path / "saved")
+    found = loaded.signatures["serving_default"](IMAGES)
+    np.testing.assert_allclose(found["probabilities"], tf.nn.softmax(expected), rtol=1e-5)
+    np.testing.assert_array_equal(found["classes"], np.argmax(expected, 1))
+    twice = loaded.signatures["scaled"](images=IMAGES, factor=2.0)["output_0"]
+    np.testing.assert_allclose(twice, 2 * expected, rtol=1e-5)
+    np.testing.assert_allclose(loaded(IMAGES), expected, rtol=1e-5)
+    alone = muster.saved_model.load(tmp_path / "saved").signatures["serving_default"]
+    np.testing.assert_array_equal(alone(images=IMAGES)["classes"], found["classes"])
+    with pytest.raises(ValueError, match="'scaled' cannot be called inside of a function"):
+        tf.function(loaded.signatures["scaled"])(IMAGES, np.float32(2))
+
+
+def test_a_saved_call_predicts_on_all_replicas(trained, tmp_path):
+    model, expected = trained
+    tf.saved_model.save(model, tmp_path / "saved")
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
+    with strategy.scope():
+        serve = tf.saved_model.load(tmp_path / "saved").signatures["serving_default"]
+        found = []
+        for batch in strategy.experimental_distribute_dataset(datasets()[1]):
+            outputs = strategy.run(serve, args=(batch,))
+            found += [each[model.layers[-1].name] for each in strategy.experimental_local_results(outputs)]
+    np.testing.assert_allclose(np.concatenate(found), expected, rtol=1e-5)
+
+
+def test_a_model_of_unknown_classes_still_has_its_signatures(tmp_path):
+    class Unregistered(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = tf.keras.layers.Dense(2)
+
+        def call(self, inputs):
+            return self.dense(inputs)
+
+    model = Unregistered()
+    expected = model(IMAGES)
+    tf.saved_model.save(model, tmp_path / "saved")
+    loaded = tf.saved_model.load(tmp_path / "saved")
+    np.testing.assert_allclose(loaded.signatures["serving_default"](IMAGES)["output_1"], expected, rtol=1e-5)
+    with pytest.raises(ValueError, match="no Keras model that this program can load"):
+        loaded(IMAGES)

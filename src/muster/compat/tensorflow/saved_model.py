@@ -6,6 +6,7 @@ from muster.compat.v2.saved_model import (
 )
 from muster.compat.v2.saved_model import LoadOptions as LoadOptions
 from muster.compat.v2.saved_model import SaveOptions as SaveOptions
+from muster.compat.v2.saved_model import contains_saved_model as contains_saved_model
 from muster.compat.v2.saved_model import load as load
 from muster.compat.v2.saved_model import save as save
 

@@ -1,16 +1,26 @@
 """``tf.saved_model``: save Keras models in directories, and load them as functions.
 
-The directory holds a Keras archive, which TensorFlow and its servers cannot read.
+The directory is a saved model of `muster.saved_model`, which TensorFlow and its servers cannot read, with a
+Keras archive.
 """
 
 import functools
 import os
+import tempfile
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from muster._keras import keras
+import jax
+import numpy as np
 
-DEFAULT_SERVING_SIGNATURE_DEF_KEY = "serving_default"
-_ARCHIVE = "model.keras"
+from muster import saved_model
+from muster._keras import keras
+from muster.compat.v2._model_signatures import DEFAULT, named_outputs, signatures_of
+
+DEFAULT_SERVING_SIGNATURE_DEF_KEY = DEFAULT
+# Where the archive lies says whether the default signature is the model's call, or the program's function.
+_OF_CALL = "model.keras"
+_OF_FUNCTIONS = os.path.join("functions", "model.keras")
 
 
 class SaveOptions(NamedTuple):
@@ -31,23 +41,33 @@ class LoadOptions(NamedTuple):
     experimental_io_device: str | None = None
 
 
+def contains_saved_model(export_dir: str | bytes | os.PathLike[str]) -> bool:
+    """Return whether a directory has a saved model that was written to its end.
+
+    Source: ``contains_saved_model`` (tensorflow/python/saved_model/loader_impl.py).
+    """
+    return saved_model.contains_saved_model(export_dir)
+
+
 def save(
     obj: object,
     export_dir: str | os.PathLike[str],
-    signatures: None = None,
+    signatures: Any = None,
     options: SaveOptions | None = None,
 ) -> None:
-    """Save a Keras model in a directory, for `load`.
+    """Save a Keras model in a directory, for `load`, `muster.saved_model.load` and ``muster serve``.
 
     Args:
         obj: A built model.
-        export_dir: The directory; it may exist.
-        signatures: Only None, since models are served by their ``call``.
+        export_dir: The directory; it may have an earlier saved model.
+        signatures: What the model can be asked: a ``tf.function`` with an ``input_signature``, what its
+            ``get_concrete_function`` returned, or several by name. None for the model's ``call``.
         options: Unused.
 
     Raises:
-        TypeError: The object is no Keras model.
-        ValueError: The model was not built, or there are signatures.
+        TypeError: The object is no Keras model, or a signature is none.
+        ValueError: The model was not built, or does not say what it takes.
+        SavedModelError: A signature does not work for any number of rows, or the model cannot be written.
 
     Source: tensorflow/python/saved_model/save.py, ``save``.
     """
@@ -60,21 +80,21 @@ def save(
         raise ValueError(
             f"The model {obj.name!r} has not been built: call it once, or give it an Input, before."
         )
-    if signatures is not None:
-        raise ValueError(
-            f"A model is served by its call, got signatures={signatures!r}. Save a model whose call does "
-            "what they do."
-        )
-    os.makedirs(export_dir, exist_ok=True)
-    obj.save(os.path.join(export_dir, _ARCHIVE))
+    to_save = signatures_of(obj, signatures)
+    with tempfile.TemporaryDirectory() as folder:
+        archive = os.path.join(folder, "model.keras")
+        obj.save(archive)
+        place = _OF_CALL if signatures is None else _OF_FUNCTIONS
+        saved_model.save(export_dir, to_save, {place: archive})
 
 
 def load(
     export_dir: str | os.PathLike[str], tags: object = None, options: LoadOptions | None = None
 ) -> "LoadedModel":
-    """Load a model that `save` or ``model.save`` has written, as functions.
+    """Load a model that `save`, ``Estimator.export_saved_model`` or ``model.save`` has written, as functions.
 
-    In a strategy's scope the strategy places its variables, and `Strategy.run` takes its functions.
+    In a strategy's scope the strategy places its variables, and `Strategy.run` takes the function of a
+    model's ``call``.
 
     Args:
         export_dir: The directory, or a ``.keras`` file.
@@ -83,48 +103,95 @@ def load(
 
     Raises:
         FileNotFoundError: There is no saved model.
+        SavedModelError: It is damaged, or for another platform or version.
 
     Source: tensorflow/python/saved_model/load.py, ``load``.
     """
-    path = os.fspath(export_dir)
-    archive = os.path.join(path, _ARCHIVE) if os.path.isdir(path) else path
-    if not os.path.isfile(archive):
-        raise FileNotFoundError(
-            f"There is no saved model at {path!r}: a directory that tf.saved_model.save has written, or a "
-            "file of model.save('….keras'). What TensorFlow has saved cannot be read."
-        )
-    return LoadedModel(keras.models.load_model(archive))
+    path = os.fsdecode(export_dir)
+    if os.path.isfile(path):
+        model = keras.models.load_model(path)
+        return LoadedModel({DEFAULT: functools.partial(_predict, model)}, model)
+    found = saved_model.load(path)
+    called = _archived(os.path.join(path, _OF_CALL))
+    model = called or _archived(os.path.join(path, _OF_FUNCTIONS))
+    return LoadedModel({name: _Served(each, called) for name, each in found.signatures.items()}, model)
 
 
 class LoadedModel:
     """A loaded model: call it, or its signatures.
 
     Args:
-        model: The Keras model.
+        signatures: Functions from inputs to a dict of outputs, by name.
+        model: The Keras model; None if there is none, or it cannot be loaded without the program's classes.
 
     Attributes:
         signatures: Functions from inputs to a dict of outputs, by name: ``"serving_default"``.
     """
 
-    def __init__(self, model: keras.Model) -> None:
+    def __init__(
+        self, signatures: Mapping[str, Callable[..., dict[str, Any]]], model: keras.Model | None
+    ) -> None:
+        self.signatures = signatures
         self._model = model
-        self.signatures = {DEFAULT_SERVING_SIGNATURE_DEF_KEY: functools.partial(_predict, model)}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the model."""
-        return self._model(*args, **kwargs)
+        return self._keras_model()(*args, **kwargs)
 
     @property
     def variables(self) -> list[keras.Variable]:
         """All variables of the model, also those that training leaves as they are."""
-        variables: list[keras.Variable] = self._model.variables
+        variables: list[keras.Variable] = self._keras_model().variables
         return variables
 
     @property
     def trainable_variables(self) -> list[keras.Variable]:
         """The variables that training changes."""
-        variables: list[keras.Variable] = self._model.trainable_variables
+        variables: list[keras.Variable] = self._keras_model().trainable_variables
         return variables
+
+    def _keras_model(self) -> keras.Model:
+        if self._model is None:
+            raise ValueError(
+                "The saved model has signatures, and no Keras model that this program can load: call "
+                f"loaded.signatures[...], one of {sorted(self.signatures)}. Import the classes of a Keras "
+                "model, registered by keras.saving.register_keras_serializable, before it is loaded."
+            )
+        return self._model
+
+
+class _Served:
+    """A signature as TensorFlow's: takes inputs by position, too.
+
+    Args:
+        signature: The signature.
+        model: The Keras model whose call it is, for the values of a step; None if there is none.
+    """
+
+    def __init__(self, signature: saved_model.Signature, model: keras.Model | None) -> None:
+        self._signature, self._model = signature, model
+
+    def __call__(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Compute the outputs by name."""
+        traced = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((args, kwargs)))
+        if traced and self._model is not None:
+            return _predict(self._model, *args, **kwargs)
+        if traced:
+            raise ValueError(
+                f"The signature {self._signature.name!r} cannot be called inside of a function or of a "
+                "strategy's run: call it outside."
+            )
+        inputs = dict(zip(self._signature.inputs, args, strict=False)) | kwargs
+        return self._signature(**{name: np.asarray(value) for name, value in inputs.items()})
+
+
+def _archived(archive: str) -> keras.Model | None:
+    if not os.path.isfile(archive):
+        return None
+    try:
+        return keras.models.load_model(archive)
+    except (TypeError, ValueError):  # of classes that this program has not registered
+        return None
 
 
 def _predict(model: keras.Model, /, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -134,16 +201,5 @@ def _predict(model: keras.Model, /, *args: Any, **kwargs: Any) -> dict[str, Any]
         model: The model.
         *args: The arguments of its ``call``.
         **kwargs: Its inputs by name, if there are no ``args``.
-
-    Returns:
-        Arrays by the names of the output layers; for a subclassed model ``output_1`` and so on.
     """
-    outputs = model(*args, training=False) if args else model(kwargs, training=False)
-    if isinstance(outputs, dict):
-        return outputs
-    arrays = outputs if isinstance(outputs, list | tuple) else [outputs]
-    if isinstance(model, keras.Sequential):
-        names = [model.layers[-1].name]
-    else:
-        names = getattr(model, "output_names", None) or [f"output_{i + 1}" for i in range(len(arrays))]
-    return dict(zip(names, arrays, strict=True))
+    return named_outputs(model, model(*args, training=False) if args else model(kwargs, training=False))

@@ -26,7 +26,7 @@ class Parsed(NamedTuple):
 class Placeholder(TensorSpec):
     """A batch of values that an exported model will be given, or will read of Examples.
 
-    It has a shape and a dtype, and no values: compute in the model_fn. Each one is another, also of one shape.
+    It has a shape and a dtype, and no values: compute in the model_fn. Each is one of its own.
 
     Args:
         dtype: Anything that ``np.dtype`` takes; str for text.

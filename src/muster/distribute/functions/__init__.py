@@ -1,3 +1,5 @@
 """`muster.function`: traces a Python function once, and then calls it compiled."""
 
 from muster.distribute.functions._call import check_labels as check_labels
+from muster.distribute.functions._function import ConcreteFunction as ConcreteFunction
+from muster.distribute.functions._function import Function as Function

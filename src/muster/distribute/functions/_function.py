@@ -1,7 +1,8 @@
 """`muster.function`: compiles user code for each kind of its arguments."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -37,14 +38,18 @@ class Function:
 
     Args:
         python_function: The function.
+        input_signature: The `TensorSpec` s of its arguments, for `tf.saved_model.save`; None for any.
 
     Source: tensorflow/python/eager/polymorphic_function/polymorphic_function.py, ``Function``.
     """
 
-    def __init__(self, python_function: Callable[..., Any]) -> None:
+    def __init__(
+        self, python_function: Callable[..., Any], input_signature: Sequence[Any] | None = None
+    ) -> None:
         if not callable(python_function):
             raise TypeError(f"`function` needs a function, got {python_function!r}.")
         self.python_function = python_function
+        self.input_signature = input_signature
         self._calls: dict[Any, Call | WholeCall | Branch] = {}
         self._whole_warning = WholeWarning()
         functools.update_wrapper(self, python_function)
@@ -150,9 +155,34 @@ class Function:
             calls, key = branch.then, draw.kind
         calls[key] = call
 
+    def get_concrete_function(self, *specs: Any, **named: Any) -> "ConcreteFunction":
+        """Return the function with `TensorSpec` s of its arguments; by default its ``input_signature``."""
+        return ConcreteFunction(self, specs or tuple(self.input_signature or ()), named)
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Bind a method: the instance becomes its first argument."""
         return self if instance is None else functools.partial(self, instance)
+
+
+@dataclass(frozen=True)
+class ConcreteFunction:
+    """A function with the specs of its arguments, for `tf.saved_model.save`.
+
+    Args:
+        function: The function.
+        specs: The `TensorSpec` s of its arguments by position.
+        named: Those of others by name.
+
+    Source: tensorflow/python/eager/polymorphic_function/concrete_function.py, ``ConcreteFunction``.
+    """
+
+    function: Function
+    specs: tuple[Any, ...]
+    named: Mapping[str, Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function."""
+        return self.function(*args, **kwargs)
 
 
 def function(func: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -160,15 +190,16 @@ def function(func: Callable[..., Any] | None = None, **options: Any) -> Any:
 
     Args:
         func: The function; None to decorate with options.
-        options: Accepted for TensorFlow's programs (``jit_compile``, ``reduce_retracing``,
-            ``input_signature``, …).
+        options: ``input_signature``, the `TensorSpec` s of the arguments, for `tf.saved_model.save`; others
+            (``jit_compile``, ``reduce_retracing``, …) are accepted for TensorFlow's programs.
 
     Returns:
         The function, compiled when it is called; without ``func`` a decorator.
 
     Source: ``tf.function``.
     """
-    return Function if func is None else Function(func)
+    make = functools.partial(Function, input_signature=options.get("input_signature"))
+    return make if func is None else make(func)
 
 
 def _with_drawn(leaves: Sequence[Any], draws: Draws | None) -> Sequence[Any]:

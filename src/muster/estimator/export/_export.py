@@ -33,6 +33,8 @@ from muster.saved_model import (
     trace,
 )
 
+_EXTRA = "assets.extra"
+
 
 class _Shapes(NamedTuple):
     example: Batch
@@ -67,7 +69,8 @@ def export(
         checkpoint: Its weights; None for those that it is warm-started from.
         export_dir: The folder to write.
         serving_input_receiver_fn: Returns what requests fill.
-        assets_extra: As for `muster.saved_model.save`.
+        assets_extra: Files to copy into the folder ``assets.extra``: their paths by those that they get
+            there.
 
     Raises:
         TypeError: The function returns something else than a receiver.
@@ -100,7 +103,8 @@ def export(
         )
         for name, plan in plans.items()
     }
-    save(export_dir, signatures, assets_extra)
+    extra = {os.path.join(_EXTRA, name): source for name, source in (assets_extra or {}).items()}
+    save(export_dir, signatures, extra)
 
 
 def receiver_for_predictions(receivers: Mapping[str, ReceiverFn]) -> ReceiverFn:
@@ -213,6 +217,7 @@ def _feature(key: str, placeholder: Placeholder, inputs: Mapping[str, Placeholde
     parsed = placeholder.parsed
     if parsed is None or parsed.examples not in names:
         raise ValueError(
-            f"The feature {key} is neither one of the receiver's tensors, {sorted(inputs)}, nor parsed of one."
+            f"The feature {key} is neither one of the receiver's tensors, {sorted(inputs)}, nor parsed of "
+            "one."
         )
     return Feature(names[parsed.examples], (parsed.key, parsed.spec))
