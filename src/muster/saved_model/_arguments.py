@@ -52,7 +52,7 @@ def symbolic_arguments(
     scope = jax.export.SymbolicScope()
 
     def shape(axes: Sequence[str | int]) -> tuple[Any, ...]:
-        return jax.export.symbolic_shape(", ".join(map(str, axes)), scope=scope) if axes else ()
+        return tuple(jax.export.symbolic_shape(", ".join(map(str, axes)), scope=scope)) if axes else ()
 
     arguments = {}
     for number, (key, spec) in enumerate(features.items()):

@@ -27,7 +27,7 @@ Size = int | None
 
 @dataclass(frozen=True, kw_only=True)
 class TensorRecord:
-    """An input or a weight.
+    """An input.
 
     Attributes:
         dtype: The name of its NumPy dtype; ``object`` for text.
@@ -36,6 +36,19 @@ class TensorRecord:
 
     dtype: str
     shape: tuple[Size, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightRecord:
+    """A weight.
+
+    Attributes:
+        dtype: The name of its dtype.
+        shape: Its shape.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +138,7 @@ class Manifest:
     muster: str
     jax: str
     platforms: tuple[str, ...]
-    weights: Mapping[str, TensorRecord]
+    weights: Mapping[str, WeightRecord]
     weights_file: str
     signatures: Mapping[str, SignatureRecord]
     files: Mapping[str, FileRecord]

@@ -17,7 +17,7 @@ from muster.data import TensorSpec
 from muster.feature_column import FeatureColumn, NumericColumn, SequenceNumericColumn, column_as_data
 from muster.saved_model._arguments import Feature, feature_record, feature_spec, symbolic_arguments
 from muster.saved_model._folder import write_file, write_folder
-from muster.saved_model._manifest import Manifest, OutputRecord, SignatureRecord, TensorRecord
+from muster.saved_model._manifest import Manifest, OutputRecord, SignatureRecord, TensorRecord, WeightRecord
 from muster.saved_model._modules import (
     PLATFORMS,
     Computation,
@@ -135,7 +135,7 @@ class _Writer:
             jax=jax.__version__,
             platforms=PLATFORMS,
             weights={
-                name: TensorRecord(dtype=value.dtype.name, shape=value.shape)
+                name: WeightRecord(dtype=value.dtype.name, shape=value.shape)
                 for name, value in weights.items()
             },
             weights_file=WEIGHTS,

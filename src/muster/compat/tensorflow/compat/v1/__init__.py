@@ -39,8 +39,9 @@ from muster.compat.v1._step import disable_eager_execution as disable_eager_exec
 from muster.compat.v1._step import disable_v2_behavior as disable_v2_behavior
 from muster.compat.v1._step import get_collection as get_collection
 from muster.compat.v1._step import trainable_variables as trainable_variables
-from muster.data import Placeholder as placeholder
+from muster.data import Placeholder as _Placeholder
 
+placeholder = _Placeholder
 ones_initializer = _keras.initializers.Ones
 set_random_seed = _set_seed
 zeros_initializer = _keras.initializers.Zeros
