@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from muster.data import RaggedTensor, SparseTensor
+from muster.data import Placeholder, RaggedTensor, SparseTensor
 from muster.feature_column._column_lists import columns_of
 from muster.feature_column._feature_column import FeatureColumn, leaf_keys
 from muster.feature_column._host_values import (
@@ -17,6 +17,7 @@ from muster.feature_column._host_values import (
     is_traced,
     require_numbers,
 )
+from muster.feature_column._placeholders import transformed_placeholders
 
 
 def transform_features(
@@ -30,7 +31,8 @@ def transform_features(
         dataset.batch(256).map(lambda features, labels: (transform_features(features, columns), labels))
 
     Args:
-        features: A batch, as it comes from the input pipeline.
+        features: A batch, as it comes from the input pipeline; or placeholders, for what an exported model
+            will be given.
         feature_columns: One column, or columns in any order, also of several models.
 
     Returns:
@@ -42,6 +44,8 @@ def transform_features(
             one name and kind differ.
     """
     columns = columns_of(feature_columns)
+    if any(isinstance(value, Placeholder) for value in features.values()):
+        return dict(transformed_placeholders(features, columns))
     by_key: dict[str, FeatureColumn] = {}
     for column in columns:
         host = column.host_column

@@ -21,7 +21,7 @@ from muster.estimator.export._signatures import plan_signatures, values_of
 from muster.estimator.loop._batches import Batch
 from muster.estimator.loop._setup import ModelSetup
 from muster.estimator.loop._tracing import PREDICTIONS
-from muster.feature_column import FeatureColumn, host_columns, leaf_keys
+from muster.feature_column import ColumnPlaceholder, FeatureColumn, host_columns, leaf_keys
 from muster.saved_model import (
     Computation,
     Feature,
@@ -78,19 +78,22 @@ def export(
         SavedModelError: The model cannot be exported, or not be written.
     """
     receiver = _called(serving_input_receiver_fn)
-    columns = host_columns(setup.columns or ())
-    _check_features(receiver.named_features, setup.columns)
-    rows = next(iter(receiver.named_features)) if setup.columns == () else None
-    steps = {
-        key: each for key, each in receiver.named_features.items() if rows is None and _is_for_steps(each)
-    }
+    given = receiver.named_features
+    _check_features(given, setup.columns)
+    computed = [each for each in given.values() if isinstance(each, ColumnPlaceholder)]
+    columns = host_columns((*(setup.columns or ()), *(each.column for each in computed)))
+    rows = next(iter(given)) if setup.columns == () else None
+    passed = {key: each for key, each in given.items() if not isinstance(each, ColumnPlaceholder)}
+    steps = {key: each for key, each in passed.items() if rows is None and _is_for_steps(each)}
     arguments = symbolic_arguments(steps, columns, rows)
     exported = _traced(setup, checkpoint, isinstance(receiver, TensorServingInputReceiver), arguments)
     plans = plan_signatures(
         exported.outputs, receiver.receiver_tensors, receiver.receiver_tensors_alternatives
     )
     needed = {key for column in columns for key in leaf_keys(column)} | steps.keys()
-    features = {key: each for key, each in receiver.named_features.items() if key in needed}
+    for each in computed:
+        passed = each.features | passed
+    features = {key: each for key, each in passed.items() if key in needed}
     signatures = {
         name: SignatureToSave(
             method_name=plan.method_name,
@@ -150,7 +153,8 @@ def _check_features(features: Mapping[str, Placeholder], columns: Sequence[Featu
         if columns is None and not _is_for_steps(each):
             raise ValueError(
                 f"The feature {key} is {'sparse' if each.shape is None else 'text'}, and a model_fn computes "
-                "with arrays of numbers. Leave it out, or use a canned Estimator, whose columns take it."
+                "with arrays of numbers. Leave it out, or let columns take it: "
+                "transform_features(features, feature_columns)."
             )
 
 
