@@ -151,7 +151,7 @@ def read_module(data: bytes, name: str) -> Callable[..., Any]:
     @functools.lru_cache(maxsize=128)
     def compiled(shapes: tuple[Any, ...], structure: Any) -> Any:
         lowered = jax.jit(exported.call).lower(*jax.tree.unflatten(structure, shapes))
-        # With the options of steps, so that results differ from those of `Estimator.predict` by rounding only.
+        # With the options of steps: results differ from those of `Estimator.predict` by rounding only.
         return lowered.compile(compiler_options=cpu.compiler_options(lowered.as_text()))
 
     def call(*arguments: Any) -> Any:

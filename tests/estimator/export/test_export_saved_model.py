@@ -292,9 +292,8 @@ def test_other_canned_estimators(tmp_path):
         want = predicted(estimator, {"x": FEATURES["x"]})
         same(loaded.signatures["predict"](examples=serialized), want, ROUNDING)
         if "regression" in names:
-            same(
-                loaded.signatures["regression"](inputs=serialized), {"outputs": want["predictions"]}, ROUNDING
-            )
+            regressed = loaded.signatures["regression"](inputs=serialized)
+            same(regressed, {"outputs": want["predictions"]}, ROUNDING)
 
 
 def model_fn(features, labels, mode):
