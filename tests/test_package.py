@@ -28,8 +28,8 @@ PACKAGES = [
     "launch",
     "net",
     "program",
-    "saved_model",
     "ps",
+    "saved_model",
     "summary",
 ]
 
