@@ -3,11 +3,13 @@
 import logging
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import jax.export
 import numpy as np
 import pytest
 
@@ -233,6 +235,17 @@ def test_inputs_and_outputs_are_described(exported):
     }
     assert predict.outputs["probabilities"].shape == (None, 2)
     assert predict.outputs["classes"].dtype == object
+
+
+def test_modules_are_for_cpu_and_cuda_without_custom_calls(exported):
+    modules = [
+        jax.export.deserialize(bytearray(file.read_bytes())) for file in Path(exported).glob("*.stablehlo")
+    ]
+    assert len(modules) == 2  # the predictions, and a normalizer
+    for module in modules:
+        assert module.platforms == ("cpu", "cuda")
+        calls = set(re.findall(r"custom_call @(\w+)", module.mlir_module()))
+        assert calls <= {"shape_assertion"}  # JAX's own, which is gone once sizes are known
 
 
 @pytest.mark.parametrize(
