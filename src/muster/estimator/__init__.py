@@ -44,7 +44,10 @@ from muster.estimator.export._receivers import (
 from muster.estimator.export._receivers import (
     build_raw_serving_input_receiver_fn as build_raw_serving_input_receiver_fn,
 )
+from muster.estimator.exporters._best_exporter import BestExporter as BestExporter
 from muster.estimator.exporters._exporter import Exporter as Exporter
+from muster.estimator.exporters._final_exporter import FinalExporter as FinalExporter
+from muster.estimator.exporters._latest_exporter import LatestExporter as LatestExporter
 from muster.estimator.heads._binary_class_head import BinaryClassHead as BinaryClassHead
 from muster.estimator.heads._head import Head as Head
 from muster.estimator.heads._logistic_head import LogisticRegressionHead as LogisticRegressionHead

@@ -153,8 +153,7 @@ class EventFileWriter:
 def read_events(logdir: str | os.PathLike[str]) -> Iterator[Event]:
     """Yield the scalars, texts and session logs of a directory's event files, in order.
 
-    A file is read up to its end or to its first damage (with a warning). A last record that its writer
-    did not finish is ignored. A directory that does not exist has no events.
+    A directory that does not exist has no events.
 
     Raises:
         SummaryError: A file cannot be read.
@@ -162,13 +161,26 @@ def read_events(logdir: str | os.PathLike[str]) -> Iterator[Event]:
     logdir = os.fspath(logdir)
     names = os.listdir(logdir) if os.path.isdir(logdir) else []
     for name in sorted(name for name in names if "tfevents" in name):
-        path = os.path.join(logdir, name)
-        try:
-            with open(path, "rb") as file:
-                while (record := _next(file)) is not None:
-                    yield from messages.parse_event(record)
-        except OSError as exc:
-            raise SummaryError(f"{path} cannot be read: {exc.strerror}.") from exc
+        for event in read_event_file(os.path.join(logdir, name)):
+            yield from event
+
+
+def read_event_file(path: str) -> Iterator[list[Event]]:
+    """Yield what was written at once: scalars, texts and session logs, in order.
+
+    The file is read up to its end or to its first damage (with a warning). A last record that its writer
+    did not finish is ignored.
+
+    Raises:
+        SummaryError: The file cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            while (record := _next(file)) is not None:
+                if events := list(messages.parse_event(record)):
+                    yield events
+    except OSError as exc:
+        raise SummaryError(f"{path} cannot be read: {exc.strerror}.") from exc
 
 
 def _create(path: str, suffix: str) -> str:

@@ -6,6 +6,7 @@ from muster.compat._names import Names as _Names
 from muster.estimator import BaselineClassifier as BaselineClassifier
 from muster.estimator import BaselineEstimator as BaselineEstimator
 from muster.estimator import BaselineRegressor as BaselineRegressor
+from muster.estimator import BestExporter as BestExporter
 from muster.estimator import BinaryClassHead as BinaryClassHead
 from muster.estimator import CheckpointSaverHook as CheckpointSaverHook
 from muster.estimator import CheckpointSaverListener as CheckpointSaverListener
@@ -19,9 +20,11 @@ from muster.estimator import Estimator as Estimator
 from muster.estimator import EstimatorSpec as EstimatorSpec
 from muster.estimator import EvalSpec as EvalSpec
 from muster.estimator import Exporter as Exporter
+from muster.estimator import FinalExporter as FinalExporter
 from muster.estimator import FinalOpsHook as FinalOpsHook
 from muster.estimator import GlobalStepWaiterHook as GlobalStepWaiterHook
 from muster.estimator import Head as Head
+from muster.estimator import LatestExporter as LatestExporter
 from muster.estimator import LinearClassifier as LinearClassifier
 from muster.estimator import LinearEstimator as LinearEstimator
 from muster.estimator import LinearRegressor as LinearRegressor
