@@ -84,7 +84,9 @@ EXPORTERS = (
     named("BestExporter/failed_export_still_counts_as_best", Departure(_FAILED, _failure_is_not_best)),
     named(
         "BestExporter/loss_missing_in_first",
-        Departure("A result that nothing can be compared with must not become the best.", _first_without_loss),
+        Departure(
+            "A result that nothing can be compared with must not become the best.", _first_without_loss
+        ),
     ),
     named("BestExporter/restart_same_model_new_exporter", Departure(_RESTARTED, _restarted)),
     Departure("An exporter must not delete the model that it has just written.", _just_written_stays),

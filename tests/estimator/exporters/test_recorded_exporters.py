@@ -157,9 +157,7 @@ def test_arguments(case: dict[str, Any]) -> None:
         assert make(**asked["kwargs"]).name == expect["value"]["name"]
 
 
-@pytest.mark.parametrize(
-    "case", recorded.cases("exporters", lambda case: "best" in case["input"], EXPORTERS)
-)
+@pytest.mark.parametrize("case", recorded.cases("exporters", lambda case: "best" in case["input"], EXPORTERS))
 def test_smaller_loss(case: dict[str, Any]) -> None:
     asked, expect = recorded.decode(case["input"], MAKERS), case["expect"]
     if "error" in expect:

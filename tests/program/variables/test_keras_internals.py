@@ -8,7 +8,14 @@ import jax.numpy as jnp
 
 from muster._keras import keras
 from muster.program.trace._program import Program
-from muster.program.variables._keras_internals import forget_state, fresh_names, set_values, values_of
+from muster.program.variables._keras_internals import (
+    compile_arguments,
+    compiled_metrics,
+    forget_state,
+    fresh_names,
+    set_values,
+    values_of,
+)
 
 
 def test_automatic_names_start_afresh_and_go_on_afterwards():
@@ -86,3 +93,22 @@ def test_values_of_variables_are_those_that_keras_shows():
     assert values_of([variable])[0] is variable.value
     set_values([variable], [jnp.array([3.0, 4.0])])
     assert variable.value.tolist() == [3.0, 4.0]
+
+
+def test_how_a_model_was_compiled() -> None:
+    def loss(y: Any, outputs: Any) -> Any:
+        return keras.ops.mean(y - outputs)
+
+    model = keras.Sequential([keras.layers.Input((1,)), keras.layers.Dense(1)])
+    model.compile(loss=loss, metrics=["mae"], weighted_metrics=["mse"], loss_weights=[2.0])
+    assert compile_arguments(model) == {
+        "loss": loss,
+        "metrics": ["mae"],
+        "weighted_metrics": ["mse"],
+        "loss_weights": [2.0],
+    }
+    model.compute_metrics(None, jnp.ones((2, 1)), jnp.zeros((2, 1)), None)
+    assert {name: metric.result() for name, metric in compiled_metrics(model).items()} == {"mae": 1, "mse": 1}
+    plain = keras.Sequential([keras.layers.Dense(1)])
+    plain.compile(loss=loss)
+    assert compiled_metrics(plain) == {}

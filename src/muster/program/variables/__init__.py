@@ -2,6 +2,8 @@
 
 from muster.program.variables._by_identity import ByIdentity as ByIdentity
 from muster.program.variables._keras_internals import backend_functions as backend_functions
+from muster.program.variables._keras_internals import compile_arguments as compile_arguments
+from muster.program.variables._keras_internals import compiled_metrics as compiled_metrics
 from muster.program.variables._keras_internals import forget_state as forget_state
 from muster.program.variables._keras_internals import set_values as set_values
 from muster.program.variables._keras_internals import value_of as value_of

@@ -14,6 +14,9 @@ it no longer needs, and offers no way to drop them.
 
 The backend's functions: losses call them, and Keras ignores labels that are no classes.
 
+The arguments of ``Model.compile``, and the metrics made of them: Keras offers the former serialized, which
+loses functions of the user's, and the latter as one metric.
+
 A variable's value: every call sets hundreds of variables to a step's results. Keras' own ``assign`` converts
 and checks each, which takes longer than a small step.
 """
@@ -80,6 +83,18 @@ def set_values(variables: Sequence[Any], values: Sequence[jax.Array]) -> None:
 def forget_state(model: Any) -> None:
     """Drop the arrays that a model's trainer holds; its variables have them."""
     model._jax_state = None
+
+
+def compile_arguments(model: Any) -> dict[str, Any]:
+    """Return the loss, metrics and weights that a model was compiled with, as they were given."""
+    names = ("loss", "loss_weights", "metrics", "weighted_metrics")
+    return {name: model._compile_config.config[name] for name in names}
+
+
+def compiled_metrics(model: Any) -> dict[str, Any]:
+    """Return the metrics that a model was compiled with and has updated, by the names of their results."""
+    compiled = model._compile_metrics
+    return {} if compiled is None else dict(zip(compiled.result(), compiled.metrics, strict=True))
 
 
 class _Seeds:

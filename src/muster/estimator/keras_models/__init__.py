@@ -1,0 +1,1 @@
+"""Estimators of compiled Keras models."""
