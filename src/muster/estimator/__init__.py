@@ -82,6 +82,7 @@ from muster.estimator.hooks._waiting import (
 from muster.estimator.inputs import numpy_input_fn as numpy_input_fn
 from muster.estimator.inputs import pandas_input_fn as pandas_input_fn
 from muster.estimator.keras_models._model_to_estimator import model_to_estimator as model_to_estimator
+from muster.estimator.loop._vocab_info import VocabInfo as VocabInfo
 from muster.estimator.loop._warm_start import WarmStartSettings as WarmStartSettings
 from muster.estimator.roles._train_and_evaluate import train_and_evaluate as train_and_evaluate
 from muster.estimator.session._session import Session as Session

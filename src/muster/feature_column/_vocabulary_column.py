@@ -135,7 +135,7 @@ class VocabularyFileCategoricalColumn(_VocabularyColumn):
         Raises:
             ValueError: The file is missing, not UTF-8, shorter than the size, or names a value twice.
         """
-        lines = _lines(self.vocabulary_file, self.key)[: self.vocabulary_size]
+        lines = vocabulary_lines(self.vocabulary_file, self.key)[: self.vocabulary_size]
         where = f"vocabulary_file {self.vocabulary_file} in {self.key}"
         if len(lines) < self.vocabulary_size:
             raise ValueError(
@@ -233,7 +233,7 @@ def categorical_column_with_vocabulary_file(
         raise ValueError(f"Missing vocabulary_file in {key}.")
     path = os.fspath(vocabulary_file)
     if vocabulary_size is None:
-        vocabulary_size = len(_lines(path, key))
+        vocabulary_size = len(vocabulary_lines(path, key))
     if vocabulary_size < 1:
         raise ValueError(f"Invalid vocabulary_size in {key}.")
     _check_oov(num_oov_buckets, -1 if default_value is None else default_value, key)
@@ -255,8 +255,16 @@ def _check_oov(num_oov_buckets: int, default_value: int, key: str) -> None:
         raise ValueError(f"Can't specify both num_oov_buckets and default_value in {key}.")
 
 
-def _lines(path: str, key: str) -> list[str]:
-    """Return the lines of a vocabulary, which end with ``\\n`` or ``\\r\\n``."""
+def vocabulary_lines(path: str, key: str) -> list[str]:
+    """Return the lines of a vocabulary, which end with ``\\n`` or ``\\r\\n``.
+
+    Args:
+        path: The file.
+        key: The column or variable that the vocabulary is of, for errors.
+
+    Raises:
+        ValueError: The file is missing, or not UTF-8.
+    """
     try:
         lines = Path(path).read_bytes().decode().split("\n")
     except FileNotFoundError as exc:

@@ -48,6 +48,7 @@ from muster.estimator import StepCounterHook as StepCounterHook
 from muster.estimator import StopAtStepHook as StopAtStepHook
 from muster.estimator import SummarySaverHook as SummarySaverHook
 from muster.estimator import TrainSpec as TrainSpec
+from muster.estimator import VocabInfo as VocabInfo
 from muster.estimator import WarmStartSettings as WarmStartSettings
 from muster.estimator import train_and_evaluate as train_and_evaluate
 from muster.feature_column import classifier_parse_example_spec as classifier_parse_example_spec

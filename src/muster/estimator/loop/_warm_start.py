@@ -4,7 +4,7 @@ import logging
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,16 +12,17 @@ import numpy as np
 from muster._arrays import dtype_named
 from muster._errors import CheckpointMismatchError
 from muster.checkpoint.tensorflow import TENSORFLOW, find_checkpoint, match_names, read_either
+from muster.estimator.loop._vocab_info import VocabInfo
 from muster.program.variables import VariableKind, VariableSpec
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class WarmStartSettings:
     """Which variables start from which checkpoint.
 
-    Source: ``WarmStartSettings`` (tensorflow_estimator/python/estimator/estimator.py), without vocabularies.
+    Source: ``WarmStartSettings`` (tensorflow_estimator/python/estimator/estimator.py).
 
     Args:
         ckpt_to_initialize_from: A checkpoint of muster or TensorFlow, or a directory, whose newest one is
@@ -29,16 +30,18 @@ class WarmStartSettings:
         vars_to_warm_start: A regular expression, which the path of a trainable variable must match from its
             beginning; or a list of them, one of which the path of a trainable variable, or of any other of
             a layer, such as a moving average, must match. TensorFlow's list takes slots of optimizers, too.
-            None warm-starts nothing.
+            None warm-starts only variables with a vocabulary.
+        var_name_to_vocab_info: Path -> how the vocabulary of its entries has changed, where it has.
         var_name_to_prev_var_name: Path in this model -> path in the checkpoint, where they differ.
 
     Raises:
         ValueError: There is no checkpoint to start from, or an expression cannot be read.
     """
 
-    ckpt_to_initialize_from: str = field(kw_only=False)
+    ckpt_to_initialize_from: str
     vars_to_warm_start: str | Sequence[str] | None = ".*"
-    var_name_to_prev_var_name: Mapping[str, str] = field(default_factory=dict)
+    var_name_to_vocab_info: Mapping[str, VocabInfo] | None = None
+    var_name_to_prev_var_name: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         if not self.ckpt_to_initialize_from:
@@ -54,10 +57,16 @@ class WarmStartSettings:
         patterns = self.vars_to_warm_start
         return [re.compile(each) for each in ([patterns] if isinstance(patterns, str) else patterns or [])]
 
-    def _may_start(self, variable: VariableSpec) -> bool:
+    @property
+    def _vocabularies(self) -> Mapping[str, VocabInfo]:
+        return self.var_name_to_vocab_info or {}
+
+    def _starts(self, variable: VariableSpec, patterns: list[re.Pattern[str]]) -> bool:
+        if self.vars_to_warm_start is None:
+            return variable.path in self._vocabularies
         # As in TensorFlow one expression is for trainable variables, and a list is for others, too.
         in_layer = variable.kind is VariableKind.WEIGHT and not isinstance(self.vars_to_warm_start, str)
-        return variable.trainable or in_layer
+        return (variable.trainable or in_layer) and any(each.match(variable.path) for each in patterns)
 
     def values(self, variables: Sequence[VariableSpec]) -> dict[str, np.ndarray[Any, Any]]:
         """Return the initial values of the variables that are warm-started, by path.
@@ -68,6 +77,7 @@ class WarmStartSettings:
         Raises:
             CheckpointError: There is no checkpoint, or it cannot be read.
             CheckpointMismatchError: The checkpoint lacks a variable, or has it in another shape.
+            ValueError: A vocabulary cannot be read, or is of no variable that is warm-started.
         """
         found = find_checkpoint(self.ckpt_to_initialize_from) or self.ckpt_to_initialize_from
         patterns = self._patterns()
@@ -76,11 +86,16 @@ class WarmStartSettings:
         names: dict[str, str] = {}
         if TENSORFLOW in checkpoint.metadata:
             names = match_names(stored, [v.path for v in variables], [])
-        values = {}
+        previous = self.var_name_to_prev_var_name or {}
+        values: dict[str, np.ndarray[Any, Any]] = {}
         for variable in variables:
-            if not self._may_start(variable) or not any(each.match(variable.path) for each in patterns):
+            if not self._starts(variable, patterns):
                 continue
-            name = self.var_name_to_prev_var_name.get(variable.path, names.get(variable.path, variable.path))
+            name = previous.get(variable.path, names.get(variable.path, variable.path))
+            vocabulary = self._vocabularies.get(variable.path)
+            if name in stored and vocabulary is not None:
+                values[variable.path] = vocabulary.start_value(variable, stored[name])
+                continue
             if name not in stored or stored[name].shape != variable.shape:
                 has = f"has it with the shape {stored[name].shape}" if name in stored else "lacks it"
                 raise CheckpointMismatchError(
@@ -88,6 +103,11 @@ class WarmStartSettings:
                     "Leave it out with vars_to_warm_start, or rename it with var_name_to_prev_var_name."
                 )
             values[variable.path] = stored[name].astype(dtype_named(variable.dtype), copy=False)
+        if unused := sorted(self._vocabularies.keys() - values.keys()):
+            raise ValueError(
+                f"var_name_to_vocab_info has {', '.join(unused)}, which are not warm-started. These are: "
+                f"{', '.join(sorted(values)) or 'none'}."
+            )
         _log.info("Warm-started %d variables from %s.", len(values), found)
         return values
 
