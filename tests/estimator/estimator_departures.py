@@ -318,13 +318,7 @@ def _kept(asked: Json, expect: Json) -> Json | None:
     return expect | {"checkpoints": found | {"steps_on_disk": found["steps_on_disk"][-most:]}}
 
 
-def _other_exporters(asked: Json) -> bool:
-    exporters = asked.get("eval_spec", {}).get("exporters", [])
-    return isinstance(exporters, list) and any(each["kind"] != "recording" for each in exporters)
-
-
 RUNS = (
-    absent("The exporters are not there yet.", _other_exporters),
     Departure(_EMPTY, _empty_train),
     Departure(_EMPTY, _empty_eval),
     named(

@@ -24,7 +24,7 @@ from muster.estimator.export._receivers import ReceiverFn
 from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 from muster.estimator.loop._evaluation import evaluate, predict, write_metrics
-from muster.estimator.loop._setup import ModelSetup, strategy_for
+from muster.estimator.loop._setup import ModelSetup, log_restored, strategy_for
 from muster.estimator.loop._training import Training
 from muster.estimator.loop._warm_start import WarmStartSettings, warm_start_settings
 from muster.estimator.session._session import Session
@@ -352,6 +352,7 @@ class Estimator:
         checkpoint = self._setup.find_checkpoint(checkpoint_path, "export")
         export_dir = timestamped_folder(export_dir_base)
         export(self._setup, checkpoint, export_dir, receiver_fn, assets_extra)
+        log_restored(checkpoint)
         return os.fsencode(export_dir)
 
     def _trained(self) -> str:

@@ -68,5 +68,6 @@ from ._vocabulary_column import (
 from ._vocabulary_column import (
     categorical_column_with_vocabulary_list as categorical_column_with_vocabulary_list,
 )
+from ._vocabulary_column import vocabulary_lines as vocabulary_lines
 from ._weighted_column import WeightedCategoricalColumn as WeightedCategoricalColumn
 from ._weighted_column import weighted_categorical_column as weighted_categorical_column

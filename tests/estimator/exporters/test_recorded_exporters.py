@@ -10,8 +10,9 @@ from exporters_departures import EXPORTERS
 
 import recorded
 from muster.estimator import BestExporter, FinalExporter, LatestExporter
+from muster.estimator.export._folders import timestamped_folder
 from muster.estimator.exporters._best_exporter import loss_smaller
-from muster.estimator.exporters._model_folders import beyond_largest, timestamped_path
+from muster.estimator.exporters._model_folders import beyond_largest
 from muster.estimator.session import clock
 from muster.summary import EventFileWriter
 
@@ -53,7 +54,7 @@ class ExportingEstimator:
     ) -> bytes:
         if serving_input_receiver_fn is None:
             raise ValueError("An input_receiver_fn must be defined.")
-        folder = timestamped_path(export_dir_base)
+        folder = timestamped_folder(export_dir_base)
         if checkpoint_path == "nowhere":
             raise ValueError(f"The passed save_path is not a valid checkpoint: {checkpoint_path}")
         os.makedirs(folder)
@@ -183,10 +184,10 @@ def test_names_of_folders(
         (tmp_path / name).mkdir()
     if "error" in expect:
         with pytest.raises(RuntimeError) as raised:
-            timestamped_path(str(tmp_path))
+            timestamped_folder(str(tmp_path))
         recorded.check_error(expect["error"], raised.value)
     else:
-        assert timestamped_path(str(tmp_path)) == str(tmp_path / expect["value"])
+        assert timestamped_folder(str(tmp_path)) == str(tmp_path / expect["value"])
     assert slept == expect["slept"]
     assert logged(caplog, tmp_path) == expect["logs"]
 

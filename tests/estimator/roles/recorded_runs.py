@@ -10,17 +10,21 @@ import numpy as np
 import pytest
 
 from muster._keras import keras
-from muster.data import Dataset
+from muster.data import Dataset, Placeholder
 from muster.estimator import (
+    BestExporter,
     CheckpointSaverHook,
     CheckpointSaverListener,
+    FinalExporter,
+    LatestExporter,
     SessionRunHook,
     StopAtStepHook,
+    TensorServingInputReceiver,
     stop_if_lower_hook,
     stop_if_no_increase_hook,
 )
 from muster.estimator._estimator import Estimator
-from muster.estimator._estimator_spec import EstimatorSpec
+from muster.estimator._estimator_spec import EstimatorSpec, PredictOutput
 from muster.estimator.exporters._exporter import Exporter
 from muster.estimator.roles._continuous_eval import ContinuousEvalListener, EvalResult
 from muster.estimator.session import clock
@@ -61,7 +65,7 @@ def model_fn(features: Any, labels: Any, mode: str, params: dict[str, Any]) -> E
     b = keras.Variable(np.zeros(1, "float32"), name="b")
     y = features @ w + b
     if mode == "infer":
-        return EstimatorSpec(mode, {"y": y})
+        return EstimatorSpec(mode, {"y": y}, export_outputs={"serving_default": PredictOutput({"y": y})})
     loss = keras.ops.mean((y - labels) ** 2)
     if mode == "eval":
         mean = keras.metrics.Mean(name="mean_prediction")
@@ -205,6 +209,19 @@ class RecordingExporter(Exporter):
         return self._returns
 
 
+def serving_input_receiver_fn() -> TensorServingInputReceiver:
+    x = Placeholder(np.float32, (None, 2))
+    return TensorServingInputReceiver(x, x)
+
+
+def make_exporter(events: list[Any], kind: str, **described: Any) -> Exporter:
+    """Return the exporter that a case describes."""
+    if kind == "recording":
+        return RecordingExporter(events, **described)
+    classes = {"BestExporter": BestExporter, "LatestExporter": LatestExporter, "FinalExporter": FinalExporter}
+    return classes[kind](serving_input_receiver_fn=serving_input_receiver_fn, **described)
+
+
 class RecordingEvalListener(ContinuousEvalListener):
     """Answers as it is told, at first, and writes it down."""
 
@@ -245,6 +262,11 @@ def seen_checkpoints(model_dir: pathlib.Path, estimator: Estimator) -> dict[str,
     """Return the steps of the checkpoints that are there, and the newest."""
     steps = [int(path.name.removeprefix("ckpt-")) for path in model_dir.glob("ckpt-*")]
     return {"steps_on_disk": sorted(steps), "latest": checkpoint_name(estimator.latest_checkpoint())}
+
+
+def seen_models(model_dir: pathlib.Path) -> set[str]:
+    """Return the folders that hold exported models."""
+    return {str(path.relative_to(model_dir)) for path in (model_dir / "export").glob("*/*")}
 
 
 def seen_event_folders(model_dir: pathlib.Path) -> set[str]:

@@ -22,12 +22,13 @@ def timestamped_folder(base: str | bytes | os.PathLike[str]) -> str:
     Source: ``get_timestamped_export_dir`` (tensorflow/python/saved_model/model_utils/export_utils.py).
     """
     base = os.fsdecode(base)
-    for attempt in range(_ATTEMPTS):
+    for attempt in range(1, _ATTEMPTS + 1):
         path = os.path.join(base, str(int(clock.date())))
         if not os.path.lexists(path):
             return path
-        _log.warning("%s exists already: waiting a second (%d of %d).", path, attempt + 1, _ATTEMPTS)
+        _log.warning("Directory %s already exists; retrying (attempt %d/%d)", path, attempt, _ATTEMPTS)
         clock.sleep(1)
     raise SavedModelError(
-        f"There is a folder for each second in {base}. Does the clock stand still, or do others export there?"
+        f"Failed to obtain a unique export directory name after {_ATTEMPTS} attempts. There is a folder for "
+        f"each second in {base}. Does the clock stand still, or do others export there?"
     )

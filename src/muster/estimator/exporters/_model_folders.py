@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from muster.estimator._checks import check_number
-from muster.estimator.session import clock
 
 _log = logging.getLogger(__name__)
 
 # Seconds since the epoch; other folders are not an exporter's.
 _STAMP = re.compile(r"[0-9]{10}")
-_ATTEMPTS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,23 +39,6 @@ class ModelExport:
             as_text=self.as_text,
             checkpoint_path=checkpoint_path,
         )
-
-
-def timestamped_path(export_path: str) -> str:
-    """Return the path of a new model: the seconds since the epoch, later ones if there is such a folder.
-
-    Raises:
-        RuntimeError: Folders of the next seconds are there, too.
-
-    Source: ``get_timestamped_export_dir`` (tensorflow/python/saved_model/model_utils/export_utils.py).
-    """
-    for attempt in range(1, _ATTEMPTS + 1):
-        path = os.path.join(export_path, str(int(clock.date())))
-        if not os.path.exists(path):
-            return path
-        _log.warning("Directory %s already exists; retrying (attempt %d/%d)", path, attempt, _ATTEMPTS)
-        clock.sleep(1)
-    raise RuntimeError(f"Failed to obtain a unique export directory name after {_ATTEMPTS} attempts.")
 
 
 def check_exports_to_keep(value: Any, message: str) -> int | None:
