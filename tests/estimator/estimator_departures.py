@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-from departures import NOTHING, Departure, Json, absent, error, named
+from departures import NOTHING, Departure, Json, error, named
 
 _NUMBERS = "A count is an integer, and a time a number: not True, a fraction, or NaN."
 

@@ -1,8 +1,8 @@
 """One task of a job that trains and evaluates, and tells what was called in it.
 
 Run by test_roles_multiprocess.py. Argument: JSON: model_dir, told (a file for what it tells), max_steps,
-epochs (without it, the data of training has no end), and eval_strategy (whether the strategy is that of
-evaluations, too).
+epochs (without it, the data of training has no end), eval_strategy (whether the strategy is that of
+evaluations, too), and exports (whether models are exported).
 """
 
 import json
@@ -12,15 +12,20 @@ import sys
 import numpy as np
 from linear import FEATURES, LABELS, model_fn
 
-from muster.data import Dataset
+from muster.data import Dataset, Placeholder
 from muster.distribute import MultiWorkerMirroredStrategy
 from muster.estimator import (
+    BestExporter,
     CheckpointSaverListener,
     Estimator,
     EvalSpec,
+    Exporter,
+    FinalExporter,
     ModeKeys,
+    PredictOutput,
     RunConfig,
     SessionRunHook,
+    TensorServingInputReceiver,
     TrainSpec,
     train_and_evaluate,
 )
@@ -68,6 +73,23 @@ class Listener(CheckpointSaverListener):
         self.told("listener", "end at", global_step_value)
 
 
+class TellingExporter(Exporter):
+    def __init__(self, told):
+        self.told = told
+
+    @property
+    def name(self):
+        return "telling"
+
+    def export(self, estimator, export_path, checkpoint_path, eval_result, is_the_final_export):
+        self.told("export", int(eval_result["global_step"]), is_the_final_export)
+
+
+def serving_input_receiver_fn():
+    x = Placeholder(np.float32, (None, 2))
+    return TensorServingInputReceiver(x, x)
+
+
 def main(options):
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     told = Told(options["told"])
@@ -81,6 +103,8 @@ def main(options):
 
     def model(features, labels, mode):
         spec = model_fn(features, labels, mode)
+        if mode == ModeKeys.PREDICT:
+            return spec._replace(export_outputs={"serving_default": PredictOutput(spec.predictions)})
         if mode != ModeKeys.TRAIN:
             return spec
         return spec._replace(
@@ -99,12 +123,24 @@ def main(options):
             eval_distribute=strategy if options.get("eval_strategy") else None,
         ),
     )
+    exporters = [
+        TellingExporter(told),
+        BestExporter("best", serving_input_receiver_fn, exports_to_keep=1),
+        FinalExporter("final", serving_input_receiver_fn),
+    ]
     result = train_and_evaluate(
         estimator,
         TrainSpec(
             input_fn, options["max_steps"], hooks=[Hook(told, "hook")], saving_listeners=[Listener(told)]
         ),
-        EvalSpec(input_fn, steps=None, hooks=[Hook(told, "eval hook")], start_delay_secs=0, throttle_secs=0),
+        EvalSpec(
+            input_fn,
+            steps=None,
+            hooks=[Hook(told, "eval hook")],
+            exporters=exporters if options.get("exports") else None,
+            start_delay_secs=0,
+            throttle_secs=0,
+        ),
     )
     told("result", result)
     weights = estimator.get_variable_value("w")

@@ -8,10 +8,12 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from jobs import DEADLINE, SOON, Job
 from large_data import copy_mnist
+from muster import saved_model
 from muster.checkpoint import list_checkpoints
 from muster.summary import read_events
 
@@ -166,6 +168,26 @@ def test_a_chief_alone_and_an_evaluator(tmp_path):
     assert LEAVES_IT in tasks["chief 0"].log
     assert of(told["chief 0"], "eval hook") == []
     assert files(tmp_path / "model") == (1, [0, 2, 4])
+
+
+@pytest.mark.parametrize("evaluator", [True, False], ids=["by an evaluator", "by the chief"])
+def test_models_are_exported(tmp_path, evaluator):
+    cluster, order = {"chief": 1, "worker": 1}, [("worker", 0), ("chief", 0)]
+    if evaluator:
+        cluster["evaluator"] = 1
+        order.append(("evaluator", 0))
+    told, _ = run(tmp_path / "run", cluster, order, exports=True)
+    exports = {task: [line[1:] for line in of(lines, "export")] for task, lines in told.items()}
+    exporting = exports.pop("evaluator 0" if evaluator else "chief 0")
+    assert exporting[-1] == [4, True]
+    assert not any(final for _, final in exporting[:-1])
+    assert not any(exports.values())
+    (weights,) = of(told["chief 0"], "weights")
+    for name in ("best", "final"):
+        (folder,) = (tmp_path / "model" / "export" / name).iterdir()
+        x = np.eye(2, dtype=np.float32)
+        y = saved_model.load(folder).signatures["serving_default"](input=x)["y"]
+        np.testing.assert_allclose(y[0] - y[1], weights[1][0] - weights[1][1], rtol=1e-5)
 
 
 @pytest.fixture
