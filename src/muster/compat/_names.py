@@ -33,7 +33,6 @@ INSTEAD = {
     "tf.config.threading": "XLA decides; `muster run` gives each task its share of the cores.",
     "tf.train.Scaffold": "There is no graph to prepare: use hooks, and RunConfig for what is saved.",
     "tf.TypeSpec": "Use tf.TensorSpec.",
-    "tf.keras.estimator": "Call the model in a model_fn for tf.estimator.Estimator, or train it with fit.",
     "tf.distribute.ParameterServerStrategy": "It is not there yet: "
     "MultiWorkerMirroredStrategy trains on several workers.",
     "tf.distribute.experimental.ParameterServerStrategy": "It is not there yet: "

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
@@ -60,7 +61,7 @@ class ModelRecipe:
         return cls(
             config=_uncompiled({"class_name": name, "registered_name": name, "config": config}),
             custom_objects={each.__name__: each for each in _classes(model)} | dict(custom_objects),
-            optimizer=partial(type(optimizer).from_config, _renamed(type(optimizer), optimizer.get_config())),
+            optimizer=partial(type(optimizer).from_config, _optimizer_config(optimizer)),
             compiled=compile_arguments(model),
             weights=_values(model.weights),
             seeds=_values(_seeds(model)),
@@ -105,10 +106,13 @@ def _seeds(model: Any) -> list[Any]:
     return [variable for variable in model.variables if variable.name == "seed_generator_state"]
 
 
-def _renamed(kind: type, config: dict[str, Any]) -> dict[str, Any]:
+def _optimizer_config(optimizer: Any) -> dict[str, Any]:
     """Return an optimizer's configuration without the number that tells it from others of this process."""
+    with warnings.catch_warnings():  # Keras' variables have the __array__ of NumPy 1
+        warnings.filterwarnings("ignore", "__array__ implementation", DeprecationWarning)
+        config: dict[str, Any] = optimizer.get_config()
     name = re.sub(r"_[0-9]+$", "", config["name"])
-    automatic = name.replace("_", "") == kind.__name__.lower()
+    automatic = name.replace("_", "") == type(optimizer).__name__.lower()
     return config | {"name": name} if automatic else config
 
 
