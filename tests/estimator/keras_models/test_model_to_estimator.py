@@ -223,6 +223,30 @@ def test_batch_normalization_and_dropout(tmp_path: pathlib.Path) -> None:
         np.testing.assert_array_equal(one["out"], other["out"])
 
 
+def test_moving_averages_are_those_of_all_replicas(tmp_path: pathlib.Path) -> None:
+    keras.utils.set_random_seed(5)
+    inner = [layers.BatchNormalization(name="norm"), layers.Dropout(0.5), layers.Dense(1, name="out")]
+    model = keras.Sequential([layers.Input((4,)), *inner])
+    model.compile("sgd", loss="mse")
+    config = RunConfig(train_distribute=MirroredStrategy(["/cpu:0", "/cpu:1"]))
+    estimator = model_to_estimator(model, model_dir=tmp_path, config=config)
+    estimator.train(batches(size=4))
+    fit(model)
+    norm = model.get_layer("norm")
+    found = estimator.get_variable_value("norm/moving_mean")
+    np.testing.assert_allclose(found, norm.moving_mean, rtol=1e-4, atol=1e-6)
+
+
+def test_loss_scaling_is_kept(tmp_path: pathlib.Path) -> None:
+    optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1, momentum=0.9))
+    model = small_model(optimizer=optimizer)
+    fit(model)
+    estimator = model_to_estimator(model, model_dir=tmp_path)
+    estimator.train(batches())
+    fit(model)
+    check_evaluation(estimator, model)
+
+
 @pytest.mark.parametrize("loss", [keras.losses.MeanSquaredError(), keras.losses.MeanSquaredError("sum")])
 def test_replicas_compute_the_same(tmp_path: pathlib.Path, loss: Any) -> None:
     model = small_model(

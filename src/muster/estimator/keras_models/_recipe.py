@@ -61,7 +61,7 @@ class ModelRecipe:
         return cls(
             config=_uncompiled({"class_name": name, "registered_name": name, "config": config}),
             custom_objects={each.__name__: each for each in _classes(model)} | dict(custom_objects),
-            optimizer=partial(type(optimizer).from_config, _optimizer_config(optimizer)),
+            optimizer=partial(_from_config, type(optimizer), _optimizer_config(optimizer)),
             compiled=compile_arguments(model),
             weights=_values(model.weights),
             seeds=_values(_seeds(model)),
@@ -71,8 +71,8 @@ class ModelRecipe:
     def build(self, mode: ModeKeys) -> Any:
         """Return a new model, in a step that is being traced: compiled, unless it is to predict."""
         custom_objects = dict(self.custom_objects)
+        # Keras takes configurations apart, so each call gets its own.
         with keras.saving.custom_object_scope(custom_objects):
-            # Keras takes a configuration apart.
             model = keras.saving.deserialize_keras_object(
                 copy.deepcopy(self.config), custom_objects=custom_objects, safe_mode=False
             )
@@ -104,6 +104,10 @@ def _values(variables: Sequence[Any]) -> Values:
 
 def _seeds(model: Any) -> list[Any]:
     return [variable for variable in model.variables if variable.name == "seed_generator_state"]
+
+
+def _from_config(kind: Any, config: dict[str, Any]) -> Any:
+    return kind.from_config(copy.deepcopy(config))
 
 
 def _optimizer_config(optimizer: Any) -> dict[str, Any]:
