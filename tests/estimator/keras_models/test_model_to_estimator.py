@@ -358,6 +358,21 @@ def test_weights_that_a_rebuilt_model_does_not_have(tmp_path: pathlib.Path) -> N
         model_to_estimator(model, model_dir=tmp_path).train(batches())
 
 
+def test_model_whose_class_does_not_say_how_to_build_it(tmp_path: pathlib.Path) -> None:
+    class Fixed(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.last = layers.Dense(1)
+
+        def call(self, inputs: Any) -> Any:
+            return self.last(inputs)
+
+    model = Fixed()
+    model.compile("sgd", loss="mse")
+    with pytest.raises(ValueError, match="let its class Fixed implement `get_config`"):
+        model_to_estimator(model, model_dir=tmp_path).train(batches())
+
+
 def uncompiled() -> Any:
     return keras.Sequential([layers.Input((4,)), layers.Dense(1)])
 

@@ -69,13 +69,24 @@ class ModelRecipe:
         )
 
     def build(self, mode: ModeKeys) -> Any:
-        """Return a new model, in a step that is being traced: compiled, unless it is to predict."""
+        """Return a new model, in a step that is being traced: compiled, unless it is to predict.
+
+        Raises:
+            ValueError: The model's class or those of its layers do not say how to build it.
+        """
         custom_objects = dict(self.custom_objects)
         # Keras takes configurations apart, so each call gets its own.
         with keras.saving.custom_object_scope(custom_objects):
-            model = keras.saving.deserialize_keras_object(
-                copy.deepcopy(self.config), custom_objects=custom_objects, safe_mode=False
-            )
+            try:
+                model = keras.saving.deserialize_keras_object(
+                    copy.deepcopy(self.config), custom_objects=custom_objects, safe_mode=False
+                )
+            except TypeError as exc:
+                raise ValueError(
+                    f"The Keras model cannot be built anew: let its class {self.config['class_name']} "
+                    "implement `get_config`, which returns the arguments of its `__init__`, and give unknown "
+                    "classes and functions as custom_objects."
+                ) from exc
             if mode == ModeKeys.PREDICT:
                 return model
             arguments = dict(self.compiled, loss=jax.tree.map(_for_replicas, self.compiled["loss"]))
