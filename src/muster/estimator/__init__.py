@@ -45,6 +45,8 @@ from muster.estimator.export._receivers import (
     build_raw_serving_input_receiver_fn as build_raw_serving_input_receiver_fn,
 )
 from muster.estimator.exporters._best_exporter import BestExporter as BestExporter
+from muster.estimator.canned._rnn import RNNClassifier as RNNClassifier
+from muster.estimator.canned._rnn import RNNEstimator as RNNEstimator
 from muster.estimator.exporters._exporter import Exporter as Exporter
 from muster.estimator.exporters._final_exporter import FinalExporter as FinalExporter
 from muster.estimator.exporters._latest_exporter import LatestExporter as LatestExporter
@@ -56,6 +58,7 @@ from muster.estimator.heads._multi_head import MultiHead as MultiHead
 from muster.estimator.heads._multi_label_head import MultiLabelHead as MultiLabelHead
 from muster.estimator.heads._poisson_head import PoissonRegressionHead as PoissonRegressionHead
 from muster.estimator.heads._regression_head import RegressionHead as RegressionHead
+from muster.estimator.heads._sequential_head import SequentialHeadWrapper as SequentialHeadWrapper
 from muster.estimator.hooks._base import SessionRunArgs as SessionRunArgs
 from muster.estimator.hooks._base import SessionRunContext as SessionRunContext
 from muster.estimator.hooks._base import SessionRunHook as SessionRunHook

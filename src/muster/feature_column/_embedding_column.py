@@ -116,6 +116,14 @@ class _LookedUp(DenseColumn, SequenceDenseColumn):
         column = require_sequence(self, self.categorical_column)
         return self._combined(column, features, table), column.lengths(features)
 
+    def sequence_mask(self, features: Features) -> jax.Array:
+        """Return which steps sequences have.
+
+        Raises:
+            ValueError: The ids are not those of sequences.
+        """
+        return require_sequence(self, self.categorical_column).mask(features)
+
     def _combined(self, column: CategoricalColumn, features: Features, table: jax.Array | None) -> jax.Array:
         if table is None:
             raise ValueError(f"The column {self.name} needs the value of its table.")

@@ -74,6 +74,14 @@ class IndicatorColumn(DenseColumn, SequenceDenseColumn):
         column: SequenceCategoricalColumn = require_sequence(self, self.categorical_column)
         return counts(column.step_ids(features), self.num_elements), column.lengths(features)
 
+    def sequence_mask(self, features: Features) -> jax.Array:
+        """Return which steps sequences have.
+
+        Raises:
+            ValueError: The ids are not those of sequences.
+        """
+        return require_sequence(self, self.categorical_column).mask(features)
+
 
 def indicator_column(categorical_column: CategoricalColumn) -> IndicatorColumn:
     """Return a column of one value for each id: how often it occurs, or the sum of its weights.

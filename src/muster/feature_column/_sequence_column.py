@@ -66,6 +66,17 @@ class SequenceDenseColumn(FeatureColumn):
             ValueError: A feature is absent, or its column is not one of sequences.
         """
 
+    @abstractmethod
+    def sequence_mask(self, features: Features) -> jax.Array:
+        """Return which steps sequences have: bool of shape (batch, steps).
+
+        Args:
+            features: As for `sequence_values`.
+
+        Raises:
+            ValueError: As by `sequence_values`.
+        """
+
 
 @dataclass(frozen=True, kw_only=True)
 class SequenceCategoricalColumn(CategoricalColumn):
@@ -123,6 +134,10 @@ class SequenceCategoricalColumn(CategoricalColumn):
     def lengths(self, features: Features) -> jax.Array:
         """Return the sequences' lengths, int32 of shape (batch,), from transformed features."""
         return jnp.asarray(features[self._length_key])
+
+    def mask(self, features: Features) -> jax.Array:
+        """Return which steps sequences have, bool of shape (batch, steps), from transformed features."""
+        return step_mask(self.lengths(features), features[self.host_key].shape[1])
 
     @property
     def _length_key(self) -> str:
@@ -227,6 +242,15 @@ class SequenceNumericColumn(SequenceDenseColumn):
             )
         return jnp.asarray(features[self.host_key]), jnp.asarray(features[f"{self.host_key}.length"])
 
+    def sequence_mask(self, features: Features) -> jax.Array:
+        """Return which steps sequences have.
+
+        Raises:
+            ValueError: As by `sequence_values`.
+        """
+        values, lengths = self.sequence_values(features)
+        return step_mask(lengths, values.shape[1])
+
 
 def sequence_numeric_column(
     key: str,
@@ -308,6 +332,16 @@ def sequence_categorical_column_with_vocabulary_file(
             key, vocabulary_file, vocabulary_size, dtype, default_value, num_oov_buckets
         )
     )
+
+
+def step_mask(lengths: jax.Array, steps: int) -> jax.Array:
+    """Return which of some steps sequences have: bool of shape (batch, steps).
+
+    Args:
+        lengths: The sequences' lengths, int32 of shape (batch,).
+        steps: How many steps the longest has.
+    """
+    return jnp.arange(steps) < lengths[:, None]
 
 
 def require_no_sequence(column: FeatureColumn, ids: CategoricalColumn) -> None:

@@ -67,6 +67,8 @@ export = _Names(
 )
 experimental = _Names(
     "tf.estimator.experimental",
+    RNNClassifier=_estimator.RNNClassifier,
+    RNNEstimator=_estimator.RNNEstimator,
     call_logit_fn=_estimator.call_logit_fn,
     dnn_logit_fn_builder=_estimator.dnn_logit_fn_builder,
     linear_logit_fn_builder=_estimator.linear_logit_fn_builder,

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from muster._keras import keras
-from muster.data import SparseTensor
+from muster.data import RaggedTensor, SparseTensor
 from muster.estimator._estimator import Estimator
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
@@ -47,10 +47,12 @@ class Part:
     Args:
         logits: Computes the part's addend of the logits.
         new_optimizer: Returns a new optimizer for the part's variables.
+        for_head: Takes the features of a batch; returns them with others that the head reads.
     """
 
     logits: Logits
     new_optimizer: Callable[[], keras.Optimizer]
+    for_head: Callable[[Features], Features] = lambda features: features
 
 
 class CannedEstimator(Estimator):
@@ -77,10 +79,10 @@ class CannedEstimator(Estimator):
     ) -> None:
         super().__init__(_model_fn(head, parts), model_dir, config, warm_start_from=warm_start_from)
 
-        columns = tuple({column.name: column for part in parts for column in part.logits.columns}.values())
+        columns = tuple(column for part in parts for column in part.logits.columns)
 
         def prepare(features: Any, labels: Any) -> tuple[Any, Any]:
-            weights = {key: features[key] for key in head.feature_keys if key in features}
+            weights = {key: _array(features[key]) for key in head.feature_keys if key in features}
             numbers = _numbers(features, columns) | weights
             return numbers, None if labels is None else head.numeric_labels(labels)
 
@@ -107,6 +109,13 @@ def _numbers(features: Any, columns: Sequence[FeatureColumn]) -> dict[str, Any]:
     return {key: np.zeros(shape[:1], np.float32)}
 
 
+def _array(feature: Any) -> Any:
+    """Return a feature of the head as an array; what is not there counts as 0."""
+    if isinstance(feature, RaggedTensor):
+        return feature.to_tensor()
+    return feature.to_dense() if isinstance(feature, SparseTensor) else feature
+
+
 def _model_fn(head: Head, parts: Sequence[Part]) -> Callable[..., EstimatorSpec]:
     """Return the model_fn of a model whose logits are a sum of parts.
 
@@ -121,6 +130,7 @@ def _model_fn(head: Head, parts: Sequence[Part]) -> Callable[..., EstimatorSpec]
             before = len(trainable_variables())
             addends.append(part.logits(features, head.logits_dimension, mode))
             variables.append(trainable_variables()[before:])
+            features = part.for_head(features)
 
         def train(loss: jax.Array) -> Any:
             # Only the last counts: a step of the model is one of each part.

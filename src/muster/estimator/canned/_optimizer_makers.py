@@ -35,12 +35,15 @@ _KINDS = {
 }
 
 
-def optimizer_maker(optimizer: OptimizerLike, learning_rate: float) -> Callable[[], keras.Optimizer]:
+def optimizer_maker(
+    optimizer: OptimizerLike, learning_rate: float, clipnorm: float | None = None
+) -> Callable[[], keras.Optimizer]:
     """Return a function that makes a new optimizer: each trace of a model_fn must build its own.
 
     Args:
         optimizer: The argument of a canned Estimator.
         learning_rate: The learning rate of an optimizer that is given by name.
+        clipnorm: The largest norm of a variable's gradient for such an optimizer; None for any.
 
     Raises:
         ValueError: The name is unknown, the instance cannot be copied, or it is neither.
@@ -53,7 +56,7 @@ def optimizer_maker(optimizer: OptimizerLike, learning_rate: float) -> Callable[
                 f"Unsupported optimizer name: {optimizer}. Supported names are: {tuple(sorted(_KINDS))}"
             )
         kind = _KINDS[optimizer]
-        return lambda: kind(learning_rate=learning_rate)
+        return lambda: kind(learning_rate=learning_rate, clipnorm=clipnorm)
     if isinstance(optimizer, AtModelsRate):
         return lambda: optimizer.make(learning_rate)
     if isinstance(optimizer, keras.optimizers.Optimizer):

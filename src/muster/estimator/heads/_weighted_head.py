@@ -1,8 +1,9 @@
 """The base class of heads whose examples may have weights, and whose loss may be given."""
 
+import copy
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -50,6 +51,12 @@ class WeightedHead(Head):
     def feature_keys(self) -> frozenset[str]:
         """The keys of the features that the head reads."""
         return frozenset(() if self._weight_column is None else (self._weight_column.key,))
+
+    def weighted_by(self, weight_column: NumericColumn) -> Self:
+        """Return a copy of the head that reads other weights."""
+        head = copy.copy(self)
+        head._weight_column = weight_column
+        return head
 
     @abstractmethod
     def unweighted_loss(self, logits: jax.Array, labels: Any, features: Features) -> jax.Array:
