@@ -1,6 +1,7 @@
 """The server as a machine where workers wait for each other: some steps ahead at most, or in rounds."""
 
 import msgspec
+import numpy as np
 import pytest
 from ps_rows import CHIEF, OTHER, VERSIONS, WORKER, AddedRows, added, as_buffer, everything, filled
 
@@ -161,6 +162,18 @@ def test_integers_of_the_last_push_count():
     worker(4, round=both)
     (reply,) = server.handle(CHIEF, messages.Read(), [], 0.0)
     assert reply.arrays[0].tolist() == [4]
+
+
+def test_what_is_true_or_false_must_be_true_for_all():
+    """Such as that a row was not looked up, or that gradients are finite."""
+    flags = (ArraySpec("a", (3,), "bool"),)
+    plan = Plan(pulled=flags, pushed=flags, update=b"adds", max_staleness=0)
+    server, _ = started(0, plan=plan, keeps_step=False)
+    both = Round(1, ("chief 0", "worker 0"))
+    for caller, values in ((CHIEF, [True, False, False]), (WORKER, [True, True, False])):
+        server.handle(caller, messages.Push(sequence=1, round=both), [np.array(values)], 0.0)
+    (reply,) = server.handle(CHIEF, messages.Read(), [], 0.0)
+    assert reply.arrays[0].tolist() == [True, False, False]
 
 
 def test_the_first_round_waits_for_all_workers_but_not_for_ever():

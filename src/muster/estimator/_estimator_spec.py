@@ -187,7 +187,9 @@ def _scalar_loss(loss: Any, mode: ModeKeys) -> Any:
         raise TypeError(f"loss must be Tensor, given: {loss}")
     if math.prod(loss.shape) != 1:
         raise ValueError(f"Loss must be scalar, given: {loss}. Reduce it to its mean over the batch.")
-    return jnp.reshape(loss.value if isinstance(loss, keras.Variable) else loss, ())
+    value = loss.value if isinstance(loss, keras.Variable) else loss
+    # The very array that was minimized, if it can be: it has been reduced over the replicas already.
+    return value if isinstance(value, jax.Array) and value.ndim == 0 else jnp.reshape(value, ())
 
 
 def _checked_predictions(predictions: Any, mode: ModeKeys) -> Any:

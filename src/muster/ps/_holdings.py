@@ -134,7 +134,9 @@ class Holdings:
         if not self._added:
             self._sums = self._sums or [np.empty_like(array) for array in arrays]
         for total, array in zip(self._sums, arrays, strict=True):
-            if self._added and array.dtype.kind not in "biu":
+            if self._added and array.dtype.kind == "b":
+                total &= array
+            elif self._added and array.dtype.kind not in "iu":
                 total += array
             else:
                 total[:] = array
@@ -143,7 +145,7 @@ class Holdings:
     def apply_mean(self) -> bool:
         """Run the update once on the mean of the pushes of a round, and return whether there are any.
 
-        Of integers, those of the last push count.
+        Of integers, those of the last push count; what is true or false must be true in all pushes.
         """
         if self._added > 1:
             for total in self._sums:

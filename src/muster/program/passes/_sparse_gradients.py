@@ -231,8 +231,9 @@ class _Evaluation:
             made = _updated_rows(rows, rule, values, count)
         elif (made := dense_update(gradient, *values, rule=rule, count=count)) and rows is not None:
             counts = self._mask(eqn.invars[0]).counts
-            there = jnp.broadcast_to((counts > 0).reshape(-1, *[1] * (gradient.ndim - 1)), gradient.shape)
-            made = [jnp.where(there, new, old) for new, old in zip(made, values, strict=False)]
+            # Not what was looked up: servers take the logical and of what workers say of their batches.
+            left = jnp.broadcast_to((counts == 0).reshape(-1, *[1] * (gradient.ndim - 1)), gradient.shape)
+            made = [jnp.where(left, old, new) for new, old in zip(made, values, strict=False)]
         self._values.update(zip(eqn.outvars, made, strict=True))
 
     def _rows_of(self, atom: Atom) -> _Sparse | None:
