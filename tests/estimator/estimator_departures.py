@@ -12,7 +12,6 @@ _NUMBERS = "A count is an integer, and a time a number: not True, a fraction, or
 LEFT_OUT = {
     "session_config_device_filters": "JAX has no sessions whose view of the devices could be filtered.",
     "distribute_coordinator_mode": "muster has no Distribute Coordinator.",
-    "scaffold": "A Scaffold sets up a graph, which JAX does not have.",
     "slept": "Tasks may start in any order, so no worker waits for the chief.",
     "listed": "There is no list of checkpoints beside the directories themselves.",
 }

@@ -23,7 +23,6 @@ from muster.estimator import (
     EvalSpec,
     LoggingTensorHook,
     ModeKeys,
-    SessionRunArgs,
     SessionRunHook,
     StopAtStepHook,
     TrainSpec,
@@ -31,21 +30,9 @@ from muster.estimator import (
     train_and_evaluate,
 )
 from muster.summary import read_events
+from noted_losses import Losses
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
-
-
-class Losses(SessionRunHook):
-    """Keeps the loss of each step by its number."""
-
-    def __init__(self):
-        self.by_step = {}
-
-    def before_run(self, run_context):
-        return SessionRunArgs({"loss": "loss", "step": "global_step"})
-
-    def after_run(self, run_context, run_values):
-        self.by_step[int(run_values.results["step"])] = float(run_values.results["loss"])
 
 
 class StopAfter(SessionRunHook):

@@ -60,9 +60,8 @@ class Checkpointer:
 
         Args:
             directory: The directory of the checkpoints.
-            max_to_keep: The number of newest checkpoints to keep; 0 or None keeps all.
-            keep_every_n_hours: The length of a period, in hours. Of the older checkpoints, the first of
-                each period is kept, too.
+            max_to_keep: As for `retain`.
+            keep_every_n_hours: As for `retain`.
             clock: Returns the time in seconds since the epoch.
             timer: Returns the time in seconds of a clock that nobody sets: periods are measured by it.
 
@@ -71,10 +70,8 @@ class Checkpointer:
             DirectoryInUseError: Another process writes into the directory, or another Checkpointer.
             CheckpointError: The directory cannot be made or written.
         """
-        check_retention(max_to_keep, keep_every_n_hours)
+        self.retain(max_to_keep, keep_every_n_hours)
         self._directory = os.fspath(directory)
-        self._max_to_keep = max_to_keep
-        self._keep_every_n_hours = min(keep_every_n_hours, sys.float_info.max)  # JSON has no infinity
         self._clock = clock
         self._timer = timer
         self._first: float | None = None
@@ -92,6 +89,21 @@ class Checkpointer:
         self._pending: Future[None] | None = None
         self._swept = False
         self._closed = False
+
+    def retain(self, max_to_keep: int | None, keep_every_n_hours: float) -> None:
+        """Choose how many checkpoints to keep, from the next save on.
+
+        Args:
+            max_to_keep: The number of newest checkpoints to keep; 0 or None keeps all.
+            keep_every_n_hours: The length of a period, in hours. Of the older checkpoints, the first of each
+                period is kept, too.
+
+        Raises:
+            ValueError: An argument is out of range.
+        """
+        check_retention(max_to_keep, keep_every_n_hours)
+        self._max_to_keep = max_to_keep
+        self._keep_every_n_hours = min(keep_every_n_hours, sys.float_info.max)  # JSON has no infinity
 
     @property
     def directory(self) -> str:

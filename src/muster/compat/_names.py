@@ -31,7 +31,6 @@ INSTEAD = {
     "XLA_FLAGS=--xla_gpu_deterministic_ops=true.",
     "tf.config.experimental.get_memory_info": "Use jax.Device.memory_stats.",
     "tf.config.threading": "XLA decides; `muster run` gives each task its share of the cores.",
-    "tf.train.Scaffold": "There is no graph to prepare: use hooks, and RunConfig for what is saved.",
     "tf.TypeSpec": "Use tf.TensorSpec.",
     "tf.distribute.ParameterServerStrategy": "It is not there yet: "
     "MultiWorkerMirroredStrategy trains on several workers.",

@@ -13,6 +13,9 @@ from muster.estimator._in_memory_evaluator import InMemoryEvaluatorHook as InMem
 from muster.estimator._mode_keys import ModeKeys as ModeKeys
 from muster.estimator._run_config import DistributeConfig as DistributeConfig
 from muster.estimator._run_config import RunConfig as RunConfig
+from muster.estimator._scaffold import InitialValues as InitialValues
+from muster.estimator._scaffold import Saver as Saver
+from muster.estimator._scaffold import Scaffold as Scaffold
 from muster.estimator._specs import EvalSpec as EvalSpec
 from muster.estimator._specs import TrainSpec as TrainSpec
 from muster.estimator.canned._baseline import BaselineClassifier as BaselineClassifier

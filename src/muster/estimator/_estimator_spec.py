@@ -12,6 +12,7 @@ import numpy as np
 from muster._keras import keras
 from muster.estimator._checks import check_instances
 from muster.estimator._mode_keys import ModeKeys
+from muster.estimator._scaffold import Scaffold
 from muster.estimator._words import Words
 from muster.estimator.hooks._base import SessionRunHook
 from muster.program import TrainOp
@@ -76,7 +77,7 @@ class _Fields(NamedTuple):
     export_outputs: Mapping[str, ExportOutput] | None
     training_chief_hooks: tuple[SessionRunHook, ...]
     training_hooks: tuple[SessionRunHook, ...]
-    scaffold: None
+    scaffold: Scaffold
     evaluation_hooks: tuple[SessionRunHook, ...]
     prediction_hooks: tuple[SessionRunHook, ...]
 
@@ -85,8 +86,8 @@ class EstimatorSpec(_Fields):
     """The values and hooks that a model_fn returns.
 
     Follows ``tf.estimator.EstimatorSpec`` (tensorflow_estimator/python/estimator/model_fn.py), but refuses an
-    unknown mode, and has no scaffold: there is no graph to set up. An "array" below is a NumPy or JAX array,
-    one that is being traced, or a ``keras.Variable``; predictions may be `Words`, too, which become text.
+    unknown mode. An "array" below is a NumPy or JAX array, one that is being traced, or a ``keras.Variable``;
+    predictions may be `Words`, too, which become text.
 
     Args:
         mode: The mode that the model_fn was called in.
@@ -99,7 +100,7 @@ class EstimatorSpec(_Fields):
             there are several; by default it returns the predictions.
         training_chief_hooks: Hooks that run in training, on the chief.
         training_hooks: Hooks that run in training, on every worker.
-        scaffold: Only None.
+        scaffold: What is done before the first step; None for a new `Scaffold`, which does nothing.
         evaluation_hooks: Hooks that run in evaluation.
         prediction_hooks: Hooks that run in prediction.
 
@@ -120,7 +121,7 @@ class EstimatorSpec(_Fields):
         export_outputs: Mapping[str, ExportOutput] | None = None,
         training_chief_hooks: Iterable[SessionRunHook] | None = None,
         training_hooks: Iterable[SessionRunHook] | None = None,
-        scaffold: None = None,
+        scaffold: Scaffold | None = None,
         evaluation_hooks: Iterable[SessionRunHook] | None = None,
         prediction_hooks: Iterable[SessionRunHook] | None = None,
     ) -> Self:
@@ -137,10 +138,9 @@ class EstimatorSpec(_Fields):
             check_instances("All hooks must be SessionRunHook", SessionRunHook, values)
             for values in (training_chief_hooks, training_hooks, evaluation_hooks, prediction_hooks)
         ]
-        if scaffold:
-            raise TypeError(
-                f"scaffold must be tf.train.Scaffold. Given: {scaffold}. muster needs none: leave it out."
-            )
+        scaffold = scaffold or Scaffold()
+        if not isinstance(scaffold, Scaffold):
+            raise TypeError(f"scaffold must be tf.train.Scaffold. Given: {scaffold}")
         return super().__new__(
             cls,
             mode,
@@ -151,7 +151,7 @@ class EstimatorSpec(_Fields):
             export_outputs,
             hooks[0],
             hooks[1],
-            None,
+            scaffold,
             hooks[2],
             hooks[3],
         )

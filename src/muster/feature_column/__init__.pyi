@@ -53,6 +53,7 @@ from ._sequence_column import (
     sequence_categorical_column_with_vocabulary_list as sequence_categorical_column_with_vocabulary_list,
 )
 from ._sequence_column import sequence_numeric_column as sequence_numeric_column
+from ._sequence_column import step_mask as step_mask
 from ._sequence_features import SequenceFeatures as SequenceFeatures
 from ._transform import host_arrays as host_arrays
 from ._transform import transform_features as transform_features

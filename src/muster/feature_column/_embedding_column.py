@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from muster._keras import keras
-from muster.checkpoint import read_checkpoint
+from muster.checkpoint.tensorflow import find_checkpoint, read_either
 from muster.feature_column._categorical_column import CategoricalColumn
 from muster.feature_column._dense_column import DenseColumn, Table, scopes
 from muster.feature_column._feature_column import FeatureColumn, ParseSpec
@@ -63,7 +63,8 @@ class EmbeddingTable:
         )
 
     def _stored(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
-        checkpoint = read_checkpoint(str(self.ckpt_to_load_from))
+        path = str(self.ckpt_to_load_from)
+        checkpoint = read_either(find_checkpoint(path) or path)
         values = checkpoint.variables.get(str(self.tensor_name_in_ckpt))
         if values is None or tuple(values.shape) != tuple(shape):
             found = "none of this name" if values is None else f"shape {tuple(values.shape)}"
@@ -224,7 +225,8 @@ def embedding_column(
             weights, or by the root of that of their squares.
         initializer: A Keras initializer; None for a truncated normal distribution with a standard deviation
             of 1 / sqrt(dimension).
-        ckpt_to_load_from: A checkpoint that has the vectors to start from.
+        ckpt_to_load_from: A checkpoint of muster or TensorFlow that has the vectors to start from, or a
+            directory, whose newest is taken.
         tensor_name_in_ckpt: The variable's name there.
         max_norm: The largest Euclidean norm of a vector; longer ones are scaled when they are looked up.
         trainable: Whether they are trained.

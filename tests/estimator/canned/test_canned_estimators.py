@@ -27,6 +27,7 @@ from muster.estimator import (
     numpy_input_fn,
 )
 from muster.feature_column import numeric_column
+from noted_losses import Losses
 
 pytestmark = [
     pytest.mark.usefixtures("compiled_once"),
@@ -234,14 +235,32 @@ def test_optimizers_of_tensorflow_1(tmp_path):
             "Unsupported optimizer name: Bogus",
         ),
         (
-            lambda: tf.compat.v1.estimator.BaselineRegressor(loss_reduction="weighted_mean"),
-            "Invalid loss_reduction: weighted_mean",
+            lambda: tf.compat.v1.estimator.BaselineRegressor(loss_reduction="none"),
+            "Invalid loss_reduction: none",
         ),
     ],
 )
 def test_arguments_that_are_wrong(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("reduction", "divisor"),
+    [("SUM", 1), ("MEAN", 3.5), ("SUM_BY_NONZERO_WEIGHTS", 2), ("SUM_OVER_BATCH_SIZE", 4)],
+)
+def test_reductions_of_tensorflow_1(tmp_path, reduction, divisor):
+    tf1 = tf.compat.v1
+    est = tf1.estimator.BaselineRegressor(
+        str(tmp_path), weight_column="w", loss_reduction=getattr(tf1.losses.Reduction, reduction)
+    )
+    features = {"a": np.ones(4, "float32"), "w": np.float32([3, 0.5, 0, 0])}
+    seen = Losses()
+    labels = np.float32([1, 2, 3, 4])
+    est.train(lambda: Dataset.from_tensors((features, labels)), hooks=[seen])
+    assert seen.losses == pytest.approx([(3 * 1 + 0.5 * 4) / divisor])
+    nothing = features | {"w": np.zeros(4, "float32")}
+    assert est.evaluate(lambda: Dataset.from_tensors((nothing, labels)))["loss"] == 0
 
 
 def test_replicas_evaluate_as_one_device_does(tmp_path):

@@ -15,4 +15,6 @@ from muster.checkpoint.tensorflow._objects import load_weights as load_weights
 from muster.checkpoint.tensorflow._objects import restore_objects as restore_objects
 from muster.checkpoint.tensorflow._reader import TensorFlowCheckpoint as TensorFlowCheckpoint
 from muster.checkpoint.tensorflow._reader import is_tensorflow_checkpoint as is_tensorflow_checkpoint
+from muster.checkpoint.tensorflow._state import CheckpointState as CheckpointState
 from muster.checkpoint.tensorflow._state import latest_prefix as latest_prefix
+from muster.checkpoint.tensorflow._state import prefixes as prefixes

@@ -48,6 +48,8 @@ from muster.compat.v2._checkpoint_reader import CheckpointReader as CheckpointRe
 from muster.compat.v2._checkpoint_reader import list_variables as list_variables
 from muster.compat.v2._checkpoint_reader import load_checkpoint as load_checkpoint
 from muster.compat.v2._checkpoint_reader import load_variable as load_variable
+from muster.compat.v2._checkpoint_state import checkpoints_iterator as checkpoints_iterator
+from muster.compat.v2._checkpoint_state import get_checkpoint_state as get_checkpoint_state
 from muster.data import BytesList as BytesList
 from muster.data import Example as Example
 from muster.data import Feature as Feature
@@ -55,6 +57,8 @@ from muster.data import Features as Features
 from muster.data import FloatList as FloatList
 from muster.data import Int64List as Int64List
 from muster.distribute import Server as Server
+from muster.estimator import Saver as Saver
+from muster.estimator import Scaffold as Scaffold
 from muster.program import get_or_create_global_step as get_or_create_global_step
 
 latest_checkpoint = _newest_checkpoint

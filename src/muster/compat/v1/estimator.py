@@ -32,6 +32,7 @@ _NAMES = {
     "RMSProp": _optimizers.RMSPropOptimizer,
     "SGD": _optimizers.GradientDescentOptimizer,
 }
+# The others have the same names.
 _REDUCTIONS = {Reduction.SUM: "sum", Reduction.SUM_OVER_BATCH_SIZE: "sum_over_batch_size"}
 _DNN_RATE = 0.05
 
@@ -77,7 +78,7 @@ def _wrong(argument: object) -> ValueError:
 
 
 def _reduction(loss_reduction: str) -> str:
-    """Return the reduction in the words of `muster.estimator`; one that it does not have as it is."""
+    """Return the reduction in the words of `muster.estimator`; one of another name as it is."""
     return _REDUCTIONS.get(loss_reduction, loss_reduction)
 
 

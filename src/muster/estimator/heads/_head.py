@@ -14,7 +14,8 @@ from muster.feature_column import Features
 from muster.program import get_or_create_global_step, minimize
 
 MEAN, SUM = "sum_over_batch_size", "sum"
-_REDUCTIONS = {MEAN: MEAN, SUM: SUM, "auto": MEAN}
+OVER_WEIGHTS, OVER_WEIGHTED = "weighted_mean", "weighted_sum_by_nonzero_weights"
+_REDUCTIONS = {MEAN: MEAN, SUM: SUM, "auto": MEAN, OVER_WEIGHTS: OVER_WEIGHTS, OVER_WEIGHTED: OVER_WEIGHTED}
 _REGULARIZATION_LOSS = "regularization_loss"
 
 
@@ -24,7 +25,8 @@ class Head(ABC):
     Args:
         logits_dimension: How many logits an example has.
         loss_reduction: ``"sum_over_batch_size"``, the mean over all numbers of the loss, or ``"sum"``;
-            ``"auto"`` is the mean.
+            ``"auto"`` is the mean. TensorFlow 1's ``"weighted_mean"`` divides by the sum of the weights, its
+            ``"weighted_sum_by_nonzero_weights"`` by how many numbers have a weight other than 0.
         name: Ends the names of the head's metrics, as in ``accuracy/<name>``; None adds nothing.
 
     Raises:
@@ -37,7 +39,7 @@ class Head(ABC):
         if loss_reduction not in _REDUCTIONS:
             raise ValueError(
                 f"Invalid loss_reduction: {loss_reduction}. See `tf.losses.Reduction` for valid options. "
-                f"There are {MEAN!r} and {SUM!r}."
+                f"There are {', '.join(map(repr, _REDUCTIONS))}."
             )
         self._logits_dimension = logits_dimension
         self._loss_reduction = _REDUCTIONS[loss_reduction]
@@ -50,7 +52,7 @@ class Head(ABC):
 
     @property
     def loss_reduction(self) -> str:
-        """``"sum_over_batch_size"`` or ``"sum"``."""
+        """``"sum_over_batch_size"``, ``"sum"``, or one of TensorFlow 1's."""
         return self._loss_reduction
 
     @property

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from muster.estimator._model_fn import argument_names
-from muster.estimator.heads._head import MEAN, Head
+from muster.estimator.heads._head import MEAN, OVER_WEIGHTED, OVER_WEIGHTS, Head
 from muster.feature_column import Features, NumericColumn, numeric_column
 
 
@@ -82,11 +82,15 @@ class WeightedHead(Head):
         """Return the sum of the examples' losses, each times its weight, or its mean; see `Head.loss`."""
         logits, features = self.checked_logits(logits), features or {}
         losses = self.unweighted_loss(logits, labels, features)
-        # Divided by the number of losses, as in TensorFlow, and not by the sum of their weights.
-        total = jnp.sum(losses * self.weights(features, logits))
-        if self.loss_reduction == MEAN:
-            total = total / losses.size
-        return total + sum(regularization_losses or ())
+        weights = jnp.broadcast_to(self.weights(features, logits), losses.shape)
+        loss = jnp.sum(losses * weights)
+        if self.loss_reduction == MEAN:  # as in TensorFlow: not by the sum of the weights
+            loss = loss / losses.size
+        elif self.loss_reduction == OVER_WEIGHTS:
+            loss = _ratio(loss, weights.sum())
+        elif self.loss_reduction == OVER_WEIGHTED:
+            loss = _ratio(loss, jnp.sum(weights != 0))
+        return loss + sum(regularization_losses or ())
 
     def weights(self, features: Features, logits: jax.Array) -> jax.Array:
         """Return the weights of a batch: float32 of shape (), (batch, ..., 1) or that of the logits.
@@ -126,6 +130,11 @@ def losses_of(
             f"{logits.shape}, 'loss_shape: ', {losses.shape})"
         )
     return losses
+
+
+def _ratio(total: jax.Array, divisor: jax.Array) -> jax.Array:
+    """Return a quotient, or 0 for a divisor of 0, where nothing has a weight."""
+    return jnp.where(divisor == 0, 0, total / jnp.where(divisor == 0, 1, divisor))
 
 
 def _checked_loss_fn(loss_fn: Callable[..., Any] | None) -> Callable[..., Any] | None:

@@ -108,6 +108,7 @@ class ModelSetup:
         Raises:
             CheckpointMismatchError: The checkpoint lacks a variable of the model, or has another shape.
             CheckpointError: The checkpoint to warm-start from cannot be read.
+            ValueError: An ``init_fn`` gives a variable a value of another shape.
         """
         known = checkpoint.variables if checkpoint is not None else {}
         program = trace_model_fn(self.model_fn, mode, batches, self.params, self.config, known)
@@ -119,6 +120,8 @@ class ModelSetup:
                 state.update((v.path, restored.variables[v.path]) for v in program.variables if not v.local)
         elif self.warm_start is not None:
             state.update(self.warm_start.values(program.variables))
+        if checkpoint is None:
+            program.static.scaffold.initialize(state)
         return program, state
 
     def start(

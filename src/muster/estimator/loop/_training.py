@@ -123,11 +123,17 @@ class Training:
         writer = saver = None
         if checkpointer is not None:
             writer = resources.enter_context(EventFileWriter(self.setup.model_dir))
+            retention = program.static.scaffold.saver
+
+            def retaining(checkpointer: Checkpointer) -> Checkpointer:
+                if retention is not None:
+                    checkpointer.retain(retention.max_to_keep, retention.keep_checkpoint_every_n_hours)
+                return checkpointer
 
             def elsewhere(directory: str) -> Checkpointer:
-                return resources.enter_context(_checkpointer(config, directory))
+                return retaining(resources.enter_context(_checkpointer(config, directory)))
 
-            saver = TrainingSaver(checkpointer, elsewhere, batches, positions, strategy, writer)
+            saver = TrainingSaver(retaining(checkpointer), elsewhere, batches, positions, strategy, writer)
         session, step = self.setup.start(program, state, checkpoint, strategy, saver)
         session.stands_still = not program.updates(GLOBAL_STEP)
         return session, step, saver, self._all_hooks(program, writer)
