@@ -38,6 +38,7 @@ from muster.feature_column import (
 from muster.feature_column._categorical_column import PaddedIds
 from muster.feature_column._lookup import combined_rows
 from muster.program import minimize
+from tensorflow_checkpoints import recorded
 
 CITY = categorical_column_with_vocabulary_list("city", ["Rome", "Oslo", "Bern"], num_oov_buckets=1)
 
@@ -231,3 +232,36 @@ def test_embeddings_in_a_model_fn(tmp_path):
     other = DenseFeatures(embedding_column(CITY, 2, ckpt_to_load_from=stored, tensor_name_in_ckpt=name))
     with pytest.raises(ValueError, match=r"must have the shape \(4, 2\).* there is shape \(4, 3\)"):
         other.build()
+
+
+def test_layers_of_a_model_fn_share_embeddings(tmp_path):
+    """Two towers read different columns of one table, which both of them train."""
+    ids = {key: np.array([number, number], "int32") for number, key in enumerate("pq")}
+    columns = shared_embeddings([categorical_column_with_identity(key, 3) for key in "pq"], 2)
+
+    def model_fn(features, labels, mode):
+        towers = [DenseFeatures(column, name=f"tower_{column.name}")(features) for column in columns]
+        loss = jnp.sum(towers[0] - 2 * towers[1])
+        return EstimatorSpec(mode, loss=loss, train_op=minimize(keras.optimizers.SGD(1.0), loss))
+
+    def trained(steps):
+        estimator = Estimator(model_fn, tmp_path / str(steps), RunConfig(tf_random_seed=1))
+        batch = transform_features(ids, columns)
+        estimator.train(lambda: Dataset.from_tensors(batch).repeat(), steps=steps)
+        (name,) = [each for each in estimator.get_variable_names() if "embedding" in each]
+        assert name == "tower_p_shared_embedding/p_q_shared_embedding"
+        return estimator.get_variable_value(name)
+
+    moved = trained(2) - trained(1)
+    np.testing.assert_allclose(moved, [[-2, -2], [4, 4], [0, 0]], rtol=1e-5)
+
+
+def test_embeddings_start_from_a_checkpoint_of_tensorflow():
+    prefix, said = recorded("v1_dnn_partitioned")
+    name = "dnn/input_from_feature_columns/input_layer/tags_embedding/embedding_weights"
+    tags = categorical_column_with_identity("tags", 7)
+    expected = np.float32(said["variables"][name]["value"])
+    for path in (prefix, prefix.parent):
+        layer = DenseFeatures(embedding_column(tags, 3, ckpt_to_load_from=path, tensor_name_in_ckpt=name))
+        layer.build()
+        np.testing.assert_array_equal(np.asarray(layer.weights[0].value), expected)

@@ -21,12 +21,15 @@ class Table:
         shape: Its shape.
         initializer: A Keras initializer.
         trainable: Whether it is trained.
+        shared_by: What all layers of a model_fn share it for: an object that tells it from other tables. None
+            for a variable of one layer.
     """
 
     path: tuple[str, ...]
     shape: tuple[int, ...]
     initializer: str | Callable[..., Any] = "zeros"
     trainable: bool = True
+    shared_by: object = None
 
 
 class DenseColumn(FeatureColumn):

@@ -1,5 +1,6 @@
 """``embedding_column`` and ``shared_embeddings``: rows of a table, by ids."""
 
+import dataclasses
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -202,7 +203,7 @@ class SharedEmbeddingColumn(_LookedUp):
     @property
     def table(self) -> Table:
         """The shared table, of shape (num_buckets, dimension)."""
-        return self.embedding_table.table
+        return dataclasses.replace(self.embedding_table.table, shared_by=self.embedding_table)
 
 
 def embedding_column(
@@ -273,7 +274,8 @@ def shared_embeddings(
 ) -> list[SharedEmbeddingColumn]:
     """Return columns of trained vectors that share one table, in the order of their ids' columns.
 
-    Columns share within a model; another model, or another layer, has a table of its own.
+    All layers of a model_fn share it. Another model, or another layer outside of a model_fn, has one of its
+    own.
 
     Args:
         categorical_columns: The ids: columns of one kind, with the same number of buckets.

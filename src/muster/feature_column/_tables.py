@@ -5,6 +5,7 @@ from contextlib import ExitStack
 
 from muster._keras import keras
 from muster.feature_column._dense_column import DenseColumn, Table
+from muster.program.variables import current_scope
 
 
 def new_table(table: Table) -> keras.Variable:
@@ -17,6 +18,19 @@ def new_table(table: Table) -> keras.Variable:
 
 
 def new_tables(columns: Iterable[DenseColumn]) -> dict[tuple[str, ...], keras.Variable]:
-    """Create the variables that columns read, one for those that share, below the current name scope."""
+    """Create the variables that columns read, one for those that share, below the current name scope.
+
+    In a model_fn, what layers share is created for the first.
+    """
     tables = {table.path: table for column in columns if (table := column.table) is not None}
-    return {path: new_table(table) for path, table in tables.items()}
+    return {path: _shared_or_new(table) for path, table in tables.items()}
+
+
+def _shared_or_new(table: Table) -> keras.Variable:
+    scope = current_scope()
+    if scope is None or table.shared_by is None:
+        return new_table(table)
+    key = (Table, id(table.shared_by))
+    if key not in scope.shared:
+        scope.shared[key] = (new_table(table), table.shared_by)  # which keeps its id
+    return scope.shared[key][0]

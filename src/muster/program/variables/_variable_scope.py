@@ -77,6 +77,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         is_in_sync: Whether assignments are the same on all replicas now.
         has_labels: Whether a loss of class labels has been computed, which is NaN for labels out of range.
         eager_gradients: Computes gradients when the code runs untraced; None while it is traced.
+        shared: What parts of the code that do not know each other share, by key.
     """
 
     def __init__(self, replicas: Replicas | None = None) -> None:
@@ -89,6 +90,7 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         self.penalties: list[tuple[str, jax.Array]] = []
         self.global_step: Any = None
         self.eager_gradients: EagerGradients | None = None
+        self.shared: dict[Any, Any] = {}
         self._diverged = DivergedValues()
         self.is_in_sync = False
         self.has_labels = False
