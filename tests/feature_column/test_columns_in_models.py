@@ -37,7 +37,7 @@ from muster.feature_column import (
 )
 from muster.feature_column._categorical_column import PaddedIds
 from muster.feature_column._lookup import combined_rows
-from muster.program import minimize
+from muster.program import get_or_create_global_step, minimize
 from tensorflow_checkpoints import recorded
 
 CITY = categorical_column_with_vocabulary_list("city", ["Rome", "Oslo", "Bern"], num_oov_buckets=1)
@@ -242,7 +242,8 @@ def test_layers_of_a_model_fn_share_embeddings(tmp_path):
     def model_fn(features, labels, mode):
         towers = [DenseFeatures(column, name=f"tower_{column.name}")(features) for column in columns]
         loss = jnp.sum(towers[0] - 2 * towers[1])
-        return EstimatorSpec(mode, loss=loss, train_op=minimize(keras.optimizers.SGD(1.0), loss))
+        train_op = minimize(keras.optimizers.SGD(1.0), loss, get_or_create_global_step())
+        return EstimatorSpec(mode, loss=loss, train_op=train_op)
 
     def trained(steps):
         estimator = Estimator(model_fn, tmp_path / str(steps), RunConfig(tf_random_seed=1))

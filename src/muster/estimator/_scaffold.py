@@ -169,9 +169,9 @@ class Scaffold:
         if not isinstance(saver, Saver | None):
             raise TypeError(f"saver must be a tf.compat.v1.train.Saver. Given: {saver!r}")
         other = copy_from_scaffold
-        self.init_fn = init_fn or (other and other.init_fn)
-        self.summary_op = summary_op if summary_op is not None else other and other.summary_op
-        self.saver = saver or (other and other.saver)
+        self.init_fn: InitFn | None = init_fn or (other.init_fn if other else None)
+        self.saver: Saver | None = saver or (other.saver if other else None)
+        self.summary_op: Any = summary_op if summary_op is not None or other is None else other.summary_op
         given = {
             "init_op": init_op,
             "init_feed_dict": init_feed_dict,
