@@ -81,6 +81,12 @@ def test_the_saver_says_how_many_checkpoints_are_kept(tmp_path):
     assert [each.step for each in list_checkpoints(tmp_path)] == [4, 5]
 
 
+def test_a_hook_with_such_a_saver_saves(tmp_path):
+    hook = tf.train.CheckpointSaverHook(str(tmp_path), save_steps=1, saver=tf.train.Saver())
+    estimator(tmp_path, Scaffold).train(train_input, [hook], steps=2)
+    assert [each.step for each in list_checkpoints(tmp_path)] == [0, 1, 2]
+
+
 def test_what_sets_up_a_graph_is_ignored_with_one_warning(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         estimator(tmp_path, lambda: Scaffold(ready_op=1, local_init_op=2)).train(train_input, steps=1)

@@ -92,7 +92,8 @@ class CheckpointSaverHook(SessionRunHook):
             checkpoint_dir: Directory of the checkpoints.
             save_secs: Period in seconds.
             save_steps: Period in steps. Exactly one of the two.
-            saver: Saves instead of the session.
+            saver: Saves instead of the session. One that cannot be called, such as that of
+                ``tf.compat.v1.train``, leaves it to the session.
             checkpoint_basename: Accepted with a warning: readers know checkpoints by the name ckpt.
             scaffold: Accepted for programs that pass one, and not used: the session knows what to save.
             listeners: Called before and after each save.
@@ -105,7 +106,7 @@ class CheckpointSaverHook(SessionRunHook):
         if saver is not None and scaffold is not None:
             raise ValueError("You cannot provide both saver and scaffold.")
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
-        self._saver = saver
+        self._saver = saver if callable(saver) else None
         self.checkpoint_dir = os.fspath(checkpoint_dir)
         if checkpoint_basename != BASENAME:
             _log.warning(
