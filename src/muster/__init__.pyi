@@ -26,6 +26,7 @@ from ._errors import NanLossDuringTrainingError as NanLossDuringTrainingError
 from ._errors import OutOfRangeError as OutOfRangeError
 from ._errors import OutsideVariableError as OutsideVariableError
 from ._errors import PositionError as PositionError
+from ._errors import RequestError as RequestError
 from ._errors import SavedModelError as SavedModelError
 from ._errors import SavedModelNotFoundError as SavedModelNotFoundError
 from ._errors import SummaryError as SummaryError

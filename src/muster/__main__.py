@@ -1,4 +1,4 @@
-"""The command ``muster``, also ``python -m muster``: runs jobs, inspects and converts what they wrote."""
+"""The command ``muster``, also ``python -m muster``: runs jobs, looks at and serves what they wrote."""
 
 import argparse
 import os
@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from muster._errors import MusterError
 from muster._version import __version__
 from muster.launch import add_keys_command, add_manifest_command, add_run_command
+from muster.serve import add_serve_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0 on success, 1 if ``inspect`` found no checkpoint or a damaged one, ``saved-model`` no model or a
         damaged one, or ``keys`` or ``convert`` made nothing, 2 if the arguments are wrong; the exit code of
-        the job for ``run``.
+        the job for ``run``; 130 if Ctrl-C ended ``serve``.
     """
     args = _parser().parse_args(arguments)
     code = 0
@@ -74,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     add_run_command(commands)
     add_manifest_command(commands)
     add_keys_command(commands)
+    add_serve_command(commands)
     inspect = commands.add_parser(
         "inspect",
         help="list the checkpoints of a model directory",

@@ -30,6 +30,7 @@ MusterError
 ├── SavedModelError (RuntimeError)       a saved model cannot be written or loaded
 │   ├── SavedModelNotFoundError (FileNotFoundError)   there is none, or it is half written
 │   └── DamagedSavedModelError           its bytes have changed since they were written
+├── RequestError (ValueError)            a request to `muster serve` cannot be answered
 ├── SummaryError (RuntimeError)          an event file cannot be written or read
 ├── NanLossDuringTrainingError (RuntimeError)   the loss is not a number
 └── DownloadError (OSError)              data could not be downloaded, or is unexpected
@@ -172,6 +173,19 @@ class SavedModelNotFoundError(SavedModelError, FileNotFoundError):
 
 class DamagedSavedModelError(SavedModelError):
     """A saved model's bytes have changed since they were written."""
+
+
+class RequestError(MusterError, ValueError):
+    """A request to ``muster serve`` cannot be answered.
+
+    Args:
+        message: The message, which the client gets.
+        status: The status of HTTP: 400 if the request is wrong.
+    """
+
+    def __init__(self, message: str, *, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class SummaryError(MusterError, RuntimeError):

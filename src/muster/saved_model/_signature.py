@@ -11,6 +11,7 @@ from muster.data import TensorSpec
 from muster.feature_column import FeatureColumn
 from muster.saved_model._arguments import HostPart
 from muster.saved_model._manifest import OutputRecord, SignatureRecord, TensorRecord
+from muster.saved_model._sample import sample_inputs
 
 Array = np.ndarray[Any, Any]
 
@@ -81,6 +82,10 @@ class Signature:
             key: _output(result, self._words[key])
             for key, result in zip(self._record.outputs, results, strict=True)
         }
+
+    def sample_inputs(self, rows: int) -> dict[str, Array]:
+        """Return inputs for a number of rows, zeros and empty text: to compile before the first real call."""
+        return sample_inputs(self._record, rows)
 
     def _checked(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         wanted = self.inputs

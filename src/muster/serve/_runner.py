@@ -1,0 +1,62 @@
+"""The thread that computes."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from muster.serve._batches import Array, BatchQueue, Job, compute
+
+Outcome = tuple[Job, Mapping[str, Array] | Exception]
+
+
+class Runner:
+    """Computes jobs in a thread, those together that wait together.
+
+    Args:
+        done: Called in the thread with jobs that have been computed, and what came of them.
+        most_rows: How many rows a batch may have.
+        most_jobs: How many jobs may wait.
+        wait_secs: How long a job may wait for others to come.
+    """
+
+    def __init__(
+        self, done: Callable[[list[Outcome]], None], *, most_rows: int, most_jobs: int, wait_secs: float
+    ) -> None:
+        self._done, self._most_rows = done, most_rows
+        self._queue = BatchQueue(most_rows=most_rows, most_jobs=most_jobs, wait_secs=wait_secs)
+        self._changed = threading.Condition()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="muster-serve-runner")
+        self._thread.start()
+
+    def submit(self, job: Job) -> None:
+        """Let a job be computed.
+
+        Raises:
+            RequestError: Too many wait.
+        """
+        with self._changed:
+            self._queue.add(job, time.monotonic())
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Compute what waits, and end the thread."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while jobs := self._next():
+            outcomes: list[Any] = compute(jobs, self._most_rows)
+            self._done(list(zip(jobs, outcomes, strict=True)))
+
+    def _next(self) -> list[Job]:
+        """Wait for jobs that are due; returns none when it is closed and none are left."""
+        with self._changed:
+            while True:
+                jobs, wait = self._queue.take(time.monotonic())
+                if jobs or (self._closed and not len(self._queue)):
+                    return jobs
+                self._changed.wait(wait)
