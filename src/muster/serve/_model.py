@@ -123,8 +123,14 @@ class Model:
             raise RequestError(f"Could not find {asked} of model {name!r}.", status=404)
         return found
 
-    def look(self) -> Version | None:
-        """Load versions until the newest one that can be is served; returns the one that is."""
+    @property
+    def serving(self) -> int | None:
+        """The number of the version that is served."""
+        version = self._version
+        return None if version is None else version.number
+
+    def look(self) -> None:
+        """Load versions until the newest one that can be is served."""
         while True:
             paths = _version_folders(self._folder)
             with self._lock:
@@ -136,7 +142,7 @@ class Model:
             for message in reports:
                 self._report(message)
             if number is None:
-                return self._version
+                return
             self._try(number, paths[number], stamps[number])
 
     def watch(self, every_secs: float) -> None:
@@ -144,9 +150,10 @@ class Model:
 
         def run() -> None:
             while not self._ending.wait(every_secs):
-                before = self._version
-                if (now := self.look()) is not before and now is not None:
-                    self._report(f"version {now.number} is served now")
+                before = self.serving
+                self.look()
+                if self.serving != before:
+                    self._report(f"version {self.serving} is served now")
 
         self._thread = threading.Thread(target=run, name="muster-serve-watch")
         self._thread.start()

@@ -62,7 +62,8 @@ def serve(options: ServeOptions) -> int:
         before = signal.signal(signal.SIGTERM, _end_at_once)
         try:
             model = Model(options.folder, options.name, options.most_rows, _say)
-            if model.look() is None:
+            model.look()
+            if model.serving is None:
                 _say(f"there is no version in {options.folder} yet that can be served: waiting for one")
             return asyncio.run(_serve(options, model, listener))
         except KeyboardInterrupt:
@@ -90,6 +91,18 @@ def _end_at_once(number: int, frame: object) -> None:
 
 
 async def _serve(options: ServeOptions, model: Model, listener: socket.socket) -> int:
+    ended_by: list[int] = []
+
+    def end(number: signal.Signals) -> None:
+        if ended_by:
+            os._exit(128 + number)  # asked twice: at once
+        ended_by.append(number)
+        server.should_exit = True
+
+    # Before anything is started that must be ended.
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, end, number)
     api = Api(model, most_rows=options.most_rows, most_jobs=options.most_jobs, wait_secs=options.wait_secs)
     server = _Server(
         uvicorn.Config(
@@ -102,17 +115,6 @@ async def _serve(options: ServeOptions, model: Model, listener: socket.socket) -
         ),
         f"serving {_named(model)} at {_url(options, listener)}",
     )
-    ended_by: list[int] = []
-
-    def end(number: signal.Signals) -> None:
-        if ended_by:
-            os._exit(128 + number)  # asked twice: at once
-        ended_by.append(number)
-        server.should_exit = True
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, end, number)
     model.watch(options.poll_secs)
     try:
         await server.serve(sockets=[listener])
@@ -177,8 +179,8 @@ async def _body(request: Request, most_bytes: int) -> bytes | None:
 
 
 def _named(model: Model) -> str:
-    version = model.look()
-    return f"{model.name}, version {version.number}," if version else f"{model.name}"
+    number = model.serving
+    return model.name if number is None else f"{model.name}, version {number},"
 
 
 def _url(options: ServeOptions, listener: socket.socket) -> str:
