@@ -52,7 +52,9 @@ class Server:
 
     def ask(self, path="", body=None, connection=None):
         """Return the status and the JSON of an answer."""
-        with contextlib.nullcontext(connection) if connection else contextlib.closing(self.connect()) as asked:
+        with (
+            contextlib.nullcontext(connection) if connection else contextlib.closing(self.connect()) as asked
+        ):
             send(asked, path, body)
             return receive(asked)
 

@@ -136,7 +136,7 @@ def _serve(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
     missing = [name for name in ("starlette", "uvicorn") if importlib.util.find_spec(name) is None]
     if missing:
         return _failed(
-            f"this needs the packages {' and '.join(missing)}, which are not installed here. Run: "
+            f"this needs the package {missing[0]}, which is not installed here. Run: "
             "pip install 'muster[serve]'"
         )
     if not args.folder.is_dir():

@@ -1,0 +1,131 @@
+"""Answers to requests, without sockets."""
+
+import asyncio
+import contextlib
+import json
+import threading
+
+import numpy as np
+import pytest
+
+from artefacts import save_model
+from muster import RequestError
+from muster.saved_model import Signature
+from muster.serve._api import Api
+from muster.serve._batches import Job
+from muster.serve._model import Model
+from muster.serve._runner import Runner
+
+LIMITS = {"most_rows": 8, "most_jobs": 100, "wait_secs": 0.0}
+
+
+def ask(folder, *requests, **limits):
+    """Send requests together; returns statuses and answers."""
+    model = Model(folder, "m", 8, print)
+    model.look()
+
+    async def send():
+        with contextlib.closing(Api(model, **LIMITS | limits)) as api:
+            asked = [
+                api.answer("POST", f"/v1/models/m{path}", json.dumps(body).encode())
+                for path, body in requests
+            ]
+            return await asyncio.gather(*asked)
+
+    return [(status, json.loads(answer)) for status, answer in asyncio.run(send())]
+
+
+def test_requests_that_come_together_are_computed_together(tmp_path, monkeypatch):
+    save_model(tmp_path / "1", 1.0)
+    sizes = []
+    call = Signature.__call__
+
+    def noted(signature, **inputs):
+        sizes.append(len(next(iter(inputs.values()))))
+        return call(signature, **inputs)
+
+    monkeypatch.setattr(Signature, "__call__", noted)
+    rows = [[[i, j] for j in range(1 + i % 3)] for i in range(4)]
+    # They wait for ever unless they make up a full batch.
+    answers = ask(
+        tmp_path, *((":predict", {"instances": each}) for each in rows), wait_secs=3600.0, most_rows=7
+    )
+    assert answers == [(200, {"predictions": [float(sum(row)) for row in each]}) for each in rows]
+    assert sizes[-1] == 7
+
+
+def test_one_wrong_request_does_not_fail_those_beside_it(tmp_path):
+    save_model(tmp_path / "1", 1.0)
+    good = {"signature_name": "regression", "examples": [{"x": [1.0, 2.0]}]}
+    bad = {"signature_name": "regression", "examples": [{"x": [1.0]}]}
+    first, second, third = ask(
+        tmp_path,
+        *((":regress", each) for each in (good, bad, good)),
+        wait_secs=3600.0,
+        most_rows=3,
+    )
+    assert first == third == (200, {"results": [3.0]})
+    assert second[0] == 400
+    assert "'x'" in second[1]["error"]
+
+
+def test_a_model_that_fails_is_an_error_of_the_server(tmp_path, monkeypatch, caplog):
+    save_model(tmp_path / "1", 1.0)
+
+    def fail(signature, **inputs):
+        raise RuntimeError("no memory")
+
+    model = Model(tmp_path, "m", 8, print)
+    model.look()
+
+    async def send():
+        with contextlib.closing(Api(model, **LIMITS)) as api:
+            return await api.answer("POST", "/v1/models/m:predict", b'{"instances": [[1, 2]]}')
+
+    monkeypatch.setattr(Signature, "__call__", fail)
+    status, answer = asyncio.run(send())
+    assert (status, json.loads(answer)) == (500, {"error": "RuntimeError: no memory"})
+    assert "no memory" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"inputs": {"x": []}}, "shape"),
+        (
+            {"signature_name": "both", "inputs": {"x": [[1, 2]], "word": ["a", "b"]}},
+            "differ in their number of rows",
+        ),
+        ({"signature_name": "regression", "inputs": []}, "no rows"),
+    ],
+)
+def test_inputs_must_have_one_number_of_rows(tmp_path, body, message):
+    save_model(tmp_path / "1", 1.0)
+    ((status, answer),) = ask(tmp_path, (":predict", body))
+    assert status == 400
+    assert message in answer["error"]
+
+
+def test_a_runner_computes_what_waits_before_it_ends():
+    done = []
+    started, goes_on = threading.Event(), threading.Event()
+
+    def slow(x):
+        started.set()
+        assert goes_on.wait(60)
+        return {"y": x}
+
+    runner = Runner(done.extend, most_rows=4, most_jobs=2, wait_secs=0.0)
+    jobs = [Job(slow, {"x": np.array([i])}, 1) for i in range(3)]
+    runner.submit(jobs[0])
+    assert started.wait(60)
+    runner.submit(jobs[1])
+    runner.submit(jobs[2])
+    with pytest.raises(RequestError, match="busy"):
+        runner.submit(jobs[0])
+    closing = threading.Thread(target=runner.close)
+    closing.start()
+    goes_on.set()
+    closing.join(60)
+    assert [job for job, _ in done] == jobs
+    assert [outcome["y"].tolist() for _, outcome in done] == [[0], [1], [2]]

@@ -1,0 +1,129 @@
+"""The model that is served: versions in a folder, without sockets."""
+
+import contextlib
+import shutil
+import threading
+
+import pytest
+
+from artefacts import save_model
+from muster import RequestError
+from muster.serve._model import Model
+
+
+@pytest.fixture
+def reports():
+    return []
+
+
+@pytest.fixture
+def model(tmp_path, reports):
+    with contextlib.closing(Model(tmp_path, "m", 4, reports.append)) as made:
+        yield made
+
+
+def answer(model):
+    signature = model.version("m", None).signature("serving_default")
+    return signature.call(x=[[1.0, 2.0]])["y"].tolist()
+
+
+def test_the_newest_version_is_served(model, tmp_path):
+    for name, factor in (("9", 9.0), ("0010", 10.0)):
+        save_model(tmp_path / name, factor)
+    for other in ("temp-11", "12.tmp", "x", "-3"):
+        (tmp_path / other).mkdir()
+    (tmp_path / "13").write_text("no folder")
+    model.look()
+    assert model.serving == 10
+    assert answer(model) == [30.0]
+
+
+def test_what_is_not_there_is_refused(model, tmp_path):
+    with pytest.raises(RequestError, match="no version") as refused:
+        model.version("m", None)
+    assert refused.value.status == 404
+    with pytest.raises(RequestError, match="any version"):
+        model.statuses("m", None)
+    save_model(tmp_path / "2", 1.0)
+    model.look()
+    for name, number in (("other", None), ("m", 1)):
+        with pytest.raises(RequestError) as refused:
+            model.version(name, number)
+        assert refused.value.status == 404
+        with pytest.raises(RequestError):
+            model.statuses(name, number)
+    with pytest.raises(RequestError, match="It has: serving_default, both") as refused:
+        model.version("m", 2).signature("other")
+    assert refused.value.status == 400
+
+
+def test_versions_are_compiled_before_they_are_served(model, tmp_path, compilations):
+    save_model(tmp_path / "1", 1.0)
+    model.look()
+    before = len(compilations)
+    signatures = model.version("m", None).signatures
+    for rows in (1, 2, 4):
+        signatures["serving_default"].call(**signatures["serving_default"].call.sample_inputs(rows))
+    for signature in signatures.values():
+        signature.call(**signature.call.sample_inputs(1))
+    assert len(compilations) == before
+
+
+def test_a_version_that_takes_no_zeros_is_served(model, tmp_path, monkeypatch):
+    from muster.saved_model import Signature
+
+    def refuse(signature, rows):
+        raise ValueError("none of mine")
+
+    monkeypatch.setattr(Signature, "sample_inputs", refuse)
+    save_model(tmp_path / "1", 1.0)
+    model.look()
+    assert answer(model) == [3.0]
+
+
+def test_a_version_that_fails_to_compile_is_not_served(model, tmp_path, reports, monkeypatch):
+    from muster.saved_model import Signature
+
+    save_model(tmp_path / "1", 1.0)
+    model.look()
+
+    def fail(signature, **inputs):
+        raise RuntimeError("out of\nmemory")
+
+    save_model(tmp_path / "2", 2.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(Signature, "__call__", fail)
+        model.look()
+    assert model.serving == 1
+    assert reports == ["version 2 cannot be loaded: out of\\nmemory"]
+    assert answer(model) == [3.0]
+
+
+def test_an_older_version_takes_over_if_the_newest_is_removed(model, tmp_path):
+    save_model(tmp_path / "1", 1.0)
+    save_model(tmp_path / "2", 2.0)
+    model.look()
+    shutil.rmtree(tmp_path / "2")
+    model.look()
+    assert model.serving == 1
+    shutil.rmtree(tmp_path / "1")
+    model.look()
+    assert answer(model) == [3.0]
+
+
+def test_it_watches_for_newer_versions(tmp_path):
+    told = threading.Event()
+    reports = []
+
+    def report(message):
+        reports.append(message)
+        told.set()
+
+    save_model(tmp_path / "1", 1.0)
+    with contextlib.closing(Model(tmp_path, "m", 4, report)) as model:
+        model.look()
+        model.watch(0.01)
+        save_model(tmp_path / "2", 2.0)
+        assert told.wait(60)
+        assert model.serving == 2
+    assert reports == ["version 2 is served now"]
