@@ -1,7 +1,8 @@
-"""Clients of ``bench/serving.py``: so many connections, each of which asks again as soon as it has its answer.
+"""Clients of ``bench/serving.py``: connections, each of which asks again as soon as it has its answer.
 
 Arguments: port, path, body, clients, seconds. Prints a line of JSON: how long answers took in milliseconds,
-answers a second, and how many there were with those before. The standard library's asyncio, since clients must cost less than the server does.
+answers a second, and how many there were with those that are not counted. It is asyncio of the standard
+library, since clients must cost less than the server does.
 """
 
 import asyncio

@@ -25,8 +25,8 @@ WORDS = ("no", "yes")
 def save_model(folder: Path, factor: float, size: int = 2) -> None:
     """Write a model that multiplies the sum of vectors by a factor.
 
-    Signatures: ``serving_default`` takes ``x``; ``both`` takes text, too, and returns words; ``classification``
-    and ``regression`` take Examples with ``x``.
+    Signatures: ``serving_default`` takes ``x``; ``both`` takes text, too, and returns words;
+    ``classification`` and ``regression`` take Examples with ``x``.
     """
     text = TensorSpec((None,), object)
     numbers = TensorSpec((None, size), np.dtype(np.float32))

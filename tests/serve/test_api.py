@@ -7,8 +7,8 @@ import threading
 
 import numpy as np
 import pytest
-
 from artefacts import save_model
+
 from muster import RequestError
 from muster.saved_model import Signature
 from muster.serve._api import Api

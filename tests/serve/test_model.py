@@ -5,8 +5,8 @@ import shutil
 import threading
 
 import pytest
-
 from artefacts import save_model
+
 from muster import RequestError
 from muster.serve._model import Model
 

@@ -5,8 +5,8 @@ import subprocess
 import sys
 
 import pytest
-
 from artefacts import save_model
+
 from muster.__main__ import main
 
 

@@ -8,7 +8,6 @@ import socket
 import threading
 
 import pytest
-
 from artefacts import save_model
 from servers import Process, Server, receive, send  # noqa: F401, Process marks tests that start some
 
