@@ -161,11 +161,11 @@ def test_newer_versions_take_over_without_a_lost_request(log, folder):
             server.serves(number)
             clients.until_more(20)
         states = server.states()
+        server.until(lambda: "version 10 is served now" in server.log)
     assert {status for status, _ in clients.answers} == {200}
     found = [answer["predictions"] for _, answer in clients.answers]
     assert [each for i, each in enumerate(found) if each not in found[:i]] == [[3.0], [6.0], [9.0], [30.0]]
     assert states == {"10": "AVAILABLE", "3": "END", "2": "END", "1": "END"}
-    assert "version 10 is served now" in server.log
 
 
 def test_a_half_written_version_is_reported_once_and_the_old_one_goes_on(log, folder, tmp_path):
@@ -173,7 +173,8 @@ def test_a_half_written_version_is_reported_once_and_the_old_one_goes_on(log, fo
     manifest = tmp_path / "2" / "saved_model.json"
     with Server(log, folder) as server:
         assert server.ask(":predict", ROW)[0] == 200
-        shutil.copytree(tmp_path / "2", folder / "2", ignore=lambda *_: [manifest.name])
+        shutil.copytree(tmp_path / "2", tmp_path / "half", ignore=lambda *_: [manifest.name])
+        (tmp_path / "half").rename(folder / "2")
         server.until(lambda: "version 2 cannot be loaded" in server.log)
         save_model(tmp_path / "3", 3.0)
         (weights,) = (tmp_path / "3").glob("*.safetensors")
@@ -182,7 +183,7 @@ def test_a_half_written_version_is_reported_once_and_the_old_one_goes_on(log, fo
         server.until(lambda: "version 3 cannot be loaded" in server.log)
         assert server.states() == {"1": "AVAILABLE", "2": "END", "3": "END"}
         assert server.ask(":predict", ROW) == (200, {"predictions": [3.0]})
-        shutil.copy(manifest, folder / "2")
+        manifest.rename(folder / "2" / manifest.name)
         server.serves(2)
         assert server.ask(":predict", ROW) == (200, {"predictions": [6.0]})
         assert server.log.count("version 2 cannot") == server.log.count("version 3 cannot") == 1

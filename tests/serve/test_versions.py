@@ -34,6 +34,9 @@ def test_a_broken_version_is_reported_once_when_nobody_writes_it_any_more():
     assert states(versions) == {1: ("AVAILABLE", ""), 2: ("END", "no weights")}
     assert versions.choose({2: "more"}) == (None, ["version 2 cannot be loaded: no weights"])
     assert versions.choose({2: "more"}) == (None, [])
+    assert versions.choose({2: "still more"}) == (2, [])
+    versions.failed(2, "still more", "no weights")
+    assert versions.choose({2: "still more"}) == (None, [])
     assert versions.choose({2: "whole"}) == (2, [])
     versions.loaded(2)
     assert states(versions) == {1: ("END", ""), 2: ("AVAILABLE", "")}

@@ -76,7 +76,10 @@ class Versions:
             message: Why.
         """
         self.loading = None
-        self._failures[number] = _Failure(stamp, message)
+        before = self._failures.get(number)
+        # Whoever copies slowly makes the same mistake again and again.
+        known = before is not None and before.reported and before.message == message
+        self._failures[number] = _Failure(stamp, message, known)
 
     def forget(self, found: Iterable[int]) -> None:
         """Drop what is known of versions that are gone, but for the one that is served."""
