@@ -80,6 +80,17 @@ def test_a_wrong_row_is_named_and_the_others_are_read(tmp_path: Path, row: str, 
         next(batches)
 
 
+def test_lines_count_where_fields_go_over_several(tmp_path: Path) -> None:
+    rows = ["0,0.5,n", '1,0.5,"two\nlines"', "", '2,0.5,"three\r\n\r\nlines"', "3,wrong,n", "4,0.5,n"]
+    path = tmp_path / "a"
+    path.write_bytes("\n".join(rows).encode())
+    dataset = CsvDataset(str(path), [np.int32, 0.0, ""])
+    with pytest.raises(DatasetError, match=f"{path}, line 8: field 1, 'wrong'"):
+        read(dataset)
+    assert [row[2] for row in read(dataset.skip(4))] == ["n"]
+    assert [row[2] for row in read(dataset.take(3))] == ["n", "two\nlines", "three\r\n\r\nlines"]
+
+
 def test_text_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"1,a\n2,\xff\n")
     with pytest.raises(DatasetError, match=f"{tmp_path / 'a'}, after line .*cannot be read: 'utf-8'"):

@@ -88,12 +88,14 @@ def _gathered(handles: list[tuple[Chunk, int]]) -> list[Column]:
 def _runs(handles: list[tuple[Chunk, int]]) -> list[tuple[Chunk, int, int]]:
     """Group consecutive rows of a chunk: the chunk, the first row, and the row after the last."""
     runs: list[tuple[Chunk, int, int]] = []
-    for chunk, number in handles:
-        if runs and runs[-1][0] is chunk and runs[-1][2] == number:
-            runs[-1] = (chunk, runs[-1][1], number + 1)
-        else:
-            runs.append((chunk, number, number + 1))
-    return runs
+    chunk, start = handles[0]
+    stop = start
+    for each, number in handles:
+        if each is not chunk or number != stop:
+            runs.append((chunk, start, stop))
+            chunk, start = each, number
+        stop = number + 1
+    return [*runs, (chunk, start, stop)]
 
 
 def _column(values: tuple[Any, ...]) -> Column:

@@ -2,12 +2,13 @@
 
 import csv
 import io
+import re
 import zlib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
-from typing import Any, Literal
+from itertools import accumulate, islice
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,20 @@ from muster.data.pipeline._handles import Stream
 from muster.data.pipeline._spec import TensorSpec, as_array
 
 _CHUNK = 1024  # rows
+_LINE_BREAK = re.compile("\r\n|\r|\n")
 _TYPES = ("float32", "float64", "int32", "int64", "str")
+
+
+class Rows(NamedTuple):
+    """Rows of a file.
+
+    Attributes:
+        lines: The number of the last line of each row.
+        fields: The fields of each row.
+    """
+
+    lines: Sequence[int]
+    fields: list[list[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,30 +64,49 @@ class CsvFormat:
         if not isinstance(self.field_delim, str) or len(self.field_delim) != 1:
             raise ValueError(f"field_delim is one character, got {self.field_delim!r}.")
 
-    def rows(self, path: str) -> Generator[tuple[int, list[str]], None, None]:
-        """Open a file and yield the last line number and the fields of each row that is not empty.
+    def chunks(self, path: str, rows: int) -> Generator[Rows, None, None]:
+        """Open a file and yield its rows that are not empty, up to so many at a time.
 
         Raises:
             OSError: The file cannot be opened.
             DatasetError: The file cannot be read.
         """
         raw = open_binary(path, self.compression)
-        return self._rows(path, io.TextIOWrapper(raw, encoding="utf-8-sig", newline=""))
+        return self._chunks(path, io.TextIOWrapper(raw, encoding="utf-8-sig", newline=""), rows)
 
-    def _rows(self, path: str, file: io.TextIOWrapper) -> Generator[tuple[int, list[str]], None, None]:
+    def _chunks(self, path: str, file: io.TextIOWrapper, rows: int) -> Generator[Rows, None, None]:
         quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if self.use_quote_delim else csv.QUOTE_NONE
         with file:
             reader = csv.reader(file, delimiter=self.field_delim, quoting=quoting, strict=True)
             try:
                 if self.header:
                     next(reader, None)
-                for row in reader:
-                    if row:
-                        yield reader.line_num, row
+                before = reader.line_num
+                while fields := list(islice(reader, rows)):
+                    lines = _last_lines(fields, before, reader.line_num)
+                    before = reader.line_num
+                    yield _filled(Rows(lines, fields))
             except (csv.Error, UnicodeDecodeError, OSError, zlib.error) as exc:
                 raise DatasetError(
                     f"{path}, after line {reader.line_num}: it cannot be read: {exc}."
                 ) from exc
+
+
+def _last_lines(fields: list[list[str]], before: int, last: int) -> Sequence[int]:
+    """Return the number of each row's last line, of rows that begin after a line and end with another."""
+    if last - before == len(fields):
+        return range(before + 1, last + 1)
+    # Fields in quotes go over several lines.
+    counts = (1 + sum(len(_LINE_BREAK.findall(field)) for field in row) for row in fields)
+    return list(accumulate(counts, initial=before))[1:]
+
+
+def _filled(rows: Rows) -> Rows:
+    """Leave out the rows of empty lines."""
+    if all(rows.fields):
+        return rows
+    filled = [pair for pair in zip(*rows, strict=True) if pair[1]]
+    return Rows([line for line, _ in filled], [row for _, row in filled])
 
 
 @dataclass(frozen=True)
@@ -120,7 +153,7 @@ class CsvColumn:
                 texts = [self._default() if text in ("", na_value) else text for text in texts]
             return np.array(texts, dtype=str)
         try:
-            return np.array([self._number(text) for text in texts], self.dtype)
+            return np.array(list(map(self._number, texts)), self.dtype)
         except ValueError:
             numbers = (self._default() if t in ("", na_value) else self._number(t) for t in texts)
             return np.array(list(numbers), self.dtype)
@@ -163,27 +196,20 @@ class CsvSource(ChunkedFiles):
 
 class _CsvStream(ChunkStream):
     def __init__(self, path: str, form: CsvFormat, columns: list[CsvColumn]):
-        self._rows = form.rows(path)
-        super().__init__(self._read(path, form, columns))
+        self._read = form.chunks(path, _CHUNK)
+        super().__init__(_CsvChunk(path, form, columns, rows) for rows in self._read)
 
     def close(self) -> None:
-        self._rows.close()
-
-    def _read(self, path: str, form: CsvFormat, columns: list[CsvColumn]) -> Iterator[Chunk]:
-        while rows := list(islice(self._rows, _CHUNK)):
-            yield _CsvChunk(path, form, columns, rows)
+        self._read.close()
 
 
 class _CsvChunk(Chunk):
-    def __init__(
-        self, path: str, form: CsvFormat, columns: list[CsvColumn], rows: list[tuple[int, list[str]]]
-    ):
-        super().__init__(len(rows))
+    def __init__(self, path: str, form: CsvFormat, columns: list[CsvColumn], rows: Rows):
+        super().__init__(len(rows.fields))
         self._path = path
         self._form = form
         self._columns = columns
-        self._lines = [line for line, _ in rows]
-        self._texts = [row for _, row in rows]
+        self._lines, self._texts = rows
         self._places = range(len(columns)) if form.selected is None else form.selected
         self._broken = False
 
@@ -218,10 +244,11 @@ class _CsvChunk(Chunk):
 
     def _read(self, rows: list[list[str]]) -> list[Column]:
         expected = self._form.fields
-        if expected is not None and any(len(row) != expected for row in rows):
+        if expected is not None and set(map(len, rows)) != {expected}:
             raise IndexError
+        texts = list(zip(*rows, strict=False))  # as many columns as the shortest row has fields
         return [
-            column.read([row[place] for row in rows], self._form.na_value)
+            column.read(texts[place], self._form.na_value)
             for place, column in zip(self._places, self._columns, strict=True)
         ]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from muster.data.files._files import Paths, check_compression, missing_file
 from muster.data.files._list_files import FileNames
 
 _KIND = "make_csv_dataset"
+_CHUNK = 1024  # rows
 
 
 def make_csv_dataset(
@@ -113,13 +114,13 @@ def make_csv_dataset(
 
 def _rows(files: tuple[str, ...], path: str, form: CsvFormat, count: int | None) -> list[list[str]]:
     try:
-        rows = form.rows(path)
+        chunks = form.chunks(path, count or _CHUNK)
     except OSError as exc:
         raise missing_file(_KIND, path, files, exc) from exc
     try:
-        return [row for _, row in islice(rows, count)]
+        return list(islice(chain.from_iterable(rows.fields for rows in chunks), count))
     finally:
-        rows.close()
+        chunks.close()
 
 
 def _names(
