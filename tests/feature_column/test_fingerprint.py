@@ -51,3 +51,13 @@ def test_no_texts():
 def test_pairs_are_ordered():
     first, second = fingerprint64([b"x"]), fingerprint64([b"1"])
     assert fingerprint_cat64(first, second) != fingerprint_cat64(second, first)
+
+
+def test_text_is_taken_as_utf_8():
+    texts = ["", "a", "plain", "Zürich", "東京", "a\0"]
+    expected = fingerprint64([text.encode() for text in texts]).tolist()
+    assert fingerprint64(texts).tolist() == expected
+    assert fingerprint64([texts[0], b"a", *texts[2:]]).tolist() == expected
+    assert fingerprint64(texts[1:3]).tolist() == expected[1:3]
+    with pytest.raises(ValueError, match="Text or bytes are wanted, got 3"):
+        fingerprint64(["a", 3])

@@ -1,6 +1,7 @@
 """Categorical columns: their base class, and what they hand from the host to the step."""
 
 from abc import abstractmethod
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
@@ -60,12 +61,12 @@ class CategoricalColumn(FeatureColumn):
         """The column itself."""
         return self
 
-    @property
+    @cached_property
     def host_key(self) -> str:
         """The key of the column's ids among features that have been transformed."""
         return f"{self.name}.{type(self).__name__}.{self.num_buckets}"
 
-    @property
+    @cached_property
     def weights_key(self) -> str:
         """The key of the weights of the column's ids."""
         return f"{self.host_key}.weights"
@@ -85,9 +86,9 @@ class CategoricalColumn(FeatureColumn):
             ValueError: An id is too large or negative.
         """
         ids, weights = found
-        wrong = (ids.values < -1) | (ids.values >= self.num_buckets)
-        if wrong.any():
-            at = int(np.argmax(wrong))
+        values = ids.values
+        if len(values) and (values.min() < -1 or values.max() >= self.num_buckets):
+            at = int(np.argmax((values < -1) | (values >= self.num_buckets)))
             raise ValueError(
                 f"Column {self.name}: the id {ids.values[at]} of example {ids.indices[at, 0]} is not in "
                 f"[0, {self.num_buckets}). Give the column a default_value, or more buckets."

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from muster.feature_column._hashed_column import HashedCategoricalColumn
 from muster.feature_column._host_values import (
     Features,
     IdsAndWeights,
-    as_bytes,
     full,
     host_feature,
     is_text,
@@ -40,10 +40,10 @@ class CrossedColumn(CategoricalColumn):
     hash_bucket_size: int
     hash_key: int | None
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The names of what is combined, sorted, with ``_X_`` between them."""
-        names = [leaf if isinstance(leaf, str) else leaf.name for leaf in self._leaves()]
+        names = [leaf if isinstance(leaf, str) else leaf.name for leaf in self._leaves]
         return "_X_".join(sorted(names))
 
     @property
@@ -72,7 +72,7 @@ class CrossedColumn(CategoricalColumn):
 
         Source: ``SparseCrossHashed`` (tensorflow/core/kernels/sparse_cross_op.cc).
         """
-        inputs = [_fingerprints(leaf, features) for leaf in self._leaves()]
+        inputs = [_fingerprints(leaf, features) for leaf in self._leaves]
         if len({len(counts) for _, counts in inputs}) > 1:
             raise ValueError(
                 f"The features of {self.name} differ in their number of examples: "
@@ -104,11 +104,12 @@ class CrossedColumn(CategoricalColumn):
             hashes = fingerprint_cat64(hashes, each)
         return (hashes % np.uint64(self.hash_bucket_size)).astype(np.int64)
 
+    @cached_property
     def _leaves(self) -> list[CategoricalColumn | str]:
         """Return what is combined, with crossed columns taken apart."""
         leaves: list[CategoricalColumn | str] = []
         for key in self.keys:
-            leaves += key._leaves() if isinstance(key, CrossedColumn) else [key]
+            leaves += key._leaves if isinstance(key, CrossedColumn) else [key]
         return leaves
 
 
@@ -175,7 +176,7 @@ def _fingerprints(leaf: CategoricalColumn | str, features: Features) -> tuple[An
     else:
         counts, values = np.full(given.shape[0], given.shape[1]), given.reshape(-1)
     if is_text(values.dtype):
-        hashes = remembered(features, ("hashes", name), lambda: fingerprint64(as_bytes(values.tolist())))
+        hashes = remembered(features, ("hashes", name), lambda: fingerprint64(values.tolist()))
         return hashes, counts
     return values.astype(np.int64).astype(np.uint64), counts
 

@@ -13,7 +13,6 @@ from muster.feature_column._fingerprint import fingerprint64
 from muster.feature_column._host_values import (
     Features,
     IdsAndWeights,
-    as_bytes,
     dtype_name,
     is_integer,
     is_text,
@@ -100,7 +99,7 @@ def categorical_column_with_hash_bucket(
 def buckets(values: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
     """Return the buckets, int64, of text or integers by their fingerprints."""
     texts = values.tolist() if is_text(values.dtype) else list(map(str, values.tolist()))
-    ids: np.ndarray[Any, Any] = (fingerprint64(as_bytes(texts)) % np.uint64(count)).astype(np.int64)
+    ids: np.ndarray[Any, Any] = (fingerprint64(texts) % np.uint64(count)).astype(np.int64)
     return ids
 
 

@@ -49,10 +49,13 @@ def transform_features(
     by_key: dict[str, FeatureColumn] = {}
     for column in columns:
         host = column.host_column
-        if host is not None and by_key.setdefault(host.host_key, host) != host:
+        if host is None:
+            continue
+        other = by_key.setdefault(host.host_key, host)
+        if other is not host and other != host:
             raise ValueError(
-                f"Two columns of one name and kind differ: {by_key[host.host_key]} and {host}. Give the "
-                "feature a second key in the input pipeline."
+                f"Two columns of one name and kind differ: {other} and {host}. Give the feature a second key "
+                "in the input pipeline."
             )
     read_by_steps = {key for column in columns if column.host_column is None for key in leaf_keys(column)}
     read_by_host = {key for host in by_key.values() for key in leaf_keys(host)}

@@ -83,7 +83,7 @@ class _VocabularyColumn(CategoricalColumn):
         given = string_or_integer(sparse_feature(features, self.key), self.key, self.dtype)
         table, values = self._table, given.values.tolist()
         ids = np.fromiter(map(table.get, values, repeat(-1)), np.int64, len(values))
-        unknown = np.flatnonzero(ids < 0)
+        (unknown,) = (ids < 0).nonzero()
         if len(unknown) and self.num_oov_buckets:
             ids[unknown] = len(self.vocabulary) + buckets(given.values[unknown], self.num_oov_buckets)
         elif len(unknown):
