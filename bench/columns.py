@@ -5,7 +5,6 @@ which is checked. ``make bench-peers`` installs TensorFlow; without it, muster i
 """
 
 import argparse
-import csv
 import json
 import os
 import statistics
@@ -15,29 +14,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from bench._peers.columns import JOBS, SCHOOLS, STATES
+from bench.cases.adult import write_rows
 from bench.peers import ROOT, python_of
 
 from bench import _results
-
-_ROWS = 50_000
-
-
-def write_rows(path: Path) -> None:
-    """Write the rows: random, but always the same."""
-    rng = np.random.default_rng(0)
-    words = {"job": JOBS, "school": [*SCHOOLS, "Preschool"], "state": STATES}
-    columns: dict[str, Any] = {"age": rng.integers(17, 90, _ROWS)}
-    columns |= {name: rng.choice(values, _ROWS) for name, values in words.items()}
-    columns["city"] = [f"City-{i}" for i in (rng.random(_ROWS) ** 3 * 100_000).astype(int)]
-    columns["hours"] = rng.integers(0, 110, _ROWS)
-    columns["gain"] = rng.integers(0, 9999, _ROWS) / 4
-    columns["label"] = rng.integers(0, 2, _ROWS)
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
 
 
 def turn(library: str, path: Path, seconds: float, cores: int) -> dict[str, Any]:

@@ -79,8 +79,17 @@ class Contestant:
 
 
 @contextmanager
-def started(contestant: str, case: str, steps: int) -> Iterator[Contestant]:
+def started(
+    contestant: str, case: str, steps: int, program: str | None = None, *arguments: Any
+) -> Iterator[Contestant]:
     """Start a contestant on a case, and end it afterwards.
+
+    Args:
+        contestant: One of CONTESTANTS.
+        case: A module of bench.cases.
+        steps: The number of steps in a turn.
+        program: The module of bench._peers to run; None for the contestant's own.
+        *arguments: Further arguments of the program.
 
     Raises:
         RuntimeError: It ends by itself, or does not answer within ANSWER_SECS.
@@ -90,9 +99,10 @@ def started(contestant: str, case: str, steps: int) -> Iterator[Contestant]:
         command = [
             python_of(contestant),
             "-m",
-            f"bench._peers.{CONTESTANTS[contestant][1]}",
+            f"bench._peers.{program or CONTESTANTS[contestant][1]}",
             case,
             str(steps),
+            *map(str, arguments),
         ]
         stderr = undo.enter_context(log.open("w"))
         process = subprocess.Popen(

@@ -10,36 +10,9 @@ import os
 import sys
 import time
 
+from bench.cases.adult import BATCH, categorical_columns, read
+
 CHECKED = 20
-BATCH = 256
-CITIES = 100_000
-JOBS = ["clerk", "cook", "driver", "farmer", "nurse", "sailor", "teacher", "tailor", "writer", "none"]
-SCHOOLS = [f"{i}th" for i in range(1, 13)] + ["Bachelors", "Masters", "Doctorate", "Some-college"]
-STATES = ["Private", "Self-emp", "Federal-gov", "Local-gov", "State-gov", "Without-pay"]
-
-
-def columns_of(fc):
-    """Return the columns of the model: vocabularies, hash buckets, buckets of numbers, and crosses."""
-    age = fc.bucketized_column(fc.numeric_column("age"), [18, 25, 30, 35, 40, 45, 50, 55, 60, 65])
-    job = fc.categorical_column_with_vocabulary_list("job", JOBS)
-    school = fc.categorical_column_with_vocabulary_list("school", SCHOOLS, num_oov_buckets=2)
-    return [
-        job,
-        school,
-        fc.categorical_column_with_vocabulary_list("state", STATES),
-        fc.categorical_column_with_hash_bucket("city", CITIES),
-        fc.categorical_column_with_identity("hours", 100, default_value=99),
-        fc.crossed_column(["school", "job"], 10_000),
-        fc.crossed_column([age, "school", "job"], 100_000),
-    ]
-
-
-def read(tf, path):
-    """Return the batches of the file, without end."""
-    defaults = [tf.float32, tf.string, tf.string, tf.string, tf.string, tf.int64, tf.float32, tf.int32]
-    return tf.data.experimental.make_csv_dataset(
-        path, BATCH, column_defaults=defaults, label_name="label", shuffle=False, prefetch_buffer_size=4
-    )
 
 
 def muster_batches(path):
@@ -47,7 +20,7 @@ def muster_batches(path):
     import muster.compat.tensorflow as tf
     from muster.feature_column import transform_features
 
-    columns = columns_of(tf.feature_column)
+    columns = categorical_columns(tf.feature_column)
     dataset = read(tf, path).map(lambda features, labels: transform_features(features, columns))
     for features in dataset:
         yield [features[column.host_key] for column in columns]
@@ -58,7 +31,7 @@ def tensorflow_batches(path):
     import tensorflow as tf
     from tensorflow.python.feature_column.feature_column_v2 import FeatureTransformationCache
 
-    columns = columns_of(tf.feature_column)
+    columns = categorical_columns(tf.feature_column)
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         iterator = tf.compat.v1.data.make_initializable_iterator(read(tf, path))
         features, _ = iterator.get_next()

@@ -1,9 +1,9 @@
 """Train a case under ``Estimator.train``: muster's, or TensorFlow's if it is installed."""
 
 import tempfile
-import time
 
-from bench._peers._turns import CHECK_STEPS, case, next_turn, ready, steps, turn_took
+from bench._peers._hook import turns_hook
+from bench._peers._turns import CHECK_STEPS, case
 
 try:
     import tensorflow as tf
@@ -34,31 +34,6 @@ def model_fn(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-class Turns(tf.estimator.SessionRunHook):
-    """Read the first losses, then the loss of each turn's last step, which waits for that step."""
-
-    def __init__(self):
-        self.losses, self.left = [], 0
-
-    def before_run(self, run_context):
-        checking = len(self.losses) < CHECK_STEPS
-        return tf.estimator.SessionRunArgs("loss:0") if checking or self.left == 1 else None
-
-    def after_run(self, run_context, run_values):
-        if run_values.results is None:
-            self.left -= 1
-            return
-        if self.left:
-            turn_took(time.perf_counter() - self.began)
-        else:
-            self.losses.append(run_values.results)
-            if len(self.losses) < CHECK_STEPS:
-                return
-            ready(self.losses, *packages)
-        if not next_turn():
-            run_context.request_stop()
-        self.left, self.began = steps, time.perf_counter()
-
-
 with tempfile.TemporaryDirectory() as model_dir:
-    tf.estimator.Estimator(model_fn, model_dir).train(input_fn, hooks=[Turns()])
+    hook = turns_hook(tf, lambda: "loss:0", packages)
+    tf.estimator.Estimator(model_fn, model_dir).train(input_fn, hooks=[hook])
