@@ -1,5 +1,7 @@
 """The examples, run as a user runs them."""
 
+import http.client
+import json
 import os
 import re
 import signal
@@ -9,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from large_data import copy_mnist
+from jobs import DEADLINE
+from large_data import copy_mnist, large_data
 from muster.checkpoint import latest_checkpoint
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -137,3 +140,57 @@ def test_the_guides_program_says_where_its_data_would_go(tmp_path: Path) -> None
     assert done.returncode == 1
     assert "put the files train-images-idx3-ubyte.gz" in done.stderr
     assert str(tmp_path / "data") in done.stderr
+
+
+@pytest.mark.alone
+def test_the_census_is_learned_exported_served_and_asked(tmp_path: Path) -> None:
+    data, run = large_data("adult/adult.data").parent, tmp_path / "run"
+    done = run_example("adult_wide_deep.py", "--data", str(data), "--model-dir", str(run))
+    assert done.returncode == 0, done.stderr
+    accuracy = re.search(r"Accuracy on 6513 people who were held out: ([\d.]+)", done.stdout)
+    assert accuracy, done.stdout
+    assert float(accuracy[1]) >= 0.85
+
+    command = re.search(r"^    muster (serve .*) --port 8501$", done.stdout, re.M)
+    request = re.search(r"^    curl http://localhost:8501(\S+) -d '(.*)'$", done.stdout, re.M)
+    assert command, done.stdout
+    assert request, done.stdout
+    server = subprocess.Popen(
+        [sys.executable, "-m", "muster", *command[1].split(), "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        assert server.stdout is not None
+        with server.stdout:
+            found = (re.search(r"at http://127\.0\.0\.1:(\d+)/", line) for line in server.stdout)
+            port = next((int(match[1]) for match in found if match), None)
+            assert port is not None, "the server ended"
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
+            connection.request("POST", request[1], request[2])
+            response = connection.getresponse()
+            body = response.read()
+            connection.close()
+    finally:
+        server.kill()
+        server.wait()
+    assert response.status == 200, body
+    ((first, second),) = json.loads(body)["results"]
+    assert {first[0], second[0]} == {"<=50K", ">50K"}
+    assert first[1] + second[1] == pytest.approx(1, abs=1e-5)
+
+
+def test_the_census_says_where_its_data_would_go(tmp_path: Path) -> None:
+    done = run_example(
+        "adult_wide_deep.py",
+        "--model-dir",
+        str(tmp_path / "run"),
+        MUSTER_DATA_DIR=str(tmp_path / "data"),
+        https_proxy="http://127.0.0.1:9",
+    )
+    assert done.returncode == 1
+    folder = tmp_path / "data" / "adult"
+    assert f"put the file adult.data into {folder}, or name its folder by --data" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(folder.iterdir()) == []
