@@ -66,3 +66,19 @@ def test_the_cost_of_a_step_counts_every_kernel_of_the_model(case):
     kernels = [v for v in model.trainable_variables if v.path.endswith("kernel")]
     counted = sum(layer.weights for layer in module.LAYERS if layer.multiply_adds)
     assert counted == sum(math.prod(kernel.shape) for kernel in kernels)
+
+
+def test_a_canned_model_is_measured_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("MUSTER_BENCH_TENSORFLOW", str(tmp_path / "absent"))
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.canned", "--steps", "2", "--alternations", "1", "--results", tmp_path],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    figures = json.loads((tmp_path / "canned.json").read_text())
+    assert list(figures["ms_per_step"]) == ["muster"]
+    assert figures["losses"][0] > figures["losses"][1]
