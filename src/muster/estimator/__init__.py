@@ -39,6 +39,8 @@ from muster.estimator.canned._linear import LinearRegressor as LinearRegressor
 from muster.estimator.canned._logit_fns import call_logit_fn as call_logit_fn
 from muster.estimator.canned._logit_fns import dnn_logit_fn_builder as dnn_logit_fn_builder
 from muster.estimator.canned._logit_fns import linear_logit_fn_builder as linear_logit_fn_builder
+from muster.estimator.canned._rnn import RNNClassifier as RNNClassifier
+from muster.estimator.canned._rnn import RNNEstimator as RNNEstimator
 from muster.estimator.export._receivers import ServingInputReceiver as ServingInputReceiver
 from muster.estimator.export._receivers import TensorServingInputReceiver as TensorServingInputReceiver
 from muster.estimator.export._receivers import (
@@ -48,8 +50,6 @@ from muster.estimator.export._receivers import (
     build_raw_serving_input_receiver_fn as build_raw_serving_input_receiver_fn,
 )
 from muster.estimator.exporters._best_exporter import BestExporter as BestExporter
-from muster.estimator.canned._rnn import RNNClassifier as RNNClassifier
-from muster.estimator.canned._rnn import RNNEstimator as RNNEstimator
 from muster.estimator.exporters._exporter import Exporter as Exporter
 from muster.estimator.exporters._final_exporter import FinalExporter as FinalExporter
 from muster.estimator.exporters._latest_exporter import LatestExporter as LatestExporter
