@@ -18,9 +18,9 @@ from muster.feature_column import (
     linear_model,
     shared_embeddings,
 )
-from muster.feature_column._dense_column import Table
 from muster.feature_column._fingerprint import fingerprint64
 from muster.feature_column._hashed_column import buckets
+from muster.feature_column._tables import new_table
 
 _DEPARTURES = [columns.WORDS, canned.OWN_WORDS, *columns.DEPARTURES]
 
@@ -69,16 +69,15 @@ def linear(case):
     wanted["linear_model/bias_weights"] = [case["bias"]]
     created = []
 
-    class Given(Table):
-        def variable(self):
-            variable = super().variable()
-            created.append([variable.path, list(variable.shape)])
-            variable.assign(wanted[variable.path])
-            return variable
+    def given(table):
+        variable = new_table(table)
+        created.append([variable.path, list(variable.shape)])
+        variable.assign(wanted[variable.path])
+        return variable
 
     initial = linear_model(features, built, case["units"], case["sparse_combiner"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_linear_model, "Table", Given)
+        patch.setattr(_linear_model, "new_table", given)
         output = linear_model(features, built, case["units"], case["sparse_combiner"])
     return {
         "initial_output": np.asarray(initial).tolist(),
