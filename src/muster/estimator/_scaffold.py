@@ -21,7 +21,7 @@ _NAMES_OF_SAVERS = frozenset(
 
 
 class InitialValues:
-    """What an ``init_fn`` gets as its session: the values from which the variables of a model start.
+    """Holds the values from which a model's variables start, for an ``init_fn`` to change.
 
     Args:
         values: Path -> array of global shape; `set_variable_value` changes them.
@@ -127,7 +127,7 @@ InitFn = Callable[["Scaffold", InitialValues], object]
 
 
 class Scaffold:
-    """What is done before a training's first step, and how many checkpoints it keeps.
+    """Sets what variables start from, and how many checkpoints training keeps.
 
     There is no graph to set up, so that operations that initialize one, or say that it is ready, are ignored,
     with a warning.

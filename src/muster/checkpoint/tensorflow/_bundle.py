@@ -95,7 +95,7 @@ message_type {
 
 @dataclass(frozen=True)
 class Extent:
-    """What a slice takes of one dimension; a length of None takes all of it."""
+    """The range of one dimension that a slice covers; a length of None covers all of it."""
 
     start: int
     length: int | None

@@ -1,4 +1,4 @@
-"""What a saved Keras model can be asked: its ``call``, or functions that use it."""
+"""Signatures of saved Keras models: their ``call``, or functions that use them."""
 
 import functools
 import inspect

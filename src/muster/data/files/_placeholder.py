@@ -10,7 +10,7 @@ from muster.data.pipeline._spec import TensorSpec
 
 
 class Parsed(NamedTuple):
-    """Where a placeholder's values come from that are read of Examples.
+    """Names the feature of serialized Examples that a placeholder stands for.
 
     Attributes:
         examples: The placeholder of the serialized Examples.
@@ -33,7 +33,7 @@ class Placeholder(TensorSpec):
         shape: Sizes, of which the first counts examples; None for one that varies. None for an unknown rank,
             of which sparse features are.
         name: A name for people to read.
-        parsed: Where the values come from; None if they are given.
+        parsed: The feature of serialized Examples that it stands for; None if requests give its values.
 
     Source: ``placeholder`` (tensorflow/python/ops/array_ops.py).
     """
@@ -56,7 +56,7 @@ class Placeholder(TensorSpec):
 
     @property
     def parsed(self) -> Parsed | None:
-        """Where the values come from; None if they are given."""
+        """The feature of serialized Examples that it stands for; None if requests give its values."""
         return self._parsed
 
     def __eq__(self, other: object) -> bool:

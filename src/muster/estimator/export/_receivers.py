@@ -1,4 +1,4 @@
-"""What exported models will be given."""
+"""Serving input receivers: the inputs of exported models, and the features made of them."""
 
 import copy
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ class _Receiver(NamedTuple):
 
 
 class ServingInputReceiver(_Receiver):
-    """What a served model is given, and which features that makes.
+    """Describes the inputs of an exported model, and the features that are made of them.
 
     Args:
         features: The features of the model_fn by key: `Placeholder` s of the receiver, or what
@@ -59,7 +59,7 @@ class ServingInputReceiver(_Receiver):
 
 
 class TensorServingInputReceiver(_Receiver):
-    """What a served model is given whose model_fn takes one array as its features.
+    """Describes the inputs of an exported model whose model_fn takes one array as its features.
 
     Args:
         features: A `Placeholder` of the receiver.
