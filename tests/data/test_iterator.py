@@ -4,6 +4,7 @@ import gc
 import json
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -214,3 +215,42 @@ def test_looking_at_a_pipeline_draws_no_seed() -> None:
     next(passed)
     rest, following = list(elsewhere.iterator(passed.position)), list(elsewhere)
     assert (rest, following) == (list(passed), list(first))
+
+
+def test_elements_are_converted_where_they_are_made() -> None:
+    def convert(elements):
+        return [(element * 10, threading.current_thread().name) for element in elements]
+
+    dataset = Dataset.range(5)
+    here = threading.current_thread().name
+    assert list(dataset.iterator(convert=convert)) == [(i * 10, here) for i in range(5)]
+    with dataset.prefetch(2).iterator(convert=convert) as ahead:
+        assert [next(ahead) for _ in range(2)] == [(0, "muster-prefetch"), (10, "muster-prefetch")]
+        position = ahead.position
+    assert next(dataset.iterator(position)) == 2  # a position does not depend on what was made of elements
+
+
+def test_small_batches_are_converted_together() -> None:
+    seen = []
+
+    def convert(elements):
+        seen.append(len(elements))
+        return elements
+
+    batches = list(Dataset.range(40).batch(2).iterator(convert=convert))
+    assert [list(batch) for batch in batches] == [[2 * i, 2 * i + 1] for i in range(20)]
+    assert len(seen) < 20
+    assert sum(seen) == 20
+
+
+def test_errors_of_a_conversion_come_in_their_turn() -> None:
+    def convert(elements):
+        for element in elements:
+            if element == 2:
+                raise ValueError("wrong: 2")
+            yield element
+
+    with Dataset.range(5).prefetch(4).iterator(convert=convert) as elements:
+        assert [next(elements), next(elements)] == [0, 1]
+        with pytest.raises(ValueError, match="wrong: 2"):
+            next(elements)

@@ -2,7 +2,7 @@
 
 import builtins
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -401,7 +401,11 @@ class Dataset(DatasetSources["Dataset"]):
     # Reading
 
     def iterator(
-        self, position: Mapping[str, Any] | None = None, *, seed: int | None = None
+        self,
+        position: Mapping[str, Any] | None = None,
+        *,
+        seed: int | None = None,
+        convert: Callable[[list[Any]], Iterable[Any]] | None = None,
     ) -> DatasetIterator:
         """Begin an iteration, or resume one.
 
@@ -410,12 +414,15 @@ class Dataset(DatasetSources["Dataset"]):
                 another, to continue with its next element. Arrays are read only from there on; generators,
                 `filter` and `unbatch` run again from the start.
             seed: Seeds the shuffles without a seed; None seeds them at random. A position contains the seeds.
+            convert: Takes elements that are read together, such as several small batches, and returns what
+                the iterator yields for each. It is called where elements are made, which is a thread of its
+                own after `prefetch`, and is no part of the pipeline: positions stay valid with another.
 
         Raises:
             PositionError: `position` belongs to another pipeline or, at the first element, the pipeline has
                 fewer elements than before.
         """
-        return DatasetIterator(self._node, position, seed)
+        return DatasetIterator(self._node, position, seed, convert)
 
     def __iter__(self) -> DatasetIterator:
         return self.iterator()

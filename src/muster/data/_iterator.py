@@ -1,7 +1,7 @@
 """Iteration over a dataset, with a position that can be saved."""
 
-from collections.abc import Generator, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from muster.data.pipeline._prefetch import Prefetcher
 
 _FORMAT = 1
 
+Convert: TypeAlias = Callable[[list[Any]], Iterable[Any]]
+"""Takes elements that are read together, and returns something for each."""
+
 
 class DatasetIterator(GetNext):
     """The elements of a dataset, one after the other, as NumPy values.
@@ -23,18 +26,27 @@ class DatasetIterator(GetNext):
     threads at the same time.
     """
 
-    def __init__(self, node: Node, position: Mapping[str, Any] | None, seed: int | None = None):
+    def __init__(
+        self,
+        node: Node,
+        position: Mapping[str, Any] | None,
+        seed: int | None = None,
+        convert: Convert | None = None,
+    ):
         """Begin an iteration, or resume one at `position`.
 
         Args:
             node: The pipeline to read.
             position: The `position` of another iterator, or None.
             seed: Seeds the shuffles without a seed; None seeds them at random.
+            convert: Takes elements that are read together, and returns what the iterator yields for each;
+                None yields the elements.
 
         Raises:
             PositionError: `position` belongs to another pipeline.
         """
         self._node = node
+        self._convert = convert
         if position is None and seed is not None:
             for number, order in enumerate(node.random_orders):
                 order.settle(int(np.random.SeedSequence((seed % 2**64, number)).generate_state(1)[0]))
@@ -98,7 +110,7 @@ class DatasetIterator(GetNext):
         self.close()
 
     def _open(self) -> "Generator[Any, None, None] | Prefetcher":
-        elements = _read(self._node, self._run, self._consumed)
+        elements = _read(self._node, self._run, self._consumed, self._convert)
         return Prefetcher(elements, self._node.ahead) if self._node.ahead else elements
 
 
@@ -107,7 +119,7 @@ def moved_position(position: Mapping[str, Any], elements: int) -> dict[str, Any]
     return {**position, "elements": int(position["elements"]) + elements}
 
 
-def _read(node: Node, run: Run, consumed: int) -> Generator[Any, None, None]:
+def _read(node: Node, run: Run, consumed: int, convert: Convert | None) -> Generator[Any, None, None]:
     stream = node.open(run, ())
     try:
         passed = stream.skip(consumed)
@@ -117,20 +129,24 @@ def _read(node: Node, run: Run, consumed: int) -> Generator[Any, None, None]:
                 f"{passed}. Its data is not what it was."
             )
         while len(handles := stream.pull(node.block)):
-            yield from _load(node, run, handles)
+            for elements in _load(node, run, handles):
+                yield from elements if convert is None else convert(elements)
     finally:
         stream.close()
         run.stores.clear()
 
 
-def _load(node: Node, run: Run, handles: Handles) -> Iterable[Any]:
+def _load(node: Node, run: Run, handles: Handles) -> Iterator[list[Any]]:
+    """Yield the elements together; one by one if one is wrong, so that those before it are yielded first."""
     try:
-        return unstacked(node.load(run, handles))
+        elements = unstacked(node.load(run, handles))
     except DatasetError:
         if len(handles) == 1:
             raise
-    # One by one, so that the elements before the wrong one are yielded first.
-    return (unstacked(node.load(run, handles[i : i + 1]))[0] for i in range(len(handles)))
+        for i in range(len(handles)):
+            yield unstacked(node.load(run, handles[i : i + 1]))
+    else:
+        yield elements
 
 
 def _begin(node: Node, position: Mapping[str, Any] | None) -> tuple[Run, int]:

@@ -1,8 +1,10 @@
 """The batches of an input_fn, with a position that can be saved."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
+from functools import partial
+from itertools import accumulate
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
@@ -18,7 +20,7 @@ from muster.estimator._mode_keys import ModeKeys
 _log = logging.getLogger(__name__)
 
 Prepare: TypeAlias = Callable[[Any, Any], tuple[Any, Any]]
-"""Turns the features and labels of a batch into arrays of numbers, on the host; labels may be None."""
+"""Turns features, and labels or None, into arrays of numbers: on the host, each example by itself."""
 
 
 class Batch(NamedTuple):
@@ -58,7 +60,8 @@ class Batches:
         position: Where to go on: the ``position`` of an equal pipeline; None starts at the first batch.
         seed: Seeds shuffles that have no seed of their own; None leaves them random.
         past_end: Whether the position may lie beyond the end: other workers may have had more batches.
-        prepare: The host's part of the model, for each batch; None for none.
+        prepare: The host's part of the model, for each batch; None for none. It is called where the input
+            pipeline makes batches: ahead of the step, on a thread, if the pipeline has a `prefetch`.
 
     Attributes:
         first: The first batch from the position on, which the iteration yields too; None if there is none.
@@ -82,27 +85,26 @@ class Batches:
         past_end: bool = False,
         prepare: Prepare | None = None,
     ) -> None:
-        self._mode = mode
-        self._prepare = prepare
+        # A function of its own: what makes batches ahead must not keep their reader alive.
+        convert = partial(_batches, mode=mode, prepare=prepare)
         dataset = _as_dataset(returned, mode)
         self.share = describe_share(dataset)
         with ExitStack() as undo:
-            self._iterator = dataset.iterator(position, seed=seed)
+            self._iterator = dataset.iterator(position, seed=seed, convert=convert)
             undo.callback(self._iterator.close)
             self._start = self._iterator.position
             self._first_pending = True
             self.taken = 0
             try:
-                element = next(self._iterator, None)
+                self.first: Batch | None = next(self._iterator, None)
             except PositionError:
                 if not past_end:
                     raise
-                element = None
-            self.first = None if element is None else self._batch(element)
-            if element is None and position is not None:
-                with dataset.iterator(seed=seed) as again:
-                    element = next(again, None)
-            self.example = None if element is None else self._batch(element)
+                self.first = None
+            self.example = self.first
+            if self.first is None and position is not None:
+                with dataset.iterator(seed=seed, convert=convert) as again:
+                    self.example = next(again, None)
             if self.example is not None:
                 _check_batch(self.example)
             self._undo = undo.pop_all()
@@ -125,7 +127,7 @@ class Batches:
                 raise StopIteration
             batch = self.first
         else:
-            batch = self._batch(next(self._iterator))
+            batch = next(self._iterator)
         self.taken += 1
         return batch
 
@@ -133,25 +135,6 @@ class Batches:
     def position(self) -> Mapping[str, Any]:
         """The position of the next batch, as JSON."""
         return self._start if self._first_pending else self._iterator.position
-
-    def _batch(self, element: Any) -> Batch:
-        if isinstance(element, tuple) and not hasattr(element, "_fields"):
-            if len(element) != 2:
-                raise ValueError(
-                    "input_fn should return (features, labels) as a len 2 tuple; "
-                    f"an element of it has length {len(element)}."
-                )
-            features, labels = element
-        else:
-            features, labels = element, None
-        if self._mode == ModeKeys.PREDICT:
-            labels = None
-        if self._prepare is not None:
-            features, labels = self._prepare(features, labels)
-        batch = Batch(features, labels)
-        if len({leaf.shape[:1] for leaf in jax.tree.leaves(batch) if np.ndim(leaf)}) > 1:
-            _check_batch(batch)  # raises
-        return batch
 
 
 def open_training_batches(
@@ -182,6 +165,63 @@ def _as_dataset(returned: Any, mode: ModeKeys) -> Dataset:
         )
     dataset = Dataset.from_tensors(returned)
     return dataset.repeat() if mode == ModeKeys.TRAIN else dataset
+
+
+def _batches(elements: list[Any], *, mode: ModeKeys, prepare: Prepare | None) -> Iterable[Batch]:
+    """Return the batches of elements that are read together."""
+    batches = [_batch(element, mode) for element in elements]
+    if prepare is None:
+        return map(_checked, batches)
+    leaves = jax.tree.leaves(batches)
+    if leaves and len(batches) > 1 and all(map(_joinable, leaves)):
+        # Small batches: the host's calls for each take longer than its data.
+        with suppress(ValueError):  # The batch that is wrong raises it again, in its turn.
+            joined = jax.tree.map(lambda *parts: np.concatenate(parts), *batches)
+            return map(_checked, _divided(Batch(*prepare(*joined)), batches))
+    return (_checked(Batch(*prepare(*batch))) for batch in batches)
+
+
+def _batch(element: Any, mode: ModeKeys) -> Batch:
+    if isinstance(element, tuple) and not hasattr(element, "_fields"):
+        if len(element) != 2:
+            raise ValueError(
+                "input_fn should return (features, labels) as a len 2 tuple; "
+                f"an element of it has length {len(element)}."
+            )
+        features, labels = element
+    else:
+        features, labels = element, None
+    return Batch(features, None if mode == ModeKeys.PREDICT else labels)
+
+
+def _joinable(leaf: Any) -> bool:
+    """Return whether the host's part of a model makes the same of a batch alone and joined with others.
+
+    The widths of what it makes of several values an example may depend on all examples of a batch.
+    """
+    return (
+        isinstance(leaf, np.ndarray) and leaf.ndim > 0 and (leaf.dtype.kind == "f" or leaf.size == len(leaf))
+    )
+
+
+def _divided(joined: Batch, batches: list[Batch]) -> list[Batch]:
+    """Divide what was made of batches that were joined.
+
+    Raises:
+        ValueError: It has not as many rows as they.
+    """
+    stops = list(accumulate(len(jax.tree.leaves(batch)[0]) for batch in batches))
+    leaves, structure = jax.tree.flatten(joined)
+    if any(leaf.shape[:1] != (stops[-1],) for leaf in leaves):
+        raise ValueError("There are other rows.")
+    parts = zip(*(np.split(leaf, stops[:-1]) for leaf in leaves), strict=True)
+    return [jax.tree.unflatten(structure, part) for part in parts]
+
+
+def _checked(batch: Batch) -> Batch:
+    if len({leaf.shape[:1] for leaf in jax.tree.leaves(batch) if np.ndim(leaf)}) > 1:
+        _check_batch(batch)  # raises
+    return batch
 
 
 def _check_batch(batch: Batch) -> None:
