@@ -1,10 +1,11 @@
-"""Rows that are read in chunks of columns. A handle is a chunk and the number of a row in it."""
+"""Rows that are read in chunks of columns."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from muster.data.files._files import SequentialFiles
@@ -44,6 +45,18 @@ class Chunk(ABC):
         return [column[number] for column in self.columns]
 
 
+class _Row(msgspec.Struct, gc=False):
+    """A handle. Python's garbage collector need not look at it: a chunk refers to no handle.
+
+    Attributes:
+        chunk: A chunk.
+        number: The number of a row in it.
+    """
+
+    chunk: Chunk
+    number: int
+
+
 class ChunkedFiles(SequentialFiles):
     """Files whose rows have one spec, so that batches are gathered from columns.
 
@@ -73,7 +86,7 @@ class ChunkedFiles(SequentialFiles):
         return Stacked(rebuild(self.template, columns), len(handles))
 
 
-def _gathered(handles: list[tuple[Chunk, int]]) -> list[Column]:
+def _gathered(handles: list[_Row]) -> list[Column]:
     runs = _runs(handles)
     if len(runs) == 1:
         chunk, start, stop = runs[0]
@@ -81,20 +94,20 @@ def _gathered(handles: list[tuple[Chunk, int]]) -> list[Column]:
     if 4 * len(runs) <= len(handles):
         parts = [chunk.part(start, stop) for chunk, start, stop in runs]
         return [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
-    rows = [chunk.row(number) for chunk, number in handles]
+    rows = [handle.chunk.row(handle.number) for handle in handles]
     return [_column(values) for values in zip(*rows, strict=True)]
 
 
-def _runs(handles: list[tuple[Chunk, int]]) -> list[tuple[Chunk, int, int]]:
+def _runs(handles: list[_Row]) -> list[tuple[Chunk, int, int]]:
     """Group consecutive rows of a chunk: the chunk, the first row, and the row after the last."""
     runs: list[tuple[Chunk, int, int]] = []
-    chunk, start = handles[0]
+    chunk, start = handles[0].chunk, handles[0].number
     stop = start
-    for each, number in handles:
-        if each is not chunk or number != stop:
+    for handle in handles:
+        if handle.chunk is not chunk or handle.number != stop:
             runs.append((chunk, start, stop))
-            chunk, start = each, number
-        stop = number + 1
+            chunk, start = handle.chunk, handle.number
+        stop = handle.number + 1
     return [*runs, (chunk, start, stop)]
 
 
@@ -117,7 +130,7 @@ class ChunkStream(Stream):
         pulled: list[Any] = []
         while len(pulled) < count and (chunk := self._current()) is not None:
             stop = min(chunk.rows, self._next + count - len(pulled))
-            pulled += [(chunk, number) for number in range(self._next, stop)]
+            pulled += [_Row(chunk, number) for number in range(self._next, stop)]
             self._next = stop
         return pulled
 

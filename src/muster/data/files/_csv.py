@@ -4,7 +4,7 @@ import csv
 import io
 import re
 import zlib
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, islice
@@ -26,13 +26,31 @@ _TYPES = ("float32", "float64", "int32", "int64", "str")
 class Rows(NamedTuple):
     """Rows of a file.
 
+    Their fields are in one list: Python's garbage collector, which looks at every list again and again, would
+    take as long with a list for each row as all the rest of reading.
+
     Attributes:
         lines: The number of the last line of each row.
-        fields: The fields of each row.
+        sizes: The number of fields of each row.
+        fields: The fields of all rows.
     """
 
     lines: Sequence[int]
-    fields: list[list[str]]
+    sizes: list[int]
+    fields: list[str]
+
+    def row(self, number: int) -> list[str]:
+        """Return the fields of a row."""
+        start = sum(self.sizes[:number])
+        return self.fields[start : start + self.sizes[number]]
+
+    def columns(self) -> list[list[str]]:
+        """Return as many columns as the shortest row has fields."""
+        least = min(self.sizes)
+        if self.sizes.count(least) == len(self.sizes):
+            return [self.fields[place::least] for place in range(least)]
+        starts = [stop - size for size, stop in zip(self.sizes, accumulate(self.sizes), strict=True)]
+        return [[self.fields[start + place] for start in starts] for place in range(least)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,31 +100,44 @@ class CsvFormat:
                 if self.header:
                     next(reader, None)
                 before = reader.line_num
-                while fields := list(islice(reader, rows)):
-                    lines = _last_lines(fields, before, reader.line_num)
+                while (read := _rows(islice(reader, rows))).sizes:
+                    lines = _last_lines(read, before, reader.line_num)
                     before = reader.line_num
-                    yield _filled(Rows(lines, fields))
+                    yield _filled(read._replace(lines=lines))
             except (csv.Error, UnicodeDecodeError, OSError, zlib.error) as exc:
                 raise DatasetError(
                     f"{path}, after line {reader.line_num}: it cannot be read: {exc}."
                 ) from exc
 
 
-def _last_lines(fields: list[list[str]], before: int, last: int) -> Sequence[int]:
+def _rows(reader: Iterable[list[str]]) -> Rows:
+    """Return rows, with no line numbers."""
+    sizes: list[int] = []
+    fields: list[str] = []
+    for row in reader:
+        sizes.append(len(row))
+        fields += row
+    return Rows((), sizes, fields)
+
+
+def _last_lines(rows: Rows, before: int, last: int) -> Sequence[int]:
     """Return the number of each row's last line, of rows that begin after a line and end with another."""
-    if last - before == len(fields):
+    if last - before == len(rows.sizes):
         return range(before + 1, last + 1)
     # Fields in quotes go over several lines.
-    counts = (1 + sum(len(_LINE_BREAK.findall(field)) for field in row) for row in fields)
+    fields = iter(rows.fields)
+    counts = (
+        1 + sum(len(_LINE_BREAK.findall(field)) for field in islice(fields, size)) for size in rows.sizes
+    )
     return list(accumulate(counts, initial=before))[1:]
 
 
 def _filled(rows: Rows) -> Rows:
     """Leave out the rows of empty lines."""
-    if all(rows.fields):
+    if all(rows.sizes):
         return rows
-    filled = [pair for pair in zip(*rows, strict=True) if pair[1]]
-    return Rows([line for line, _ in filled], [row for _, row in filled])
+    lines = [line for line, size in zip(rows.lines, rows.sizes, strict=True) if size]
+    return rows._replace(lines=lines, sizes=list(filter(None, rows.sizes)))
 
 
 @dataclass(frozen=True)
@@ -205,11 +236,11 @@ class _CsvStream(ChunkStream):
 
 class _CsvChunk(Chunk):
     def __init__(self, path: str, form: CsvFormat, columns: list[CsvColumn], rows: Rows):
-        super().__init__(len(rows.fields))
+        super().__init__(len(rows.sizes))
         self._path = path
         self._form = form
         self._columns = columns
-        self._lines, self._texts = rows
+        self._texts = rows
         self._places = range(len(columns)) if form.selected is None else form.selected
         self._broken = False
 
@@ -225,11 +256,11 @@ class _CsvChunk(Chunk):
     def row(self, number: int) -> list[Any]:
         if self._readable():
             return super().row(number)
-        fields = self._texts[number]
+        fields, line = self._texts.row(number), self._texts.lines[number]
         try:
-            return [column[0] for column in self._read([fields])]
+            return [column[0] for column in self._read(Rows([line], [len(fields)], fields))]
         except (ValueError, OverflowError, IndexError) as exc:
-            raise DatasetError(f"{self._path}, line {self._lines[number]}: {self._reason(fields)}") from exc
+            raise DatasetError(f"{self._path}, line {line}: {self._reason(fields)}") from exc
 
     def _readable(self) -> bool:
         """Return whether all rows can be read; if not, rows are read one by one."""
@@ -239,14 +270,14 @@ class _CsvChunk(Chunk):
             except (ValueError, OverflowError, IndexError):
                 self._broken = True
             else:
-                self._texts = []  # now in the arrays
+                self._texts = Rows([], [], [])  # now in the arrays
         return not self._broken
 
-    def _read(self, rows: list[list[str]]) -> list[Column]:
+    def _read(self, rows: Rows) -> list[Column]:
         expected = self._form.fields
-        if expected is not None and set(map(len, rows)) != {expected}:
+        if expected is not None and rows.sizes.count(expected) < len(rows.sizes):
             raise IndexError
-        texts = list(zip(*rows, strict=False))  # as many columns as the shortest row has fields
+        texts = rows.columns()
         return [
             column.read(texts[place], self._form.na_value)
             for place, column in zip(self._places, self._columns, strict=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -118,7 +118,8 @@ def _rows(files: tuple[str, ...], path: str, form: CsvFormat, count: int | None)
     except OSError as exc:
         raise missing_file(_KIND, path, files, exc) from exc
     try:
-        return list(islice(chain.from_iterable(rows.fields for rows in chunks), count))
+        every = (rows.row(number) for rows in chunks for number in range(len(rows.sizes)))
+        return list(islice(every, count))
     finally:
         chunks.close()
 
