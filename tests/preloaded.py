@@ -21,7 +21,7 @@ def prepare(folder: str) -> None:
     import jax
 
     import muster.estimator  # noqa: F401, all that most of them use
-    from muster.distribute.engine._compilation_cache import keep_compiled
+    from muster._compilation_cache import keep_compiled
 
     jax.config.update("jax_enable_compilation_cache", True)
     keep_compiled(folder)

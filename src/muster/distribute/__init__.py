@@ -4,7 +4,6 @@ To import this package lets ``fit``, ``evaluate`` and ``predict`` of Keras model
 """
 
 from muster import _keras as _keras  # first: Ctrl-C waits for it
-from muster.distribute.engine._compilation_cache import use_compilation_cache as use_compilation_cache
 from muster.distribute.fit._fit import DistributedTrainer as DistributedTrainer
 from muster.distribute.functions._function import function as function
 from muster.distribute.input._distributed_dataset import DistributedDataset as DistributedDataset

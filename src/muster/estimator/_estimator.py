@@ -8,11 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from muster._compilation_cache import keep_compiled
 from muster.checkpoint import Checkpoint
 from muster.checkpoint.tensorflow import list_either, newest_checkpoint, read_either
 from muster.cluster import TaskType
 from muster.distribute import get_strategy
-from muster.distribute.engine import keep_compiled
 from muster.estimator._checks import check_instances, check_steps
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn, ModelFn, check_model_fn_args

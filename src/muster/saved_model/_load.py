@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from muster._arrays import dtype_named
+from muster._compilation_cache import keep_compiled
 from muster._errors import DamagedCheckpointError, DamagedSavedModelError, SavedModelError
 from muster.checkpoint import open_regular, read_arrays
 from muster.feature_column import column_from_data
@@ -36,6 +37,8 @@ class SavedModel:
 def load(export_dir: str | bytes | os.PathLike[str]) -> SavedModel:
     """Load a saved model, with JAX alone: neither Keras nor the program that trained it is needed.
 
+    What is compiled for a number of rows is kept in the user's cache directory for the next process.
+
     Args:
         export_dir: The folder, such as ``Estimator.export_saved_model`` returns.
 
@@ -45,6 +48,7 @@ def load(export_dir: str | bytes | os.PathLike[str]) -> SavedModel:
         SavedModelError: It cannot be read, or is for another platform or version.
     """
     path = os.fsdecode(export_dir)
+    keep_compiled(None)
     manifest = read_manifest(path)
     weights = {name: jax.device_put(value) for name, value in _weights(path, manifest).items()}
     files = {name: read_file(path, name, manifest.files) for name in manifest.files if _is_read(name)}

@@ -1,6 +1,5 @@
 """Compiles traced code into steps, for one device, a mesh, or several processes."""
 
-from muster.distribute.engine._compilation_cache import keep_compiled as keep_compiled
 from muster.distribute.engine._served import NoMoreSteps as NoMoreSteps
 from muster.distribute.engine._served import ServedState as ServedState
 from muster.distribute.engine._split import unwrapped as unwrapped

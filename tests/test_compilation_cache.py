@@ -12,7 +12,7 @@ import jax
 import pytest
 from jax._src import compiler
 
-from muster.distribute.engine import _compilation_cache as cache
+from muster import _compilation_cache as cache
 
 
 class Executable:

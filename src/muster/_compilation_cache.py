@@ -54,10 +54,11 @@ _ENABLED: ContextVar[bool] = ContextVar("muster_compilation_cache", default=True
 
 
 def use_compilation_cache(use: bool) -> None:
-    """Turn the compilation cache on, the default, or off, for Estimators that are built from now on.
+    """Turn the compilation cache on, the default, or off, for Estimators and saved models from now on.
 
-    The first Estimator decides for the process. In the environment, ``JAX_ENABLE_COMPILATION_CACHE=0`` turns
-    it off, and ``JAX_COMPILATION_CACHE_DIR`` names another directory, which JAX then manages by itself.
+    The first Estimator that is built, or saved model that is loaded, decides for the process. In the
+    environment, ``JAX_ENABLE_COMPILATION_CACHE=0`` turns it off, and ``JAX_COMPILATION_CACHE_DIR`` names
+    another directory, which JAX then manages by itself.
     """
     _ENABLED.set(use)
 
