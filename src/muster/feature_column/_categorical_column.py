@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster.feature_column._feature_column import FeatureColumn
+from muster.feature_column._feature_column import FeatureColumn, ParseSpec
 from muster.feature_column._host_values import (
     Features,
     IdsAndWeights,
@@ -126,3 +126,19 @@ class CategoricalColumn(FeatureColumn):
         return PaddedIds(
             jnp.asarray(arrays[self.host_key]), None if weights is None else jnp.asarray(weights)
         )
+
+
+class ColumnOfIds(FeatureColumn):
+    """A feature column that is made of the ids of a categorical one."""
+
+    categorical_column: CategoricalColumn
+
+    @property
+    def parents(self) -> tuple[CategoricalColumn]:
+        """The ids."""
+        return (self.categorical_column,)
+
+    @property
+    def parse_example_spec(self) -> ParseSpec:
+        """That of the ids."""
+        return self.categorical_column.parse_example_spec

@@ -11,17 +11,10 @@ import jax
 
 from muster._keras import keras
 from muster.checkpoint.tensorflow import find_checkpoint, read_either
-from muster.feature_column._categorical_column import CategoricalColumn
-from muster.feature_column._dense_column import DenseColumn, Table, scopes
-from muster.feature_column._feature_column import FeatureColumn, ParseSpec
-from muster.feature_column._host_values import Features
-from muster.feature_column._indicator_column import require_categorical
+from muster.feature_column._categorical_column import CategoricalColumn, PaddedIds
+from muster.feature_column._dense_column import Table, scopes
+from muster.feature_column._ids_as_values import IdsAsValues, require_categorical
 from muster.feature_column._lookup import combined_rows, require_combiner
-from muster.feature_column._sequence_column import (
-    SequenceDenseColumn,
-    require_no_sequence,
-    require_sequence,
-)
 from muster.feature_column._weighted_column import WeightedCategoricalColumn
 
 Initializer = Callable[..., Any]
@@ -76,60 +69,17 @@ class EmbeddingTable:
         return jax.numpy.asarray(values, dtype)
 
 
-class _LookedUp(DenseColumn, SequenceDenseColumn):
+class _LookedUp(IdsAsValues):
     """What columns that look up in tables share."""
 
-    categorical_column: CategoricalColumn
     combiner: str
     max_norm: float | None
 
-    @property
-    def parents(self) -> tuple[CategoricalColumn]:
-        """The ids."""
-        return (self.categorical_column,)
-
-    @property
-    def parse_example_spec(self) -> ParseSpec:
-        """That of the ids."""
-        return self.categorical_column.parse_example_spec
-
-    @property
-    def host_column(self) -> FeatureColumn | None:
-        """That of the ids."""
-        return self.categorical_column.host_column
-
-    def dense_values(self, features: Features, table: jax.Array | None = None) -> jax.Array:
-        """Return the combination of the rows of an example's ids: float32 of shape (batch, dimension).
-
-        Raises:
-            ValueError: The ids are those of sequences, or a feature does not fit.
-        """
-        require_no_sequence(self, self.categorical_column)
-        return self._combined(self.categorical_column, features, table)
-
-    def sequence_values(
-        self, features: Features, table: jax.Array | None = None
-    ) -> tuple[jax.Array, jax.Array]:
-        """Return the combination of the rows of each step's ids, and the sequences' lengths.
-
-        Raises:
-            ValueError: The ids are not those of sequences.
-        """
-        column = require_sequence(self, self.categorical_column)
-        return self._combined(column, features, table), column.lengths(features)
-
-    def sequence_mask(self, features: Features) -> jax.Array:
-        """Return which steps sequences have.
-
-        Raises:
-            ValueError: The ids are not those of sequences.
-        """
-        return require_sequence(self, self.categorical_column).mask(features)
-
-    def _combined(self, column: CategoricalColumn, features: Features, table: jax.Array | None) -> jax.Array:
+    def values_of(self, ids: PaddedIds, table: jax.Array | None) -> jax.Array:
+        """Return the combination of the ids' rows."""
         if table is None:
             raise ValueError(f"The column {self.name} needs the value of its table.")
-        return combined_rows(table, column.step_ids(features), self.combiner, self.max_norm)
+        return combined_rows(table, ids, self.combiner, self.max_norm)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,6 +56,33 @@ class FeatureColumn(ABC):
         """The features that `muster.data.parse_example` must read, by key."""
 
 
+class KeyedColumn(FeatureColumn):
+    """A feature column of one feature, by whose key it is named."""
+
+    key: str
+
+    @property
+    def name(self) -> str:
+        """The key."""
+        return self.key
+
+    @property
+    def parents(self) -> tuple[str]:
+        """The key."""
+        return (self.key,)
+
+
+class ValuesByKey(KeyedColumn):
+    """A feature column of any number of values of one feature."""
+
+    dtype: np.dtype[Any]
+
+    @property
+    def parse_example_spec(self) -> ParseSpec:
+        """The feature, with any number of values."""
+        return {self.key: VarLenFeature(self.dtype)}
+
+
 def leaf_keys(column: FeatureColumn) -> set[str]:
     """Return the keys of all features that a column reads."""
     keys: set[str] = set()

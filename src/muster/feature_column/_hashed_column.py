@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from muster.data import SparseTensor, VarLenFeature
+from muster.data import SparseTensor
 from muster.feature_column._categorical_column import CategoricalColumn
-from muster.feature_column._feature_column import ParseSpec
+from muster.feature_column._feature_column import ValuesByKey
 from muster.feature_column._fingerprint import fingerprint64
 from muster.feature_column._host_values import (
     Features,
@@ -21,7 +21,7 @@ from muster.feature_column._host_values import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class HashedCategoricalColumn(CategoricalColumn):
+class HashedCategoricalColumn(ValuesByKey, CategoricalColumn):
     """A column of hashed values, made and checked by `categorical_column_with_hash_bucket`.
 
     Args:
@@ -37,24 +37,9 @@ class HashedCategoricalColumn(CategoricalColumn):
     dtype: np.dtype[Any]
 
     @property
-    def name(self) -> str:
-        """The key."""
-        return self.key
-
-    @property
     def num_buckets(self) -> int:
         """The number of buckets."""
         return self.hash_bucket_size
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        """The key."""
-        return (self.key,)
-
-    @property
-    def parse_example_spec(self) -> ParseSpec:
-        """The feature, with any number of values."""
-        return {self.key: VarLenFeature(self.dtype)}
 
     def sparse_ids(self, features: Features) -> IdsAndWeights:
         """Return the buckets of the feature's values.

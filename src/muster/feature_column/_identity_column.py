@@ -7,7 +7,7 @@ import numpy as np
 
 from muster.data import VarLenFeature
 from muster.feature_column._categorical_column import CategoricalColumn, PaddedIds
-from muster.feature_column._feature_column import ParseSpec
+from muster.feature_column._feature_column import KeyedColumn, ParseSpec
 from muster.feature_column._hashed_column import checked_key
 from muster.feature_column._host_values import (
     Features,
@@ -21,7 +21,7 @@ from muster.feature_column._host_values import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class IdentityCategoricalColumn(CategoricalColumn):
+class IdentityCategoricalColumn(KeyedColumn, CategoricalColumn):
     """A column of ids, made and checked by `categorical_column_with_identity`.
 
     Args:
@@ -37,19 +37,9 @@ class IdentityCategoricalColumn(CategoricalColumn):
     default_value: int | None
 
     @property
-    def name(self) -> str:
-        """The key."""
-        return self.key
-
-    @property
     def num_buckets(self) -> int:
         """The number of ids."""
         return self.number_buckets
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        """The key."""
-        return (self.key,)
 
     @property
     def parse_example_spec(self) -> ParseSpec:

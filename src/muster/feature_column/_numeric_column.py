@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 
 from muster.data import FixedLenFeature
 from muster.feature_column._dense_column import DenseColumn
-from muster.feature_column._feature_column import ParseSpec
+from muster.feature_column._feature_column import KeyedColumn, ParseSpec
 from muster.feature_column._host_values import (
     Features,
     dtype_name,
@@ -25,7 +25,7 @@ from muster.feature_column._host_values import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class NumericColumn(DenseColumn):
+class NumericColumn(KeyedColumn, DenseColumn):
     """A column of numbers, made and checked by `numeric_column`.
 
     Args:
@@ -43,16 +43,6 @@ class NumericColumn(DenseColumn):
     default_value: Any
     dtype: np.dtype[Any]
     normalizer_fn: Callable[[jax.Array], jax.Array] | None
-
-    @property
-    def name(self) -> str:
-        """The key."""
-        return self.key
-
-    @property
-    def parents(self) -> tuple[str]:
-        """The key."""
-        return (self.key,)
 
     @property
     def num_elements(self) -> int:

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import DTypeLike
 
-from muster.data import SparseTensor, VarLenFeature
-from muster.feature_column._categorical_column import CategoricalColumn
+from muster.data import SparseTensor
+from muster.feature_column._categorical_column import CategoricalColumn, ColumnOfIds
 from muster.feature_column._dense_column import Table
-from muster.feature_column._feature_column import FeatureColumn, ParseSpec
+from muster.feature_column._feature_column import FeatureColumn, ValuesByKey
 from muster.feature_column._hashed_column import categorical_column_with_hash_bucket
 from muster.feature_column._host_values import (
     Features,
@@ -79,7 +79,7 @@ class SequenceDenseColumn(FeatureColumn):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SequenceCategoricalColumn(CategoricalColumn):
+class SequenceCategoricalColumn(CategoricalColumn, ColumnOfIds):
     """A column of the ids of each step of a sequence.
 
     Args:
@@ -94,16 +94,6 @@ class SequenceCategoricalColumn(CategoricalColumn):
     def name(self) -> str:
         """That of the column that makes the ids."""
         return self.categorical_column.name
-
-    @property
-    def parents(self) -> tuple[CategoricalColumn]:
-        """The column that makes the ids."""
-        return (self.categorical_column,)
-
-    @property
-    def parse_example_spec(self) -> ParseSpec:
-        """That of the column that makes the ids."""
-        return self.categorical_column.parse_example_spec
 
     @property
     def num_buckets(self) -> int:
@@ -145,7 +135,7 @@ class SequenceCategoricalColumn(CategoricalColumn):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SequenceNumericColumn(SequenceDenseColumn):
+class SequenceNumericColumn(ValuesByKey, SequenceDenseColumn):
     """A column of the numbers of each step of a sequence, made and checked by `sequence_numeric_column`.
 
     Args:
@@ -163,21 +153,6 @@ class SequenceNumericColumn(SequenceDenseColumn):
     default_value: float
     dtype: np.dtype[Any]
     normalizer_fn: Callable[[Any], Any] | None
-
-    @property
-    def name(self) -> str:
-        """The key."""
-        return self.key
-
-    @property
-    def parents(self) -> tuple[str]:
-        """The key."""
-        return (self.key,)
-
-    @property
-    def parse_example_spec(self) -> ParseSpec:
-        """The feature, with any number of values."""
-        return {self.key: VarLenFeature(self.dtype)}
 
     @property
     def num_elements(self) -> int:

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from muster.data import VarLenFeature
 from muster.feature_column._categorical_column import CategoricalColumn
-from muster.feature_column._feature_column import ParseSpec
+from muster.feature_column._feature_column import ValuesByKey
 from muster.feature_column._hashed_column import buckets, checked_dtype, checked_key, string_or_integer
 from muster.feature_column._host_values import (
     Features,
@@ -25,7 +24,7 @@ from muster.feature_column._host_values import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class _VocabularyColumn(CategoricalColumn):
+class _VocabularyColumn(ValuesByKey, CategoricalColumn):
     """What columns with a vocabulary share.
 
     Args:
@@ -39,21 +38,6 @@ class _VocabularyColumn(CategoricalColumn):
     dtype: np.dtype[Any]
     default_value: int
     num_oov_buckets: int
-
-    @property
-    def name(self) -> str:
-        """The key."""
-        return self.key
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        """The key."""
-        return (self.key,)
-
-    @property
-    def parse_example_spec(self) -> ParseSpec:
-        """The feature, with any number of values."""
-        return {self.key: VarLenFeature(self.dtype)}
 
     @property
     def vocabulary(self) -> Sequence[Any]:
