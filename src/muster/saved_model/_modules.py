@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,11 @@ from muster._arrays import AnyArray
 from muster._errors import SavedModelError
 
 PLATFORMS = ("cpu", "cuda")
+
+# What JAX writes into modules of the lines of source that operations come from: of no frame, none. The first
+# setting is JAX's default; without it there would be the frame of the user's code.
+_NO_SOURCES = {"jax_include_full_tracebacks_in_locations": True, "jax_traceback_in_locations_limit": 0}
+_settings = threading.Lock()
 
 Arrays = Mapping[str, Any]
 
@@ -106,11 +112,10 @@ def to_module(computation: Computation, outputs: Sequence[str]) -> Module:
         results = jex.jaxpr_as_fun(computation.jaxpr)(*inputs)
         return [results[place] for place in places]
 
-    with cpu.jax_lowerings(), any_number_of_rows():
-        exported = jax.export.export(jax.jit(compute, keep_unused=True), platforms=PLATFORMS)(
-            [_shape_of(avals["weights", name]) for name in weights],
-            {key: computation.arguments[key] for key in keys},
-        )
+    shapes = [_shape_of(avals["weights", name]) for name in weights]
+    exported = _exported(
+        jax.jit(compute, keep_unused=True), shapes, {key: computation.arguments[key] for key in keys}
+    )
     return Module(bytes(exported.serialize()), weights, keys, tuple(map(_shape_of, exported.out_avals)))
 
 
@@ -120,9 +125,27 @@ def normalizer_module(normalizer: Callable[[Any], Any], argument: jax.ShapeDtype
     Raises:
         SavedModelError: It computes with something else than JAX, or not for any number of rows.
     """
-    with cpu.jax_lowerings(), any_number_of_rows():
-        exported = jax.export.export(jax.jit(normalizer), platforms=PLATFORMS)(argument)
-    return bytes(exported.serialize())
+    return bytes(_exported(jax.jit(normalizer), argument).serialize())
+
+
+def _exported(function: Any, *shapes: Any) -> jax.export.Exported:
+    """Lower a jitted function for `PLATFORMS`, without what says where on this machine its source lies."""
+    with cpu.jax_lowerings(), any_number_of_rows(), _without_sources():
+        return jax.export.export(function, platforms=PLATFORMS)(*shapes)
+
+
+@contextlib.contextmanager
+def _without_sources() -> Iterator[None]:
+    """Let JAX write no paths of source files into modules; its settings are those of the process."""
+    with _settings:
+        before = {name: getattr(jax.config, name) for name in _NO_SOURCES}
+        try:
+            for name, value in _NO_SOURCES.items():
+                jax.config.update(name, value)
+            yield
+        finally:
+            for name, value in before.items():
+                jax.config.update(name, value)
 
 
 def read_module(data: bytes, name: str) -> Callable[..., Any]:
