@@ -49,6 +49,13 @@ from muster.estimator.export._receivers import (
 from muster.estimator.export._receivers import (
     build_raw_serving_input_receiver_fn as build_raw_serving_input_receiver_fn,
 )
+from muster.estimator.export._supervised_receivers import SupervisedInputReceiver as SupervisedInputReceiver
+from muster.estimator.export._supervised_receivers import (
+    build_raw_supervised_input_receiver_fn as build_raw_supervised_input_receiver_fn,
+)
+from muster.estimator.export._supervised_receivers import (
+    build_supervised_input_receiver_fn_from_input_fn as build_supervised_input_receiver_fn_from_input_fn,
+)
 from muster.estimator.exporters._best_exporter import BestExporter as BestExporter
 from muster.estimator.exporters._exporter import Exporter as Exporter
 from muster.estimator.exporters._final_exporter import FinalExporter as FinalExporter

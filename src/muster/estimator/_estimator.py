@@ -18,9 +18,9 @@ from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn, ModelFn, check_model_fn_args
 from muster.estimator._run_config import RunConfig, check_train_args, check_workers, resolve_config
 from muster.estimator._specs import eval_folder
-from muster.estimator.export._export import export, receiver_for_predictions
+from muster.estimator.export._export import export, receivers_by_mode
 from muster.estimator.export._folders import timestamped_folder
-from muster.estimator.export._receivers import ReceiverFn
+from muster.estimator.export._supervised_receivers import ReceiverFn
 from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 from muster.estimator.loop._evaluation import evaluate, predict, write_metrics
@@ -305,19 +305,24 @@ class Estimator:
             export_dir_base: Where the new folder is made, whose name is the time in seconds since the epoch.
             serving_input_receiver_fn: Returns what requests fill: a function of
                 ``build_parsing_serving_input_receiver_fn`` or ``build_raw_serving_input_receiver_fn``, or one
-                that returns a `ServingInputReceiver`.
+                that returns a `ServingInputReceiver`. To train and to evaluate, labels too: a function of
+                ``build_raw_supervised_input_receiver_fn`` or
+                ``build_supervised_input_receiver_fn_from_input_fn``, or one that returns a
+                `SupervisedInputReceiver`.
             assets_extra: Files to copy into the folder ``assets.extra`` of the export: their paths by those
                 that they get there.
             as_text: Ignored: what describes the export is always text.
             checkpoint_path: The checkpoint; None takes the newest, or else what the model is warm-started
                 from.
-            experimental_mode: Only PREDICT.
+            experimental_mode: What to export: PREDICT; EVAL for the signature ``eval``, which answers loss,
+                predictions and metrics of a batch; or TRAIN for ``train``, which answers the loss and the
+                predictions of a batch in training, and trains nothing.
 
         Returns:
             The path of the new folder.
 
         Raises:
-            ValueError: There is no checkpoint, the mode is another, the features do not fit the model, or it
+            ValueError: There is no checkpoint, no such mode, features or labels do not fit the model, or it
                 has no signature that fits the receiver.
             SavedModelError: The model cannot be exported, or not be written; nothing is left then.
             CheckpointError: The checkpoint cannot be read, or is of another model.
@@ -337,21 +342,21 @@ class Estimator:
         as_text: bool = False,
         checkpoint_path: str | None = None,
     ) -> bytes:
-        """Export the model in several modes; arguments, result and errors as for `export_saved_model`.
+        """Export the model in several modes, in one folder; arguments and errors as for `export_saved_model`.
 
         Args:
             export_dir_base: As for `export_saved_model`, and so the others.
-            input_receiver_fn_map: The functions by their modes: only PREDICT.
+            input_receiver_fn_map: The functions by their modes.
 
         Source: ``Estimator.experimental_export_all_saved_models``
         (tensorflow_estimator/python/estimator/estimator.py).
         """
-        receiver_fn = receiver_for_predictions(input_receiver_fn_map)
+        receiver_fns = receivers_by_mode(input_receiver_fn_map)
         if checkpoint_path is None and self.latest_checkpoint() is None and self._setup.warm_start is None:
             raise ValueError(f"Couldn't find trained model at {self.model_dir}. Train first.")
         checkpoint = self._setup.find_checkpoint(checkpoint_path, "export")
         export_dir = timestamped_folder(export_dir_base)
-        export(self._setup, checkpoint, export_dir, receiver_fn, assets_extra)
+        export(self._setup, checkpoint, export_dir, receiver_fns, assets_extra)
         log_restored(checkpoint)
         return os.fsencode(export_dir)
 

@@ -1,9 +1,11 @@
-"""Text among predictions: a step computes which words they are, and the host writes them out."""
+"""Text of steps: they compute with the numbers of words, and the host has the words."""
 
 from typing import Any
 
 import jax
 import numpy as np
+
+from muster.data import Placeholder
 
 
 @jax.tree_util.register_pytree_node_class
@@ -38,6 +40,31 @@ class Words:
     def tree_unflatten(cls, vocabulary: tuple[str, ...], children: tuple[Any]) -> "Words":
         """Put together what `tree_flatten` took apart."""
         return cls(children[0], vocabulary)
+
+
+class WordNumbers(Placeholder):
+    """The numbers of words in a vocabulary, which the host of an exported model will make of text.
+
+    Args:
+        text: The text.
+        vocabulary: The words; the first has the number 0.
+    """
+
+    __slots__ = ("_text", "_vocabulary")
+
+    def __init__(self, text: Placeholder, vocabulary: tuple[str, ...]) -> None:
+        super().__init__(np.int32, text.shape, text.name)
+        self._text, self._vocabulary = text, vocabulary
+
+    @property
+    def text(self) -> Placeholder:
+        """The text."""
+        return self._text
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """The words; the first has the number 0."""
+        return self._vocabulary
 
 
 def written_out(predictions: Any) -> Any:

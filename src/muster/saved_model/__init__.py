@@ -14,8 +14,10 @@ from muster.saved_model._folder import contains_saved_model as contains_saved_mo
 from muster.saved_model._load import SavedModel as SavedModel
 from muster.saved_model._load import load as load
 from muster.saved_model._manifest import CLASSIFY as CLASSIFY
+from muster.saved_model._manifest import EVAL as EVAL
 from muster.saved_model._manifest import PREDICT as PREDICT
 from muster.saved_model._manifest import REGRESS as REGRESS
+from muster.saved_model._manifest import TRAIN as TRAIN
 from muster.saved_model._modules import PLATFORMS as PLATFORMS
 from muster.saved_model._modules import Computation as Computation
 from muster.saved_model._modules import any_number_of_rows as any_number_of_rows

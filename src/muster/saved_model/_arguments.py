@@ -21,10 +21,13 @@ class Feature:
         input: The name of an input.
         parse: The key and the description, as for `muster.data.parse_example`, of a feature of the Examples
             that the input has; None if the feature is the input itself.
+        words: The words whose numbers, from 0, the feature consists of, while the input has their text; None
+            for what the input has.
     """
 
     input: str
     parse: tuple[str, Any] | None = None
+    words: tuple[str, ...] | None = None
 
 
 def feature_spec(inputs: Mapping[str, TensorSpec], feature: Feature) -> TensorSpec:
@@ -78,7 +81,7 @@ def step_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def feature_record(feature: Feature) -> FeatureRecord:
     """Return where a feature comes from as data."""
     parse = None if feature.parse is None else _parse_record(*feature.parse)
-    return FeatureRecord(input=feature.input, parse=parse)
+    return FeatureRecord(input=feature.input, parse=parse, words=feature.words)
 
 
 def _parse_record(key: str, spec: Any) -> ParseRecord:
@@ -124,6 +127,11 @@ class HostPart:
     def __init__(self, record: SignatureRecord, columns: Sequence[FeatureColumn]) -> None:
         self._record, self._columns = record, tuple(columns)
         self._parsed: dict[str, dict[str, Any]] = {}
+        self._numbers = {
+            key: {word: number for number, word in enumerate(feature.words)}
+            for key, feature in record.features.items()
+            if feature.words is not None
+        }
         for feature in record.features.values():
             if feature.parse is not None:
                 specs = self._parsed.setdefault(feature.input, {})
@@ -140,6 +148,8 @@ class HostPart:
             key: inputs[feature.input] if feature.parse is None else parsed[feature.input][feature.parse.key]
             for key, feature in self._record.features.items()
         }
+        for key, numbers in self._numbers.items():
+            features[key] = _numbered(key, features[key], numbers)
         arrays = host_arrays(features, self._columns)
         if self._record.rows is not None:
             first = next(iter(inputs.values()))
@@ -148,6 +158,21 @@ class HostPart:
             key: _narrowed(key, arrays[key] if key in arrays else features[key], np.dtype(dtype))
             for key, dtype in self._record.arguments.items()
         }
+
+
+def _numbered(
+    key: str, text: np.ndarray[Any, Any], numbers: Mapping[str, int]
+) -> np.ndarray[Any, np.dtype[np.int32]]:
+    words = [
+        word.decode("utf-8", "replace") if isinstance(word, bytes) else str(word)
+        for word in text.ravel().tolist()
+    ]
+    if unknown := sorted(set(words) - numbers.keys()):
+        raise ValueError(
+            f"{key} has {', '.join(map(repr, unknown[:5]))}, which is none of the words that it takes: "
+            f"{', '.join(map(repr, numbers))}."
+        )
+    return np.array([numbers[word] for word in words], np.int32).reshape(text.shape)
 
 
 def _narrowed(key: str, array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

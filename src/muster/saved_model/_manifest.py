@@ -21,6 +21,8 @@ FORMAT = 1
 PREDICT = "tensorflow/serving/predict"
 CLASSIFY = "tensorflow/serving/classify"
 REGRESS = "tensorflow/serving/regress"
+TRAIN = "tensorflow/supervised/training"
+EVAL = "tensorflow/supervised/eval"
 
 Size = int | None
 
@@ -88,10 +90,13 @@ class FeatureRecord:
     Attributes:
         input: The name of the signature's input.
         parse: How to read it from there; None if it is the input itself.
+        words: The words whose numbers, from 0, it consists of, while the input has their text; None for what
+            the input has.
     """
 
     input: str
     parse: ParseRecord | None = None
+    words: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,7 +49,7 @@ class SignatureToSave:
     """A signature to save.
 
     Attributes:
-        method_name: The method of TensorFlow's servers: `PREDICT`, `CLASSIFY` or `REGRESS`.
+        method_name: TensorFlow's name of what it is for: `PREDICT`, `CLASSIFY`, `REGRESS`, `TRAIN` or `EVAL`.
         inputs: The inputs by name: the first axis counts examples, None is any size.
         outputs: The outputs by name.
         computation: What the model computes.

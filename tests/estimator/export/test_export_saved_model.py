@@ -504,14 +504,6 @@ def test_only_what_was_trained_is_exported(tmp_path):
         estimator.export_saved_model(tmp_path, raw_fn(["x"]))
 
 
-@pytest.mark.parametrize("mode", ["train", "eval"])
-def test_models_are_exported_to_predict(custom, tmp_path, mode):
-    with pytest.raises(ValueError, match=f"not in \\['{mode}'\\]"):
-        custom.experimental_export_all_saved_models(tmp_path, {mode: raw_fn(["x"])})
-    with pytest.raises(ValueError, match="in the mode 'infer'"):
-        custom.experimental_export_all_saved_models(tmp_path, {})
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -1,6 +1,7 @@
 """Rows that a step looked up are added to their table; everything else is computed as it was written."""
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -289,3 +290,13 @@ def test_a_table_that_is_donated_stays_where_it_is(steps):
     table = max(value.nbytes for value in model.initial.values())
     assert memory.alias_size_in_bytes >= table
     assert memory.temp_size_in_bytes < table / 2
+
+
+def test_an_unknown_number_of_rows_is_added_as_it_was_written():
+    def added(table, ids):
+        return table + jnp.zeros_like(table).at[ids].add(1.0)
+
+    shapes = TABLE, jax.ShapeDtypeStruct(jax.export.symbolic_shape("rows"), np.int32)
+    before = jax.make_jaxpr(added)(*shapes)
+    after = jax.make_jaxpr(with_row_updates(before))(*shapes)
+    assert str(after) == str(before)

@@ -471,3 +471,23 @@ def test_two_optimizers_on_a_shared_trunk():
 
     _, losses = run(Program(step, X, Y, seed=1), 30)
     assert losses[-1] < losses[0]
+
+
+def test_outputs_are_computed_without_what_they_do_not_need():
+    def train(x):
+        loss = jnp.mean(layers.Dense(CLASSES, name="dense")(x) ** 2)
+        name_output("twice", 2 * loss)
+        minimize(keras.optimizers.SGD(0.1), loss, get_or_create_global_step())
+        return {"loss": loss, "exp": jnp.exp(x)}, None
+
+    program = Program(train, X)
+    computed = jax.make_jaxpr(lambda state: program.compute_outputs(["loss", "twice"], state, X))(
+        program.initial
+    )
+    primitives = [eqn.primitive.name for eqn in computed.eqns]
+    assert primitives.count("dot_general") == 1  # the gradient has another
+    assert "exp" not in primitives
+    _, outputs = program.step(program.initial, X)
+    found = program.compute_outputs(["loss", "twice"], program.initial, X)
+    assert sorted(found) == ["loss", "twice"]
+    np.testing.assert_allclose(found["twice"], outputs["twice"])

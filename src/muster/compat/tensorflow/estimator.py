@@ -69,6 +69,7 @@ experimental = _Names(
     "tf.estimator.experimental",
     RNNClassifier=_estimator.RNNClassifier,
     RNNEstimator=_estimator.RNNEstimator,
+    build_raw_supervised_input_receiver_fn=_estimator.build_raw_supervised_input_receiver_fn,
     call_logit_fn=_estimator.call_logit_fn,
     dnn_logit_fn_builder=_estimator.dnn_logit_fn_builder,
     linear_logit_fn_builder=_estimator.linear_logit_fn_builder,

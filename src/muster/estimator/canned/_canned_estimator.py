@@ -86,7 +86,9 @@ class CannedEstimator(Estimator):
             numbers = _numbers(features, columns) | weights
             return numbers, None if labels is None else head.numeric_labels(labels)
 
-        self._setup = dataclasses.replace(self._setup, prepare=prepare, columns=columns)
+        self._setup = dataclasses.replace(
+            self._setup, prepare=prepare, numeric_labels=head.numeric_labels, columns=columns
+        )
 
 
 def _numbers(features: Any, columns: Sequence[FeatureColumn]) -> dict[str, Any]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from muster.data import Placeholder, TensorSpec, parse_example
 
-_SINGLE_FEATURE = "feature"
-_SINGLE_RECEIVER = "input"
+SINGLE_FEATURE = "feature"
+SINGLE_RECEIVER = "input"
 _EXAMPLES = "examples"
 
 Tensors: TypeAlias = Mapping[str, Placeholder]
@@ -40,13 +40,9 @@ class ServingInputReceiver(_Receiver):
     __slots__ = ()
 
     def __new__(cls, features: Any, receiver_tensors: Any, receiver_tensors_alternatives: Any = None) -> Self:
-        if features is None:
-            raise ValueError("features must be defined.")
         if not isinstance(features, Mapping):
-            features = {_SINGLE_FEATURE: features}
-        for key, value in features.items():
-            _require_text("feature keys", key)
-            _require_placeholder("feature", key, value)
+            features = {SINGLE_FEATURE: features}
+        require_placeholders("feature", features)
         return super().__new__(
             cls, dict(features), *_checked(receiver_tensors, receiver_tensors_alternatives)
         )
@@ -75,19 +71,13 @@ class TensorServingInputReceiver(_Receiver):
     __slots__ = ()
 
     def __new__(cls, features: Any, receiver_tensors: Any, receiver_tensors_alternatives: Any = None) -> Self:
-        if features is None:
-            raise ValueError("features must be defined.")
-        _require_placeholder("feature", _SINGLE_FEATURE, features)
+        require_placeholders("feature", {SINGLE_FEATURE: features})
         return super().__new__(cls, features, *_checked(receiver_tensors, receiver_tensors_alternatives))
 
     @property
     def named_features(self) -> dict[str, Placeholder]:
         """The feature by a key."""
-        return {_SINGLE_FEATURE: self.features}
-
-
-AnyReceiver: TypeAlias = ServingInputReceiver | TensorServingInputReceiver
-ReceiverFn: TypeAlias = Callable[[], AnyReceiver]
+        return {SINGLE_FEATURE: self.features}
 
 
 def build_raw_serving_input_receiver_fn(
@@ -106,13 +96,10 @@ def build_raw_serving_input_receiver_fn(
     Source: ``build_raw_serving_input_receiver_fn``
     (tensorflow_estimator/python/estimator/export/export.py).
     """
-    specs = {key: _spec_of(key, value) for key, value in features.items()}
+    specs = specs_of(features)
 
     def serving_input_receiver_fn() -> ServingInputReceiver:
-        placeholders = {
-            key: Placeholder(spec.dtype, (default_batch_size, *(spec.shape or ())[1:]), key)
-            for key, spec in specs.items()
-        }
+        placeholders = placeholders_of(specs, default_batch_size)
         return ServingInputReceiver(placeholders, placeholders)
 
     return serving_input_receiver_fn
@@ -143,36 +130,63 @@ def _checked(tensors: Any, alternatives: Any) -> tuple[Any, Any]:
     if alternatives is not None:
         if not isinstance(alternatives, Mapping):
             raise ValueError(f"receiver_tensors_alternatives must be a dict: {alternatives}.")
-        alternatives = {name: _checked_tensors(each) for name, each in alternatives.items()}
-    return _checked_tensors(tensors), alternatives
+        alternatives = {name: checked_tensors(each) for name, each in alternatives.items()}
+    return checked_tensors(tensors), alternatives
 
 
-def _checked_tensors(tensors: Any) -> dict[str, Placeholder]:
-    if tensors is None:
-        raise ValueError("receiver_tensors must be defined.")
+def checked_tensors(tensors: Any) -> dict[str, Placeholder]:
+    """Return what a request fills by name.
+
+    Raises:
+        ValueError: It is missing, or something else than placeholders.
+    """
     if not isinstance(tensors, Mapping):
-        tensors = {_SINGLE_RECEIVER: tensors}
-    for name, value in tensors.items():
-        _require_text("receiver_tensors keys", name)
-        _require_placeholder("receiver_tensor", name, value)
+        tensors = {SINGLE_RECEIVER: tensors}
+    require_placeholders("receiver_tensor", tensors)
     return dict(tensors)
 
 
-def _require_text(what: str, key: Any) -> None:
-    if not isinstance(key, str):
-        raise ValueError(f"{what} must be strings: {key}.")
+def require_placeholders(what: str, tensors: Mapping[Any, Any]) -> None:
+    """Check that values are placeholders, with text for keys.
+
+    Args:
+        what: What they are, for messages, such as ``"feature"``.
+        tensors: The values by key.
+
+    Raises:
+        ValueError: One of them is not.
+    """
+    for key, value in tensors.items():
+        if value is None and len(tensors) == 1:
+            raise ValueError(f"{what}s must be defined.")
+        if not isinstance(key, str):
+            raise ValueError(f"{what} keys must be strings: {key}.")
+        if not isinstance(value, Placeholder):
+            raise ValueError(
+                f"{what} {key} must be a Tensor, got {value!r}. Give a muster.data.Placeholder "
+                "(tf.compat.v1.placeholder), or use build_raw_serving_input_receiver_fn."
+            )
 
 
-def _require_placeholder(what: str, key: str, value: Any) -> None:
-    if not isinstance(value, Placeholder):
-        raise ValueError(
-            f"{what} {key} must be a Tensor, got {value!r}. Give a muster.data.Placeholder "
-            "(tf.compat.v1.placeholder), or use build_raw_serving_input_receiver_fn."
-        )
+def specs_of(batch: Mapping[str, Any]) -> dict[str, TensorSpec]:
+    """Return the shapes and dtypes of a batch, of arrays or of what is known of them.
+
+    Raises:
+        ValueError: One of them has no axis of examples.
+    """
+    return {key: _spec_of(key, value) for key, value in batch.items()}
+
+
+def placeholders_of(specs: Mapping[str, TensorSpec], batch_size: int | None) -> dict[str, Placeholder]:
+    """Return placeholders for batches of a size; None for any."""
+    return {
+        key: Placeholder(spec.dtype, (batch_size, *(spec.shape or ())[1:]), key)
+        for key, spec in specs.items()
+    }
 
 
 def _spec_of(key: str, value: Any) -> TensorSpec:
     spec = value if isinstance(value, TensorSpec) else TensorSpec(np.shape(value), np.asarray(value).dtype)
     if not spec.shape:
-        raise ValueError(f"The feature {key} must have an axis of examples, got the shape {spec.shape}.")
+        raise ValueError(f"{key} must have an axis of examples, got the shape {spec.shape}.")
     return spec

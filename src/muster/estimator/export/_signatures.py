@@ -13,8 +13,10 @@ from muster.estimator._estimator_spec import (
     PredictOutput,
     RegressionOutput,
 )
+from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._words import Words
-from muster.saved_model import CLASSIFY, PREDICT, REGRESS
+from muster.estimator.export._supervised_outputs import SupervisedOutput
+from muster.saved_model import CLASSIFY, EVAL, PREDICT, REGRESS, TRAIN
 
 _log = logging.getLogger(__name__)
 
@@ -26,7 +28,7 @@ class SignaturePlan(NamedTuple):
     """A signature of an exported model.
 
     Attributes:
-        method_name: The method of TensorFlow's servers.
+        method_name: TensorFlow's name of what it is for.
         inputs: The placeholders that a request fills, by name.
         output: Which of the model's outputs it answers.
     """
@@ -63,6 +65,8 @@ def values_of(output: ExportOutput) -> dict[str, Any]:
             return {
                 "/".join(key) if isinstance(key, tuple) else str(key): each for key, each in outputs.items()
             }
+        case SupervisedOutput():
+            return output.named()
     raise ValueError(
         f"A signature answers a PredictOutput, ClassificationOutput or RegressionOutput, got {output!r}."
     )
@@ -94,7 +98,7 @@ def plan_signatures(
                 plans[f"{prefix}{name}"] = _plan(name, output, tensors)
             except ValueError as exc:
                 unfit[f"{prefix}{name}"] = str(exc)
-    for method in (CLASSIFY, REGRESS, PREDICT):
+    for method in (CLASSIFY, REGRESS, PREDICT, TRAIN, EVAL):
         names = [name for name, plan in plans.items() if plan.method_name == method]
         _log.info("Signatures of the export for %s: %s", method, ", ".join(names) or "none")
     for name, reason in unfit.items():
@@ -110,6 +114,8 @@ def _plan(name: str, output: ExportOutput, tensors: Mapping[str, Placeholder]) -
     values_of(output)
     if isinstance(output, PredictOutput):
         return SignaturePlan(PREDICT, tensors, name)
+    if isinstance(output, SupervisedOutput):
+        return SignaturePlan(TRAIN if output.mode == ModeKeys.TRAIN else EVAL, tensors, name)
     kind, method = "Classification", CLASSIFY
     if isinstance(output, RegressionOutput):
         kind, method = "Regression", REGRESS

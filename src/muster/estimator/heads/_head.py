@@ -119,7 +119,8 @@ class Head(ABC):
         head.numeric_labels(labels)))``.
 
         Args:
-            labels: The labels of one or several examples, as the input has them.
+            labels: The labels of one or several examples, as the input has them; or a placeholder for what an
+                exported model will be given.
 
         Raises:
             DatasetError: A label is none that the head knows.

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._errors import DatasetError
+from muster.data import Placeholder
+from muster.estimator._words import WordNumbers
 from muster.program import label_factor
 
 _SHOWN = 5
@@ -82,18 +84,25 @@ def checked_vocabulary(label_vocabulary: Any) -> tuple[str, ...] | None:
 
 def is_text(labels: Any) -> bool:
     """Return whether labels are text, or Python objects, as text of several lengths may be."""
-    return not isinstance(labels, jax.Array) and np.asarray(labels).dtype.kind in "USOT"
+    return _dtype(labels).kind in "USOT"
+
+
+def _dtype(labels: Any) -> np.dtype[Any]:
+    known = isinstance(labels, jax.Array | Placeholder)
+    dtype: np.dtype[Any] = labels.dtype if known else np.asarray(labels).dtype
+    return dtype
 
 
 def class_ids(labels: Any, vocabulary: Sequence[str] | None) -> Any:
     """Return the numbers of classes, on the host; without a vocabulary, the labels.
 
     Args:
-        labels: Text of any shape, ``str`` or UTF-8, if there is a vocabulary; else numbers.
+        labels: Text of any shape, ``str`` or UTF-8, if there is a vocabulary; else numbers. Or a placeholder
+            for one of them.
         vocabulary: The names of the classes, or None.
 
     Returns:
-        int32 in the shape of the labels, or the labels.
+        int32 in the shape of the labels, or the labels; of a placeholder for text one for numbers.
 
     Raises:
         DatasetError: A label is not in the vocabulary.
@@ -103,16 +112,18 @@ def class_ids(labels: Any, vocabulary: Sequence[str] | None) -> Any:
     if vocabulary is None:
         if text:
             raise ValueError(
-                f"Labels dtype should be integer. Instead got {np.asarray(labels).dtype}. Give the names of "
+                f"Labels dtype should be integer. Instead got {_dtype(labels)}. Give the names of "
                 "the classes as label_vocabulary, in the order of their numbers."
             )
         return labels
-    names = np.asarray(labels)
     if not text:
         raise ValueError(
-            f"Labels dtype should be string if there is a vocabulary. Instead got {names.dtype}. Leave out "
-            "label_vocabulary, or give the names of the classes as labels."
+            f"Labels dtype should be string if there is a vocabulary. Instead got {_dtype(labels)}. Leave "
+            "out label_vocabulary, or give the names of the classes as labels."
         )
+    if isinstance(labels, Placeholder):
+        return WordNumbers(labels, tuple(vocabulary))
+    names = np.asarray(labels)
     numbers = {name: number for number, name in enumerate(vocabulary)}
     found = [
         numbers.get(name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name), -1)

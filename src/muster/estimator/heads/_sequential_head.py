@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muster.data import RaggedTensor, SparseTensor
+from muster.data import Placeholder, RaggedTensor, SparseTensor
 from muster.estimator._estimator_spec import EstimatorSpec, ExportOutput
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator.heads._head import MEAN, Head
@@ -119,6 +119,11 @@ class SequentialHeadWrapper(Head):
             return SparseTensor(labels.indices, numbers, labels.dense_shape).to_dense()
         if not is_text(labels):
             return self._static_head.numeric_labels(labels)
+        if isinstance(labels, Placeholder):
+            raise ValueError(
+                "Labels of steps that are text cannot be those of an exported model: give it their numbers, "
+                "and -1 where a sequence has ended."
+            )
         names = np.asarray(labels)
         there = np.array([name not in ("", b"") for name in names.ravel().tolist()])
         numbers = np.full(names.size, -1, np.int32)

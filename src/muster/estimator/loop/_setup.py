@@ -43,6 +43,7 @@ class ModelSetup:
         config: How to run; it has a model_dir.
         warm_start: Where variables start from while there is no checkpoint; None for their initializers.
         prepare: The host's part of the model; None for none.
+        numeric_labels: The part of it that turns labels into numbers; takes placeholders, too.
         columns: The feature columns for which that works, without the weights of examples; None if the
             model_fn takes features as they are.
         executables: The steps that were compiled, by their fingerprints.
@@ -53,6 +54,7 @@ class ModelSetup:
     config: RunConfig
     warm_start: WarmStartSettings | None
     prepare: Prepare | None = None
+    numeric_labels: Callable[[Any], Any] = lambda labels: labels
     columns: tuple[FeatureColumn, ...] | None = None
     executables: Executables = dataclasses.field(default_factory=dict)
 

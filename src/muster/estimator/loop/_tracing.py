@@ -74,7 +74,7 @@ def trace_model_fn(
                 mean = keras.metrics.Mean(name="mean_loss_of_batches", dtype="float32")
                 mean.update_state(spec.loss, sample_weight=replica_weight())
                 synchronize_metrics()
-                metrics = {name: _metric_value(each) for name, each in spec.eval_metric_ops.items()}
+                metrics = {name: metric_value(each) for name, each in spec.eval_metric_ops.items()}
                 outputs = {LOSS: mean.result(), GLOBAL_STEP: before, METRICS: metrics}
             case ModeKeys.PREDICT:
                 outputs = {PREDICTIONS: spec.predictions, GLOBAL_STEP: before}
@@ -104,7 +104,7 @@ def trace_model_fn(
     return program
 
 
-def _metric_value(metric: Any) -> Any:
+def metric_value(metric: Any) -> Any:
     """Return the value of a Keras metric, or of a pair (value, update), with this batch counted.
 
     Of a pair it is the update: ``value`` may have been computed before it.

@@ -36,7 +36,8 @@ def with_row_updates(closed: jex.ClosedJaxpr) -> Callable[..., list[jax.Array]]:
 
     That is possible where a sum of scaled rows, and nothing else, is added to an array or subtracted from it.
     Left unchanged: gradients that are also used elsewhere, or scaled by other than scalars; loops and
-    branches; 16-bit floats, which would lose small numbers; more rows than the table has.
+    branches; 16-bit floats, which would lose small numbers; more rows than the table has, or an unknown
+    number of them.
 
     Results differ in the order of additions. If a gradient is scaled by infinity or NaN, only the rows that
     were looked up become so.
@@ -120,7 +121,8 @@ class _Evaluation:
         dtype = type_of(rows).dtype
         if not jnp.issubdtype(dtype, jnp.inexact) or dtype.itemsize < 4:
             return ()
-        if type_of(rows).size > type_of(operand).size:
+        size, own = type_of(operand).size, type_of(rows).size
+        if not (isinstance(size, int) and isinstance(own, int)) or own > size:
             return ()
         return ((eqn, self._read(indices), self._read(rows)),)
 

@@ -1,6 +1,6 @@
 """Trace user code into a pure step over the variables that it creates."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Generic, TypeVar
 
 import jax
@@ -103,6 +103,25 @@ class Program(Generic[Static]):
             return scope.run(self._run_in, scope, state, *args)  # type: ignore[no-any-return]
 
         return compute_traced(replay, state, *args)
+
+    def compute_outputs(self, names: Collection[str], state: State, *args: Any) -> Outputs:
+        """Run the function on a state that stays as it is, and compute some of the outputs, and no more.
+
+        Args:
+            names: The names of the outputs.
+            state: As for `step`, and so is ``args``.
+            args: See there.
+
+        Raises:
+            VariableMismatchError: As for `step`.
+        """
+
+        def replay(state: State, *args: Any) -> Outputs:
+            scope = ProgramScope(state)
+            _, outputs = scope.run(self._run_in, scope, state, *args)
+            return {name: outputs[name] for name in names}
+
+        return compute_traced(replay, state, *args, only_results=True)
 
     def step_eagerly(self, state: State, *args: Any) -> tuple[State, Outputs]:
         """Run the step untraced, for debugging: ``print`` and breakpoints see numbers.
