@@ -10,7 +10,17 @@ import pytest
 from artefacts import save_model
 
 from muster import RequestError
-from muster.saved_model import Signature
+from muster.data import TensorSpec
+from muster.saved_model import (
+    EVAL,
+    Feature,
+    Output,
+    Signature,
+    SignatureToSave,
+    save,
+    symbolic_arguments,
+    trace,
+)
 from muster.serve._api import Api
 from muster.serve._batches import Job
 from muster.serve._model import Model
@@ -52,6 +62,29 @@ def test_requests_that_come_together_are_computed_together(tmp_path, monkeypatch
     )
     assert answers == [(200, {"predictions": [float(sum(row)) for row in each]}) for each in rows]
     assert sizes[-1] == 7
+
+
+def test_a_loss_is_that_of_one_request(tmp_path):
+    inputs = {"x": TensorSpec((None, 2), np.float32)}
+    signature = SignatureToSave(
+        method_name=EVAL,
+        inputs=inputs,
+        outputs={"loss": Output("mean")},
+        computation=trace(
+            lambda _, given: {"mean": given["x"].mean()}, {}, symbolic_arguments(inputs, (), None)
+        ),
+        features={"x": Feature("x")},
+    )
+    save(tmp_path / "1", {"eval": signature})
+    bodies = [{"signature_name": "eval", "inputs": [[1.0, 2.0], [3.0, 4.0]]}]
+    bodies += [
+        {"signature_name": "eval", "inputs": [[5.0, 6.0]]},
+        {"signature_name": "eval", "instances": [[1.0, 2.0]]},
+    ]
+    first, second, of_rows = ask(tmp_path, *((":predict", body) for body in bodies))
+    assert (first, second) == ((200, {"outputs": 2.5}), (200, {"outputs": 5.5}))
+    assert of_rows[0] == 400
+    assert 'Send "inputs" instead of "instances"' in of_rows[1]["error"]
 
 
 def test_one_wrong_request_does_not_fail_those_beside_it(tmp_path):
