@@ -9,6 +9,8 @@ from muster.checkpoint._arrays import open_regular as open_regular
 from muster.checkpoint._arrays import read_arrays as read_arrays
 from muster.checkpoint._arrays import write_arrays as write_arrays
 from muster.checkpoint._checkpointer import Checkpointer as Checkpointer
+from muster.checkpoint._checksum import with_checksum as with_checksum
+from muster.checkpoint._checksum import without_checksum as without_checksum
 from muster.checkpoint._layout import BASENAME as BASENAME
 from muster.checkpoint._layout import CheckpointInfo as CheckpointInfo
 from muster.checkpoint._layout import checkpoint_path as checkpoint_path

@@ -12,7 +12,6 @@ import errno
 import json
 import math
 import os
-import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 from muster._arrays import dtype_named
 from muster._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
 from muster.checkpoint._arrays import FileRecord, open_regular
+from muster.checkpoint._checksum import with_checksum, without_checksum
 
 FILE_NAME = "manifest.json"
 UNFINISHED = FILE_NAME + ".tmp"
@@ -88,8 +88,7 @@ def encode(manifest: Manifest) -> bytes:
         "variables": {name: asdict(record) for name, record in manifest.variables.items()},
         "files": {name: asdict(record) for name, record in manifest.files.items()},
     }
-    body = json.dumps(contents, separators=(",", ":")).encode()[1:] + b"\n"
-    return b'{"crc32": "%08x",\n' % zlib.crc32(body) + body
+    return with_checksum(json.dumps(contents, separators=(",", ":")).encode()[1:] + b"\n")
 
 
 def decode(data: bytes, path: str) -> Manifest:
@@ -103,10 +102,10 @@ def decode(data: bytes, path: str) -> Manifest:
         DamagedCheckpointError: The bytes have changed since they were written.
         CheckpointError: They were written in a format that this version does not know.
     """
-    first, _, body = data.partition(b"\n")
-    if first != b'{"crc32": "%08x",' % zlib.crc32(body):
+    body = without_checksum(data)
+    if body is None:
         raise DamagedCheckpointError(f"{path} does not match its checksum: its bytes have changed.")
-    contents = json.loads(b"{" + body)
+    contents = json.loads(body)
     if (version := contents.pop("format")) != FORMAT:
         raise CheckpointError(
             f"{path} has format {version!r}, but this version of muster reads format {FORMAT}. "

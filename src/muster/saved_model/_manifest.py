@@ -5,7 +5,6 @@ same in every version of the format.
 """
 
 import dataclasses
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import msgspec
 
 from muster._errors import DamagedSavedModelError, SavedModelError
-from muster.checkpoint import FileRecord
+from muster.checkpoint import FileRecord, with_checksum, without_checksum
 
 MANIFEST = "saved_model.json"
 FORMAT = 1
@@ -152,8 +151,7 @@ class Manifest:
 def encode(manifest: Manifest) -> bytes:
     """Return the bytes of the manifest's file."""
     body = msgspec.json.format(msgspec.json.encode({"format": FORMAT, **dataclasses.asdict(manifest)}))
-    body = body.removeprefix(b"{\n") + b"\n"
-    return b'{"crc32": "%08x",\n' % zlib.crc32(body) + body
+    return with_checksum(body.removeprefix(b"{\n") + b"\n")
 
 
 def decode(data: bytes, path: str) -> Manifest:
@@ -167,12 +165,12 @@ def decode(data: bytes, path: str) -> Manifest:
         DamagedSavedModelError: The bytes have changed since they were written.
         SavedModelError: They were written in a format that this version does not know.
     """
-    first, _, body = data.partition(b"\n")
-    if first != b'{"crc32": "%08x",' % zlib.crc32(body):
+    body = without_checksum(data)
+    if body is None:
         raise DamagedSavedModelError(
             f"{path} does not match its checksum: its bytes have changed. Export the model again."
         )
-    contents = msgspec.json.decode(b"{" + body)
+    contents = msgspec.json.decode(body)
     if (version := contents.pop("format", None)) != FORMAT:
         raise SavedModelError(
             f"{path} has format {version!r}, but this version of muster reads format {FORMAT}. Use the "
