@@ -12,7 +12,7 @@ import pytest
 
 from muster.data import TensorSpec
 from muster.saved_model import symbolic_arguments, trace
-from muster.saved_model._modules import normalizer_module, to_module
+from muster.saved_model._modules import normalizer_module, read_module, to_module
 
 ARGUMENTS = symbolic_arguments({"x": TensorSpec([None, 3], np.float32)}, (), None)
 
@@ -76,3 +76,14 @@ def test_a_model_has_the_same_modules_from_all_folders(tmp_path):
         exported = Path(program.parent, "exported")
         written.append({path.name: path.read_bytes() for path in exported.iterdir()})
     assert written[0] == written[1]
+
+
+def test_what_a_module_does_not_take_may_have_any_size():
+    specs = {"x": TensorSpec([None, 3], np.float32), "unused": TensorSpec([None, None], np.float32)}
+
+    def compute(weights, arguments):
+        return {"y": arguments["x"] * 2, "other": arguments["unused"] + 1}
+
+    made = to_module(trace(compute, {}, symbolic_arguments(specs, (), None)), ["y"])
+    assert made.arguments == ("x",)
+    assert read_module(made.data, "y")([], {"x": np.ones((2, 3), np.float32)})[0].tolist() == [[2.0] * 3] * 2

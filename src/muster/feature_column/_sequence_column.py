@@ -184,7 +184,7 @@ class SequenceNumericColumn(ValuesByKey, SequenceDenseColumn):
         if is_text(given.dtype):
             raise ValueError(f"Feature {self.key} has dtype {dtype_name(given.dtype)}, and needs numbers.")
         values = given.values
-        if self.normalizer_fn is not None:
+        if self.normalizer_fn is not None and len(values):
             values = np.asarray(self.normalizer_fn(values))
         numbers = SparseTensor(given.indices, values.astype(np.float32), given.dense_shape)
         dense = numbers.to_dense(self.default_value)

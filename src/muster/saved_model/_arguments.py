@@ -150,7 +150,7 @@ class HostPart:
         }
         for key, numbers in self._numbers.items():
             features[key] = _numbered(key, features[key], numbers)
-        arrays = host_arrays(features, self._columns)
+        arrays = {key: _not_empty(array) for key, array in host_arrays(features, self._columns).items()}
         if self._record.rows is not None:
             first = next(iter(inputs.values()))
             arrays[self._record.rows] = np.zeros(len(first), np.float32)
@@ -158,6 +158,17 @@ class HostPart:
             key: _narrowed(key, arrays[key] if key in arrays else features[key], np.dtype(dtype))
             for key, dtype in self._record.arguments.items()
         }
+
+
+def _not_empty(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return what the host made of columns with a place, at least: modules take no sequences without steps.
+
+    What is added are no ids, which are -1, and numbers beyond the sequences' ends.
+    """
+    if array.size:
+        return array
+    missing = [(0, int(size == 0)) for size in array.shape]
+    return np.pad(array, missing, constant_values=-1 if array.dtype.kind == "i" else 0)
 
 
 def _numbered(

@@ -95,22 +95,28 @@ def to_module(computation: Computation, outputs: Sequence[str]) -> Module:
     needed = _needed(jaxpr, [jaxpr.outvars[place] for place in places])
     names = [("weights", name) for name in sorted(computation.weights)]
     names += [("arguments", key) for key in sorted(computation.arguments)]
-    used = [name for name, variable in zip(names, jaxpr.invars, strict=True) if variable in needed]
+    used = {name: each for name, each in zip(names, jaxpr.invars, strict=True) if each in needed}
     avals = dict(zip(names, computation.jaxpr.in_avals, strict=True))
     weights = tuple(name for kind, name in used if kind == "weights")
     # One says how many rows there are, even if its values do not matter.
     keys = tuple(key for kind, key in used if kind == "arguments") or tuple(computation.arguments)[:1]
 
+    # Without what is not needed: a size of an argument that the module does not take would be unknown.
+    eqns = [eqn for eqn in jaxpr.eqns if needed.intersection(eqn.outvars)]
+    part = jaxpr.replace(
+        invars=list(used.values()),
+        outvars=[jaxpr.outvars[place] for place in places],
+        eqns=eqns,
+        effects=set().union(*(eqn.effects for eqn in eqns)),
+        debug_info=jex.DebugInfo("muster", "part of a model", ("",) * len(used), ("",) * len(places)),
+    )
+
     def compute(values: list[Any], arguments: Arrays) -> list[Any]:
         known = {("weights", name): value for name, value in zip(weights, values, strict=True)}
         known |= {("arguments", key): value for key, value in arguments.items()}
-        # The rest is not needed, whatever it is.
-        inputs = [
-            known[name] if name in known else jnp.zeros(avals[name].shape, avals[name].dtype)
-            for name in names
-        ]
-        results = jex.jaxpr_as_fun(computation.jaxpr)(*inputs)
-        return [results[place] for place in places]
+        of_part = jex.jaxpr_as_fun(jex.ClosedJaxpr(part, computation.jaxpr.consts))
+        results: list[Any] = of_part(*(known[name] for name in used))
+        return results
 
     shapes = [_shape_of(avals["weights", name]) for name in weights]
     exported = _exported(

@@ -1,6 +1,7 @@
 """Loops compute the same with their products taken out, and the products are out."""
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -168,3 +169,11 @@ def test_recurrent_layers_of_keras(layer, options):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
     assert products_in_loops(wide.jaxpr) < products_in_loops(closed.jaxpr)
     assert contains(wide.jaxpr, lax.scan_p)
+
+
+def test_loops_of_an_unknown_number_of_iterations_stay_as_they_are():
+    shape = jax.export.symbolic_shape(f"rounds, {BATCH}, {UNITS}")
+    shapes = W, U, jax.ShapeDtypeStruct(shape, np.float32), H
+    before = jax.make_jaxpr(recurrent)(*shapes)
+    after = jax.make_jaxpr(with_wide_products(before))(*shapes)
+    assert str(after) == str(before)

@@ -85,12 +85,12 @@ class RNNLogits:
         """Return the logits: float32 of shape (batch, units), or (batch, steps, units) of all steps."""
         values, lengths = SequenceFeatures(self._of_sequences, name="sequence_features")(features)
         if not values.shape[1]:  # there must be a step to leave out
-            values = jnp.zeros((len(values), 1, values.shape[2]), values.dtype)
+            values = jnp.zeros((values.shape[0], 1, values.shape[2]), values.dtype)
         steps = values.shape[1]
         if self._of_context:
             with keras.name_scope("dense_features"):
                 context = dense_features(features, self._of_context)
-            context = jnp.broadcast_to(context[:, None], (len(context), steps, context.shape[1]))
+            context = jnp.broadcast_to(context[:, None], (context.shape[0], steps, context.shape[1]))
             values = jnp.concatenate([values, context], axis=-1)
         with keras.name_scope("rnn_model"):
             outputs = self._new_layer()(

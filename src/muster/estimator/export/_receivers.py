@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from muster.data import Placeholder, TensorSpec, parse_example
+from muster.data import Placeholder, RaggedTensor, SparseTensor, TensorSpec, parse_example
 
 SINGLE_FEATURE = "feature"
 SINGLE_RECEIVER = "input"
@@ -87,7 +87,8 @@ def build_raw_serving_input_receiver_fn(
 
     Args:
         features: By key, an array of a batch, or a `TensorSpec`: it says the dtype and the shape, whose first
-            size does not count.
+            size does not count. Of a sparse or ragged tensor, requests have an array, with empty text, -1 or
+            0.0 in empty places.
         default_batch_size: How many examples a request has; None for any number.
 
     Raises:
@@ -186,6 +187,10 @@ def placeholders_of(specs: Mapping[str, TensorSpec], batch_size: int | None) -> 
 
 
 def _spec_of(key: str, value: Any) -> TensorSpec:
+    if isinstance(value, SparseTensor):
+        value = TensorSpec([None] * len(value.shape), value.dtype)
+    if isinstance(value, RaggedTensor):
+        value = TensorSpec(value.shape, value.dtype)
     spec = value if isinstance(value, TensorSpec) else TensorSpec(np.shape(value), np.asarray(value).dtype)
     if not spec.shape:
         raise ValueError(f"{key} must have an axis of examples, got the shape {spec.shape}.")

@@ -45,7 +45,7 @@ def with_wide_products(closed: jex.ClosedJaxpr) -> Callable[..., list[jax.Array]
     iteration does not depend is computed after it; a sum of such products over the iterations becomes one
     product. Stacked results that simple arithmetic makes of other stacks are computed after the loop, too.
     Products stay where the loop would have to stack more than twice as much for them. Loops inside of
-    branches and of other loops are left unchanged.
+    branches and of other loops are left unchanged, and those whose number of iterations is not known.
 
     Results differ in the order of additions.
     """
@@ -72,6 +72,8 @@ def _rewritten(eqn: Equation) -> Callable[..., list[jax.Array]] | None:
     if eqn.effects:
         return None
     if eqn.primitive is lax.scan_p:
+        if not isinstance(eqn.params["length"], int):
+            return None
         loop = _Loop(eqn)
         return loop if loop.early or loop.late or loop.sums else None
     is_jit = eqn.primitive is primitives.jit_p
