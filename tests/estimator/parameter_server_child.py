@@ -1,11 +1,11 @@
 """A task of a job with parameter servers. Run by test_parameter_servers_multiprocess.py.
 
 Argument: JSON: model_dir, max_steps, and any of: slow (seconds a step), epochs, stall (seconds),
-makes (a file, at the first step), awaits (a file, after it), snapshot_updates, save_steps, mirrored (whether
-workers have no servers), dies (a file: a server makes it when it has written half of its part of a
-checkpoint, and writes no more), shards (of TensorFlow 1's partitioner), max_staleness, part (0 or 1: every
-second batch), log_steps, waits (a global step to begin after), stops (a step, by a hook),
-schedule (of an Experiment).
+makes (a file, at the first step), awaits (a file, after it, or after the global step at),
+snapshot_updates, save_steps, mirrored (whether workers have no servers), dies (a file: a server makes it
+when it has written half of its part of a checkpoint, and writes no more), shards (of TensorFlow 1's
+partitioner), max_staleness, part (0 or 1: every second batch), log_steps, waits (a global step to begin
+after), stops (a step, by a hook), schedule (of an Experiment).
 """
 
 import functools
@@ -65,8 +65,9 @@ class Hook(SessionRunHook):
         print(f"step {step}\nmade at {now}\n", end="", flush=True)
         if "makes" in self.options:
             Path(self.options["makes"]).touch()
-        while "awaits" in self.options and not Path(self.options["awaits"]).exists():
-            time.sleep(0.02)
+        if step >= self.options.get("at", 0):
+            while "awaits" in self.options and not Path(self.options["awaits"]).exists():
+                time.sleep(0.02)
         time.sleep(self.options.get("slow", 0.0))
 
 

@@ -103,10 +103,10 @@ def test_a_worker_that_is_killed_keeps_nobody_and_may_come_back(job):
     assert max(steps_of(chief)) == STEPS or max(steps_of(again)) == STEPS
 
 
-def test_hooks_of_workers_beside_others_begin_and_stop_by_their_steps(job):
-    options = {"max_steps": None, "stops": 60, "slow": 0.01}
-    chief = job.launch("chief", **options)
-    worker = job.launch("worker", waits=20, **options)
+def test_hooks_of_workers_beside_others_begin_and_stop_by_their_steps(job, tmp_path):
+    options, trains = {"max_steps": None, "stops": 60, "slow": 0.01}, str(tmp_path / "the worker trains")
+    chief = job.launch("chief", awaits=trains, at=30, **options)
+    worker = job.launch("worker", waits=20, makes=trains, **options)
     for index in range(2):
         job.launch("ps", index)
     job.all_end_well()

@@ -434,6 +434,7 @@ class Machine:
             waiting=len(self._deferred),
             lost_updates=self._recovery.lost_updates,
             lost_secs=self._recovery.lost_secs,
+            ended=self.ended,
             workers={
                 task: messages.WorkerStats(worker.sequence, now - worker.heard, worker.connected)
                 for task, worker in self._workers.items()

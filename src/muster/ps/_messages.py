@@ -237,6 +237,7 @@ class Statistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=True):
         waiting: How many requests are deferred.
         lost_updates: How many changes of the values were lost, since the server was killed.
         lost_secs: How long training had gone on after the snapshot that it has restored, in seconds.
+        ended: Whether the chief has ended the job.
         workers: The workers that have joined, by task.
     """
 
@@ -253,6 +254,7 @@ class Statistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=True):
     waiting: int = 0
     lost_updates: int = 0
     lost_secs: float = 0.0
+    ended: bool = False
     workers: dict[str, WorkerStats] = {}
 
 

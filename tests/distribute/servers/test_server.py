@@ -153,6 +153,41 @@ def test_a_worker_stops_when_the_chief_ends_the_job(tmp_path, step, epochs):
     assert steps.count == step
 
 
+class Watcher(SessionRunHook):
+    """Looks for the step of the others before the first one, and again when the chief has ended the job."""
+
+    def __init__(self, chief, serving):
+        self.chief, self.serving = chief, serving
+
+    def before_run(self, run_context):
+        look_up_step = run_context.session.look_up_step
+        assert look_up_step() == 0
+        with contextlib.closing(AsynchronousStrategy(self.chief, starts=True).servers) as ending:
+            ending.end()
+        assert self.serving.is_alive()  # until the worker has heard of it
+        assert look_up_step() is None
+        self.serving.join(20)
+        assert not self.serving.is_alive()
+
+
+def test_a_worker_that_waits_for_a_step_hears_of_the_end_of_the_job(tmp_path):
+    cluster = {**ANYWHERE, "worker": ["localhost:0"]}
+    with Server(cluster, "ps") as server:
+        cluster["ps"] = [address(server)]
+        with Server(cluster, "chief") as chief, Server(cluster, "worker") as worker:
+            serving = threading.Thread(target=server.join)
+            serving.start()
+            strategy = AsynchronousStrategy(worker, starts=False)
+            config = RunConfig(save_checkpoints_steps=None, save_checkpoints_secs=None)
+            with contextlib.closing(strategy.servers), strategy.scope():
+                Estimator(model_fn, tmp_path, config).train(
+                    lambda: Dataset.from_tensor_slices((X, Y)).batch(16),
+                    [Watcher(chief, serving), steps := Steps()],
+                    max_steps=20,
+                )
+    assert steps.count == 0
+
+
 def test_code_that_runs_eagerly_does_not_train_apart_from_the_servers(tmp_path):
     with job(servers=1) as (_, chief):
         strategy = AsynchronousStrategy(chief, starts=True)

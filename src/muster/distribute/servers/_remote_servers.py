@@ -4,7 +4,6 @@ import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -59,6 +58,7 @@ class RemoteServers:
         self._starts = starts
         self._max_steps: int | None = None
         self._servers: Servers | None = None
+        self._watched: Servers | None = None  # the first one, before this worker takes part
         self._ticket: int | None = None
         self._round: Round | None = None  # of the ticket
         self._finished = False
@@ -76,7 +76,7 @@ class RemoteServers:
             max_steps: The global step at which no more tickets are given; None for no end.
         """
         self.close()
-        self._servers = self._ticket = self._round = None
+        self._servers = self._watched = self._ticket = self._round = None
         self._finished = False
         self._max_steps = max_steps
 
@@ -91,6 +91,8 @@ class RemoteServers:
             NoMoreSteps: The workers have made all steps already, or the chief has ended the job.
             JobEndedError: It has, and this is another chief.
         """
+        if self._finished:  # the servers have ended, too
+            raise self._no_more_steps()
         plans = plans_of(division, self.max_staleness)
         self._plans = [fingerprint(plan) for plan in plans]
         self._servers = servers = Servers(
@@ -98,6 +100,7 @@ class RemoteServers:
         )
         try:
             joined = servers.join()
+            self._unwatch()
             if self._starts and not all(each.initialized for each in joined):
                 first = [(_on_host(pulled), _on_host(kept)) for pulled, kept in division.split(values)]
                 servers.initialize(first, self.global_step)
@@ -201,14 +204,22 @@ class RemoteServers:
 
     def look_up_step(self) -> int | None:
         """Ask the first server for the global step; None once the job has ended. Takes part in nothing."""
-        try:
-            if self._servers is not None:
-                return self._servers.statistics()[0].step
-            with closing(Servers([self._client(*self._dials[0], Plan())])) as first:
-                first.join()
-                return first.statistics()[0].step
-        except JobEndedError:
+        if self._finished:
             return None
+        try:
+            if self._servers is None and self._watched is None:
+                # It stays connected: at the end of the job, the server waits for it to look once more.
+                self._watched = Servers([self._client(*self._dials[0], Plan())])
+                self._watched.join()
+            first = (self._servers or self._watched).statistics()[0]  # type: ignore[union-attr]
+        except JobEndedError:
+            self._finished = True
+        else:
+            self._finished = first.ended
+        if not self._finished:
+            return first.step
+        self._unwatch()
+        return None
 
     def leave(self) -> None:
         """Give back the right to a step, since the input has ended; the chief waits for the other workers."""
@@ -244,8 +255,14 @@ class RemoteServers:
 
     def close(self) -> None:
         """Close the connections."""
+        self._unwatch()
         if self._servers is not None:
             self._servers.close()
+
+    def _unwatch(self) -> None:
+        if self._watched is not None:
+            self._watched.close()
+            self._watched = None
 
     def _met(self) -> Servers:
         if self._servers is None:
