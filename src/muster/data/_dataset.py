@@ -2,7 +2,7 @@
 
 import builtins
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from muster.data._arguments import integer
 from muster.data._dataset_sources import DatasetSources
-from muster.data._iterator import DatasetIterator
+from muster.data._iterator import Convert, DatasetIterator
 from muster.data._options import Options
 from muster.data.pipeline._cache import Cache
 from muster.data.pipeline._combine import Concatenate, Zip
@@ -405,7 +405,7 @@ class Dataset(DatasetSources["Dataset"]):
         position: Mapping[str, Any] | None = None,
         *,
         seed: int | None = None,
-        convert: Callable[[list[Any]], Iterable[Any]] | None = None,
+        convert: Convert | None = None,
     ) -> DatasetIterator:
         """Begin an iteration, or resume one.
 

@@ -1,4 +1,4 @@
-"""What an exported model computes with: features and labels, and what the host makes of them."""
+"""Find the arguments of an exported model: features, labels, and what the host makes of them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _LABELS = "labels"
 
 @dataclass(frozen=True, kw_only=True)
 class ModelInputs:
-    """What a model computes with.
+    """Holds the arguments of an exported model, and where they come from.
 
     Attributes:
         arguments: The arguments of its computation by key, with symbols for free sizes.

@@ -1,4 +1,4 @@
-"""What a model answers that is exported to train or to evaluate."""
+"""Name the answers of models that are exported to train or to evaluate."""
 
 import dataclasses
 from collections.abc import Mapping
