@@ -74,7 +74,7 @@ class Lease:
         self._directory = directory
         self._path = os.path.join(directory, FILE_NAME)
         since = time.strftime("%Y-%m-%d %H:%M:%S")
-        self._record = _Record(secrets.token_hex(8), _machine(), socket.gethostname(), os.getpid(), since)
+        self._record = _Record(secrets.token_hex(8), this_machine(), socket.gethostname(), os.getpid(), since)
         self._lost_to: _Record | None = None
         self._closed = threading.Event()
         self._descriptor = self._take()
@@ -187,7 +187,7 @@ class WriterWatch:
             os.close(descriptor)
         if locked is False:
             return True
-        if found is None or (locked and found.machine == _machine()):
+        if found is None or (locked and found.machine == this_machine()):
             return False
         now = time.monotonic()
         if self._seen is None or self._seen[0] != found:
@@ -250,7 +250,8 @@ def _write(descriptor: int, record: _Record) -> None:
     os.ftruncate(descriptor, len(data))
 
 
-def _machine() -> str:
+def this_machine() -> str:
+    """Return what tells this machine from all others, and a container from its host."""
     parts = [socket.gethostname()]
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())

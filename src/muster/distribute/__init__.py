@@ -5,6 +5,8 @@ To import this package lets ``fit``, ``evaluate`` and ``predict`` of Keras model
 
 from muster import _keras as _keras  # first: Ctrl-C waits for it
 from muster.distribute.fit._fit import DistributedTrainer as DistributedTrainer
+from muster.distribute.fit._sidecar_evaluator import Evaluation as Evaluation
+from muster.distribute.fit._sidecar_evaluator import SidecarEvaluator as SidecarEvaluator
 from muster.distribute.functions._function import function as function
 from muster.distribute.input._distributed_dataset import DistributedDataset as DistributedDataset
 from muster.distribute.input._distributed_dataset import DistributedIterator as DistributedIterator

@@ -16,7 +16,7 @@ from muster.estimator.roles._training_watch import TrainingWatch
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
     fake = FakeClock(monkeypatch)
-    monkeypatch.setattr(_training_watch, "_process_start", lambda: fake.now)
+    monkeypatch.setattr(_training_watch, "process_start", lambda: fake.now)
     return fake
 
 
@@ -31,7 +31,7 @@ def train(directory: Path, watch: TrainingWatch, step: int, *, ends: bool) -> No
 
 
 def test_a_process_knows_when_it_began() -> None:
-    assert 0 < time.time() - _training_watch._process_start() < 3600
+    assert 0 < time.time() - _training_watch.process_start() < 3600
 
 
 def test_training_that_ended_by_itself_has_ended(clock: FakeClock, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_training_that_died_is_waited_for_and_then_an_error(
 
 def test_a_clock_that_is_set_back_hides_no_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     clock = SystemClock(monkeypatch)
-    monkeypatch.setattr(_training_watch, "_process_start", lambda: clock.date)
+    monkeypatch.setattr(_training_watch, "process_start", lambda: clock.date)
     watch = TrainingWatch(str(tmp_path))
     clock.set_back()
     write_checkpoint(tmp_path, 3, {}, {"ended": True}, now=clock.date)  # between two looks

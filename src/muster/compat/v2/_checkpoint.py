@@ -93,6 +93,7 @@ class Checkpoint:
             if isinstance(each, keras.Layer) and each.built
         }
         metadata = {"save_counter": self.save_counter, "builds": builds}
+        checkpoint.note_training(writer.directory)
         return writer.save(self.save_counter, copied_values(self._variables()), metadata, wait=True)
 
     def restore(

@@ -27,7 +27,7 @@ from muster.distribute.engine._traced import Executables, Step, Traced, View
 from muster.distribute.fit._agreement import Agreement
 from muster.distribute.fit._fit_backup import Backup, backup_of
 from muster.distribute.fit._fit_callback_list import EpochCallbacks, called_by
-from muster.distribute.fit._fit_callbacks import Epochs, Report, Saves, callbacks_of
+from muster.distribute.fit._fit_callbacks import Epochs, Report, Saves, callbacks_of, note_saves
 from muster.distribute.fit._fit_input import Batches, DatasetBatches, KerasBatches, Wait, check_data
 from muster.distribute.fit._fit_interrupts import INTERRUPTS
 from muster.distribute.fit._fit_step import KerasFunction, is_gone
@@ -333,6 +333,8 @@ class DistributedTrainer:
             if not isinstance(each, keras.callbacks.Callback):
                 raise TypeError(f"`callbacks` must be keras.callbacks.Callback instances, got {each!r}.")
         if name == _TRAINS:
+            if self.agreement.is_chief:
+                note_saves(listed)
             replaced = [each for each in listed if isinstance(each, keras.callbacks.BackupAndRestore)]
             batches = self._batches[_TRAINS]
             self._backups += [backup_of(each, self.agreement, batches, self._share_all) for each in replaced]
@@ -363,6 +365,16 @@ def _adopt(model: Any, strategy: Strategy) -> None:
     trainer = DistributedTrainer(model, strategy)
     _TRAINERS[model] = weakref.ref(trainer)
     trainer.attach()
+
+
+def adopt(model: Any) -> None:
+    """Let the strategy of this code run a model that was built in no strategy's scope.
+
+    Raises:
+        ValueError: Code runs in a strategy's scope, and the model was built outside of one.
+    """
+    if _trainer_of(model) is None:
+        _adopt(model, get_strategy())
 
 
 def _adopting(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -412,6 +424,8 @@ def _running(original: Callable[..., Any]) -> Callable[..., Any]:
         trainer = _trainer_of(self)
         if trainer is not None:
             return trainer.run(original, *args, **kwargs)
+        if original.__name__ == _TRAINS:
+            note_saves(jax.tree.leaves(kwargs.get("callbacks")))
         if any(isinstance(value, Dataset | DistributedDataset) for value in (*args, *kwargs.values())):
             _adopt(self, get_strategy())
             return getattr(self, original.__name__)(*args, **kwargs)

@@ -1,9 +1,12 @@
 """Callbacks of ``fit`` under a strategy, which keep the workers in step and report progress."""
 
+import contextlib
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from muster._keras import keras
+from muster.checkpoint import note_training
 from muster.cluster.roster import TaskState
 from muster.distribute.fit._agreement import Agreement
 from muster.distribute.fit._fit_input import Wait
@@ -28,6 +31,17 @@ def callbacks_of(
     return [
         tensorboard_scalars(each) if type(each) is keras.callbacks.TensorBoard else each for each in callbacks
     ]
+
+
+def note_saves(callbacks: Sequence[Any]) -> None:
+    """Note, for who evaluates them, that this program trains where ModelCheckpoint saves."""
+    for each in callbacks:
+        if isinstance(each, keras.callbacks.ModelCheckpoint):
+            directory = os.path.dirname(os.path.abspath(each.filepath))
+            if "{" not in directory:
+                with contextlib.suppress(OSError):  # Keras says what is wrong when it saves
+                    os.makedirs(directory, exist_ok=True)
+                note_training(directory)
 
 
 class Saves(keras.callbacks.Callback):  # type: ignore[misc]

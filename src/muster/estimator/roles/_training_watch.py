@@ -1,12 +1,10 @@
 """Whether training goes on, as an evaluator sees it in the directory of the checkpoints."""
 
 import logging
-import os
-import time
 from contextlib import suppress
-from pathlib import Path
 
 from muster._errors import CheckpointError, PeerLostError
+from muster._processes import process_start
 from muster.checkpoint import CheckpointInfo, WriterWatch, list_checkpoints, read_metadata
 from muster.estimator.session import clock
 
@@ -37,7 +35,7 @@ class TrainingWatch:
     def __init__(self, model_dir: str) -> None:
         self._model_dir = model_dir
         self._writer = WriterWatch(model_dir)
-        self._began = _process_start()
+        self._began = process_start()
         self._first = self._newest()
         self.seen = False
         self._absent_since = clock.now()
@@ -84,13 +82,6 @@ class TrainingWatch:
         with suppress(CheckpointError):
             return next(reversed(list_checkpoints(self._model_dir)), None)
         return None
-
-
-def _process_start() -> float:
-    """Return when this process began, in seconds since the epoch."""
-    ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
-    age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
-    return time.time() - age
 
 
 def _says_ended(checkpoint: CheckpointInfo) -> bool:

@@ -10,9 +10,13 @@ from muster.compat.tensorflow.keras import estimator as estimator
 from muster.compat.tensorflow.keras import layers as layers
 from muster.compat.tensorflow.keras import losses as losses
 from muster.compat.tensorflow.keras import optimizers as optimizers
+from muster.compat.tensorflow.keras import utils as utils
+from muster.distribute import SidecarEvaluator as _SidecarEvaluator
 from muster.feature_column import SequenceFeatures as _SequenceFeatures
 
-experimental = _Names("tf.keras.experimental", SequenceFeatures=_SequenceFeatures)
+experimental = _Names(
+    "tf.keras.experimental", SequenceFeatures=_SequenceFeatures, SidecarEvaluator=_SidecarEvaluator
+)
 
 
 def __getattr__(name: str) -> Any:
