@@ -8,6 +8,7 @@ from muster.distribute.fit._fit import DistributedTrainer as DistributedTrainer
 from muster.distribute.fit._sidecar_evaluator import Evaluation as Evaluation
 from muster.distribute.fit._sidecar_evaluator import SidecarEvaluator as SidecarEvaluator
 from muster.distribute.functions._function import function as function
+from muster.distribute.input._dataset_creator import DatasetCreator as DatasetCreator
 from muster.distribute.input._distributed_dataset import DistributedDataset as DistributedDataset
 from muster.distribute.input._distributed_dataset import DistributedIterator as DistributedIterator
 from muster.distribute.input._input_context import InputContext as InputContext

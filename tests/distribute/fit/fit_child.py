@@ -16,7 +16,7 @@ from fit_cases import BATCH, Losses, X, Y, built
 from muster._keras import keras
 from muster.cluster import TFConfigClusterResolver
 from muster.data import Dataset
-from muster.distribute import CommunicationOptions, MultiWorkerMirroredStrategy
+from muster.distribute import CommunicationOptions, DatasetCreator, MultiWorkerMirroredStrategy
 
 
 class Reverses(keras.layers.Layer):
@@ -56,6 +56,21 @@ def own_data(strategy, options):
     whole = model.evaluate(X[:250], Y[:250], batch_size=50, verbose=0, return_dict=True)
     history = model.fit(dataset, epochs=3, verbose=0).history
     return {"own": seen, "whole": whole, "history": history, "pools as JAX does": pools_as_jax_does()}
+
+
+def dataset_creator(strategy, options):
+    """Each worker calls a function of its context for its part of every batch of 16 rows."""
+
+    def dataset_fn(context):
+        dataset = Dataset.from_tensor_slices((X[:64], Y[:64]))
+        dataset = dataset.shard(context.num_input_pipelines, context.input_pipeline_id)
+        return dataset.repeat().batch(context.get_per_replica_batch_size(16))
+
+    with strategy.scope():
+        model = built("functional")
+    data = DatasetCreator(dataset_fn)
+    history = model.fit(data, epochs=2, steps_per_epoch=4, verbose=0).history
+    return {"history": history, "evaluated": model.evaluate(data, steps=4, verbose=0)}
 
 
 def pools_as_jax_does():

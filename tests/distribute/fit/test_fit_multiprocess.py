@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fit_cases import BATCH, ROWS
-from fit_child import mixed_rows
+from fit_child import dataset_creator, mixed_rows
 
 from jobs import SOON, Job, free_addresses
 from muster.cluster.roster._roster import EXIT_PEER_LOST
@@ -62,6 +62,15 @@ def test_data_of_their_own_that_ends_at_different_times(tmp_path):
     assert not first["pools as JAX does"]
     for name, value in first["whole"].items():
         assert first["own"][name] == pytest.approx(value, abs=1e-6)
+
+
+def test_a_function_that_makes_each_workers_data(tmp_path):
+    first, second = run(tmp_path, "dataset_creator")
+    assert first == second
+    expected = dataset_creator(get_strategy(), {})
+    for name, values in expected["history"].items():
+        assert first["history"][name] == pytest.approx(values, abs=1e-5)
+    assert first["evaluated"] == pytest.approx(expected["evaluated"], abs=1e-5)
 
 
 def test_the_chief_writes_and_all_stop_together(tmp_path):

@@ -31,6 +31,7 @@ from muster.distribute.fit._fit_callbacks import Epochs, Report, Saves, callback
 from muster.distribute.fit._fit_input import Batches, DatasetBatches, KerasBatches, Wait, check_data
 from muster.distribute.fit._fit_interrupts import INTERRUPTS
 from muster.distribute.fit._fit_step import KerasFunction, is_gone
+from muster.distribute.input._dataset_creator import DatasetCreator
 from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.distribute.strategies._default import get_strategy, has_strategy
 from muster.distribute.strategies._strategy import Strategy, current_strategy
@@ -49,6 +50,9 @@ _TRAINS, _TESTS, _PREDICTS = "fit", "evaluate", "predict"
 _STATES = {_TRAINS: TaskState.TRAINING, _TESTS: TaskState.EVALUATING, _PREDICTS: TaskState.EVALUATING}
 
 _ON_BATCH = {"train_on_batch": _TRAINS, "test_on_batch": _TESTS, "predict_on_batch": _PREDICTS}
+
+# What has steps draw batches from datasets.
+_DATASETS = (Dataset, DistributedDataset, DatasetCreator)
 
 # The attributes of a model that hold what Keras calls for steps.
 _FUNCTIONS = {_TRAINS: "train_function", _TESTS: "test_function", _PREDICTS: "predict_function"}
@@ -279,7 +283,7 @@ class DistributedTrainer:
         """Choose where steps draw batches, and replace datasets by objects that Keras knows."""
         x = arguments.get("x")
         per_epoch = arguments.get("steps_per_epoch" if name == _TRAINS else "steps")
-        if isinstance(x, Dataset | DistributedDataset):
+        if isinstance(x, _DATASETS):
             for other in ("y", "sample_weight", "batch_size"):
                 if arguments.get(other) is not None:
                     raise ValueError(
@@ -299,20 +303,23 @@ class DistributedTrainer:
         check_data(self._model, given, trains_or_tests=name != _PREDICTS)
         self._batches[name].begin()
         validation = arguments.get("validation_data")
-        if isinstance(validation, Dataset | DistributedDataset):
+        if isinstance(validation, _DATASETS):
             steps = arguments.get("validation_steps")
             arguments["validation_data"] = self._dataset_batches(validation, steps)
 
     def _dataset_batches(
         self,
-        dataset: Dataset | DistributedDataset,
+        dataset: Dataset | DistributedDataset | DatasetCreator,
         per_epoch: int | None,
         class_weight: dict[int, float] | None = None,
         *,
         continues: bool = False,
     ) -> DatasetBatches:
         count = None
-        if isinstance(dataset, Dataset):
+        if isinstance(dataset, DatasetCreator):
+            dataset.check_steps(per_epoch)
+            dataset = self.strategy.distribute_datasets_from_function(dataset, dataset.input_options)
+        elif isinstance(dataset, Dataset):
             cardinality = dataset.cardinality()
             count = None if cardinality == UNKNOWN_CARDINALITY else cardinality
             dataset = self.strategy.experimental_distribute_dataset(dataset)
@@ -426,7 +433,7 @@ def _running(original: Callable[..., Any]) -> Callable[..., Any]:
             return trainer.run(original, *args, **kwargs)
         if original.__name__ == _TRAINS:
             note_saves(jax.tree.leaves(kwargs.get("callbacks")))
-        if any(isinstance(value, Dataset | DistributedDataset) for value in (*args, *kwargs.values())):
+        if any(isinstance(value, _DATASETS) for value in (*args, *kwargs.values())):
             _adopt(self, get_strategy())
             return getattr(self, original.__name__)(*args, **kwargs)
         return original(self, *args, **kwargs)
