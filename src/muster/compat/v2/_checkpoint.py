@@ -10,7 +10,7 @@ from muster._keras import keras
 from muster.checkpoint import BASENAME
 from muster.checkpoint.objects import Variable, assign_saved, copied_values
 from muster.checkpoint.tensorflow import is_tensorflow_checkpoint, newest_checkpoint, restore_objects
-from muster.distribute import ShardedVariable
+from muster.distribute import ShardedVariable, Strategy, get_strategy
 from muster.distribute.fit import scope_of_model
 from muster.distribute.functions import check_labels
 from muster.distribute.strategies import strategy_of
@@ -35,6 +35,10 @@ class Checkpoint:
     Args:
         objects: Variables, and objects that have variables.
 
+    Attributes:
+        save_counter: The number of saves so far.
+        run_calls: How many steps a PreemptionCheckpointHandler has run so far.
+
     Source: tensorflow/python/checkpoint/checkpoint.py, ``Checkpoint``. TensorFlow restores variables that do
     not exist yet as soon as they do. Here `restore` builds what is not built yet: layers and models for the
     shapes of inputs that they were saved with, and a single optimizer for the variables of a single model.
@@ -48,7 +52,7 @@ class Checkpoint:
                     "optimizers, metrics or variables."
                 )
         self._objects = objects
-        self.save_counter = 0
+        self.save_counter = self.run_calls = 0
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -92,7 +96,7 @@ class Checkpoint:
             for name, each in self._objects.items()
             if isinstance(each, keras.Layer) and each.built
         }
-        metadata = {"save_counter": self.save_counter, "builds": builds}
+        metadata = {"save_counter": self.save_counter, "run_calls": self.run_calls, "builds": builds}
         checkpoint.note_training(writer.directory)
         return writer.save(self.save_counter, copied_values(self._variables()), metadata, wait=True)
 
@@ -122,7 +126,14 @@ class Checkpoint:
         advice = "Build models and optimizers (`optimizer.build(model.trainable_variables)`) first."
         assign_saved(found, self._variables(), advice)
         self.save_counter = int(found.metadata.get("save_counter", found.step))
+        self.run_calls = int(found.metadata.get("run_calls", 0))
         return Restored()
+
+    def strategy(self) -> Strategy:
+        """Return the strategy that trains these variables; that of most processes, if there are several."""
+        variables = (each for listed in self._variables().values() for each in listed)
+        owners = (strategy_of(each) for each in variables if isinstance(each, keras.Variable))
+        return max(owners, key=lambda each: each.workers.size, default=get_strategy())
 
     def _restore_tensorflow(self, prefix: str) -> None:
         """Set all variables to their values in a checkpoint that TensorFlow wrote."""
@@ -208,6 +219,11 @@ class CheckpointManager:
         self._checkpoint = checkpoint
         self._directory = os.fspath(directory)
         self._max_to_keep = max_to_keep
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """The objects to save."""
+        return self._checkpoint
 
     @property
     def checkpoints(self) -> list[str]:

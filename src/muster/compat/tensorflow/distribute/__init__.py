@@ -5,6 +5,8 @@ from muster.compat._names import Names as _Names
 from muster.compat.tensorflow.distribute import cluster_resolver as cluster_resolver
 from muster.compat.v2._multi_worker import ExperimentalMultiWorkerMirroredStrategy as _ExperimentalStrategy
 from muster.compat.v2._multi_worker import collective_hints as _collective_hints
+from muster.compat.v2._preemption import PreemptionCheckpointHandler as _PreemptionCheckpointHandler
+from muster.compat.v2._preemption import TerminationConfig as _TerminationConfig
 from muster.compat.v2._run_options import RunOptions as RunOptions
 from muster.distribute import CrossDeviceOps as CrossDeviceOps
 from muster.distribute import DistributedDataset as DistributedDataset
@@ -46,7 +48,9 @@ experimental = _Names(
     CommunicationImplementation=_distribute.CommunicationImplementation,
     CommunicationOptions=_distribute.CommunicationOptions,
     MultiWorkerMirroredStrategy=_ExperimentalStrategy,
+    PreemptionCheckpointHandler=_PreemptionCheckpointHandler,
     TPUStrategy=TPUStrategy,
+    TerminationConfig=_TerminationConfig,
     ValueContext=_distribute.ValueContext,
     partitioners=_partitioners,
 )
