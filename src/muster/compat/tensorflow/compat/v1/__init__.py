@@ -32,6 +32,8 @@ from muster.compat.tensorflow.compat.v1 import metrics as metrics
 from muster.compat.v1._partitioners import fixed_size_partitioner as fixed_size_partitioner
 from muster.compat.v1._partitioners import min_max_variable_partitioner as min_max_variable_partitioner
 from muster.compat.v1._partitioners import variable_axis_size_partitioner as variable_axis_size_partitioner
+from muster.compat.v1._session_config import ConfigProto as ConfigProto
+from muster.compat.v1._session_config import GPUOptions as GPUOptions
 from muster.compat.v1._step import GraphKeys as GraphKeys
 from muster.compat.v1._step import assign as assign
 from muster.compat.v1._step import assign_add as assign_add
