@@ -64,6 +64,11 @@ def note_training(directory: str | os.PathLike[str]) -> None:
         _NOTES[pid, path] = note
 
 
+def forget_notes() -> None:
+    """Do not note the end of this program as that of its training: it will be started again."""
+    _NOTES.clear()
+
+
 def read_note(directory: str | os.PathLike[str]) -> TrainingNote | None:
     """Return the note in a directory; None if there is none that can be read."""
     return _read(os.path.join(directory, NOTE_NAME))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from jobs import DEADLINE, Job
+from muster.checkpoint import read_note
 
 pytestmark = pytest.mark.alone
 
@@ -44,6 +45,7 @@ def test_sigterm_to_one_worker(tmp_path, strategy):
         assert [task.code() for task in job.tasks] == [143] * len(reports), job.tasks[0].log
     assert not any(report.exists() for report in reports)
     assert len(list((tmp_path / "checkpoints").glob("ckpt-*"))) == 1
+    assert not read_note(tmp_path / "checkpoints").ended  # who evaluates waits for the restart
 
     job, reports = start(tmp_path, strategy, 1, steps=3)
     with job:

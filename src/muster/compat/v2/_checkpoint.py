@@ -226,6 +226,11 @@ class CheckpointManager:
         return self._checkpoint
 
     @property
+    def directory(self) -> str:
+        """The directory of the checkpoints."""
+        return self._directory
+
+    @property
     def checkpoints(self) -> list[str]:
         """The paths of all checkpoints, the newest last."""
         return [info.path for info in checkpoint.list_checkpoints(self._directory)]

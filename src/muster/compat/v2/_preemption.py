@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from muster.checkpoint import forget_notes, note_training
 from muster.cluster import ClusterResolver
 from muster.cluster.roster import TaskState
 from muster.compat.v2._checkpoint import Checkpoint, CheckpointManager
@@ -229,8 +230,10 @@ class PreemptionCheckpointHandler:
             return
         self._workers.end_early(words.index(max(words)), signal.SIGTERM)
         _log.info("A checkpoint is saved at run call %d. Exiting.", self.total_run_calls)
+        forget_notes()
         if self._config.exit_fn is not None:
             self._config.exit_fn()
+            note_training(self._manager.directory)
             self._stop_watching()
             self._notice.time = None
             return
