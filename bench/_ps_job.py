@@ -4,6 +4,7 @@ Arguments: ``server [KEYS]``, which prints its port and serves until the job end
 SECONDS``, which takes steps of 20 ms for so long after a line on stdin, and prints how many.
 """
 
+import functools
 import importlib.metadata
 import selectors
 import socket
@@ -14,7 +15,7 @@ import uuid
 from pathlib import Path
 
 from muster.net import Acceptor, Credentials, Hello, Tls, dial
-from muster.ps import PURPOSE, ArraySpec, Client, Machine, Plan, Servers, Service
+from muster.ps import PURPOSE, ArraySpec, Client, Desk, Machine, Plan, Servers, Service
 
 STEP_SECS = 0.02
 DEADLINE = 600.0
@@ -55,10 +56,17 @@ def serve(keys: Path | None) -> None:
     from muster.ps.updates import CompiledRows
 
     machine = Machine(CompiledRows, name="ps 0", run=uuid.uuid4().hex, keeps_step=True, versions=versions())
-    service = Service(machine)
+    desk = Desk(machine)
+    service = Service("ps 0", [desk])
     service.start()
     with selectors.DefaultSelector() as selector, socket.create_server(("localhost", 0)) as listener:
-        Acceptor(selector, [listener], credentials(keys), lambda: "ps 0", {PURPOSE: service.serve})
+        Acceptor(
+            selector,
+            [listener],
+            credentials(keys),
+            lambda: "ps 0",
+            {PURPOSE: functools.partial(service.serve, desk)},
+        )
         print(listener.getsockname()[1], flush=True)
         ended = threading.Event()
         threading.Thread(target=lambda: (service.join(), ended.set()), daemon=True).start()

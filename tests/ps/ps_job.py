@@ -1,15 +1,18 @@
 """Servers in this process, over real sockets, and clients of them."""
 
 import contextlib
+import functools
 import selectors
 import socket
 import threading
+import time
 import uuid
 
 from ps_rows import VERSIONS, AddedRows
 
 from muster.net import NO_CREDENTIALS, Acceptor, Hello, dial
 from muster.ps._client import Client
+from muster.ps._desk import Desk
 from muster.ps._machine import Machine
 from muster.ps._messages import PURPOSE
 from muster.ps._recovery import no_snapshot
@@ -22,8 +25,8 @@ SECS = 60.0
 class Served:
     """A server that runs."""
 
-    def __init__(self, service, address):
-        self.service, self.address = service, address
+    def __init__(self, service, machine, address):
+        self.service, self.machine, self.address = service, machine, address
 
     def dial(self, task, run="run", credentials=NO_CREDENTIALS, job=""):
         hello = Hello(purpose=PURPOSE, name=task, job=job, run=run)
@@ -77,11 +80,12 @@ def served(
     machine = Machine(
         make_rows, name="ps 0", run=uuid.uuid4().hex, keeps_step=True, versions=versions, find=find
     )
-    service = Service(machine, saver, report)
+    desk = Desk(machine, saver, report and (lambda: report(machine.statistics(time.monotonic()))))
+    service = Service("ps 0", [desk])
     service.start(job)
     try:
-        with accepting(service.serve, credentials, port) as address:
-            yield Served(service, address)
+        with accepting(functools.partial(service.serve, desk), credentials, port) as address:
+            yield Served(service, machine, address)
     finally:
         service.close()
 

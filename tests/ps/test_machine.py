@@ -130,7 +130,9 @@ def test_a_plan_that_cannot_be_meant_is_refused_and_another_one_taken(plan, says
     server = machine()
     join(server, WORKER)
     assert says in refusal(ask(server, WORKER, messages.Offer(), as_buffer(plan)))
-    assert "cannot be read" in refusal(ask(server, WORKER, messages.Offer(), [np.zeros(9, np.uint8)]))
+    for rubbish in (bytes(9), b"\x81\xa7meaning\xa1\xff", b"\x82\xa1z" + b"\x91" * 60_000):
+        offered = [np.frombuffer(rubbish, np.uint8)]
+        assert "cannot be read" in refusal(ask(server, WORKER, messages.Offer(), offered))
     assert ask(server, WORKER, messages.Offer(), as_buffer(PLAN)).known
 
 

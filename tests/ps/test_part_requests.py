@@ -19,6 +19,7 @@ from muster.ps import (
     PartRequest,
     PartRequests,
     PartWriter,
+    Saved,
     SavePart,
     Saver,
     Snapshots,
@@ -71,8 +72,8 @@ def first(pulled):
 
 
 @contextlib.contextmanager
-def writer_of(service):
-    writer = PartWriter(service, "ps 0")
+def writer_of(server):
+    writer = PartWriter(server.service, server.machine, "ps 0")
     with accepting(writer.serve) as address:
         yield address
     writer.close()
@@ -88,7 +89,7 @@ def initial():
 @pytest.fixture
 def saved(tmp_path):
     (tmp_path / TOKEN).touch()
-    with served() as server, writer_of(server.service) as address, worker(server, PLAN, "chief 0") as servers:
+    with served() as server, writer_of(server) as address, worker(server, PLAN, "chief 0") as servers:
         servers.initialize([initial()], 0)
         yield Serving(servers, address, tmp_path, server.service)
 
@@ -167,7 +168,7 @@ def test_a_caller_of_another_job_is_refused(saved, monkeypatch):
 
 def test_a_server_without_values_is_refused_and_one_that_is_gone_named(tmp_path):
     (tmp_path / TOKEN).touch()
-    with served() as server, writer_of(server.service) as address:
+    with served() as server, writer_of(server) as address:
         with pytest.raises(CheckpointError, match="ps 0 has not written.*started again, and has no values"):
             PartRequests([Serving(None, address, tmp_path).request()]).begin()
     with pytest.raises(CheckpointError, match="ps 0 has not written.*cannot be reached"):
@@ -178,12 +179,12 @@ def test_a_server_that_was_killed_saves_what_it_has_from_its_snapshot(tmp_path):
     (tmp_path / TOKEN).touch()
 
     def saver():
-        return Saver(Snapshots(tmp_path / "snapshot"), secs=None, updates=None)
+        return Saver(Snapshots(tmp_path / "snapshot", Saved), secs=None, updates=None)
 
     with served(saver=saver()) as server, worker(server, PLAN, "chief 0") as servers:
         servers.initialize([initial()], 0)
         origin = servers.pull()[0].answer.origin
-    with served(saver=saver()) as again, writer_of(again.service) as address:
+    with served(saver=saver()) as again, writer_of(again) as address:
         serving = Serving(None, address, tmp_path)
         requests = PartRequests([serving.request(origin=origin)])
         assert requests.begin() == [True]

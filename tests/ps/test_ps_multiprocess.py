@@ -53,7 +53,7 @@ def job(tmp_path):
 
 
 def connected(job, task, run="run"):
-    server = Served(None, job.cluster["ps"][0])
+    server = Served(None, None, job.cluster["ps"][0])
     return worker(server, plan(), task, run=run, versions=versions())
 
 
@@ -104,7 +104,7 @@ def test_memory_stays_flat_under_pushes_and_malformed_frames(job):
             chief.push_and_pull([flat(0.0)])
         before = memory(server.process.pid)
         rubbish = bytes(encode(messages.Push(sequence=1), [np.zeros(1 << 30, np.int8)])[0]) + bytes(1 << 22)
-        dial = Served(None, job.cluster["ps"][0]).dial("worker 0")
+        dial = Served(None, None, job.cluster["ps"][0]).dial("worker 0")
         for _ in range(50):
             with dial(SECS) as connection:
                 connection.send_all([rubbish], time.monotonic() + SECS)

@@ -29,7 +29,7 @@ from muster.ps._messages import PURPOSE
 from muster.ps._plan import Plan
 from muster.ps._saver import Saver
 from muster.ps._servers import Servers
-from muster.ps._snapshots import Snapshots
+from muster.ps._snapshots import Saved, Snapshots
 from muster.ps._wire import encode
 
 PLAN = added(1000)
@@ -111,7 +111,7 @@ def test_a_job_of_a_chief_and_a_worker():
 
 
 def ended(server):
-    return server.service.between(lambda machine: machine.ended)
+    return server.service.between(lambda: server.machine.ended)
 
 
 def test_a_chief_that_died_while_it_ended_the_job_ends_the_other_servers():
@@ -348,7 +348,7 @@ def test_a_worker_that_starts_before_its_server(caplog):
     with socket.create_server(("127.0.0.1", 0)) as reserved:
         port = reserved.getsockname()[1]
     found = []
-    client = Served(None, f"localhost:{port}").client(PLAN, "worker 0")
+    client = Served(None, None, f"localhost:{port}").client(PLAN, "worker 0")
     thread = threading.Thread(target=lambda: found.append(client.join()))
     with caplog.at_level(logging.INFO, "muster.ps"):
         thread.start()
@@ -363,7 +363,7 @@ def test_a_worker_that_starts_before_its_server(caplog):
 
 def test_something_else_at_the_address_of_a_server():
     with socket.create_server(("127.0.0.1", 0)) as stranger:
-        client = Served(None, f"localhost:{stranger.getsockname()[1]}").client(PLAN, "worker 0")
+        client = Served(None, None, f"localhost:{stranger.getsockname()[1]}").client(PLAN, "worker 0")
 
         def greet():
             sock, _ = stranger.accept()
@@ -379,7 +379,7 @@ def test_something_else_at_the_address_of_a_server():
 
 def test_a_web_server_at_the_address_of_a_server():
     with http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as stranger:
-        client = Served(None, f"localhost:{stranger.server_port}").client(PLAN, "worker 0")
+        client = Served(None, None, f"localhost:{stranger.server_port}").client(PLAN, "worker 0")
         thread = threading.Thread(target=stranger.serve_forever, args=(0.05,))
         thread.start()
         with pytest.raises(StrayPeerError, match=r"cannot work with ps 0 .*: it is something else: .*HTML"):
@@ -477,7 +477,7 @@ def test_an_update_that_fails_ends_the_server_with_its_error(caplog):
 
 def test_workers_go_on_with_a_server_that_was_killed(tmp_path, caplog):
     def saver():
-        return Saver(Snapshots(tmp_path), secs=None, updates=3)
+        return Saver(Snapshots(tmp_path, Saved), secs=None, updates=3)
 
     made = []
     with (
@@ -492,7 +492,7 @@ def test_workers_go_on_with_a_server_that_was_killed(tmp_path, caplog):
             (answer,) = one.push_and_pull(pushed(1.0), ticket=5 + turn, wants=True)
             assert first([answer]) == 2.0 + turn
             if turn == 2:
-                wait_for(lambda: Snapshots(tmp_path).read(origin)[0].version == 4)
+                wait_for(lambda: Snapshots(tmp_path, Saved).read(origin)[0].version == 4)
         server.service.close()
         with served(saver=saver()) as again:
             server.address = again.address
@@ -509,7 +509,7 @@ def test_workers_go_on_with_a_server_that_was_killed(tmp_path, caplog):
 def test_a_disk_that_is_full_while_a_snapshot_is_written(tmp_path, caplog):
     folder = tmp_path / "folder"
     folder.write_text("")  # it cannot be made there
-    saver = Saver(Snapshots(folder), secs=None, updates=1)
+    saver = Saver(Snapshots(folder, Saved), secs=None, updates=1)
     with (
         caplog.at_level(logging.INFO),
         served(saver=saver) as server,
@@ -527,7 +527,7 @@ def test_a_server_that_was_killed_learns_from_others_what_to_restore(tmp_path):
     """A worker that knows nothing yet joins one server that goes on, and one that was started again."""
 
     def saver(name):
-        return Saver(Snapshots(tmp_path / name), secs=None, updates=1)
+        return Saver(Snapshots(tmp_path / name, Saved), secs=None, updates=1)
 
     with served(saver=saver("0")) as zero, served(saver=saver("1")) as one:
         with contextlib.closing(
@@ -545,7 +545,7 @@ def test_a_server_that_was_killed_learns_from_others_what_to_restore(tmp_path):
 
 
 def test_a_server_that_stands_still_is_named(monkeypatch, caplog):
-    monkeypatch.setattr("muster.ps._client._QUIET_SECS", 0.05)
+    monkeypatch.setattr("muster.ps._line._QUIET_SECS", 0.05)
     with served() as server, worker(server, PLAN) as one, worker(server, PLAN, "chief 0") as chief:
         thread = threading.Thread(target=one.pull)
         thread.start()

@@ -24,7 +24,7 @@ def arrays(value=0.0):
 
 @pytest.fixture
 def snapshots(tmp_path):
-    return Snapshots(tmp_path / "ps-0")
+    return Snapshots(tmp_path / "ps-0", Saved)
 
 
 def assert_read(snapshots, says, values):

@@ -1,8 +1,9 @@
 """Parameter servers: what holds the values of variables, updates them, and brings them to workers."""
 
 from muster.ps._client import Client as Client
-from muster.ps._client import Dial as Dial
+from muster.ps._desk import Desk as Desk
 from muster.ps._flat_layout import FlatLayout as FlatLayout
+from muster.ps._line import Dial as Dial
 from muster.ps._machine import Machine as Machine
 from muster.ps._messages import PURPOSE as PURPOSE
 from muster.ps._messages import SAVE_PURPOSE as SAVE_PURPOSE
@@ -27,4 +28,5 @@ from muster.ps._recovery import no_snapshot as no_snapshot
 from muster.ps._saver import Saver as Saver
 from muster.ps._servers import Servers as Servers
 from muster.ps._service import Service as Service
+from muster.ps._snapshots import Saved as Saved
 from muster.ps._snapshots import Snapshots as Snapshots

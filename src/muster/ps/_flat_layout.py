@@ -31,9 +31,11 @@ class FlatLayout:
     def __init__(self, specs: Iterable[ArraySpec]) -> None:
         sizes: dict[str, int] = {}
         self._places: list[tuple[ArraySpec, int]] = []
+        self._dtypes: list[np.dtype[Any]] = []
         for spec in specs:
             start = sizes.get(spec.dtype, 0)
             self._places.append((spec, start))
+            self._dtypes.append(dtype_named(spec.dtype))
             sizes[spec.dtype] = start + spec.size
         self.sizes = dict(sorted(sizes.items()))
         self.nbytes = sum(spec.nbytes for spec, _ in self._places)
@@ -53,11 +55,11 @@ class FlatLayout:
             ValueError: An array is missing, or of another shape or dtype.
         """
         flat = self.allocate() if into is None else into
-        for spec, start in self._places:
+        for (spec, start), dtype in zip(self._places, self._dtypes, strict=True):
             if spec.name not in arrays:
                 raise ValueError(f"The array {spec} is missing among those to pack.")
             array = np.asarray(arrays[spec.name])
-            if array.shape != spec.shape or array.dtype.name != spec.dtype:
+            if array.shape != spec.shape or array.dtype != dtype:
                 given = f"{array.dtype.name}{list(array.shape)}"
                 raise ValueError(f"The array {spec} is to be packed, and {given} is given for it.")
             flat[spec.dtype][start : start + spec.size] = array.reshape(-1)

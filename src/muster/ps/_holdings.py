@@ -10,6 +10,7 @@ from muster._text import printable
 from muster.ps import _messages as messages
 from muster.ps._flat_layout import Array, Flat, FlatLayout
 from muster.ps._plan import Plan, check_plan, difference, fingerprint
+from muster.ps._replies import RefusedError
 
 # The longest encoded plan, in bytes.
 MAX_PLAN = 1 << 28
@@ -29,10 +30,6 @@ class Rows(Protocol):
 
     def apply(self, pushed: Flat) -> None:
         """Run the update."""
-
-
-class RefusedError(Exception):
-    """A request is refused; the text is a clause about it."""
 
 
 class Holdings:
@@ -63,7 +60,7 @@ class Holdings:
         """Take the first plan, and return the fingerprint of this one, which is the same."""
         try:
             plan = msgspec.msgpack.decode(encoded, type=Plan)
-        except (msgspec.DecodeError, msgspec.ValidationError) as exc:
+        except (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeError) as exc:
             raise RefusedError(f"its plan cannot be read: {printable(str(exc))}") from exc
         if (found := fingerprint(plan)) == self.fingerprint:
             return found

@@ -4,17 +4,17 @@ import dataclasses
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeGuard
+from typing import Any, ClassVar, TypeGuard
 
 import msgspec
 
-from muster._text import printable
 from muster.ps import _messages as messages
 from muster.ps._flat_layout import Array, sizes_of
-from muster.ps._holdings import Holdings, RefusedError, Rows
+from muster.ps._holdings import Holdings, Rows
 from muster.ps._messages import Caller
 from muster.ps._plan import Plan
-from muster.ps._recovery import Find, Recovery, no_snapshot
+from muster.ps._recovery import Find, Found, Recovery, no_snapshot
+from muster.ps._replies import RefusedError, Reply, require_versions
 from muster.ps._snapshots import Saved
 from muster.ps._turns import Turn, Turns
 
@@ -22,14 +22,6 @@ _log = logging.getLogger(__name__)
 
 # How long a worker may be silent with a step that others wait for, in seconds.
 STALL_SECS = 30.0
-
-
-class Reply(NamedTuple):
-    """An answer to a caller, and the flat arrays that follow it."""
-
-    caller: Caller
-    message: messages.Answer
-    arrays: tuple[Array, ...] = ()
 
 
 @dataclasses.dataclass
@@ -65,6 +57,11 @@ class Machine:
         milestones: How often something happened that a snapshot must not miss: new values, the last step.
     """
 
+    header: ClassVar[type[Any]] = messages.Header
+    first: ClassVar[type[Any]] = messages.Join
+    repeated: ClassVar[type[Any]] = messages.Push
+    many: ClassVar[bool] = False
+
     def __init__(
         self,
         make_rows: Callable[[Plan], Rows],
@@ -83,7 +80,7 @@ class Machine:
         self._run = run
         self._origin = ""  # the random id of the first values
         self._changed = False  # whether pushes have changed them
-        self._recovery = Recovery(name, run, find)
+        self._recovery: Recovery[Found[Saved]] = Recovery(name, run, find)
         self._last_step = -1
         self._versions = versions
         self._turns = Turns(keeps_step=keeps_step, workers=workers)
@@ -124,6 +121,15 @@ class Machine:
             worker.connected = False
             self._forget(caller)
         return self._answer_deferred()
+
+    def check_sizes(self, message: messages.Request, given: Sequence[tuple[str, int]]) -> None:
+        """Raise RefusedError if other buffers are to follow a request than the plan says."""
+        self.holdings.check_sizes(message, given)
+
+    @property
+    def version(self) -> int:
+        """How many times the values were changed."""
+        return self.holdings.version
 
     def part(self, plan: str, origin: str, now: float) -> dict[str, Array]:
         """Return all arrays of a plan by name, as they are now; they are never changed afterwards.
@@ -200,7 +206,7 @@ class Machine:
             return Reply(caller, messages.Ended())
         if caller in self._deferred:
             raise RefusedError(f"{messages.name_of(message)} comes before the last request is answered")
-        self.holdings.check_sizes(message, sizes_of(arrays))
+        self.check_sizes(message, sizes_of(arrays))
         if isinstance(message, messages.Offer):
             return Reply(caller, self._joined(caller, self.holdings.take_plan(arrays[0].tobytes())))
         if isinstance(message, messages.End):
@@ -253,12 +259,7 @@ class Machine:
         return saved, self.holdings.everything()
 
     def _join(self, caller: Caller, message: messages.Join, now: float) -> None:
-        for name, version in self._versions.items():
-            if (theirs := message.versions.get(name, "no version")) != version:
-                raise RefusedError(
-                    f"it has {theirs} of {printable(name)}, and this server has {version}. Install the same "
-                    "on all machines of the job"
-                )
+        require_versions(self._versions, message.versions)
         self._restore(message.seen, now)
         self._recovery.count(message.seen, now)
         worker = self._workers.get(caller.task)

@@ -13,10 +13,17 @@ Step = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who calls: a task, such as ``"worker 1"``, and the random id of its process."""
+    """Who calls: a task, such as ``"worker 1"``, and the random id of its process.
+
+    Args:
+        task: The task.
+        run: The id.
+        connection: Which of several connections it is that a process has at the same time.
+    """
 
     task: str
     run: str
+    connection: int = 0
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):

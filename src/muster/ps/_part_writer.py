@@ -9,7 +9,8 @@ from muster._text import printable
 from muster.checkpoint import sees_folder, write_part
 from muster.net import Connection, Hello, ProtocolError, encode_frame
 from muster.ps import _messages as messages
-from muster.ps._holdings import RefusedError
+from muster.ps._machine import Machine
+from muster.ps._replies import RefusedError
 from muster.ps._service import Service
 from muster.ps._wire import receive_message
 
@@ -26,11 +27,13 @@ class PartWriter:
 
     Args:
         service: The server.
+        machine: What holds the values there.
         name: The task, for the log, such as ``"ps 0"``.
     """
 
-    def __init__(self, service: Service, name: str) -> None:
+    def __init__(self, service: Service, machine: Machine, name: str) -> None:
         self._service = service
+        self._machine = machine
         self._name = name
         self._threads: set[threading.Thread] = set()
         # A chief whose connection broke asks again while its file may still be written.
@@ -66,7 +69,7 @@ class PartWriter:
             raise ProtocolError(f"it begins with {messages.name_of(save)}")
         try:
             arrays = self._service.between(
-                lambda machine: machine.part(save.plan, save.origin, time.monotonic())
+                lambda: self._machine.part(save.plan, save.origin, time.monotonic())
             )
             self._service.check_job(hello)  # which the service knows now that it has answered
         except RefusedError as exc:

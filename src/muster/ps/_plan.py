@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import math
+from collections.abc import Iterable
 
 import msgspec
 
@@ -75,20 +76,26 @@ def fingerprint(plan: Plan) -> str:
 def check_plan(plan: Plan) -> None:
     """Raise ValueError, with what is wrong, if a plan contradicts itself."""
     for kind, specs in _lists(plan):
-        names = set()
-        for spec in specs:
-            if spec.name in names:
-                raise ValueError(f"its {kind} arrays have the name {spec.name} twice")
-            names.add(spec.name)
-            if any(each < 0 for each in spec.shape):
-                raise ValueError(f"its {kind} array {spec} has a negative size")
-            if not _is_of_numbers(spec.dtype):
-                raise ValueError(f"its {kind} array {spec} has a dtype that is not numeric")
+        check_specs(kind, specs)
     if plan.pushed and not plan.update:
         raise ValueError("it has no update for what is pushed")
 
 
-def _is_of_numbers(name: str) -> bool:
+def check_specs(kind: str, specs: Iterable[ArraySpec]) -> None:
+    """Raise ValueError, with what is wrong, if arrays have no sizes, dtypes or names of their own."""
+    names = set()
+    for spec in specs:
+        if spec.name in names:
+            raise ValueError(f"its {kind} arrays have the name {spec.name} twice")
+        names.add(spec.name)
+        if any(each < 0 for each in spec.shape):
+            raise ValueError(f"its {kind} array {spec} has a negative size")
+        if not is_of_numbers(spec.dtype):
+            raise ValueError(f"its {kind} array {spec} has a dtype that is not numeric")
+
+
+def is_of_numbers(name: str) -> bool:
+    """Return whether a name is that of a dtype of numbers."""
     try:
         dtype = dtype_named(name)
     except (AttributeError, TypeError, ValueError, SyntaxError):

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from muster.ps._flat_layout import Array
 from muster.ps._messages import Seen
@@ -10,16 +10,40 @@ from muster.ps._snapshots import Saved
 
 _log = logging.getLogger(__name__)
 
+_Saved = TypeVar("_Saved")
 
-class Found(NamedTuple):
+
+class Found(NamedTuple, Generic[_Saved]):
     """A snapshot, its arrays, and how old it is in seconds."""
 
-    saved: Saved
+    saved: _Saved
     arrays: list[Array]
     age_secs: float
 
 
-Find = Callable[[str], Found | None]
+class Origin(Protocol):
+    """Of a snapshot: the random id of the values that its own come from, and how often they had changed."""
+
+    @property
+    def origin(self) -> str: ...
+
+    @property
+    def version(self) -> int: ...
+
+
+class Restorable(Protocol):
+    """A snapshot of any kind, and how old it is in seconds."""
+
+    @property
+    def saved(self) -> Origin: ...
+
+    @property
+    def age_secs(self) -> float: ...
+
+
+_Found = TypeVar("_Found", bound=Restorable)
+
+Find = Callable[[str], Found[Saved] | None]
 """Returns the newest snapshot of the values of an origin; None if there is none."""
 
 
@@ -27,7 +51,7 @@ def no_snapshot(origin: str) -> None:
     """Find no snapshot, since none are written."""
 
 
-class Recovery:
+class Recovery(Generic[_Found]):
     """Finds what to restore, and counts what is lost.
 
     Lost are those changes that workers have seen and that came after the snapshot.
@@ -42,16 +66,16 @@ class Recovery:
         lost_secs: How long training had gone on after the snapshot, in seconds.
     """
 
-    def __init__(self, name: str, run: str, find: Find) -> None:
+    def __init__(self, name: str, run: str, find: Callable[[str], _Found | None]) -> None:
         self.lost_updates = 0
         self.lost_secs = 0.0
         self._name = name
         self._run = run
         self._find = find
-        self._saved: Saved | None = None
+        self._saved: Origin | None = None
         self._taken_at = 0.0  # by the clock of `now`
 
-    def find(self, seen: Seen, now: float) -> Found | None:
+    def find(self, seen: Seen, now: float) -> _Found | None:
         """Return the snapshot of the values that a worker knows of, if there is one.
 
         Args:

@@ -3,30 +3,56 @@
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar
 
 from muster.ps._flat_layout import Array
-from muster.ps._machine import Machine
 from muster.ps._recovery import Found
-from muster.ps._snapshots import Saved, Snapshots
+from muster.ps._snapshots import Savable, Snapshots
 
 _log = logging.getLogger(__name__)
 
 # Writing may take this part of the time, and no more.
 _SHARE = 0.1
 
+_S = TypeVar("_S", bound=Savable)
+_Given = TypeVar("_Given", bound=Savable, covariant=True)
 
-class Saver:
+
+class Snapshotted(Protocol[_Given]):
+    """A machine whose values are saved."""
+
+    @property
+    def milestones(self) -> int:
+        """How often something happened that a snapshot must not miss."""
+
+    @property
+    def version(self) -> int:
+        """How many times the values were changed."""
+
+    def snapshot(self, at: float) -> tuple[_Given, tuple[Array, ...]]:
+        """Return all that it needs to go on from here, as of a time in seconds since the epoch."""
+
+
+class Saver(Generic[_S]):
     """Decides when a snapshot is due, and writes it.
 
     Args:
         snapshots: Where to.
         secs: How long values may have changed without a snapshot, in seconds; None for any time.
         updates: How many changes there may be without a snapshot; None for any number.
+        written: Called with each snapshot that is on the disk, perhaps on another thread.
     """
 
-    def __init__(self, snapshots: Snapshots, secs: float | None, updates: int | None) -> None:
+    def __init__(
+        self,
+        snapshots: Snapshots[_S],
+        secs: float | None,
+        updates: int | None,
+        written: Callable[[_S], None] | None = None,
+    ) -> None:
         self._snapshots = snapshots
+        self._written = written
         self._secs = secs
         self._updates = updates
         self._milestones = 0
@@ -36,7 +62,7 @@ class Saver:
         self._failed = False
         self._thread: threading.Thread | None = None
 
-    def find(self, origin: str) -> Found | None:
+    def find(self, origin: str) -> Found[_S] | None:
         """Return the newest snapshot of the values of an origin, if it can be read: see `Machine`."""
         try:
             found = self._snapshots.read(origin)
@@ -45,7 +71,7 @@ class Saver:
             return None
         return found and Found(*found, age_secs=max(0.0, time.time() - found[0].at))
 
-    def look(self, machine: Machine) -> None:
+    def look(self, machine: Snapshotted[_S]) -> None:
         """Take a snapshot if one is due.
 
         It is written in the background, but for those that must be there before workers hear what is in them.
@@ -54,7 +80,7 @@ class Saver:
             self.wait()
             self._begin(machine)
             self._write(*machine.snapshot(time.time()))
-        elif self._is_due(machine.holdings.version) and not (self._thread and self._thread.is_alive()):
+        elif self._is_due(machine.version) and not (self._thread and self._thread.is_alive()):
             self._begin(machine)
             self._thread = threading.Thread(
                 target=self._write, args=machine.snapshot(time.time()), name="muster-snapshot", daemon=True
@@ -81,11 +107,11 @@ class Saver:
         many = self._updates is not None and updates >= self._updates
         return updates > 0 and (late or many) and secs >= self._pause
 
-    def _begin(self, machine: Machine) -> None:
-        self._milestones, self._version = machine.milestones, machine.holdings.version
+    def _begin(self, machine: Snapshotted[_S]) -> None:
+        self._milestones, self._version = machine.milestones, machine.version
         self._taken_at = time.monotonic()
 
-    def _write(self, saved: Saved, arrays: Sequence[Array]) -> None:
+    def _write(self, saved: _S, arrays: Sequence[Array]) -> None:
         began = time.monotonic()
         try:
             written = self._snapshots.write(saved, arrays)
@@ -100,5 +126,7 @@ class Saver:
             if self._failed:
                 _log.warning("Snapshots of this server can be written again.")
             self._failed = False
+            if self._written is not None:
+                self._written(saved)
             _log.debug("Wrote %d bytes of a snapshot, version %d.", written, saved.version)
         self._pause = (time.monotonic() - began) / _SHARE

@@ -1,12 +1,11 @@
 """All parameter servers of a job, as one worker sees them: asked at the same time, one message each."""
 
-import threading
 import uuid
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from muster._errors import JobEndedError
 from muster.ps import _messages as messages
+from muster.ps._asking import ask_all, tell_all
 from muster.ps._client import Client, Pulled
 from muster.ps._flat_layout import Flat
 
@@ -99,23 +98,7 @@ class Servers:
     def end(self) -> None:
         """Tell all servers that the job has ended, none after another that cannot be reached. Only the chief
         may; once is enough."""
-        failures: list[Exception] = []
-
-        def tell(client: Client) -> None:
-            try:
-                client.ask(messages.End())
-            except JobEndedError:
-                pass  # a chief that died then has told it
-            except Exception as exc:
-                failures.append(exc)
-
-        threads = [threading.Thread(target=tell, args=(client,), daemon=True) for client in self._clients]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if failures:
-            raise failures[0]
+        tell_all(self._clients, lambda client: client.ask(messages.End()))
 
     def statistics(self) -> list[messages.Statistics]:
         """Return what each server has counted."""
@@ -133,12 +116,4 @@ class Servers:
         self._all(lambda client, index: client.put(message, *values[index]), Client.receive)
 
     def _all(self, send: Callable[[Client, int], None], receive: Callable[[Client], _T]) -> list[_T]:
-        try:
-            for index, client in enumerate(self._clients):
-                send(client, index)
-            return [receive(client) for client in self._clients]
-        except BaseException:
-            # Answers that are still to come would be taken for those to the next requests.
-            for client in self._clients:
-                client.abandon()
-            raise
+        return ask_all(self._clients, send, lambda client, index: receive(client))

@@ -12,16 +12,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from muster._arrays import dtype_named
 from muster._text import printable
 from muster.net import Connection, Hello, ProtocolError, drop_first
 from muster.ps import _messages as messages
-from muster.ps._flat_layout import Array, allocate
-from muster.ps._holdings import RefusedError
-from muster.ps._machine import Machine, Reply
-from muster.ps._messages import Caller
-from muster.ps._saver import Saver
-from muster.ps._wire import Incoming, Sizes, encode
+from muster.ps._desk import Desk, Peer
+from muster.ps._flat_layout import Array
+from muster.ps._replies import RefusedError, Reply
+from muster.ps._wire import encode
 
 _log = logging.getLogger(__name__)
 
@@ -37,29 +34,23 @@ _LINGER_SECS = 30.0
 
 
 class Service:
-    """Serves the connections of workers until it is closed, one thread for all of them.
+    """Serves the connections of other tasks until it is closed, one thread for all of them.
+
+    The job has ended when it has for one of the machines.
 
     Args:
-        machine: What answers; nobody else may use it meanwhile.
-        saver: Writes snapshots; None for none.
-        report: Called with the statistics about once a second, on the thread.
+        name: The task, for the log, such as ``"ps 0"``.
+        desks: What answers, for connections of different purposes.
     """
 
-    def __init__(
-        self,
-        machine: Machine,
-        saver: Saver | None = None,
-        report: Callable[[messages.Statistics], None] | None = None,
-    ) -> None:
-        self._machine = machine
-        self._saver = saver
-        self._report = report
-        self._peers: set[_Peer] = set()
-        self._joined: dict[Caller, _Peer] = {}
-        self._replies: collections.deque[Reply] = collections.deque()
+    def __init__(self, name: str, desks: Sequence[Desk[Any]]) -> None:
+        self._name = name
+        self._desks = desks
+        self._peers: set[Peer] = set()
+        self._replies: collections.deque[tuple[Desk[Any], Reply]] = collections.deque()
         self._delivering = False
         self._job = ""
-        self._inbox: collections.deque[tuple[Connection, Hello]] = collections.deque()
+        self._inbox: collections.deque[tuple[Desk[Any], Connection, Hello]] = collections.deque()
         self._calls: collections.deque[tuple[Future[Any], Callable[[], None]]] = collections.deque()
         self._inbox_lock = threading.Lock()
         self._closing = self._leaving = False
@@ -81,13 +72,13 @@ class Service:
         self._job = job
         self._thread.start()
 
-    def serve(self, connection: Connection, hello: Hello) -> None:
-        """Take over a connection: the handler of an `Acceptor`, on any thread."""
+    def serve(self, desk: Desk[Any], connection: Connection, hello: Hello) -> None:
+        """Take over a connection to a desk: the handler of an `Acceptor`, on any thread."""
         with self._inbox_lock:
             if self._closing:
                 connection.close()
             else:
-                self._inbox.append((connection, hello))
+                self._inbox.append((desk, connection, hello))
                 self._wake()
 
     def check_job(self, hello: Hello) -> None:
@@ -98,8 +89,8 @@ class Service:
                 "the same cluster in TF_CONFIG, or the same MUSTER_JOB_ID"
             )
 
-    def between(self, look: Callable[[Machine], _T]) -> _T:
-        """Return what a function finds in the machine between two requests: for other threads.
+    def between(self, look: Callable[[], _T]) -> _T:
+        """Return what a function finds in machines between two requests: for other threads.
 
         Raises:
             Exception: What the function raises.
@@ -109,13 +100,13 @@ class Service:
 
         def call() -> None:
             try:
-                result.set_result(look(self._machine))
+                result.set_result(look())
             except Exception as exc:
                 result.set_exception(exc)
 
         with self._inbox_lock:
             if self._closing:
-                raise ConnectionAbortedError(f"{self._machine.name} has ended.")
+                raise ConnectionAbortedError(f"{self._name} has ended.")
             self._calls.append((result, call))
             self._wake()
         return result.result()
@@ -166,14 +157,15 @@ class Service:
                 if (now := time.monotonic()) >= look_at:
                     look_at = now + _LOOK_SECS
                     self._look(now)
-                if self._machine.ended:
-                    if self._saver is not None and not self._ended.is_set():
-                        self._saver.remove()
+                if any(desk.machine.ended for desk in self._desks):
+                    if not self._ended.is_set():
+                        for desk in self._desks:
+                            desk.remove_snapshots()
                     self._ended.set()
                     if not self._peers:
                         self._alone.set()
         except Exception as exc:
-            _log.exception("%s cannot go on.", self._machine.name)
+            _log.exception("%s cannot go on.", self._name)
             self._failure = exc
         finally:
             self._release()
@@ -183,11 +175,11 @@ class Service:
             self._closing = True
         for connection in (
             *(each.connection for each in self._peers),
-            *(each for each, _ in self._inbox),
+            *(each for _, each, _ in self._inbox),
         ):
             connection.close()
         for result, _ in self._calls:
-            result.set_exception(ConnectionAbortedError(f"{self._machine.name} has ended."))
+            result.set_exception(ConnectionAbortedError(f"{self._name} has ended."))
         self._selector.close()
         self._wake_in.close()
         self._wake_out.close()
@@ -196,14 +188,15 @@ class Service:
 
     def _look(self, now: float) -> None:
         """Do what time alone makes due."""
-        self._deliver(self._machine.recall(now))
-        if self._report is not None:
-            self._report(self._machine.statistics(now))
+        for desk in self._desks:
+            self._deliver(desk, desk.machine.recall(now))
+            if desk.report is not None:
+                desk.report()
         for peer in [each for each in self._peers if now - (each.refused_at or now) > _DRAIN_SECS]:
             self._drop(peer)
 
-    def _take(self, connection: Connection, hello: Hello) -> None:
-        peer = _Peer(connection, Caller(hello.name, hello.run), self._machine.holdings.check_sizes)
+    def _take(self, desk: Desk[Any], connection: Connection, hello: Hello) -> None:
+        peer = Peer(desk, connection, desk.caller(hello))
         self._peers.add(peer)
         self._selector.register(connection, selectors.EVENT_READ, functools.partial(self._serve, peer))
         try:
@@ -211,13 +204,13 @@ class Service:
         except RefusedError as exc:
             self._refuse(peer, str(exc))
 
-    def _serve(self, peer: "_Peer", mask: int) -> None:
+    def _serve(self, peer: Peer, mask: int) -> None:
         if mask & selectors.EVENT_WRITE and peer in self._peers:
             self._send(peer)
         if mask & selectors.EVENT_READ and peer in self._peers:
             self._read(peer)
 
-    def _read(self, peer: "_Peer") -> None:
+    def _read(self, peer: Peer) -> None:
         try:
             if peer.refused_at is not None:
                 while peer.connection.receive(_CHUNK):
@@ -233,37 +226,33 @@ class Service:
         else:
             self._handle(peer, message, arrays)
 
-    def _handle(self, peer: "_Peer", message: messages.Request, arrays: Sequence[Array]) -> None:
-        before = self._joined.get(peer.caller)
-        if isinstance(message, messages.Join):
+    def _handle(self, peer: Peer, message: Any, arrays: Sequence[Array]) -> None:
+        joined = peer.desk.joined
+        if isinstance(message, peer.desk.machine.first):
             # The caller's other connection is broken, and it was the first to see that.
-            self._joined[peer.caller] = peer
+            before, joined[peer.caller] = joined.get(peer.caller), peer
             if before is not None and before is not peer:
                 self._drop(before)
-        elif before is not peer:
-            self._refuse(peer, f"it sends a {messages.name_of(message)} before it joins")
-            return
         if peer.outgoing:
             self._refuse(peer, f"it sends a {messages.name_of(message)} before it has read the last answer")
             return
-        self._deliver(self._machine.handle(peer.caller, message, arrays, time.monotonic()))
+        self._deliver(peer.desk, peer.desk.machine.handle(peer.caller, message, arrays, time.monotonic()))
 
-    def _deliver(self, replies: Sequence[Reply]) -> None:
-        if self._saver is not None and not self._machine.ended:
-            self._saver.look(self._machine)
-        self._replies += replies
+    def _deliver(self, desk: Desk[Any], replies: Sequence[Reply]) -> None:
+        desk.save()
+        self._replies += [(desk, reply) for reply in replies]
         if self._delivering:
             return  # a reply could not be sent, and its caller's loss made this one possible
         self._delivering = True
         while self._replies:
-            reply = self._replies.popleft()
-            if (peer := self._joined.get(reply.caller)) is not None:
+            to, reply = self._replies.popleft()
+            if (peer := to.joined.get(reply.caller)) is not None:
                 peer.outgoing = encode(reply.message, reply.arrays)
                 del reply  # its arrays are the values', which are updated in place when they are sent
                 self._send(peer)
         self._delivering = False
 
-    def _send(self, peer: "_Peer") -> None:
+    def _send(self, peer: Peer) -> None:
         try:
             while peer.outgoing:
                 drop_first(peer.outgoing, peer.connection.send(peer.outgoing))
@@ -274,62 +263,27 @@ class Service:
         else:
             self._watch(peer, selectors.EVENT_READ)
 
-    def _watch(self, peer: "_Peer", events: int) -> None:
+    def _watch(self, peer: Peer, events: int) -> None:
         key = self._selector.get_key(peer.connection)
         if key.events != events:
             self._selector.modify(peer.connection, events, key.data)
 
-    def _refuse(self, peer: "_Peer", why: str) -> None:
+    def _refuse(self, peer: Peer, why: str) -> None:
         """Say why, and read on without listening: closing at once could take the answer from the caller."""
-        _log.warning(
-            "%s refuses %s at %s: %s.", self._machine.name, peer.caller.task, peer.connection.origin, why
-        )
+        _log.warning("%s refuses %s at %s: %s.", self._name, peer.caller.task, peer.connection.origin, why)
         self._leave(peer)
         peer.refused_at = time.monotonic()
         if not peer.outgoing:  # else the reason would be taken for a part of an answer
             peer.outgoing = encode(messages.Refused(text=why), ())
             self._send(peer)
 
-    def _drop(self, peer: "_Peer") -> None:
+    def _drop(self, peer: Peer) -> None:
         self._peers.discard(peer)
         self._selector.unregister(peer.connection)
         peer.connection.close()
         self._leave(peer)
 
-    def _leave(self, peer: "_Peer") -> None:
-        if self._joined.get(peer.caller) is peer:
-            del self._joined[peer.caller]
-            self._deliver(self._machine.lost(peer.caller))
-
-
-class _Peer:
-    """A connection, and what is being received and sent there.
-
-    Args:
-        connection: The connection.
-        caller: Who calls.
-        check_sizes: Raises RefusedError if other buffers are to follow a request than the plan says.
-    """
-
-    def __init__(
-        self,
-        connection: Connection,
-        caller: Caller,
-        check_sizes: Callable[[messages.Request, Sizes], None],
-    ) -> None:
-        self.connection = connection
-        self.caller = caller
-        self.incoming = Incoming(connection, messages.Header, self._place)
-        self.outgoing: list[memoryview] = []
-        self.refused_at: float | None = None
-        self._check_sizes = check_sizes
-        self._pushed: list[Array] = []
-
-    def _place(self, message: messages.Request, sizes: Sizes) -> Sequence[Array]:
-        self._check_sizes(message, sizes)
-        if isinstance(message, messages.Push) and len(self._pushed) == len(sizes):
-            return self._pushed  # of these sizes: a server has one plan
-        arrays = [allocate(size, dtype_named(name)) for name, size in sizes]
-        if isinstance(message, messages.Push):  # the others come once
-            self._pushed = arrays
-        return arrays
+    def _leave(self, peer: Peer) -> None:
+        if peer.desk.joined.get(peer.caller) is peer:
+            del peer.desk.joined[peer.caller]
+            self._deliver(peer.desk, peer.desk.machine.lost(peer.caller))

@@ -7,7 +7,7 @@ import uuid
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -22,6 +22,29 @@ _LENGTH = struct.Struct(">Q")
 _CHECKSUM = struct.Struct(">I")
 
 _T = TypeVar("_T")
+
+
+class Savable(Protocol):
+    """Describes a snapshot: a struct, of which ``plan`` is the part that is large and seldom changes."""
+
+    @property
+    def origin(self) -> str:
+        """The random id of the initial values that these come from."""
+
+    @property
+    def plan(self) -> bytes:
+        """What there is beside values."""
+
+    @property
+    def version(self) -> int:
+        """How many times the values were changed."""
+
+    @property
+    def at(self) -> float:
+        """When it was taken, in seconds since the epoch."""
+
+
+_S = TypeVar("_S", bound=Savable)
 
 
 class Saved(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,23 +67,23 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
     pushes: tuple[tuple[Caller, int], ...]
 
 
-class _Whole(msgspec.Struct, frozen=True, tag="whole"):
+class _Whole(msgspec.Struct, Generic[_S], frozen=True, tag="whole"):
     """The header of a file with all values: an id, and the dtype and the number of elements of each array."""
 
     id: str
-    saved: Saved
+    saved: _S
     sizes: tuple[tuple[str, int], ...]
 
 
-class _Changes(msgspec.Struct, frozen=True, tag="changes"):
+class _Changes(msgspec.Struct, Generic[_S], frozen=True, tag="changes"):
     """The header of a file with the blocks that have changed since another file was written, by number."""
 
     id: str
-    saved: Saved
+    saved: _S
     blocks: tuple[int, ...]
 
 
-class Snapshots:
+class Snapshots(Generic[_S]):
     """Keeps the newest snapshot of a server. Each is whole or absent, whatever dies and when.
 
     There are two files: one with all values, and one with the blocks that differ from it now. If more than
@@ -68,13 +91,16 @@ class Snapshots:
 
     Args:
         folder: The folder, made when the first snapshot is written.
+        kind: What describes a snapshot.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], kind: type[_S]) -> None:
         self._folder = Path(folder)
+        self._whole_type: Any = _Whole[kind]  # type: ignore[valid-type]
+        self._changes_type: Any = _Changes[kind]  # type: ignore[valid-type]
         self._whole, self._changes = self._folder / "values", self._folder / "changes"
 
-    def write(self, saved: Saved, arrays: Sequence[Array]) -> int:
+    def write(self, saved: _S, arrays: Sequence[Array]) -> int:
         """Write a snapshot, and return the bytes of values that this took.
 
         Args:
@@ -88,14 +114,14 @@ class Snapshots:
         blocks = list(_blocks(arrays))
         if (found := self._changed(saved, blocks)) is not None:
             base, changed = found
-            changes = _Changes(base, msgspec.structs.replace(saved, plan=b""), tuple(changed))
+            changes = _Changes(base, _with_plan(saved, b""), tuple(changed))
             return _write(self._changes, changes, [blocks[number] for number in changed])
         sizes = sizes_of(arrays)
         written = _write(self._whole, _Whole(uuid.uuid4().hex, saved, sizes), blocks)
         self._changes.unlink(missing_ok=True)  # it was about the file before
         return written
 
-    def read(self, origin: str) -> tuple[Saved, list[Array]] | None:
+    def read(self, origin: str) -> tuple[_S, list[Array]] | None:
         """Return the newest snapshot of values of an origin, and the values; None if there is none.
 
         Raises:
@@ -105,7 +131,7 @@ class Snapshots:
         if not self._whole.exists():
             return None
         _check(self._whole)
-        whole, content = _open(self._whole, _Whole)
+        whole, content = _open(self._whole, self._whole_type)
         if whole.saved.origin != origin:
             return None
         arrays = [allocate(size, dtype_named(name)) for name, size in whole.sizes]
@@ -114,11 +140,11 @@ class Snapshots:
         if not self._changes.exists():
             return whole.saved, arrays
         _check(self._changes)
-        changes, content = _open(self._changes, _Changes)
+        changes, content = _open(self._changes, self._changes_type)
         if changes.id != whole.id:  # the file that it was about is gone
             return whole.saved, arrays
         _fill(self._changes, content, [blocks[number] for number in changes.blocks])
-        return msgspec.structs.replace(changes.saved, plan=whole.saved.plan), arrays
+        return _with_plan(changes.saved, whole.saved.plan), arrays
 
     def remove(self) -> None:
         """Remove the snapshot."""
@@ -128,11 +154,11 @@ class Snapshots:
         with contextlib.suppress(OSError):  # something else is there, or nothing at all
             self._folder.rmdir()
 
-    def _changed(self, saved: Saved, blocks: Sequence[memoryview]) -> tuple[str, list[int]] | None:
+    def _changed(self, saved: _S, blocks: Sequence[memoryview]) -> tuple[str, list[int]] | None:
         """Return the id of the file with all values, and the blocks that differ from it; None if that cannot
         be said, or if they are many."""
         try:
-            whole, content = _open(self._whole, _Whole)
+            whole, content = _open(self._whole, self._whole_type)
         except (OSError, ValueError):
             return None  # there is none yet, or it is of no use
         is_same = whole.saved.origin == saved.origin and whole.saved.plan == saved.plan
@@ -149,6 +175,12 @@ class Snapshots:
         return whole.id, changed
 
 
+def _with_plan(saved: _S, plan: bytes) -> _S:
+    described: Any = saved
+    replaced: _S = msgspec.structs.replace(described, plan=plan)
+    return replaced
+
+
 def _blocks(arrays: Sequence[Array]) -> Iterator[memoryview]:
     for array in arrays:
         if array.size:
@@ -157,7 +189,7 @@ def _blocks(arrays: Sequence[Array]) -> Iterator[memoryview]:
                 yield view[start : start + _BLOCK]
 
 
-def _write(path: Path, header: _Whole | _Changes, blocks: Sequence[memoryview]) -> int:
+def _write(path: Path, header: msgspec.Struct, blocks: Sequence[memoryview]) -> int:
     """Write a file that is whole or absent, and return the size of its blocks."""
     packed = msgspec.msgpack.encode(header)
     partial = _partial(path)

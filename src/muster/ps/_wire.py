@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from muster.net import Connection, FrameBuffer, decode_message, drop_first, encode_frame
-from muster.ps import _messages as messages
 from muster.ps._flat_layout import Array, memory, sizes_of
 
 # The longest header, in bytes.
@@ -15,7 +14,7 @@ Sizes = Sequence[tuple[str, int]]
 Place = Callable[[Any, Sizes], Sequence[Array]]
 
 
-def encode(message: messages.Request | messages.Answer, arrays: Sequence[Array]) -> list[memoryview]:
+def encode(message: Any, arrays: Sequence[Array]) -> list[memoryview]:
     """Return what to send for a message and the flat arrays that follow it: their own memory, no copies."""
     header = encode_frame({"message": message, "buffers": sizes_of(arrays)})
     return [memoryview(header), *(memory(array) for array in arrays if array.size)]
@@ -46,18 +45,13 @@ class Incoming:
 
     Args:
         connection: Where from.
-        kind: The type of the headers.
+        kind: The type of the headers: ``message`` and ``buffers``, of which each has a dtype and a size.
         place: Called for each header; what it raises, `receive` does.
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        kind: type[messages.Header] | type[messages.AnswerHeader],
-        place: Place,
-    ) -> None:
+    def __init__(self, connection: Connection, kind: type[Any], place: Place) -> None:
         self._connection = connection
-        self._kind: type[messages.Header | messages.AnswerHeader] = kind
+        self._kind = kind
         self._place = place
         self._frames = FrameBuffer(MAX_HEADER)
         self._message: Any = None

@@ -1,6 +1,6 @@
-"""Values that an exported update changes: the only module of parameter servers that imports JAX."""
+"""Values that an exported update changes. Of parameter servers, the modules called `updates` import JAX."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -10,7 +10,7 @@ import numpy as np
 from muster._arrays import dtype_named
 from muster.ps._flat_layout import Array, Flat, FlatLayout
 from muster.ps._memory import memory_bytes
-from muster.ps._plan import Plan
+from muster.ps._plan import ArraySpec, Plan
 
 _Device = dict[str, jax.Array]
 
@@ -36,8 +36,9 @@ class CompiledRows:
 
     def __init__(self, plan: Plan) -> None:
         self._layouts = [FlatLayout(each) for each in (plan.pulled, plan.kept, plan.pushed)]
-        _require_room(plan, sum(layout.nbytes for layout in self._layouts))
-        _require_dtypes(plan)
+        specs = (*plan.pulled, *plan.kept, *plan.pushed)
+        require_room("its arrays and one push", specs)
+        require_dtypes(specs)
         self._pulled: _Device = {}
         self._kept: _Device = {}
         self._update = None
@@ -64,20 +65,28 @@ class CompiledRows:
             jax.block_until_ready((self._pulled, self._kept))
 
 
-def _require_room(plan: Plan, needed: int) -> None:
-    """Raise ValueError if this machine cannot hold the values and one push."""
-    if needed > (limit := memory_bytes()):
-        largest = max((*plan.pulled, *plan.kept, *plan.pushed), key=lambda spec: spec.nbytes)
+def require_room(what: str, specs: Collection[ArraySpec], held: int = 0) -> None:
+    """Raise ValueError if this machine cannot hold some arrays.
+
+    Args:
+        what: What they are, for the text.
+        specs: The arrays.
+        held: The bytes that it holds already.
+    """
+    needed = sum(spec.nbytes for spec in specs)
+    if needed and held + needed > (limit := memory_bytes()):
+        largest = max(specs, key=lambda spec: spec.nbytes)
+        beside = f" beside {held / 1e9:.1f} GB that are there" if held else ""
         raise ValueError(
-            f"its arrays and one push take {needed / 1e9:.1f} GB, of which {largest} has "
+            f"{what} take {needed / 1e9:.1f} GB{beside}, of which {largest} has "
             f"{largest.nbytes / 1e9:.1f} GB, and this server has {limit / 1e9:.1f} GB of memory. Give the "
             "job more parameter servers, and divide large variables among them by a partitioner"
         )
 
 
-def _require_dtypes(plan: Plan) -> None:
+def require_dtypes(specs: Iterable[ArraySpec]) -> None:
     """Raise ValueError if JAX would hold an array in another dtype, or not at all."""
-    for spec in (*plan.pulled, *plan.kept, *plan.pushed):
+    for spec in specs:
         dtype = dtype_named(spec.dtype)
         try:
             holds = jax.device_put(np.empty(0, dtype)).dtype == dtype
@@ -90,11 +99,16 @@ def _require_dtypes(plan: Plan) -> None:
             )
 
 
-def _compile(update: bytes, layouts: list[FlatLayout]) -> jax.stages.Compiled:
+def deserialized(update: bytes) -> jax.export.Exported:
+    """Return an exported update; raises ValueError if it is none."""
     try:
-        exported = jax.export.deserialize(bytearray(update))
+        return jax.export.deserialize(bytearray(update))
     except Exception as exc:  # flatbuffers has no exception of its own for bytes that are something else
         raise ValueError(f"its update of {len(update)} bytes is no exported function of JAX: {exc}") from exc
+
+
+def _compile(update: bytes, layouts: list[FlatLayout]) -> jax.stages.Compiled:
+    exported = deserialized(update)
     pulled, kept, pushed = ({name: _shape(name, each.sizes[name]) for name in each.sizes} for each in layouts)
     _check("takes", exported.in_tree, exported.in_avals, ((pulled, kept, pushed), {}))
     _check("returns", exported.out_tree, exported.out_avals, (pulled, kept))
@@ -110,12 +124,28 @@ def _shape(name: str, size: int) -> jax.ShapeDtypeStruct:
 
 def _check(verb: str, structure: Any, arrays: Sequence[Any], planned: Any) -> None:
     """Raise ValueError if the arguments or results of an update are not those of its plan."""
-    here, there = ([(each.shape, each.dtype) for each in some] for some in (jax.tree.leaves(planned), arrays))
-    if structure != jax.tree.structure(planned) or here != there:
-        ours, theirs = (
-            ", ".join(f"{dtype}{list(shape)}" for shape, dtype in each) or "none" for each in (here, there)
+    same_structure = structure == jax.tree.structure(planned)
+    require_same(f"its update {verb}", arrays, jax.tree.leaves(planned), "the plan", same_structure)
+
+
+def require_same(
+    what: str, given: Sequence[Any], wanted: Sequence[Any], whose: str, same_structure: bool = True
+) -> None:
+    """Raise ValueError if arrays have other shapes or dtypes than they are to have.
+
+    Args:
+        what: What they are given for, for the text.
+        given: The arrays, or what has a shape and a dtype like them.
+        wanted: What they are to be.
+        whose: What says so.
+        same_structure: Whether they come in the same structure.
+    """
+    theirs, ours = ([(tuple(each.shape), each.dtype) for each in some] for some in (given, wanted))
+    if theirs != ours or not same_structure:
+        said, planned = (
+            ", ".join(f"{dtype}{list(shape)}" for shape, dtype in each) or "none" for each in (theirs, ours)
         )
-        raise ValueError(f"its update {verb} other arrays than the plan has: {theirs}; the plan has {ours}")
+        raise ValueError(f"{what} other arrays than {whose} has: {said}; {whose} has {planned}")
 
 
 def _to_device(flat: Flat) -> _Device:

@@ -1,8 +1,10 @@
 """Server: a task of a job with parameter servers, as other tasks reach it."""
 
+import functools
 import logging
 import os
 import socket
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -17,14 +19,19 @@ from muster.net import Handler
 from muster.ps import (
     PURPOSE,
     SAVE_PURPOSE,
+    Desk,
     Machine,
     PartWriter,
+    Saved,
     Saver,
     Service,
     Snapshots,
     Statistics,
     no_snapshot,
 )
+from muster.ps.store import PURPOSE as STORE_PURPOSE
+from muster.ps.store import Keeper, StoreMachine, StoreStatistics
+from muster.ps.store.updates import JaxDevice
 from muster.ps.updates import CompiledRows, versions
 
 _log = logging.getLogger(__name__)
@@ -81,9 +88,11 @@ class Server:
             task_index = _only("task_index", cluster.task_indices(job_name), cluster)
         self._task = Task(job_name, task_index)
         self._address = cluster.task_address(job_name, task_index)
-        self._saver: Saver | None = None
+        self._saver: Saver[Saved] | None = None
+        self._keeper: Keeper | None = None
         if snapshot_dir is not None:
-            self._saver = Saver(Snapshots(snapshot_dir), snapshot_secs, snapshot_updates)
+            self._saver = Saver(Snapshots(snapshot_dir, Saved), snapshot_secs, snapshot_updates)
+            self._keeper = Keeper(os.path.join(snapshot_dir, "store"), snapshot_secs, snapshot_updates)
         self._service: Service | None = None
         self._reported = Statistics()
         self._part_writer: PartWriter | None = None
@@ -113,18 +122,34 @@ class Server:
         service: Service | None = None
         handlers: dict[str, Handler] = {}
         if self._task.type == TaskType.PS:
+            name, run = str(self._task), uuid.uuid4().hex
             machine = Machine(
                 CompiledRows,
-                name=str(self._task),
-                run=uuid.uuid4().hex,
+                name=name,
+                run=run,
                 keeps_step=self._task.index == 0,
                 versions=versions(),
                 find=self._saver.find if self._saver is not None else no_snapshot,
                 workers=_workers(self._cluster),
             )
-            service = Service(machine, self._saver, self._report)
-            self._part_writer = PartWriter(service, str(self._task))
-            handlers = {PURPOSE: service.serve, SAVE_PURPOSE: self._part_writer.serve}
+            keeper = self._keeper
+            variables = StoreMachine(
+                JaxDevice(),
+                name=name,
+                run=run,
+                versions=versions(),
+                find=keeper.find if keeper is not None else no_snapshot,
+                record=keeper.record if keeper is not None else None,
+            )
+            plan = Desk(machine, self._saver, lambda: self._report(machine.statistics(time.monotonic())))
+            store = Desk(variables, keeper, lambda: self._report_store(variables.statistics()))
+            service = Service(name, [plan, store])
+            self._part_writer = PartWriter(service, machine, name)
+            handlers = {
+                PURPOSE: functools.partial(service.serve, plan),
+                SAVE_PURPOSE: self._part_writer.serve,
+                STORE_PURPOSE: functools.partial(service.serve, store),
+            }
         try:
             # Tasks of such a job do without each other: no roster watches another task.
             self._roster = Roster.from_environ(
@@ -233,6 +258,10 @@ class Server:
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _report_store(self, statistics: StoreStatistics) -> None:
+        if statistics.version:
+            self.roster.report(pulls=statistics.pulls + statistics.applies, pushes=statistics.applies)
 
     def _report(self, statistics: Statistics) -> None:
         before, self._reported = self._reported, statistics

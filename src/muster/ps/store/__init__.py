@@ -1,0 +1,10 @@
+"""Variables on parameter servers that come at any time, and functions that read and change them there."""
+
+from muster.ps.store._client import StoreClient as StoreClient
+from muster.ps.store._keeper import Keeper as Keeper
+from muster.ps.store._machine import StoreMachine as StoreMachine
+from muster.ps.store._messages import PURPOSE as PURPOSE
+from muster.ps.store._messages import StoreStatistics as StoreStatistics
+from muster.ps.store._stored import StoredArray as StoredArray
+from muster.ps.store._stored import StoredFunction as StoredFunction
+from muster.ps.store._stored import StoredName as StoredName

@@ -1,0 +1,220 @@
+"""Ask all servers for what their stores hold, at the same time."""
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from muster._errors import ParameterServerError
+from muster.ps._asking import ask_all, tell_all
+from muster.ps._flat_layout import Array
+from muster.ps._line import Dial
+from muster.ps._messages import End, Stats
+from muster.ps._plan import ArraySpec
+from muster.ps.store import _messages as messages
+from muster.ps.store._bundles import bundle, packed
+from muster.ps.store._server_client import FunctionPart, ServerClient
+from muster.ps.store._stored import StoredArray, StoredFunction, StoredName
+
+_T = TypeVar("_T")
+
+
+class StoreClient:
+    """Asks all servers of a job, at the same time, and waits for all. One thread at a time may use it.
+
+    It connects when it is first used, and waits for servers that are not up yet. A request that a broken
+    connection leaves open is sent again, and its server still carries it out once: so calls go on with a
+    server that was killed and started again. Arrays that are returned are the caller's.
+
+    Each method raises:
+        JobEndedError: The coordinator has ended the job.
+        ParameterServerError: A server refuses the request, or has lost what it had.
+        MissingPeerError: A server did not answer in time.
+        StrayPeerError: Something else answers there, or it is not of this job.
+
+    Args:
+        servers: The name of each server, such as ``ps 0 at host:port``, and what connects to it.
+        origin: The random id of the coordinator's program, the same in all tasks.
+        versions: The versions of this task's software.
+        starts: Whether this is the coordinator: it alone changes what is there, but for `apply`, and ends the
+            job.
+        deadline_secs: How long a request may take, with all that it waits for, in seconds.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[tuple[str, Dial]],
+        origin: str,
+        versions: Mapping[str, str],
+        *,
+        starts: bool,
+        deadline_secs: float = 600.0,
+    ) -> None:
+        greeting = messages.Join(
+            origin=origin, client=uuid.uuid4().hex, versions=dict(versions), starts=starts
+        )
+        self._servers = [ServerClient(name, dial, greeting, deadline_secs) for name, dial in servers]
+        self._functions: dict[str, dict[int, FunctionPart]] = {}
+
+    @property
+    def count(self) -> int:
+        """The number of servers."""
+        return len(self._servers)
+
+    def connect(self) -> None:
+        """Connect to all servers; the coordinator begins a store on each. Other methods do that, too."""
+        for server in self._servers:
+            server.connect()
+
+    def create(self, variables: Iterable[tuple[StoredArray, Any]]) -> None:
+        """Give servers arrays, with their initial values; those that are there keep their values."""
+        self._change(messages.Create, [(array.server, array.spec, value) for array, value in variables])
+
+    def assign(self, values: Mapping[StoredName, Any]) -> None:
+        """Give arrays other values, all of a server at one instant."""
+        given = [(name, np.asarray(value)) for name, value in values.items()]
+        self._change(
+            messages.Assign,
+            [
+                (name.server, ArraySpec(name.name, value.shape, value.dtype.name), value)
+                for name, value in given
+            ],
+        )
+
+    def read(self, names: Sequence[StoredName]) -> list[Array]:
+        """Return arrays, all of a server at one instant of its own."""
+        asked = _by_server(names)
+        found = self._some(
+            asked,
+            lambda server, index: server.send(messages.Read(), [packed(asked[index])]),
+            lambda server, index: server.read(),
+        )
+        return [found[name.server][name.name] for name in names]
+
+    def delete(self, names: Sequence[StoredName]) -> None:
+        """Forget arrays, and the functions that need them."""
+        asked = _by_server(names)
+        self._some(
+            asked,
+            lambda server, index: server.change(messages.Delete, [packed(asked[index])]),
+            lambda server, index: server.done(),
+        )
+        self._functions.clear()
+
+    def register(self, functions: Sequence[StoredFunction | None]) -> None:
+        """Give each server its part of a function; None to those that take no part in it."""
+        given = {index: each for index, each in enumerate(functions) if each is not None}
+        self._some(
+            given,
+            lambda server, index: server.change(messages.Register, [packed(given[index])]),
+            lambda server, index: server.done(),
+        )
+        for each in given.values():
+            self._functions.pop(each.fingerprint, None)
+
+    def pull(self, function: str) -> list[list[Array]]:
+        """Return what a function takes, by its fingerprint: of each server, at one instant of its own."""
+        parts = self._parts(function)
+        return self._taken(
+            parts, lambda server, index: server.send(messages.Pull(function=function))
+        )
+
+    def apply(
+        self, function: str, closure: int, watermark: int, pushed: Sequence[Sequence[Any]]
+    ) -> list[list[Array]]:
+        """Run the update of a function on what is pushed, and return what it takes then, as `pull` does.
+
+        Args:
+            function: The fingerprint of the function.
+            closure: The number of the closure. A server applies what is pushed for it once, whoever pushes.
+            watermark: The number below which all closures have ended.
+            pushed: The arrays for each server, in the order that was registered there.
+        """
+        parts = self._parts(function)
+        message = messages.Apply(function=function, closure=closure, watermark=watermark)
+
+        def send(server: ServerClient, index: int) -> None:
+            if parts[index].changes:
+                server.send(message, parts[index].pack(pushed[index]))
+            else:
+                server.send(messages.Pull(function=function))
+
+        return self._taken(parts, send)
+
+    def statistics(self) -> list[messages.StoreStatistics]:
+        """Return what each server has counted."""
+        return ask_all(
+            self._servers,
+            lambda server, index: server.send(Stats()),
+            lambda server, index: cast(messages.StoreStatistics, server.receive()[0]),
+        )
+
+    def end(self) -> None:
+        """Tell all servers that the job has ended, none after another that cannot be reached. Only the
+        coordinator may; once is enough."""
+
+        def tell(server: ServerClient) -> None:
+            server.send(End())
+            server.receive()
+
+        tell_all(self._servers, tell)
+
+    def close(self) -> None:
+        """Close all connections."""
+        for server in self._servers:
+            server.close()
+
+    def _change(self, kind: type[messages.Change], given: Iterable[tuple[int, ArraySpec, Any]]) -> None:
+        arrays: dict[int, list[tuple[ArraySpec, Any]]] = {}
+        for index, spec, value in given:
+            arrays.setdefault(index, []).append((spec, value))
+        bundles = {index: bundle(each) for index, each in arrays.items()}  # all are right before one is sent
+        self._some(
+            bundles,
+            lambda server, index: server.change(kind, bundles[index]),
+            lambda server, index: server.done(),
+        )
+
+    def _parts(self, function: str) -> dict[int, FunctionPart]:
+        """Return what servers have of a function, by their number."""
+        if (known := self._functions.get(function)) is None:
+            described = ask_all(
+                self._servers,
+                lambda server, index: server.send(messages.Describe(function=function)),
+                lambda server, index: server.described(),
+            )
+            known = {index: part for index, part in enumerate(described) if part is not None}
+            if not known:
+                raise ParameterServerError(f"No parameter server has a function {function}. Register it first.")
+            self._functions[function] = known
+        return known
+
+    def _taken(
+        self, parts: Mapping[int, FunctionPart], send: Callable[[ServerClient, int], None]
+    ) -> list[list[Array]]:
+        found = self._some(parts, send, lambda server, index: server.taken(parts[index]))
+        return [found.get(index, []) for index in range(self.count)]
+
+    def _some(
+        self,
+        indices: Iterable[int],
+        send: Callable[[ServerClient, int], None],
+        receive: Callable[[ServerClient, int], _T],
+    ) -> dict[int, _T]:
+        """Ask some servers at the same time; return what is received, by their number."""
+        asked = list(indices)
+        answers = ask_all(
+            [self._servers[index] for index in asked],
+            lambda server, place: send(server, asked[place]),
+            lambda server, place: receive(server, asked[place]),
+        )
+        return dict(zip(asked, answers, strict=True))
+
+
+def _by_server(names: Iterable[StoredName]) -> dict[int, list[str]]:
+    """Return the names of each server, each once."""
+    asked: dict[int, dict[str, None]] = {}
+    for name in names:
+        asked.setdefault(name.server, {})[name.name] = None
+    return {index: list(each) for index, each in asked.items()}

@@ -1,0 +1,143 @@
+"""The changes that a coordinator makes, on the disk before they are answered: a snapshot may be long ago."""
+
+import contextlib
+import os
+import struct
+import threading
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from muster._arrays import dtype_named
+from muster.checkpoint import sync_directory
+from muster.ps._flat_layout import Array, allocate, memory, sizes_of
+from muster.ps.store._saved import Recorded
+
+_LENGTH = struct.Struct(">Q")
+_CHECKSUM = struct.Struct(">I")
+_PREFIX = "changes-"
+
+
+class _Record(msgspec.Struct, frozen=True):
+    """The header of a change in a file, whose arrays follow."""
+
+    change: Recorded
+    sizes: tuple[tuple[str, int], ...]
+
+
+class Journal:
+    """Keeps changes in files, each with some that follow each other, named by the number of its first one.
+
+    Of a change that was being written when the server was killed, nothing is read.
+
+    Args:
+        folder: The folder, made when the first change is written.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._folder = Path(folder)
+        self._lock = threading.Lock()
+        self._file: BinaryIO | None = None
+        self._last = -1  # the number of the last change that was written
+
+    def write(self, change: Recorded, arrays: Sequence[Array]) -> None:
+        """Write a change, after those before it; the beginning of a store instead of all others.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        with self._lock:
+            if change.message is None:
+                self._remove()
+            if self._file is None:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self._file = open(self._folder / f"{_PREFIX}{change.number:012}", "wb")
+                sync_directory(str(self._folder))
+            packed = msgspec.msgpack.encode(_Record(change, sizes_of(arrays)))
+            crc = zlib.crc32(packed)
+            try:
+                self._file.write(_LENGTH.pack(len(packed)) + packed)
+                for array in arrays:
+                    if array.size:
+                        self._file.write(memory(array))
+                        crc = zlib.crc32(memory(array), crc)
+                self._file.write(_CHECKSUM.pack(crc))
+                self._file.flush()
+                os.fdatasync(self._file.fileno())
+            except OSError:
+                self._end()  # what follows could not be found behind half a change
+                raise
+            self._last = change.number
+
+    def read(self, origin: str) -> list[tuple[Recorded, list[Array]]]:
+        """Return the changes of a store that are there, in order.
+
+        Raises:
+            OSError: They cannot be read.
+        """
+        found: list[tuple[Recorded, list[Array]]] = []
+        for path in self._paths():
+            for change, arrays in _read(path):
+                if change.origin == origin and (not found or change.number > found[-1][0].number):
+                    found.append((change, arrays))
+        return found
+
+    def forget(self, number: int) -> None:
+        """Remove the files of which all changes are in a snapshot: those up to a number."""
+        with self._lock:
+            paths = self._paths()
+            ends = [_first(path) - 1 for path in paths[1:]] + [self._last]
+            for path, end in zip(paths, ends, strict=True):
+                if end <= number:
+                    path.unlink(missing_ok=True)
+            self._end()  # so that this file can be removed after the next snapshot
+
+    def remove(self) -> None:
+        """Remove all changes."""
+        with self._lock:
+            self._remove()
+
+    def _remove(self) -> None:
+        self._end()
+        for path in self._paths():
+            path.unlink(missing_ok=True)
+
+    def _end(self) -> None:
+        if self._file is not None:
+            with contextlib.suppress(OSError):  # of what could not be written before
+                self._file.close()
+            self._file = None
+
+    def _paths(self) -> list[Path]:
+        return sorted(self._folder.glob(f"{_PREFIX}*"), key=_first)
+
+
+def _first(path: Path) -> int:
+    return int(path.name.removeprefix(_PREFIX))
+
+
+def _read(path: Path) -> Iterator[tuple[Recorded, list[Array]]]:
+    """Yield the changes in a file, up to one that is not whole."""
+    with open(path, "rb") as file:
+        left = os.fstat(file.fileno()).st_size
+        while len(head := file.read(_LENGTH.size)) == _LENGTH.size:
+            (length,) = _LENGTH.unpack(head)
+            if length > left:
+                return
+            packed = file.read(length)
+            try:
+                record = msgspec.msgpack.decode(packed, type=_Record)
+            except (msgspec.DecodeError, msgspec.ValidationError):
+                return
+            crc = zlib.crc32(packed)
+            arrays = [allocate(size, dtype_named(name)) for name, size in record.sizes]
+            for array in arrays:
+                if array.size:
+                    file.readinto(memory(array))
+                    crc = zlib.crc32(memory(array), crc)
+            if file.read(_CHECKSUM.size) != _CHECKSUM.pack(crc):
+                return
+            yield record.change, arrays

@@ -1,0 +1,314 @@
+"""The store of a parameter server as a machine: requests in, answers out, without sockets or clocks."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+
+from muster._text import printable
+from muster.ps._flat_layout import Array, sizes_of
+from muster.ps._messages import Caller, Done, End, Ended, Refused, Stats, name_of
+from muster.ps._recovery import Recovery, no_snapshot
+from muster.ps._replies import RefusedError, Reply, require_versions
+from muster.ps.store import _messages as messages
+from muster.ps.store._applied import Applied
+from muster.ps.store._bundles import BundleError, bundle, check_room, packed, unbundled, unpacked
+from muster.ps.store._contents import Contents, Description, Device
+from muster.ps.store._saved import FindStore, FoundStore, Recorded, SavedStore
+from muster.ps.store._stored import StoredFunction
+
+_log = logging.getLogger(__name__)
+
+_LOST = (
+    "this server was started again, and has no snapshot of the values that it had. Start the job again: it "
+    "goes on from its last checkpoint. With a snapshot_dir, servers go on by themselves"
+)
+
+
+class _Peer(NamedTuple):
+    """Who has joined: whose store it means, its client, and whether it is the coordinator."""
+
+    origin: str
+    client: str
+    starts: bool
+
+
+class StoreMachine:
+    """Answers the requests of a coordinator and of workers, each at once.
+
+    A store belongs to an origin, one coordinator's program. Who joins for another origin is refused, unless
+    it is a coordinator and the one before is gone: then the store begins anew.
+
+    Args:
+        device: Where values live.
+        name: The task, for the log, such as ``"ps 0"``.
+        run: The random id of this process.
+        versions: The versions of software that callers must have, too.
+        find: Finds what it goes on from if it was killed.
+        record: Called with each change that the coordinator makes, and its arrays, before it is answered.
+
+    Attributes:
+        ended: Whether the coordinator has ended the job.
+        version: How many pushes have changed the values.
+    """
+
+    header: ClassVar[type[Any]] = messages.Header
+    first: ClassVar[type[Any]] = messages.Join
+    repeated: ClassVar[type[Any]] = messages.Apply
+    many: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        device: Device,
+        *,
+        name: str,
+        run: str,
+        versions: Mapping[str, str],
+        find: FindStore = no_snapshot,
+        record: Callable[[Recorded, Sequence[Array]], None] | None = None,
+    ) -> None:
+        self.ended = False
+        self.name = name
+        self.version = 0
+        self.milestones = 0  # none: what must not be missed is recorded at once
+        self._device = device
+        self._run = run
+        self._versions = versions
+        self._recovery: Recovery[FoundStore] = Recovery(name, run, find)
+        self._record = record
+        self._origin = ""
+        self._contents = Contents(device)
+        self._applied = Applied()
+        self._sequences: dict[str, int] = {}  # of each client, its last change
+        self._changes = 0  # how many changes were recorded
+        self._peers: dict[Caller, _Peer] = {}
+        self._counts = dict.fromkeys(
+            ("applies", "pulls", "repeated", "refused", "received_bytes", "sent_bytes"), 0
+        )
+
+    def check_sizes(self, message: messages.Request, sizes: Sequence[tuple[str, int]]) -> None:
+        """Raise RefusedError if other buffers are to follow a request than fit it.
+
+        Args:
+            message: The request.
+            sizes: The name of the dtype and the number of elements of each buffer.
+        """
+        match message:
+            case messages.Apply():
+                self._contents.check_pushed(message.function, sizes)
+            case (
+                messages.Create()
+                | messages.Assign()
+                | messages.Delete()
+                | messages.Register()
+                | messages.Read()
+            ):
+                check_room(sizes)
+            case _:
+                if sizes:
+                    raise RefusedError(f"its {name_of(message)} has buffers, and takes none")
+
+    def handle(
+        self, caller: Caller, message: messages.Request, arrays: Sequence[Array], now: float
+    ) -> list[Reply]:
+        """Return the answer to a request.
+
+        Args:
+            caller: Who calls.
+            message: The request.
+            arrays: The flat arrays that follow it. They are not used after this call.
+            now: The time in seconds, of any clock that does not go back.
+        """
+        self._counts["received_bytes"] += sum(array.nbytes for array in arrays)
+        try:
+            answer, sent = self._answer(caller, message, arrays, now)
+        except RefusedError as exc:
+            self._counts["refused"] += 1
+            answer, sent = Refused(text=str(exc)), ()
+        self._counts["sent_bytes"] += sum(array.nbytes for array in sent)
+        return [Reply(caller, answer, tuple(sent))]
+
+    def lost(self, caller: Caller) -> list[Reply]:
+        """Forget a connection that is gone."""
+        self._peers.pop(caller, None)
+        return []
+
+    def recall(self, now: float) -> list[Reply]:
+        """Return the answers that time makes possible: none."""
+        return []
+
+    def statistics(self) -> messages.StoreStatistics:
+        """Return what this server has counted."""
+        return messages.StoreStatistics(
+            version=self.version,
+            variables=len(self._contents.specs),
+            nbytes=self._contents.nbytes,
+            functions=self._contents.functions,
+            remembered=len(self._applied),
+            lost_updates=self._recovery.lost_updates,
+            lost_secs=self._recovery.lost_secs,
+            **self._counts,
+        )
+
+    def snapshot(self, at: float) -> tuple[SavedStore, tuple[Array, ...]]:
+        """Return all that this server needs to go on from here; the arrays do not change.
+
+        Args:
+            at: The time in seconds since the epoch.
+        """
+        saved = SavedStore(
+            origin=self._origin,
+            plan=msgspec.msgpack.encode(self._contents.description()),
+            version=self.version,
+            at=at,
+            watermark=self._applied.watermark,
+            applied=self._applied.numbers(),
+            sequences=dict(self._sequences),
+            changes=self._changes,
+        )
+        return saved, self._contents.values()
+
+    def _answer(
+        self, caller: Caller, message: messages.Request, arrays: Sequence[Array], now: float
+    ) -> tuple[Any, Sequence[Array]]:
+        if isinstance(message, messages.Join):
+            return self._join(caller, message, now), ()
+        if (peer := self._peers.get(caller)) is None:
+            raise RefusedError("it has not joined. Join first")
+        if isinstance(message, Stats):
+            return self.statistics(), ()
+        if self.ended:
+            return Ended(), ()
+        if peer.origin != self._origin:
+            raise RefusedError(
+                "another coordinator has begun a job on this server since. Start one at a time"
+            )
+        self.check_sizes(message, sizes_of(arrays))
+        try:
+            return self._done(peer, message, arrays)
+        except BundleError as exc:
+            raise RefusedError(f"its {name_of(message)} is none: {printable(str(exc))}") from exc
+
+    def _done(
+        self, peer: _Peer, message: messages.Request, arrays: Sequence[Array]
+    ) -> tuple[Any, Sequence[Array]]:
+        match message:
+            case messages.Apply():
+                return self._apply(message, arrays)
+            case messages.Pull():
+                values = self._contents.pull(message.function)
+                self._counts["pulls"] += 1
+                return messages.Values(version=self.version), values
+            case messages.Read():
+                found = self._contents.read(unpacked(arrays, tuple[str, ...]))
+                return messages.Values(version=self.version), bundle(found)
+            case messages.Describe():
+                signature = self._contents.signature(message.function)
+                return messages.Described(), () if signature is None else [packed(signature)]
+        if not peer.starts:
+            raise RefusedError("it is not the coordinator, which alone changes what is here and ends the job")
+        if isinstance(message, End):
+            self.ended = True
+        elif not isinstance(message, messages.Change):
+            raise RefusedError(f"its {name_of(message)} comes at the wrong time")
+        elif message.sequence <= self._sequences.get(peer.client, 0):
+            self._counts["repeated"] += 1
+        else:
+            _change(self._contents, message, arrays)
+            self._sequences[peer.client] = message.sequence
+            self._changes += 1
+            self._note(Recorded(self._changes, self._origin, peer.client, message), arrays)
+        return Done(), ()
+
+    def _apply(self, message: messages.Apply, arrays: Sequence[Array]) -> tuple[Any, Sequence[Array]]:
+        if message.watermark > message.closure:
+            raise RefusedError(
+                f"closure {message.closure} is below its watermark {message.watermark}, and so has ended"
+            )
+        self._applied.forget(message.watermark)
+        if repeated := message.closure in self._applied:
+            self._counts["repeated"] += 1
+            values = self._contents.pull(message.function)
+        else:
+            values = self._contents.apply(message.function, arrays)
+            self._applied.add(message.closure)
+            self.version += 1
+            self._counts["applies"] += 1
+        return messages.Values(version=self.version, repeated=repeated), values
+
+    def _note(self, change: Recorded, arrays: Sequence[Array] = ()) -> None:
+        if self._record is not None:
+            self._record(change, arrays)
+
+    def _join(self, caller: Caller, message: messages.Join, now: float) -> Any:
+        require_versions(self._versions, message.versions)
+        if not message.origin:
+            raise RefusedError("it names no coordinator's program")
+        self._peers.pop(caller, None)
+        if not self._origin:
+            self._restore(message, now)
+        if message.origin != self._origin:
+            self._open(caller, message)
+        self._recovery.count(message.seen, now)
+        self._peers[caller] = _Peer(message.origin, message.client, message.starts)
+        if self.ended:
+            return Ended()
+        sequence = self._sequences.get(message.client, 0)
+        return messages.Joined(run=self._run, version=self.version, sequence=sequence)
+
+    def _restore(self, message: messages.Join, now: float) -> None:
+        """Take up the snapshot of an origin, if there is one."""
+        found = self._recovery.find(msgspec.structs.replace(message.seen, origin=message.origin), now)
+        if found is None:
+            return
+        saved, contents, sequences = found.saved, Contents(self._device), dict(found.saved.sequences)
+        if saved.plan:
+            contents.restore(msgspec.msgpack.decode(saved.plan, type=Description), found.arrays)
+        for change, arrays in found.changes:
+            if change.message is not None:
+                _change(contents, change.message, arrays)
+                sequences[change.client] = change.message.sequence
+        self._origin, self.version = saved.origin, saved.version
+        self._changes = found.changes[-1][0].number if found.changes else saved.changes
+        self._contents, self._sequences = contents, sequences
+        self._applied = Applied(saved.watermark, saved.applied)
+
+    def _open(self, caller: Caller, message: messages.Join) -> None:
+        """Begin a new store, for a coordinator that comes first, or after another one."""
+        if not message.starts:
+            raise RefusedError(
+                "another coordinator has begun a job on this server since. Start one at a time"
+                if self._origin
+                else _LOST
+            )
+        if message.seen.run:
+            raise RefusedError(_LOST)
+        others = [
+            other.task
+            for other, peer in self._peers.items()
+            if peer.starts and (other.task, other.run) != (caller.task, caller.run)
+        ]
+        if others:
+            raise RefusedError(
+                f"{printable(others[0])} is the coordinator of a job on this server. End that first, or give "
+                "each job its own servers"
+            )
+        if self._origin:
+            _log.warning("%s begins anew, for another program of %s.", self.name, printable(caller.task))
+        self._origin = message.origin
+        self.version = self._changes = 0
+        self._contents, self._applied, self._sequences = Contents(self._device), Applied(), {}
+        self._note(Recorded(0, self._origin))
+
+
+def _change(contents: Contents, message: messages.Change, arrays: Sequence[Array]) -> None:
+    match message:
+        case messages.Create():
+            contents.create(unbundled(arrays))
+        case messages.Assign():
+            contents.assign(unbundled(arrays))
+        case messages.Delete():
+            contents.delete(unpacked(arrays, tuple[str, ...]))
+        case messages.Register():
+            contents.register(unpacked(arrays, StoredFunction))

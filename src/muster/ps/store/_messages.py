@@ -1,0 +1,186 @@
+"""The messages between a task and the store of a parameter server. Buffers of arrays follow some of them.
+
+Arrays by name come in a *bundle*: what they are, in a buffer of bytes, and then their elements.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from muster.ps._messages import Done, End, Ended, Refused, Seen, Stats
+from muster.ps._plan import ArraySpec
+
+# What connections to stores are for, in their greeting.
+PURPOSE = "variable store"
+
+Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+
+
+class Join(msgspec.Struct, tag="join", frozen=True, kw_only=True):
+    """The first request of a connection.
+
+    Args:
+        origin: The random id of the coordinator's program: one store follows the other.
+        client: The random id of the caller's client, whose changes are numbered.
+        versions: The versions of its software.
+        starts: Whether it is the coordinator, which alone opens a store, changes what is there, and ends the
+            job.
+        seen: What it knows of the server.
+    """
+
+    origin: str
+    client: str
+    versions: dict[str, str] = {}
+    starts: bool = False
+    seen: Seen = Seen()
+
+
+class Create(msgspec.Struct, tag="create", frozen=True, kw_only=True):
+    """Take arrays that are not there yet, in a bundle.
+
+    Args:
+        sequence: The number of this change among those of its client, from 1.
+    """
+
+    sequence: Number
+
+
+class Assign(msgspec.Struct, tag="assign", frozen=True, kw_only=True):
+    """Give arrays other values, in a bundle; ``sequence`` as of `Create`."""
+
+    sequence: Number
+
+
+class Delete(msgspec.Struct, tag="delete", frozen=True, kw_only=True):
+    """Forget arrays, whose names are in a buffer, and the functions that need them; ``sequence`` as of
+    `Create`."""
+
+    sequence: Number
+
+
+class Register(msgspec.Struct, tag="register", frozen=True, kw_only=True):
+    """Take a function, encoded in a buffer; ``sequence`` as of `Create`."""
+
+    sequence: Number
+
+
+class Read(msgspec.Struct, tag="read", frozen=True, kw_only=True):
+    """Ask for arrays, whose names are in a buffer, at one instant of this server."""
+
+
+class Describe(msgspec.Struct, tag="describe", frozen=True, kw_only=True):
+    """Ask what a function takes and is pushed here, by its fingerprint."""
+
+    function: str
+
+
+class Pull(msgspec.Struct, tag="pull", frozen=True, kw_only=True):
+    """Ask for what a function takes, by its fingerprint."""
+
+    function: str
+
+
+class Apply(msgspec.Struct, tag="apply", frozen=True, kw_only=True):
+    """Run the update of a function on what is pushed, unless this closure was applied before.
+
+    Args:
+        function: The fingerprint of the function.
+        closure: The number of the closure, which no other has.
+        watermark: The number below which all closures have ended.
+    """
+
+    function: str
+    closure: Number
+    watermark: Number = 0
+
+
+class Joined(msgspec.Struct, tag="joined", frozen=True, kw_only=True):
+    """Answers `Join`.
+
+    Args:
+        run: The random id of the server's process.
+        version: How many pushes have changed the values.
+        sequence: The last change of this client that was made here; 0 for none.
+    """
+
+    run: str
+    version: int
+    sequence: int
+
+
+class Described(msgspec.Struct, tag="described", frozen=True, kw_only=True):
+    """Answers `Describe`; a buffer has a `Signature`, or there is none if the function is not known here."""
+
+
+class Signature(msgspec.Struct, frozen=True):
+    """What workers read for a function, what they push, and whether it changes anything."""
+
+    takes: tuple[ArraySpec, ...] = ()
+    pushed: tuple[ArraySpec, ...] = ()
+    changes: bool = False
+
+
+class Values(msgspec.Struct, tag="values", frozen=True, kw_only=True):
+    """Answers `Read` by a bundle; `Pull` and `Apply` by what the function takes, in flat buffers.
+
+    Args:
+        version: How many pushes have changed the values.
+        repeated: Whether the closure had been applied before.
+    """
+
+    version: int
+    repeated: bool = False
+
+
+class StoreStatistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=True):
+    """Answers `Stats`.
+
+    Args:
+        version: How many pushes have changed the values.
+        variables: How many arrays there are.
+        nbytes: Their size in bytes.
+        functions: How many functions there are.
+        applies: How many pushes this process has applied.
+        pulls: How many times it has sent what a function takes.
+        repeated: How many requests came again, and changed nothing again.
+        refused: How many requests were refused.
+        remembered: How many closures are remembered one by one.
+        received_bytes: The size of the buffers that were received.
+        sent_bytes: The size of the buffers that were sent.
+        lost_updates: How many pushes were lost, since the server was killed.
+        lost_secs: How long training had gone on after the snapshot that it has restored, in seconds.
+    """
+
+    version: int = 0
+    variables: int = 0
+    nbytes: int = 0
+    functions: int = 0
+    applies: int = 0
+    pulls: int = 0
+    repeated: int = 0
+    refused: int = 0
+    remembered: int = 0
+    received_bytes: int = 0
+    sent_bytes: int = 0
+    lost_updates: int = 0
+    lost_secs: float = 0.0
+
+
+# For type checkers, and as unions for msgspec.
+Change = Create | Assign | Delete | Register
+Request = Join | Change | Read | Describe | Pull | Apply | Stats | End
+Answer = Joined | Described | Values | Done | Ended | Refused | StoreStatistics
+
+
+class Header(msgspec.Struct, frozen=True):
+    """A frame: a request, and the dtype and the number of elements of each buffer that follows it."""
+
+    message: Request
+    buffers: tuple[tuple[str, int], ...] = ()
+
+
+class AnswerHeader(msgspec.Struct, frozen=True):
+    """A frame: an answer, and the dtype and the number of elements of each buffer that follows it."""
+
+    message: Answer
+    buffers: tuple[tuple[str, int], ...] = ()

@@ -1,0 +1,126 @@
+"""Values of a store on JAX's device, and exported functions that read and change them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from muster._arrays import dtype_named
+from muster.ps._flat_layout import Array, Flat, FlatLayout
+from muster.ps._plan import ArraySpec
+from muster.ps.store._stored import StoredFunction
+from muster.ps.updates import deserialized, require_dtypes, require_room, require_same
+
+_Values = Mapping[str, jax.Array]
+
+
+class JaxDevice:
+    """JAX's default device: the `Device` of a store."""
+
+    def check(self, specs: Sequence[ArraySpec], held: int) -> None:
+        """Raise ValueError, with a clause, if it cannot hold arrays beside some bytes that it holds."""
+        require_room("its arrays", specs, held)
+        require_dtypes(specs)
+
+    def put(self, array: Array) -> jax.Array:
+        """Return a copy as a value."""
+        value: jax.Array = jax.device_put(array.copy())  # JAX may keep memory that it can use in place
+        return value
+
+    def get(self, value: jax.Array) -> Array:
+        """Return the array of a value, without a copy."""
+        array: Array = np.asarray(value)
+        return array
+
+    def compile(self, function: StoredFunction, held: Mapping[str, ArraySpec]) -> "JaxFunction":
+        """Return a function of values that are held; raises ValueError with a clause about it."""
+        return JaxFunction(function, held)
+
+
+class JaxFunction:
+    """A function, compiled: its update, and what workers take after it, are computed at once.
+
+    What is returned to be sent is a copy in flat buffers. So the values are changed in place, unless somebody
+    reads them or writes a snapshot: JAX donates no buffer that NumPy's arrays refer to.
+
+    Args:
+        function: The function.
+        held: The arrays of the server, by name.
+
+    Raises:
+        ValueError: Its update is none, or does not fit the arrays; the text is a clause.
+    """
+
+    def __init__(self, function: StoredFunction, held: Mapping[str, ArraySpec]) -> None:
+        self._updates = function.updates
+        self._others = tuple(name for name in function.names if name not in function.updates)
+        self._takes = function.takes
+        shapes = {name: _shape(held[name]) for name in function.names}
+        self._pull = _compile(self._taken, (), *(shapes[name] for name in self._takes))
+        self._apply = self._with_update(function, shapes) if function.update else None
+
+    def pull(self, values: _Values) -> Flat:
+        """Return what workers take, of the values by name."""
+        return _on_host(self._pull(*(values[name] for name in self._takes)))
+
+    def apply(self, values: dict[str, Any], pushed: Flat) -> Flat:
+        """Replace the values that the update changes, and return what workers take then."""
+        if self._apply is None:
+            return self.pull(values)
+        changed, taken = self._apply(
+            [values[name] for name in self._updates], [values[name] for name in self._others], pushed
+        )
+        values.update(zip(self._updates, changed, strict=True))
+        # What was pushed may be read in place, and lies where the next push will be received.
+        jax.block_until_ready((changed, taken))
+        return _on_host(taken)
+
+    def _with_update(
+        self, function: StoredFunction, shapes: Mapping[str, jax.ShapeDtypeStruct]
+    ) -> jax.stages.Compiled:
+        exported, layout = deserialized(function.update), FlatLayout(function.pushed)
+        changed, others = ([shapes[name] for name in names] for names in (self._updates, self._others))
+        read = [shapes[name] for name in function.reads]
+        require_same(
+            "its update takes", exported.in_avals, [*read, *map(_shape, function.pushed)], "the function"
+        )
+        require_same("its update returns", exported.out_avals, changed, "the function")
+
+        def run(changed: list[jax.Array], others: list[jax.Array], pushed: Mapping[str, jax.Array]) -> Any:
+            values = dict(zip((*self._updates, *self._others), (*changed, *others), strict=True))
+            given = layout.unpack(pushed)
+            made = exported.call(
+                *(values[name] for name in function.reads), *(given[spec.name] for spec in function.pushed)
+            )
+            values.update(zip(self._updates, jax.tree.leaves(made), strict=True))
+            new = [values[name] for name in self._updates]
+            return new, self._taken(*(values[name] for name in self._takes))
+
+        buffers = {
+            name: jax.ShapeDtypeStruct((size,), dtype_named(name)) for name, size in layout.sizes.items()
+        }
+        return _compile(run, (0,), changed, others, buffers)
+
+    def _taken(self, *values: jax.Array) -> dict[str, jax.Array]:
+        """Return the flat buffers of what workers take; traceable."""
+        parts: dict[str, list[jax.Array]] = {}
+        for value in values:
+            parts.setdefault(str(value.dtype), []).append(jnp.ravel(value))
+        return {dtype: jnp.concatenate(parts[dtype]) for dtype in sorted(parts)}
+
+
+def _shape(spec: ArraySpec) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(spec.shape, dtype_named(spec.dtype))
+
+
+def _compile(function: Callable[..., Any], donated: tuple[int, ...], *shapes: Any) -> jax.stages.Compiled:
+    try:
+        return jax.jit(function, donate_argnums=donated).lower(*shapes).compile()
+    except Exception as exc:  # of XLA's, and of JAX for another platform
+        raise ValueError(f"its update cannot be compiled: {exc}") from exc
+
+
+def _on_host(values: Mapping[str, jax.Array]) -> dict[str, Array]:
+    return {name: np.asarray(array) for name, array in values.items()}
