@@ -93,8 +93,9 @@ class Saver(Generic[_S]):
             self._thread.join()
 
     def remove(self) -> None:
-        """Remove the snapshot: the job has ended."""
+        """Remove the snapshot: the job has ended, or another one begins."""
         self.wait()
+        self._version = 0
         try:
             self._snapshots.remove()
         except OSError as exc:

@@ -159,7 +159,7 @@ class Service:
                     self._look(now)
                 if any(desk.machine.ended for desk in self._desks):
                     if not self._ended.is_set():
-                        for desk in self._desks:
+                        for desk in reversed(self._desks):  # the first one's are around the others'
                             desk.remove_snapshots()
                     self._ended.set()
                     if not self._peers:

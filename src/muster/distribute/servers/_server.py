@@ -1,11 +1,8 @@
 """Server: a task of a job with parameter servers, as other tasks reach it."""
 
-import functools
 import logging
 import os
 import socket
-import time
-import uuid
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -13,26 +10,14 @@ from typing import Any, Self, TypeVar
 from muster._errors import ClusterError
 from muster.cluster import ClusterSpec, Task, TaskType
 from muster.cluster.roster import Roster, TaskState
+from muster.distribute.servers._held import Keeping, hold
 from muster.distribute.servers._remote_servers import RemoteServers
 from muster.distribute.workers._signals import SignalWatch
 from muster.net import Handler
-from muster.ps import (
-    PURPOSE,
-    SAVE_PURPOSE,
-    Desk,
-    Machine,
-    PartWriter,
-    Saved,
-    Saver,
-    Service,
-    Snapshots,
-    Statistics,
-    no_snapshot,
-)
+from muster.ps import PURPOSE, SAVE_PURPOSE, Dial, PartWriter, Service, Statistics
 from muster.ps.store import PURPOSE as STORE_PURPOSE
-from muster.ps.store import Keeper, StoreMachine, StoreStatistics
-from muster.ps.store.updates import JaxDevice
-from muster.ps.updates import CompiledRows, versions
+from muster.ps.store import StoreClient, StoreStatistics
+from muster.ps.updates import versions
 
 _log = logging.getLogger(__name__)
 
@@ -88,11 +73,9 @@ class Server:
             task_index = _only("task_index", cluster.task_indices(job_name), cluster)
         self._task = Task(job_name, task_index)
         self._address = cluster.task_address(job_name, task_index)
-        self._saver: Saver[Saved] | None = None
-        self._keeper: Keeper | None = None
+        self._keeping: Keeping | None = None
         if snapshot_dir is not None:
-            self._saver = Saver(Snapshots(snapshot_dir, Saved), snapshot_secs, snapshot_updates)
-            self._keeper = Keeper(os.path.join(snapshot_dir, "store"), snapshot_secs, snapshot_updates)
+            self._keeping = Keeping(snapshot_dir, snapshot_secs, snapshot_updates)
         self._service: Service | None = None
         self._reported = Statistics()
         self._part_writer: PartWriter | None = None
@@ -122,34 +105,14 @@ class Server:
         service: Service | None = None
         handlers: dict[str, Handler] = {}
         if self._task.type == TaskType.PS:
-            name, run = str(self._task), uuid.uuid4().hex
-            machine = Machine(
-                CompiledRows,
-                name=name,
-                run=run,
+            service, self._part_writer, handlers = hold(
+                str(self._task),
                 keeps_step=self._task.index == 0,
-                versions=versions(),
-                find=self._saver.find if self._saver is not None else no_snapshot,
                 workers=_workers(self._cluster),
+                keeping=self._keeping,
+                report=self._report,
+                report_store=self._report_store,
             )
-            keeper = self._keeper
-            variables = StoreMachine(
-                JaxDevice(),
-                name=name,
-                run=run,
-                versions=versions(),
-                find=keeper.find if keeper is not None else no_snapshot,
-                record=keeper.record if keeper is not None else None,
-            )
-            plan = Desk(machine, self._saver, lambda: self._report(machine.statistics(time.monotonic())))
-            store = Desk(variables, keeper, lambda: self._report_store(variables.statistics()))
-            service = Service(name, [plan, store])
-            self._part_writer = PartWriter(service, machine, name)
-            handlers = {
-                PURPOSE: functools.partial(service.serve, plan),
-                SAVE_PURPOSE: self._part_writer.serve,
-                STORE_PURPOSE: functools.partial(service.serve, store),
-            }
         try:
             # Tasks of such a job do without each other: no roster watches another task.
             self._roster = Roster.from_environ(
@@ -216,6 +179,24 @@ class Server:
         Raises:
             ClusterError: There is no parameter server, or more than one chief.
         """
+        dials = self._named_dials(PURPOSE)
+        save_dials = [dial for _, dial in self._named_dials(SAVE_PURPOSE)]
+        return RemoteServers(str(self._task), dials, save_dials, starts=starts)
+
+    def store(self, origin: str, *, starts: bool) -> StoreClient:
+        """Return a client of all parameter servers, for variables of a coordinator; for one thread.
+
+        Args:
+            origin: The random id of the coordinator's program, the same in all tasks.
+            starts: Whether this is the coordinator.
+
+        Raises:
+            ClusterError: There is no parameter server, or more than one chief.
+        """
+        return StoreClient(self._named_dials(STORE_PURPOSE), origin, versions(), starts=starts)
+
+    def _named_dials(self, purpose: str) -> list[tuple[str, Dial]]:
+        """Return the name of each parameter server, and what connects to it."""
         if self._roster is None:
             raise RuntimeError("Start the server first.")
         if TaskType.PS not in self._cluster.jobs or not self._cluster.num_tasks(TaskType.PS):
@@ -227,12 +208,10 @@ class Server:
             raise ClusterError(
                 f"There must be at most one 'chief' job. Given: {self._cluster}. Make the others workers."
             )
-        dials = [
-            (f"ps {index} at {self._cluster.task_address(TaskType.PS, index)}", self._dial_to(index))
+        return [
+            (f"ps {index} at {self._cluster.task_address(TaskType.PS, index)}", self._dial_to(index, purpose))
             for index in self._cluster.task_indices(TaskType.PS)
         ]
-        save_dials = [self._dial_to(each, SAVE_PURPOSE) for each in self._cluster.task_indices(TaskType.PS)]
-        return RemoteServers(str(self._task), dials, save_dials, starts=starts)
 
     @property
     def roster(self) -> Roster:
@@ -259,11 +238,9 @@ class Server:
     ) -> None:
         self.close()
 
-    def _report_store(self, statistics: StoreStatistics) -> None:
-        if statistics.version:
-            self.roster.report(pulls=statistics.pulls + statistics.applies, pushes=statistics.applies)
-
     def _report(self, statistics: Statistics) -> None:
+        if not statistics.workers:
+            return  # of an Estimator: this server may hold a coordinator's variables
         before, self._reported = self._reported, statistics
         pushes = statistics.pushes - before.pushes
         self.roster.report(
@@ -274,7 +251,11 @@ class Server:
             staleness=(statistics.staleness - before.staleness) / pushes if pushes else None,
         )
 
-    def _dial_to(self, index: int, purpose: str = PURPOSE) -> Any:
+    def _report_store(self, statistics: StoreStatistics) -> None:
+        if statistics.version:
+            self.roster.report(pulls=statistics.pulls + statistics.applies, pushes=statistics.applies)
+
+    def _dial_to(self, index: int, purpose: str) -> Any:
         task, address = Task(TaskType.PS, index), self._cluster.task_address(TaskType.PS, index)
         return lambda timeout_secs: self.roster.dial(task, address, purpose, timeout_secs)
 

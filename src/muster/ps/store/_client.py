@@ -116,9 +116,7 @@ class StoreClient:
     def pull(self, function: str) -> list[list[Array]]:
         """Return what a function takes, by its fingerprint: of each server, at one instant of its own."""
         parts = self._parts(function)
-        return self._taken(
-            parts, lambda server, index: server.send(messages.Pull(function=function))
-        )
+        return self._taken(parts, lambda server, index: server.send(messages.Pull(function=function)))
 
     def apply(
         self, function: str, closure: int, watermark: int, pushed: Sequence[Sequence[Any]]
@@ -186,7 +184,9 @@ class StoreClient:
             )
             known = {index: part for index, part in enumerate(described) if part is not None}
             if not known:
-                raise ParameterServerError(f"No parameter server has a function {function}. Register it first.")
+                raise ParameterServerError(
+                    f"No parameter server has a function {function}. Register it first."
+                )
             self._functions[function] = known
         return known
 

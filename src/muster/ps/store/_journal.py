@@ -1,13 +1,11 @@
 """The changes that a coordinator makes, on the disk before they are answered: a snapshot may be long ago."""
 
-import contextlib
 import os
 import struct
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
@@ -40,7 +38,7 @@ class Journal:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder)
         self._lock = threading.Lock()
-        self._file: BinaryIO | None = None
+        self._path: Path | None = None  # of the file that is being added to
         self._last = -1  # the number of the last change that was written
 
     def write(self, change: Recorded, arrays: Sequence[Array]) -> None:
@@ -52,25 +50,26 @@ class Journal:
         with self._lock:
             if change.message is None:
                 self._remove()
-            if self._file is None:
-                self._folder.mkdir(parents=True, exist_ok=True)
-                self._file = open(self._folder / f"{_PREFIX}{change.number:012}", "wb")
-                sync_directory(str(self._folder))
+            self._folder.mkdir(parents=True, exist_ok=True)
+            path = self._path or self._folder / f"{_PREFIX}{change.number:012}"
             packed = msgspec.msgpack.encode(_Record(change, sizes_of(arrays)))
-            crc = zlib.crc32(packed)
+            contents = [memoryview(packed), *(memory(array) for array in arrays if array.size)]
+            crc = 0
             try:
-                self._file.write(_LENGTH.pack(len(packed)) + packed)
-                for array in arrays:
-                    if array.size:
-                        self._file.write(memory(array))
-                        crc = zlib.crc32(memory(array), crc)
-                self._file.write(_CHECKSUM.pack(crc))
-                self._file.flush()
-                os.fdatasync(self._file.fileno())
+                with open(path, "wb" if self._path is None else "ab") as file:
+                    file.write(_LENGTH.pack(len(packed)))
+                    for content in contents:
+                        file.write(content)
+                        crc = zlib.crc32(content, crc)
+                    file.write(_CHECKSUM.pack(crc))
+                    file.flush()
+                    os.fdatasync(file.fileno())
+                if self._path is None:
+                    sync_directory(str(self._folder))
             except OSError:
-                self._end()  # what follows could not be found behind half a change
+                self._path = None  # what follows could not be found behind half a change
                 raise
-            self._last = change.number
+            self._path, self._last = path, change.number
 
     def read(self, origin: str) -> list[tuple[Recorded, list[Array]]]:
         """Return the changes of a store that are there, in order.
@@ -89,11 +88,11 @@ class Journal:
         """Remove the files of which all changes are in a snapshot: those up to a number."""
         with self._lock:
             paths = self._paths()
-            ends = [_first(path) - 1 for path in paths[1:]] + [self._last]
-            for path, end in zip(paths, ends, strict=True):
-                if end <= number:
+            nexts = [*map(_first, paths), self._last + 1]
+            for path, following in zip(paths, nexts[1:], strict=True):
+                if following <= number + 1:
                     path.unlink(missing_ok=True)
-            self._end()  # so that this file can be removed after the next snapshot
+            self._path = None  # so that this file can be removed after the next snapshot
 
     def remove(self) -> None:
         """Remove all changes."""
@@ -101,15 +100,9 @@ class Journal:
             self._remove()
 
     def _remove(self) -> None:
-        self._end()
+        self._path = None
         for path in self._paths():
             path.unlink(missing_ok=True)
-
-    def _end(self) -> None:
-        if self._file is not None:
-            with contextlib.suppress(OSError):  # of what could not be written before
-                self._file.close()
-            self._file = None
 
     def _paths(self) -> list[Path]:
         return sorted(self._folder.glob(f"{_PREFIX}*"), key=_first)

@@ -54,7 +54,9 @@ class Keeper:
         return FoundStore(*found, since)
 
     def record(self, change: Recorded, arrays: Sequence[Array]) -> None:
-        """Write a change that the coordinator has made."""
+        """Write a change that the coordinator has made; the beginning of a store in place of another."""
+        if change.message is None:
+            self._saver.remove()
         try:
             self._journal.write(msgspec.structs.replace(change, at=time.time()), arrays)
         except OSError as exc:

@@ -1,0 +1,102 @@
+"""What a parameter server holds: the plan of an Estimator's workers, or the variables of a coordinator."""
+
+import functools
+import os
+import time
+import uuid
+from collections.abc import Callable
+from typing import NamedTuple
+
+from muster.net import Handler
+from muster.ps import (
+    PURPOSE,
+    SAVE_PURPOSE,
+    Desk,
+    Machine,
+    PartWriter,
+    Saved,
+    Saver,
+    Service,
+    Snapshots,
+    Statistics,
+    no_snapshot,
+)
+from muster.ps.store import PURPOSE as STORE_PURPOSE
+from muster.ps.store import Keeper, StoreMachine, StoreStatistics
+from muster.ps.store.updates import JaxDevice
+from muster.ps.updates import CompiledRows, versions
+
+
+class Keeping(NamedTuple):
+    """Where a parameter server keeps what it goes on from, and how much it may lose: see `Server`."""
+
+    folder: str | os.PathLike[str]
+    secs: float | None
+    updates: int | None
+
+
+class Held(NamedTuple):
+    """What serves the connections of other tasks, by their purpose.
+
+    Attributes:
+        service: Holds the values.
+        part_writer: Writes them into checkpoints.
+        handlers: By purpose, what takes over a connection.
+    """
+
+    service: Service
+    part_writer: PartWriter
+    handlers: dict[str, Handler]
+
+
+def hold(
+    name: str,
+    *,
+    keeps_step: bool,
+    workers: int,
+    keeping: Keeping | None,
+    report: Callable[[Statistics], None],
+    report_store: Callable[[StoreStatistics], None],
+) -> Held:
+    """Make what a parameter server needs.
+
+    Args:
+        name: Its task.
+        keeps_step: Whether it keeps the global step of an Estimator's workers.
+        workers: How many workers the job has.
+        keeping: Where it keeps what it goes on from; None for nowhere.
+        report: Called with what is counted for a plan about once a second, on another thread.
+        report_store: Called likewise for variables of a coordinator.
+    """
+    run = uuid.uuid4().hex
+    saver = keeper = None
+    if keeping is not None:
+        saver = Saver(Snapshots(keeping.folder, Saved), keeping.secs, keeping.updates)
+        keeper = Keeper(os.path.join(keeping.folder, "store"), keeping.secs, keeping.updates)
+    machine = Machine(
+        CompiledRows,
+        name=name,
+        run=run,
+        keeps_step=keeps_step,
+        versions=versions(),
+        find=no_snapshot if saver is None else saver.find,
+        workers=workers,
+    )
+    store = StoreMachine(
+        JaxDevice(),
+        name=name,
+        run=run,
+        versions=versions(),
+        find=no_snapshot if keeper is None else keeper.find,
+        record=None if keeper is None else keeper.record,
+    )
+    plans = Desk(machine, saver, lambda: report(machine.statistics(time.monotonic())))
+    variables = Desk(store, keeper, lambda: report_store(store.statistics()))
+    service = Service(name, [plans, variables])
+    part_writer = PartWriter(service, machine, name)
+    handlers: dict[str, Handler] = {
+        PURPOSE: functools.partial(service.serve, plans),
+        SAVE_PURPOSE: part_writer.serve,
+        STORE_PURPOSE: functools.partial(service.serve, variables),
+    }
+    return Held(service, part_writer, handlers)

@@ -1,0 +1,226 @@
+"""What a store goes on from: snapshots, and the changes of a coordinator since then."""
+
+import logging
+
+import numpy as np
+import pytest
+from store_job import client, serving, wait_for
+from store_values import ADD, CHIEF, COUNT, WORKER, A, B, Talk, full, made
+
+from muster.ps._messages import Caller
+from muster.ps._plan import ArraySpec
+from muster.ps.store import Keeper, StoredArray, StoredName
+from muster.ps.store import _messages as messages
+from muster.ps.store._journal import Journal
+from muster.ps.store._saved import Recorded
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "ps-0" / "store"
+
+
+def kept(folder, updates=None):
+    keeper = Keeper(folder, None, updates)
+    return made(find=keeper.find, record=keeper.record), keeper
+
+
+def saved(machine, keeper):
+    """Wait until a snapshot has all pushes: writing them may take no more than a part of the time."""
+
+    def written():
+        keeper.look(machine)
+        keeper.wait()
+        return keeper.find("origin").saved.version == machine.version
+
+    wait_for(written)
+
+
+def seen(machine, **changes):
+    given = {"origin": "origin", "run": "another process", "version": machine.version, "idle_secs": 1.0}
+    return messages.Seen(**(given | changes))
+
+
+def test_changes_alone_are_gone_on_from(folder):
+    machine, _ = kept(folder)
+    chief = Talk(machine).prepare()
+    chief.assign(A, 5.0)
+    chief.delete("b")
+    chief.create((B, 2.0))
+    sequence = chief.sequence
+    again, _ = kept(folder)
+    worker = Talk(again, WORKER)
+    assert (worker.first("a"), worker.first("b")) == (5.0, 2.0)
+    chief = Talk(again, CHIEF)
+    assert chief.joined.sequence == sequence
+    chief.assign(A, 6.0, sequence=sequence)  # its answer was lost
+    assert chief.first("a") == 5.0
+
+
+def test_values_and_closures_are_of_one_instant(folder, caplog):
+    machine, keeper = kept(folder, updates=1)
+    Talk(machine).prepare()
+    worker = Talk(machine, WORKER)
+    for closure in (1, 2, 3, 5):
+        worker.apply(closure, 2.0**closure, watermark=1)
+    saved(machine, keeper)
+    worker.apply(4, 2.0**4, watermark=2)
+    worker.apply(6, 2.0**6, watermark=2)
+    again, _ = kept(folder)
+    worker = Talk(again, WORKER, seen=seen(machine))
+    assert worker.first("a") == sum(2.0**closure for closure in (1, 2, 3, 5))
+    assert [worker.apply(closure, 2.0**closure, watermark=2)[0].repeated for closure in (4, 5, 6)] == [
+        False,
+        True,
+        False,
+    ]
+    assert worker.first("a") == sum(2.0**closure for closure in range(1, 7))
+    assert worker.first("count") == 6
+    assert again.statistics().lost_updates == 2
+    assert "ps 0 lost 2 updates, " in caplog.text
+
+
+def test_what_was_lost_is_counted_with_nothing_but_changes(folder):
+    machine, _ = kept(folder)
+    Talk(machine).prepare()
+    worker = Talk(machine, WORKER)
+    for closure in range(3):
+        worker.apply(closure)
+    again, _ = kept(folder)
+    Talk(again, WORKER, seen=seen(machine))
+    assert again.statistics().lost_updates == 3
+    assert Talk(again, WORKER).first("a") == 0.0
+
+
+def test_changes_after_a_snapshot(folder):
+    machine, keeper = kept(folder, updates=1)
+    chief = Talk(machine).prepare()
+    worker = Talk(machine, WORKER)
+    for turn in range(3):
+        worker.apply(turn)
+        saved(machine, keeper)
+        chief.assign(B, turn)
+    chief.create((ArraySpec("new", (2,), "int8"), 7))
+    assert len(list(folder.glob("changes-*"))) == 1  # those before are in the snapshot
+    again, _ = kept(folder)
+    chief = Talk(again)
+    assert [array.max() for array in chief.read("a", "b", "new")] == [3.0, 2.0, 7]
+    assert chief.pull("add")[0].tolist() == [3.0] * 6 + [2.0] * 4
+    assert Talk(again, WORKER).apply(2)[0].repeated
+
+
+def test_a_change_that_was_being_written_is_left_out(folder):
+    machine, _ = kept(folder)
+    chief = Talk(machine).prepare()
+    chief.assign(A, 5.0)
+    (path,) = folder.iterdir()
+    whole = path.read_bytes()
+    for size in (len(whole) - 1, len(whole) - 20, len(whole) - 60):
+        path.write_bytes(whole[:size])
+        again, _ = kept(folder)
+        worker = Talk(again, WORKER)
+        assert worker.first("a") == 0.0
+    chief = Talk(again, CHIEF)
+    chief.assign(A, 6.0, sequence=chief.joined.sequence + 1)
+    again, _ = kept(folder)
+    assert Talk(again, WORKER).first("a") == 6.0
+
+
+def test_missing_changes_are_said(folder, caplog):
+    machine, keeper = kept(folder, updates=1)
+    chief = Talk(machine).prepare()
+    Talk(machine, WORKER).apply(1)
+    saved(machine, keeper)
+    chief.assign(A, 5.0)
+    Talk(machine, WORKER).apply(2)
+    saved(machine, keeper)
+    chief.assign(A, 6.0)
+    for path in [folder / "values", folder / "changes"]:
+        path.unlink(missing_ok=True)
+    again, _ = kept(folder)
+    with pytest.raises(RuntimeError, match="has no snapshot of the values"):
+        Talk(again, WORKER)
+    assert "Changes of this server are missing on its disk" in caplog.text
+
+
+def test_another_coordinator_begins_anew(folder):
+    machine, keeper = kept(folder, updates=1)
+    Talk(machine).prepare()
+    Talk(machine, WORKER).apply(1)
+    saved(machine, keeper)
+    machine.lost(CHIEF)
+    other = Caller("chief 0", "another process")
+    Talk(machine, other, origin="another").create((A, 3.0))
+    again, _ = kept(folder)
+    with pytest.raises(RuntimeError, match="has no snapshot"):
+        Talk(again, WORKER)
+    assert Talk(again, WORKER, origin="another").first("a") == 3.0
+    with pytest.raises(RuntimeError, match="no array b"):
+        Talk(again, WORKER, origin="another").first("b")
+
+
+def test_a_disk_on_which_nothing_can_be_written(folder, caplog):
+    folder.parent.mkdir()
+    folder.write_text("")
+    machine, keeper = kept(folder, updates=1)
+    with caplog.at_level(logging.INFO):
+        Talk(machine).prepare()
+        assert "A change of this server's variables cannot be written" in caplog.text
+        worker = Talk(machine, WORKER)
+        worker.apply(1)
+        folder.unlink()
+        saved(machine, keeper)
+    again, _ = kept(folder)
+    assert Talk(again, WORKER).first("a") == 1.0
+
+
+def test_the_end_of_a_job_removes_what_was_kept(folder):
+    machine, keeper = kept(folder, updates=1)
+    Talk(machine).prepare()
+    Talk(machine, WORKER).apply(1)
+    saved(machine, keeper)
+    keeper.remove()
+    assert not folder.exists()
+
+
+def test_arrays_of_any_size_in_a_journal(folder):
+    journal = Journal(folder)
+    given = [np.arange(5, dtype=np.int16), np.zeros(0, np.float32), np.full(3, 2, np.dtype("bool"))]
+    message = messages.Delete(sequence=1)
+    journal.write(Recorded(0, "origin"), [])
+    journal.write(Recorded(1, "origin", "client", message), given)
+    (_, none), (change, arrays) = Journal(folder).read("origin")
+    assert (none, change.message) == ([], message)
+    for array, wanted in zip(arrays, given, strict=True):
+        np.testing.assert_array_equal(array, wanted)
+    assert Journal(folder).read("another") == []
+
+
+def test_clients_go_on_with_a_server_that_was_killed(folder, caplog):
+    arrays = [StoredArray(spec.name, 0, spec.shape, spec.dtype) for spec in (A, B, COUNT)]
+    push = [[full(ADD.pushed[0], 1.0)]]
+    with (
+        serving(keeper=Keeper(folder, None, 3)) as server,
+        client(server) as chief,
+        client(server, task="worker 0") as worker,
+    ):
+        chief.create([(array, full(array, 0)) for array in arrays])
+        chief.register([ADD])
+        for closure in range(5):
+            worker.apply("add", closure, closure, push)
+            if closure == 2:
+                wait_for(
+                    lambda: (found := Keeper(folder, None, 3).find("origin")) and found.saved.version == 3
+                )
+        server.service.close()
+        with serving(keeper=Keeper(folder, None, 3)) as again:
+            server.address = again.address
+            taken = worker.apply("add", 5, 5, push)
+            assert float(taken[0][0].max()) == 4.0
+            chief.assign({StoredName(0, "b"): full(B, 2.0)})
+            (counts,) = chief.statistics()
+            assert (counts.lost_updates, counts.version) == (2, 4)
+            assert counts.lost_secs > 0
+            assert "ps 0 lost 2 updates" in caplog.text
+            chief.end()
+            wait_for(lambda: not folder.exists())

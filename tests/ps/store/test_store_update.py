@@ -1,0 +1,148 @@
+"""Exported functions on a store: compiled once, in place where nobody reads, refused if they are none."""
+
+import jax.numpy as jnp
+import ml_dtypes
+import msgspec
+import numpy as np
+import pytest
+from store_functions import descent, exported
+
+from muster.ps._plan import ArraySpec
+from muster.ps.store import StoredFunction
+from muster.ps.store.updates import JaxDevice
+
+DEVICE = JaxDevice()
+
+
+def held(*specs):
+    return {spec.name: spec for spec in specs}
+
+
+def address(value):
+    return np.asarray(value).__array_interface__["data"][0]
+
+
+def prepared(size=1000):
+    arrays, function = descent(size)
+    specs = held(*(array.spec for array in arrays))
+    values = {name: DEVICE.put(np.zeros(spec.shape, spec.dtype)) for name, spec in specs.items()}
+    return DEVICE.compile(function, specs), values, function, specs
+
+
+def pushed(value, size=1000):
+    return {"float32": np.full(size, value, np.float32)}
+
+
+def test_an_update_and_what_workers_take_then(compilations):
+    function, values, _, _ = prepared()
+    compilations.clear()
+    assert function.pull(values)["float32"].tolist() == [0.0] * 1000
+    for turn in range(3):
+        taken = function.apply(values, pushed(1.0))
+        assert taken["float32"][-1] == -0.5 * (turn + 1)
+    assert int(values["count"]) == 3
+    assert not compilations
+
+
+def test_values_are_changed_in_place_while_what_was_taken_is_sent():
+    function, values, _, _ = prepared()
+    function.apply(values, pushed(1.0))
+    place = address(values["kernel"])
+    taken = function.apply(values, pushed(1.0))["float32"]
+    function.apply(values, pushed(1.0))
+    assert address(values["kernel"]) == place
+    assert (taken[0], DEVICE.get(values["kernel"])[0]) == (-1.0, -1.5)
+
+
+def test_values_that_are_read_do_not_change():
+    function, values, _, _ = prepared()
+    before = DEVICE.get(values["kernel"])
+    function.apply(values, pushed(1.0))
+    assert not before.any()
+
+
+def test_what_was_given_may_be_overwritten():
+    function, values, _, _ = prepared(3_000_000)
+    given = np.ones(3_000_000, np.float32)
+    values["kernel"] = DEVICE.put(given)
+    given[:] = 9.0
+    push = pushed(1.0, 3_000_000)
+    taken = function.apply(values, push)
+    push["float32"][:] = 9.0
+    assert set(np.unique(taken["float32"])) == {0.5}
+    assert set(np.unique(values["kernel"])) == {0.5}
+
+
+def test_several_dtypes_shapes_and_a_scalar():
+    specs = held(
+        ArraySpec("a", (2, 3), "bfloat16"), ArraySpec("b", (), "float32"), ArraySpec("c", (2,), "bfloat16")
+    )
+    push = ArraySpec("p", (2,), "bfloat16"), ArraySpec("q", (), "int32")
+    function = StoredFunction(
+        fingerprint="f",
+        takes=("c", "b", "a"),
+        reads=("c", "b"),
+        updates=("b", "c"),
+        pushed=push,
+        update=exported(
+            lambda c, b, p, q: [b + q, jnp.asarray(c + p, c.dtype)], specs["c"], specs["b"], *push
+        ),
+    )
+    values = {name: DEVICE.put(np.ones(spec.shape, jnp.dtype(spec.dtype))) for name, spec in specs.items()}
+    taken = DEVICE.compile(function, specs).apply(
+        values, {"bfloat16": np.full(2, 2.0, ml_dtypes.bfloat16), "int32": np.full(1, 4, np.int32)}
+    )
+    assert list(taken) == ["bfloat16", "float32"]
+    assert taken["bfloat16"].tolist() == [3.0, 3.0] + [1.0] * 6
+    assert taken["float32"].tolist() == [5.0]
+    assert np.asarray(values["c"]).tolist() == [3.0, 3.0]
+
+
+def test_a_function_that_takes_nothing():
+    function, values, described, specs = prepared()
+    silent = DEVICE.compile(msgspec.structs.replace(described, takes=()), specs)
+    assert silent.pull(values) == {}
+    assert silent.apply(values, pushed(2.0)) == {}
+    assert DEVICE.get(values["kernel"])[0] == -1.0
+
+
+@pytest.mark.parametrize("update", [b"nonsense", bytes(1000)])
+def test_what_is_no_update_is_refused(update):
+    _, _, function, specs = prepared()
+    with pytest.raises(ValueError, match="no exported function of JAX"):
+        DEVICE.compile(msgspec.structs.replace(function, update=update), specs)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        (
+            {"reads": ("kernel", "count")},
+            r"its update takes other arrays than the function has: int32\[\], float32",
+        ),
+        ({"reads": ("kernel",)}, "its update takes other arrays"),
+        ({"updates": ("count", "kernel")}, "its update returns other arrays"),
+        (
+            {"pushed": (ArraySpec("gradient", (999,), "float32"),)},
+            r"float32\[1000\]; the function has .*float32\[999\]",
+        ),
+    ],
+)
+def test_an_update_for_other_arrays_is_refused(changes, text):
+    _, _, function, specs = prepared()
+    with pytest.raises(ValueError, match=text):
+        DEVICE.compile(msgspec.structs.replace(function, **changes), specs)
+
+
+def test_arrays_that_do_not_fit_are_refused_with_the_remedy():
+    big = ArraySpec("table", (1 << 40, 4), "float32")
+    with pytest.raises(ValueError, match=r"take 17592.2 GB, of which table .* partitioner"):
+        DEVICE.check([big], 0)
+    with pytest.raises(ValueError, match=r"take 0.0 GB beside 1000000.0 GB that are there"):
+        DEVICE.check([ArraySpec("a", (1,), "float32")], 10**15)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "float128"])
+def test_arrays_that_jax_would_hold_in_another_dtype_are_refused(dtype):
+    with pytest.raises(ValueError, match=rf"array x \({dtype}\[2\]\) .*jax_enable_x64"):
+        DEVICE.check([ArraySpec("x", (2,), dtype)], 0)
