@@ -11,32 +11,9 @@ import numpy as np
 import pytest
 
 import recorded
-from departures import Departure, Json, error
 from muster._keras import keras
 from muster.ps import FixedShardsPartitioner, MinSizePartitioner, ServedVariable, Shard, place
-
-_NEGATIVE = "variable_partitioner must return a list/tuple whose elements are 1 besides the first element"
-
-
-def _balanced(asked: Json, expect: Json) -> Json | None:
-    """Each shard of a variable, the largest of which come first, to the server that holds the least."""
-    if "sizes" not in expect:
-        return None
-    held, tasks = [0] * asked["num_ps"], []
-    for size in expect["sizes"]:
-        tasks.append(held.index(min(held)))
-        held[tasks[-1]] += size
-    return expect | {"ps_task": tasks}
-
-
-def _named(asked: Json, expect: Json) -> Json | None:
-    return error("ValueError", _NEGATIVE) if asked.get("returns") == [-1, 1] else None
-
-
-DEPARTURES = [
-    Departure("Servers hold about as many bytes, not as many shards.", _balanced),
-    Departure("What a partitioner must not return is named.", _named),
-]
+from shard_cases import DEPARTURES, partitioner_of, values_of
 
 
 def test_all_departures_are_needed() -> None:
@@ -45,20 +22,10 @@ def test_all_departures_are_needed() -> None:
 
 def asked_for(asked: dict[str, Any]) -> tuple[list[ServedVariable], Any, np.ndarray[Any, Any]]:
     """Return the variables of a case, its partitioner, and what the only variable holds."""
-    if "initial_value" not in asked and "shape" not in asked:
+    values = values_of(asked)
+    if values is None:
         return [ServedVariable(name=f"v{i}", shape=(), dtype="float32") for i in range(5)], None, np.zeros(5)
-    initial = asked.get("initial_value", "")
-    if initial == "ones([4, 2])":
-        values = np.ones((4, 2))
-    elif "shape" in asked:
-        values = np.arange(math.prod(asked["shape"])).reshape(asked["shape"])
-    else:
-        values = np.arange(int(initial.removeprefix("range(").partition(")")[0]))
-    returns = asked.get("returns")
-    partitioner = (
-        FixedShardsPartitioner(asked["num_shards"]) if returns is None else lambda shape, dtype: returns
-    )
-    return [ServedVariable(name="v", shape=values.shape, dtype="float32")], partitioner, values
+    return [ServedVariable(name="v", shape=values.shape, dtype="float32")], partitioner_of(asked), values
 
 
 @pytest.mark.parametrize(
@@ -199,3 +166,10 @@ def test_a_name_is_of_one_variable() -> None:
 def test_there_is_a_server() -> None:
     with pytest.raises(ValueError, match="Argument `servers` must be positive. Received: 0"):
         place([], 0)
+
+
+def test_what_servers_hold_already_counts() -> None:
+    new = [ServedVariable(name="v", shape=(10,), dtype="float32")]
+    assert [shard.server for shard in place(new, 3, held=[8, 0, 4])] == [1]
+    halves = place(new, 3, lambda shape, dtype: [2], held=[0, 100, 16])
+    assert [shard.server for shard in halves] == [0, 2]

@@ -48,6 +48,9 @@ from muster.distribute.strategies._one_device import OneDeviceStrategy as OneDev
 from muster.distribute.strategies._parameter_server import (
     ParameterServerStrategyV1 as ParameterServerStrategyV1,
 )
+from muster.distribute.strategies._parameter_server_v2 import (
+    ParameterServerStrategy as ParameterServerStrategy,
+)
 from muster.distribute.strategies._strategy import Strategy as Strategy
 from muster.distribute.strategies._tpu import TPUStrategy as TPUStrategy
 from muster.program import IndexedSlices as IndexedSlices

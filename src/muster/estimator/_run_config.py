@@ -11,7 +11,7 @@ from typing import Any
 
 from muster._errors import ClusterError
 from muster.cluster import ClusterSpec, Task, TaskContext, TaskType, TFConfig, task_context
-from muster.distribute import ParameterServerStrategyV1, Strategy
+from muster.distribute import ParameterServerStrategy, ParameterServerStrategyV1, Strategy
 from muster.estimator._checks import check_number, check_steps
 
 _log = logging.getLogger(__name__)
@@ -272,6 +272,12 @@ class RunConfig:
             if not isinstance(given := getattr(self, name), Strategy | None):
                 raise TypeError(
                     f"{name} must be a strategy, such as MirroredStrategy(), or None, given: {given!r}."
+                )
+            if isinstance(given, ParameterServerStrategy):
+                raise ValueError(
+                    f"{name} must not be ParameterServerStrategy, which trains through a ClusterCoordinator. "
+                    "Estimators take ParameterServerStrategyV1, in TensorFlow's programs "
+                    "tf.compat.v1.distribute.experimental.ParameterServerStrategy."
                 )
         strategy = self.train_distribute
         if isinstance(strategy, ParameterServerStrategyV1) and strategy.max_staleness is not None:

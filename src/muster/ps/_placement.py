@@ -63,6 +63,7 @@ def place(
     variables: Iterable[ServedVariable],
     servers: int,
     partitioner: Callable[[tuple[int, ...], Any], Sequence[int]] | None = None,
+    held: Sequence[int] = (),
 ) -> list[Shard]:
     """Place variables on servers, such that the servers hold about as many bytes.
 
@@ -75,6 +76,7 @@ def place(
         partitioner: Says from a variable's shape and dtype how many shards there are along each axis; along
             others than the first, 1. None splits nothing. It is not asked about scalars, nor about what
             cannot be split.
+        held: How many bytes each server holds already; nothing by default.
 
     Returns:
         The shards, by the variables' names and in the order of rows.
@@ -94,7 +96,8 @@ def place(
     pieces = [
         _Piece(variable, *rows) for variable in served for rows in _rows_of_parts(variable, partitioner)
     ]
-    loads = [(0, server) for server in range(servers)]
+    loads = [(load, server) for server, load in enumerate(held or [0] * servers)]
+    heapq.heapify(loads)
     held_by: dict[_Piece, int] = {}
     for piece in sorted(pieces, key=lambda piece: -piece.nbytes):
         load, held_by[piece] = loads[0]

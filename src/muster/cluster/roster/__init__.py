@@ -4,6 +4,7 @@ from muster.cluster.roster._program_end import watch_program_end as watch_progra
 from muster.cluster.roster._roster import EXIT_PEER_LOST as EXIT_PEER_LOST
 from muster.cluster.roster._roster import Roster as Roster
 from muster.cluster.roster._roster_address import query_status as query_status
+from muster.cluster.roster._roster_identity import derive_job_id as derive_job_id
 from muster.cluster.roster._roster_identity import training_tasks as training_tasks
 from muster.cluster.roster._roster_messages import Progress as Progress
 from muster.cluster.roster._roster_messages import TaskState as TaskState

@@ -1,5 +1,7 @@
 """``tf.train.Checkpoint`` and ``CheckpointManager``, for custom training loops."""
 
+import contextlib
+import itertools
 import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -14,6 +16,7 @@ from muster.distribute import ShardedVariable, Strategy, get_strategy
 from muster.distribute.fit import scope_of_model
 from muster.distribute.functions import check_labels
 from muster.distribute.strategies import strategy_of
+from muster.program.variables import together
 
 
 class CheckpointOptions(NamedTuple):
@@ -98,7 +101,9 @@ class Checkpoint:
         }
         metadata = {"save_counter": self.save_counter, "run_calls": self.run_calls, "builds": builds}
         checkpoint.note_training(writer.directory)
-        return writer.save(self.save_counter, copied_values(self._variables()), metadata, wait=True)
+        with self._together():
+            values = copied_values(self._variables())
+        return writer.save(self.save_counter, values, metadata, wait=True)
 
     def restore(
         self, save_path: str | os.PathLike[str] | None, options: CheckpointOptions | None = None
@@ -124,7 +129,8 @@ class Checkpoint:
         if len(found.variables) > sum(map(len, self._variables().values())):
             self._build_optimizer()
         advice = "Build models and optimizers (`optimizer.build(model.trainable_variables)`) first."
-        assign_saved(found, self._variables(), advice)
+        with self._together():
+            assign_saved(found, self._variables(), advice)
         self.save_counter = int(found.metadata.get("save_counter", found.step))
         self.run_calls = int(found.metadata.get("run_calls", 0))
         return Restored()
@@ -149,7 +155,8 @@ class Checkpoint:
             else:
                 wanted += weights
         counter = keras.Variable(0, dtype="int32", trainable=False, name="save_counter")
-        restore_objects(prefix, {**self._objects, "save_counter": counter}, wanted)
+        with self._together():
+            restore_objects(prefix, {**self._objects, "save_counter": counter}, wanted)
         self.save_counter = int(counter.value)
 
     def _build_layers(self, builds: Mapping[str, object]) -> None:
@@ -169,6 +176,15 @@ class Checkpoint:
         if trained:
             with strategy_of(trained[0]).scope():
                 optimizers[0].build(trained)
+
+    def _together(self) -> contextlib.AbstractContextManager[None]:
+        """Read and write the variables that are on servers in few messages meanwhile."""
+        variables = itertools.chain.from_iterable(self._variables().values())
+        return together(
+            shard
+            for each in variables
+            for shard in (each.variables if isinstance(each, ShardedVariable) else [each])
+        )
 
     def _variables(self) -> dict[str, list[Variable]]:
         return {

@@ -3,15 +3,17 @@
 import contextlib
 import enum
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from muster._keras import keras
 from muster.compat.ops._arrays import ArrayLike, DTypeLike, as_array
-from muster.distribute import CentralStorageStrategy, IndexedSlices
+from muster.distribute import CentralStorageStrategy, IndexedSlices, ShardedVariable, get_strategy
+from muster.distribute.servers import StoredVariables
 from muster.program import Replicas
-from muster.program.variables import current_scope, is_per_replica, origin_of
+from muster.program.variables import current_scope, is_per_replica, kept_whole, may_be_split, origin_of
 
 # Scatters that go together for any number of replicas: the others cannot be added or averaged.
 _COMBINED = ("add", "subtract", "multiply", "divide")
@@ -67,13 +69,43 @@ def _positions(indices: ArrayLike) -> tuple[jax.Array, ...]:
     return tuple(jnp.moveaxis(jnp.asarray(as_array(indices)), -1, 0))
 
 
-class Variable(keras.Variable):  # type: ignore[misc]  # keras is untyped
+class _Sharding(type):
+    """Makes a `ShardedVariable` of what a strategy's partitioner divides, as TensorFlow's metaclass does."""
+
+    def __call__(
+        cls,
+        initial_value: ArrayLike | Callable[[], ArrayLike],
+        trainable: bool | None = None,
+        name: str | None = None,
+        dtype: DTypeLike = None,
+        **options: Any,
+    ) -> Any:
+        storage = get_strategy().storage
+        if isinstance(storage, StoredVariables) and may_be_split():
+            initial_value = as_array(initial_value() if callable(initial_value) else initial_value, dtype)
+            shape, own = tuple(initial_value.shape), name or "Variable"
+            shards = storage.split(own, shape, str(jax.dtypes.canonicalize_dtype(initial_value.dtype)))
+            if len(shards) > 1:
+                with keras.name_scope(own), kept_whole():
+                    variables = [
+                        super(_Sharding, cls).__call__(
+                            initial_value[start:stop], trainable, f"part_{part}", dtype, **options
+                        )
+                        for part, (start, stop) in enumerate(shards)
+                    ]
+                return ShardedVariable(variables, name=own)
+        return super().__call__(initial_value, trainable, name, dtype, **options)
+
+
+class Variable(keras.Variable, metaclass=_Sharding):  # type: ignore[misc]  # keras is untyped
     """A ``keras.Variable`` with TensorFlow's arguments, and with the methods that read or change some rows.
 
     In the code of replicas, all replicas' rows are gathered: with the aggregation SUM or MEAN they are all
     applied, for MEAN divided by the number of replicas, and with ONLY_FIRST_REPLICA those of the first.
     Under ``CentralStorageStrategy``, where there is one copy, they are applied in turn. Indices beyond the
     end change nothing.
+
+    Under ``ParameterServerStrategy`` one whose rows a partitioner divides is a `ShardedVariable`.
 
     Args:
         initial_value: An array, or a function without arguments that returns one.

@@ -11,9 +11,9 @@ from muster.distribute.engine._exchange import local_copy
 from muster.distribute.engine._mesh import replicated_on
 from muster.distribute.engine._replica_values import ReplicaValues
 from muster.distribute.engine._split import Split
-from muster.distribute.engine._state_store import StateStore
+from muster.distribute.engine._state_store import RemoteStore, StateStore, VariableStore
 from muster.distribute.workers._workers import SingleWorker, Workers
-from muster.program.variables import ByIdentity, set_values, unshared_values, values_of
+from muster.program.variables import ByIdentity, set_values, storage_of, unshared_values, values_of
 
 
 class Placement:
@@ -68,12 +68,13 @@ class Placement:
         return [started.get(i, value) for i, value in enumerate(values)]
 
     def start_variables(self, shared: Sequence[Any], others: Sequence[Any]) -> None:
-        """Place the values of variables that are new here, as `start` does.
+        """Place the values of variables that are new here, as `start` does, but for those kept elsewhere.
 
         Args:
             shared: Variables whose arrays are donated to steps.
             others: Variables whose arrays are not.
         """
+        shared, others = _here(shared), _here(others)
         # A placed value could share its buffer with the original, so nothing else may hold that.
         set_values(shared, self.start_new(shared, unshared_values(shared)))
         set_values(others, self.start_new(others, values_of(others)))
@@ -89,5 +90,12 @@ class Placement:
         return replicated_on(sharding.mesh, value)  # type: ignore[attr-defined]
 
     def store(self, store: StateStore) -> StateStore:
-        """Wrap the local store of a step, for values that live elsewhere; here they do not."""
-        return store
+        """Wrap the local store of a step, for values that live elsewhere."""
+        if not isinstance(store, VariableStore):
+            return store
+        variables = store.shared_variables
+        return RemoteStore(store) if len(_here(variables)) < len(variables) else store
+
+
+def _here(variables: Sequence[Any]) -> list[Any]:
+    return [variable for variable in variables if storage_of(variable) is None]

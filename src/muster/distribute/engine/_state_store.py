@@ -9,7 +9,7 @@ import jax
 from muster.distribute.engine._replica_values import ReplicaValues
 from muster.distribute.engine._traced import Reads, State
 from muster.program.trace import FunctionProgram, reduced_path
-from muster.program.variables import set_values, unshared_values, values_of
+from muster.program.variables import set_values, together, unshared_values, values_of
 
 
 class StateStore(ABC):
@@ -137,3 +137,27 @@ class VariableStore(StateStore):
     def _moved(self, values: list[jax.Array]) -> list[jax.Array]:
         """Return values with the sharding of the strategy."""
         return [v if v.sharding == self._sharding else jax.device_put(v, self._sharding) for v in values]
+
+
+class RemoteStore(StateStore):
+    """Reads and writes the variables of a store together: some of them are kept elsewhere.
+
+    Args:
+        store: The store.
+    """
+
+    def __init__(self, store: VariableStore) -> None:
+        self._store = store
+        self.keys = store.keys
+
+    def take(self) -> tuple[State, Reads]:
+        with together(self._store.shared_variables):
+            return self._store.take()
+
+    def give(self, state: State) -> None:
+        with together(self._store.shared_variables):
+            self._store.give(state)
+
+    def peek(self) -> State:
+        with together(self._store.shared_variables):
+            return self._store.peek()

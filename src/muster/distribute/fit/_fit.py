@@ -41,6 +41,7 @@ from muster.program.variables import (
     forget_state,
     patched_keras,
     set_values,
+    together,
     unshared_values,
     wrap_in_scopes,
 )
@@ -53,6 +54,9 @@ _ON_BATCH = {"train_on_batch": _TRAINS, "test_on_batch": _TESTS, "predict_on_bat
 
 # What has steps draw batches from datasets.
 _DATASETS = (Dataset, DistributedDataset, DatasetCreator)
+
+# The methods of a model that read or assign all of its variables.
+_ALL_VALUES = ("export", "get_weights", "load_weights", "save", "save_weights", "set_weights")
 
 # The attributes of a model that hold what Keras calls for steps.
 _FUNCTIONS = {_TRAINS: "train_function", _TESTS: "test_function", _PREDICTS: "predict_function"}
@@ -95,6 +99,10 @@ class DistributedTrainer:
         for name in (*_FUNCTIONS, *_ON_BATCH):
             method = functools.partial(self._call, name)
             setattr(model, name, functools.wraps(getattr(type(model), name))(method))
+        if self.strategy.storage is not None:
+            for name in _ALL_VALUES:
+                method = functools.partial(self._together, name)
+                setattr(model, name, functools.wraps(getattr(type(model), name))(method))
         for name, attribute in _FUNCTIONS.items():
             setattr(model, attribute, None)  # what Keras made before, for arrays, does not fit
             setattr(model, f"make_{attribute}", functools.partial(self._make_function, name))
@@ -118,6 +126,13 @@ class DistributedTrainer:
             except BaseException:
                 self._give_back(name)
                 raise
+
+    def _together(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of Keras' that reads or assigns all variables of the model."""
+        model = self._model
+        optimizer = getattr(model, "optimizer", None)
+        with together([*model.variables, *(optimizer.variables if optimizer is not None else [])]):
+            return getattr(type(model), name)(model, *args, **kwargs)
 
     def _make_function(self, name: str, force: bool = False) -> None:
         """Make the function that Keras calls for steps of a method, unless there is one."""
@@ -199,7 +214,16 @@ class DistributedTrainer:
         self._shares_all = True
 
     def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Call a method of the model in the strategy's scope; calls inside of it join the outermost one."""
+        """Call a method of the model in the strategy's scope; calls inside of it join the outermost one.
+
+        Raises:
+            NotImplementedError: The strategy has workers that compute, and this would not be them.
+        """
+        if self.strategy.storage is not None:
+            raise NotImplementedError(
+                f"{name} does not go through the workers of {self.strategy} yet. Schedule the steps of a "
+                "loop of your own, or use MultiWorkerMirroredStrategy, in a cluster without the job 'ps'."
+            )
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.strategy.scope())
             if not self._running:

@@ -3,6 +3,7 @@
 import dataclasses
 import shutil
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 from muster._errors import CheckpointError, CheckpointMismatchError
@@ -12,6 +13,7 @@ from muster.checkpoint.objects import Variable, assign_saved, copied_values
 from muster.distribute.fit._agreement import Agreement, random_state
 from muster.distribute.fit._fit_input import Batches, Position
 from muster.distribute.fit._fit_step import KerasFunction
+from muster.program.variables import together
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,12 +159,17 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
             return
         logs = {name: float(value) for name, value in (logs or {}).items()}
         progress = _Progress(epoch, step, position.drawn, position.random, logs, self._saves)
-        self._writer.save(self._saves, copied_values(_objects(self.model)), dataclasses.asdict(progress))
+        objects = _objects(self.model)
+        with together(chain(*objects.values())):
+            values = copied_values(objects)
+        self._writer.save(self._saves, values, dataclasses.asdict(progress))
 
     def _restore(self) -> None:
         self._share_all()
         if self._found is not None:  # else the chief has it
-            assign_saved(self._found, _objects(self.model), self._advice)
+            objects = _objects(self.model)
+            with together(chain(*objects.values())):
+                assign_saved(self._found, objects, self._advice)
 
 
 class _AtBatches(Backup):

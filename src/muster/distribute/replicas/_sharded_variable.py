@@ -11,6 +11,7 @@ import numpy as np
 
 from muster._keras import keras
 from muster.program import IndexedSlices
+from muster.program.variables import storage_of, together, track_variable, wrap_in_scopes
 
 
 def _scatter(method: str) -> Callable[..., "ShardedVariable"]:
@@ -97,7 +98,8 @@ class ShardedVariable(np.lib.mixins.NDArrayOperatorsMixin):
     @property
     def value(self) -> jax.Array:
         """The rows of all shards, as one array: on the device of the first shard, if they lie on several."""
-        return _joined([variable.value for variable in self._variables])
+        with together(self._variables):
+            return _joined([variable.value for variable in self._variables])
 
     def __iter__(self) -> Iterator[keras.Variable]:
         return iter(self._variables)
@@ -231,8 +233,9 @@ class ShardedVariable(np.lib.mixins.NDArrayOperatorsMixin):
                 f"{self.name} has shape {self.shape}, got a value of shape {tuple(array.shape)}. Give one of "
                 "the same shape, or assign to single `variables`."
             )
-        for variable, start, stop in self._spans():
-            getattr(variable, method)(_beside([variable.value, array[start:stop]])[1])
+        with together(self._variables):
+            for variable, start, stop in self._spans():
+                getattr(variable, method)(_beside_value(variable, array[start:stop]))
         return self
 
     def _scatter(self, method: str, sparse_delta: IndexedSlices) -> "ShardedVariable":
@@ -244,7 +247,7 @@ class ShardedVariable(np.lib.mixins.NDArrayOperatorsMixin):
         if lacking := [each for each in self._variables if not hasattr(each, method)]:
             raise TypeError(f"{method} changes rows of tf.Variables, got a shard {lacking[0]!r}.")
         for variable, _, local in self._local(sparse_delta.indices):
-            values = _beside([variable.value, jnp.asarray(sparse_delta.values)])[1]
+            values = _beside_value(variable, jnp.asarray(sparse_delta.values))
             getattr(variable, method)(IndexedSlices(values, local))
         return self
 
@@ -273,6 +276,11 @@ def _joined(arrays: Sequence[jax.Array]) -> jax.Array:
     return arrays[0] if len(arrays) == 1 else jnp.concatenate(_beside(arrays))
 
 
+def _beside_value(variable: keras.Variable, array: jax.Array) -> jax.Array:
+    """Return an array on the devices of a variable, which is not read if it has no devices here."""
+    return array if storage_of(variable) is not None else _beside([variable.value, array])[1]
+
+
 def _beside(arrays: Sequence[jax.Array]) -> list[jax.Array]:
     """Return arrays on the devices of the first of them. Compiled code has them there already."""
     if any(isinstance(array, jax.core.Tracer) for array in arrays):
@@ -281,3 +289,16 @@ def _beside(arrays: Sequence[jax.Array]) -> list[jax.Array]:
     return [
         array if array.devices() == there.device_set else jax.device_put(array, there) for array in arrays
     ]
+
+
+def _tracking_shards(original: Callable[..., None]) -> Callable[..., None]:
+    def set_attribute(self: Any, name: str, value: Any) -> None:
+        original(self, name, value)
+        if isinstance(value, ShardedVariable):
+            for shard in value:
+                track_variable(self, shard)
+
+    return set_attribute
+
+
+wrap_in_scopes(keras.Layer, "__setattr__", _tracking_shards)

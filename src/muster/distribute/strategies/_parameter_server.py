@@ -41,18 +41,7 @@ class ParameterServerStrategyV1(CentralStorageStrategy):
         variable_partitioner: Partitioner | None = None,
         max_staleness: int | None = None,
     ) -> None:
-        if not isinstance(cluster_resolver, ClusterResolver | None):
-            raise TypeError(
-                f"cluster_resolver must be a ClusterResolver, got {cluster_resolver!r}. None reads TF_CONFIG."
-            )
-        if variable_partitioner is not None and (
-            isinstance(variable_partitioner, type) or not callable(variable_partitioner)
-        ):
-            raise TypeError(
-                "variable_partitioner must be a function of a shape and a dtype, such as "
-                f"FixedShardsPartitioner(2), got {variable_partitioner!r}."
-            )
-        check_max_staleness(max_staleness)
+        check_settings(cluster_resolver, variable_partitioner, max_staleness)
         super().__init__()
         self._resolver = cluster_resolver or TFConfigClusterResolver()
         self.variable_partitioner = variable_partitioner
@@ -78,6 +67,27 @@ class ParameterServerStrategyV1(CentralStorageStrategy):
             )
         with super().scope():
             yield self
+
+
+def check_settings(cluster_resolver: object, variable_partitioner: object, max_staleness: object) -> None:
+    """Check the arguments of a strategy with parameter servers.
+
+    Raises:
+        TypeError: One has the wrong type.
+        ValueError: ``max_staleness`` is negative.
+    """
+    if not isinstance(cluster_resolver, ClusterResolver | None):
+        raise TypeError(
+            f"cluster_resolver must be a ClusterResolver, got {cluster_resolver!r}. None reads TF_CONFIG."
+        )
+    if variable_partitioner is not None and (
+        isinstance(variable_partitioner, type) or not callable(variable_partitioner)
+    ):
+        raise TypeError(
+            "variable_partitioner must be a function of a shape and a dtype, such as "
+            f"FixedShardsPartitioner(2), got {variable_partitioner!r}."
+        )
+    check_max_staleness(max_staleness)
 
 
 def check_max_staleness(value: object) -> None:

@@ -25,7 +25,7 @@ from muster.distribute.replicas._values import PerReplica, ValueContext, is_leaf
 from muster.distribute.servers._remote_servers import RemoteServers
 from muster.distribute.strategies._extended import StrategyExtended
 from muster.distribute.workers._workers import SingleWorker, Workers
-from muster.program.variables import ByIdentity, current_scope, variables_owned_by
+from muster.program.variables import ByIdentity, Storage, current_scope, variables_owned_by
 
 _SCOPE: ContextVar["Strategy | None"] = ContextVar("muster_strategy", default=None)
 
@@ -48,11 +48,13 @@ class Strategy:
         local_replicas: The number of replicas of this process.
         servers: The parameter servers that hold the variables, for this worker and others that train on their
             own; None if there are none.
+        storage: What holds the values of variables that are created in the scope; None if they do themselves.
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``Strategy``.
     """
 
     servers: RemoteServers | None = None
+    storage: Storage | None = None
 
     def __init__(
         self, placement: Placement, engine: Engine, workers: Workers | None = None, local_replicas: int = 1

@@ -112,7 +112,8 @@ class EagerScope(FunctionScope):
 
     def created(self, variable: Any, initializer: Any) -> None:
         super().created(variable, initializer)
-        self.found.append(self.created_here[-1])
+        value = self.state_mapping.setdefault(id(variable), value_of(variable))
+        self.found.append((variable, value))
 
     def _local_value(self, variable: Any) -> jax.Array:
         if id(variable) not in self.state_mapping:

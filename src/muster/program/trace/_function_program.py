@@ -79,12 +79,13 @@ class FunctionProgram(Generic[Static]):
         try:
             jax.make_jaxpr(record)(*args)
         finally:
-            computed = [pair for pair in scope.created_here if isinstance(pair[1], jax.core.Tracer)]
-            known = [pair for pair in scope.created_here if not isinstance(pair[1], jax.core.Tracer)]
-            set_values([variable for variable, _ in known], [value for _, value in known])
+            computed = [v for v, value in scope.created_here if isinstance(value, jax.core.Tracer)]
+            for variable, value in scope.created_here:
+                if value is not None and not isinstance(value, jax.core.Tracer):
+                    set_values([variable], [value])
         if computed:
             raise TraceError(
-                f"The initial value of the variable {computed[0][0].path!r} is computed inside of the "
+                f"The initial value of the variable {computed[0].path!r} is computed inside of the "
                 "function that creates it. Give an initializer, or create it outside."
             )
         return scope

@@ -12,7 +12,6 @@ from jax.extend import core as jex
 from muster._errors import TraceError, VariableMismatchError
 from muster.program._replicas import Gathers, Replicas, Shares
 from muster.program.variables._initial_values import initial_value
-from muster.program.variables._keras_internals import value_of
 from muster.program.variables._origins import (
     VariableKind,
     is_adding,
@@ -21,6 +20,7 @@ from muster.program.variables._origins import (
     origin_of,
     refuse_to_add,
 )
+from muster.program.variables._remote_variables import create_elsewhere, like_value_of, storage_of
 from muster.program.variables._variable_scope import VariableScope
 from muster.program.variables._variable_table import VariableSpec
 
@@ -47,7 +47,8 @@ class FunctionScope(VariableScope):
 
     Attributes:
         strategy: The strategy whose replicas run parts of the code, if any.
-        created_here: The variables that the code creates, with their initial values.
+        created_here: The variables that the code creates, with their initial values; None for one that is
+            kept elsewhere, which has its value there already.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class FunctionScope(VariableScope):
     ) -> None:
         super().__init__()
         self.strategy: Any = None
-        self.created_here: list[tuple[Any, jax.Array]] = []
+        self.created_here: list[tuple[Any, jax.Array | None]] = []
         self._peers = peers
         self._may_create = may_create
         self._gathers = gathers
@@ -158,15 +159,15 @@ class FunctionScope(VariableScope):
                 f"The function uses the variable {variable.path!r} this time, and did not when it was traced "
                 "first. It must use the same variables at every call with arguments of one kind."
             )
-        value = value_of(variable)
+        value = like_value_of(variable)
         if variable not in self.table:
             self.add_found(variable, value)
             self.fold_replica_into_seed(variable)
         # Not cached: this may be the body of a loop, whose tracers must not leave it.
         return placeholder(value.shape, value.dtype)
 
-    def add_found(self, variable: Any, value: jax.Array) -> None:
-        """Add a variable that exists already, with its value, to the table."""
+    def add_found(self, variable: Any, value: Any) -> None:
+        """Add a variable that exists already, with its value or what is like it, to the table."""
         self.table.add(variable, origin_of(variable).kind, value.dtype, per_replica=is_per_replica(variable))
 
     def add_update(self, update: tuple[Any, jax.Array]) -> None:
@@ -195,6 +196,9 @@ class FunctionScope(VariableScope):
                 "layers and models outside of it, or only at its first call."
             )
         spec = self.table.add(variable, kind_of_new(), per_replica=is_per_replica(variable))
+        if storage_of(variable) is not None and not isinstance(initializer, jax.core.Tracer):
+            create_elsewhere(variable, initializer)
+            return self.created_here.append((variable, None))
         value = initial_value(initializer, spec.shape, spec.dtype)
         self.state_mapping[id(variable)] = value
         self.created_here.append((variable, value))

@@ -35,7 +35,7 @@ def initial_value(initializer: Any, shape: tuple[int, ...], dtype: str) -> jax.A
         few = math.prod(shape) <= _FEW
         if few and type(initializer) in _FILLED_WITH:
             return donatable_copy(np.full(shape, _FILLED_WITH[type(initializer)], dtype), dtype)
-        if not few or not _only_draws(initializer):
+        if not few or not only_draws(initializer):
             return donatable_copy(initializer(shape, dtype=dtype), dtype)
         closed = jax.make_jaxpr(lambda: jnp.array(initializer(shape, dtype=dtype), dtype=dtype))()
         settings = {name: value for name, value in initializer.get_config().items() if name != "seed"}
@@ -84,7 +84,7 @@ def _compiled(draw: _Draw) -> Callable[..., list[jax.Array]]:
     return jax.jit(draw_from, compiler_options=_QUICKLY)
 
 
-def _only_draws(initializer: Any) -> bool:
+def only_draws(initializer: Any) -> bool:
     """Return whether an initializer is Keras' own and has a number as its seed: others may have effects."""
     return type(initializer).__module__.startswith("keras.") and isinstance(
         getattr(initializer, "seed", None), int

@@ -1,4 +1,4 @@
-"""Use private parts of Keras; nothing else does. Tried on keras 3.15.1.
+"""Use private parts of Keras; only ``_remote_variables.py`` does, too. Tried on keras 3.15.1.
 
 ``tests/program/variables/test_keras_internals.py`` fails when this changes.
 
@@ -16,6 +16,8 @@ The backend's functions: losses call them, and Keras ignores labels that are no 
 
 The arguments of ``Model.compile``, and the metrics made of them: Keras offers the former serialized, which
 loses functions of the user's, and the latter as one metric.
+
+The variables of a layer: Keras finds those among its attributes, and in lists, but not in other objects.
 
 A variable's value: every call sets hundreds of variables to a step's results. Keras' own ``assign`` converts
 and checks each, which takes longer than a small step.
@@ -62,6 +64,11 @@ def seeds_from(generator: random.Random | None) -> Iterator[None]:
         yield
     finally:
         _SEEDS.reset(token)
+
+
+def track_variable(layer: Any, variable: Any) -> None:
+    """Let a layer have a variable."""
+    layer._track_variable(variable)
 
 
 def value_of(variable: Any) -> jax.Array:

@@ -2,6 +2,7 @@
 
 import contextlib
 import enum
+import functools
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 from muster._keras import keras
 from muster.program.variables._by_identity import ByIdentity
 from muster.program.variables._patches import patched_keras, wrap_in_scopes
+from muster.program.variables._remote_variables import Storage
 
 T = TypeVar("T")
 
@@ -24,8 +26,18 @@ class VariableKind(enum.Enum):
     OTHER = "other"  # an optimizer's, or the user's own
 
 
+# The name that Keras gives the state of a seed generator.
+SEED_STATE = "seed_generator_state"
+
+
 class Owner(Protocol):
-    """A strategy, on whose replicas variables are used."""
+    """A strategy, on whose replicas variables are used.
+
+    Attributes:
+        storage: What holds the values of new variables; None if they do themselves.
+    """
+
+    storage: Storage | None
 
     @property
     def num_replicas_in_sync(self) -> int:
@@ -37,6 +49,10 @@ class Owner(Protocol):
 
 # The kind of the variables that this thread creates now.
 _KIND: ContextVar[VariableKind] = ContextVar("muster_variable_kind", default=VariableKind.OTHER)
+# Whether all rows of the variables that this thread creates now must be in one place.
+_WHOLE: ContextVar[bool] = ContextVar("muster_whole_variables", default=False)
+# The weight that this thread creates a slot for now.
+_REFERENCE: ContextVar[Any] = ContextVar("muster_reference_variable", default=None)
 # Whether this thread is in assign_add or assign_sub.
 _ADDING: ContextVar[bool] = ContextVar("muster_adding", default=False)
 _OWNER: ContextVar[Owner | None] = ContextVar("muster_variable_owner", default=None)
@@ -66,6 +82,17 @@ def origin_of(variable: Any) -> Origin:
 def note_origin(variable: Any) -> None:
     """Note the origin of a variable that is being created."""
     _ORIGINS[variable] = Origin(_KIND.get(), _OWNER.get())
+
+
+def storage_for(variable: Any, name: str | None) -> Storage | None:
+    """Return what is to hold the value of a variable that is being created; None if it is to do so itself.
+
+    Args:
+        variable: The variable, whose origin was noted.
+        name: The name that it gets. Seeds stay with whoever draws from them.
+    """
+    owner = origin_of(variable).owner
+    return None if owner is None or name == SEED_STATE else owner.storage
 
 
 def check_new(variable: Any) -> None:
@@ -122,6 +149,38 @@ def kind_of_new() -> VariableKind:
     return _KIND.get()
 
 
+def may_be_split() -> bool:
+    """Return whether rows of the variables that this thread creates now may be kept in several places."""
+    return not _WHOLE.get() and _KIND.get() is not VariableKind.METRIC
+
+
+@contextlib.contextmanager
+def kept_whole() -> Iterator[None]:
+    """Keep all rows of each variable that this thread creates meanwhile in one place."""
+    token = _WHOLE.set(True)
+    try:
+        yield
+    finally:
+        _WHOLE.reset(token)
+
+
+def reference_of_new() -> Any:
+    """Return the weight that this thread creates a slot for now, such as a momentum; None for no slot."""
+    return _REFERENCE.get()
+
+
+def _for_reference(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def add(self: Any, reference_variable: Any, *args: Any, **kwargs: Any) -> Any:
+        token = _REFERENCE.set(reference_variable)
+        try:
+            return original(self, reference_variable, *args, **kwargs)
+        finally:
+            _REFERENCE.reset(token)
+
+    return add
+
+
 def _with_value(variable: ContextVar[T], value: T, original: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a method so that a context variable has a value while it runs."""
 
@@ -138,4 +197,6 @@ def _with_value(variable: ContextVar[T], value: T, original: Callable[..., Any])
 wrap_in_scopes(keras.Variable, "assign_add", partial(_with_value, _ADDING, True))
 wrap_in_scopes(keras.Variable, "assign_sub", partial(_with_value, _ADDING, True))
 wrap_in_scopes(keras.Layer, "add_weight", partial(_with_value, _KIND, VariableKind.WEIGHT))
+wrap_in_scopes(keras.optimizers.Optimizer, "add_variable", partial(_with_value, _WHOLE, True))
+wrap_in_scopes(keras.optimizers.Optimizer, "add_variable_from_reference", _for_reference)
 wrap_in_scopes(keras.metrics.Metric, "add_variable", partial(_with_value, _KIND, VariableKind.METRIC))

@@ -24,8 +24,15 @@ from muster.program._replicas import Replicas
 from muster.program.variables._assignments import Assignments, DivergedValues
 from muster.program.variables._initial_values import donatable_copy
 from muster.program.variables._named_outputs import NamedOutputs
-from muster.program.variables._origins import VariableKind, check_new, note_origin, refuse_to_add
+from muster.program.variables._origins import (
+    VariableKind,
+    check_new,
+    note_origin,
+    refuse_to_add,
+    storage_for,
+)
 from muster.program.variables._patches import patched_keras, wrap_in_scopes
+from muster.program.variables._remote_variables import create_elsewhere, keep_elsewhere
 from muster.program.variables._trace_keys import TraceKeys
 from muster.program.variables._unshared_values import copy_of
 from muster.program.variables._variable_table import VariableTable
@@ -230,9 +237,15 @@ def _variable_init(original: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         scope = _ACTIVE.get()
         note_origin(self)
+        storage = storage_for(self, kw.get("name"))
+        if storage is not None:
+            keep_elsewhere(self, storage)
         if scope is None:
             original(self, initializer, shape, dtype, *args, **kw)
-            return check_new(self)
+            check_new(self)
+            if storage is not None:
+                create_elsewhere(self)
+            return None
         if isinstance(initializer, str):
             initializer = keras.initializers.get(initializer)
         if not callable(initializer):

@@ -7,7 +7,7 @@ import jax
 
 from muster._keras import keras
 from muster.checkpoint.objects import unique_path
-from muster.program.variables._origins import VariableKind
+from muster.program.variables._origins import SEED_STATE, VariableKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class VariableTable:
             shape=tuple(variable.shape),
             dtype=str(jax.dtypes.canonicalize_dtype(dtype)),
             trainable=bool(variable.trainable),
-            kind=VariableKind.SEED if variable.name == "seed_generator_state" else kind,
+            kind=VariableKind.SEED if variable.name == SEED_STATE else kind,
             aggregation=variable.aggregation,
             per_replica=per_replica,
         )

@@ -19,6 +19,7 @@ from muster.distribute import MirroredStrategy as MirroredStrategy
 from muster.distribute import MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy
 from muster.distribute import NcclAllReduce as NcclAllReduce
 from muster.distribute import OneDeviceStrategy as OneDeviceStrategy
+from muster.distribute import ParameterServerStrategy as ParameterServerStrategy
 from muster.distribute import ReduceOp as ReduceOp
 from muster.distribute import ReductionToOneDevice as ReductionToOneDevice
 from muster.distribute import ReplicaContext as ReplicaContext
@@ -48,6 +49,7 @@ experimental = _Names(
     CommunicationImplementation=_distribute.CommunicationImplementation,
     CommunicationOptions=_distribute.CommunicationOptions,
     MultiWorkerMirroredStrategy=_ExperimentalStrategy,
+    ParameterServerStrategy=ParameterServerStrategy,
     PreemptionCheckpointHandler=_PreemptionCheckpointHandler,
     TPUStrategy=TPUStrategy,
     TerminationConfig=_TerminationConfig,

@@ -1,0 +1,307 @@
+"""Variables whose values parameter servers hold, as the program that created them reads and assigns them."""
+
+import contextlib
+import math
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+
+from muster.checkpoint.objects import unique_path
+from muster.program.variables import (
+    ByIdentity,
+    Storage,
+    initial_rows,
+    like_value_of,
+    may_be_split,
+    reference_of_new,
+)
+from muster.ps import ServedVariable, Shard, place
+from muster.ps.store import StoredArray, StoredName
+
+Array = np.ndarray[Any, Any]
+
+# How many bytes of variables that are read or written together go at once.
+_TOGETHER_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """Rows of a variable on a server.
+
+    Attributes:
+        array: What the server holds.
+        start: The first row; 0 of a scalar.
+        stop: The row after the last; 1 of a scalar.
+    """
+
+    array: StoredArray
+    start: int
+    stop: int
+
+
+class Store(Protocol):
+    """All parameter servers of a job, as one thread asks them."""
+
+    def create(self, variables: Sequence[tuple[StoredArray, Array]], /) -> None:
+        """Create arrays with values."""
+
+    def read(self, names: Sequence[StoredName], /) -> list[Array]:
+        """Return the values of arrays."""
+
+    def assign(self, values: Mapping[StoredName, Array], /) -> None:
+        """Set arrays to values."""
+
+    def delete(self, names: Sequence[StoredName], /) -> None:
+        """Forget arrays."""
+
+    def end(self) -> None:
+        """Tell all servers that the job has ended."""
+
+    def close(self) -> None:
+        """Close all connections."""
+
+
+class StoredVariables(Storage):
+    """Keeps the values of variables on parameter servers.
+
+    The rows of a variable are placed when it is created: each run of rows that the partitioner makes goes to
+    the server that holds the fewest bytes. Slots of an optimizer go where their weight is.
+
+    Args:
+        connect: Returns the servers; called when the first variable is created.
+        servers: The number of servers.
+        partitioner: Says from a variable's shape and dtype how many shards there are along each axis; None
+            splits nothing.
+
+    Attributes:
+        assigned: How often values were set or created here. Workers that have read values before the last
+            time have old ones.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Store],
+        servers: int,
+        partitioner: Callable[[tuple[int, ...], Any], Sequence[int]] | None = None,
+    ) -> None:
+        self.assigned = 0
+        self._connect = connect
+        self._store: Store | None = None
+        self._partitioner = partitioner
+        self._held = [0] * servers
+        self._names: set[str] = set()
+        self._rows: ByIdentity[tuple[StoredRows, ...]] = ByIdentity()
+        self._gone: deque[tuple[StoredRows, ...]] = deque()  # of variables that exist no more
+        self._lock = threading.RLock()
+
+    @contextlib.contextmanager
+    def store(self) -> Iterator[Store]:
+        """Lend the servers to this thread."""
+        with self._lock:
+            if self._store is None:
+                self._store = self._connect()
+            yield self._store
+
+    def close(self, *, ends: bool) -> None:
+        """Leave the servers, if they were connected to; variables are there no more.
+
+        Args:
+            ends: Whether to tell them that the job has ended.
+        """
+        with self._lock:
+            store, self._store = self._store, None
+        if store is not None:
+            try:
+                if ends:
+                    store.end()
+            finally:
+                store.close()
+
+    def rows_of(self, variable: Any) -> tuple[StoredRows, ...]:
+        """Return where the rows of a variable are, in order; nothing if they are not on these servers."""
+        return self._rows.get(variable, ())
+
+    def split(self, name: str, shape: tuple[int, ...], dtype: str) -> list[tuple[int, int]]:
+        """Return the first row of each shard that a variable is divided into, and the row after its last.
+
+        Raises:
+            ValueError: The partitioner gives something else than a number of shards along the first axis.
+        """
+        return [(shard.start, shard.stop) for shard in self._shards(name, shape, dtype)]
+
+    def create(self, variable: Any, initial: Any) -> None:
+        like = like_value_of(variable)
+        compute = initial_rows(initial, like.shape, like.dtype.name)
+        with self.store() as store:
+            self._forget(store)
+            placed = self._placed(variable, like)
+            for rows in placed:  # one after the other: all of them may not fit this process
+                store.create([(rows.array, compute(rows.start, rows.stop))])
+                self._held[rows.array.server] += _nbytes(rows.array)
+            self.assigned += 1
+        self._rows[variable] = placed
+        weakref.finalize(variable, self._gone.append, placed).atexit = False
+
+    def read(self, variable: Any) -> jax.Array:
+        together = _TOGETHER.get().get(self)
+        return self.pull([variable])[0] if together is None else together.read(variable)
+
+    def write(self, variable: Any, value: Any) -> None:
+        together = _TOGETHER.get().get(self)
+        if together is None:
+            self.push([(variable, value)])
+        else:
+            together.write(variable, value)
+
+    @contextlib.contextmanager
+    def together(self, variables: Sequence[Any]) -> Iterator[None]:
+        active = _TOGETHER.get()
+        together = active.get(self)
+        if together is not None:
+            together.add(variables)
+            yield
+            return
+        together = _Together(self, variables)
+        token = _TOGETHER.set({**active, self: together})
+        try:
+            yield
+        finally:
+            _TOGETHER.reset(token)
+            together.flush()
+
+    def pull(self, variables: Sequence[Any]) -> list[jax.Array]:
+        """Return the values of variables, in one message to each server."""
+        placed = [self._rows.get(variable, ()) for variable in variables]
+        with self.store() as store:
+            arrays = iter(store.read([rows.array.key for each in placed for rows in each]))
+        values = []
+        for each in placed:
+            parts = [next(arrays) for _ in each]
+            values.append(parts[0] if len(parts) == 1 else np.concatenate(parts))
+        with jax.core.eval_context():  # also while something is traced
+            return [jax.device_put(value) for value in values]
+
+    def push(self, values: Sequence[tuple[Any, Any]]) -> None:
+        """Set variables to values, in one message to each server."""
+        arrays: dict[StoredName, Array] = {}
+        for variable, value in values:
+            placed, value = self._rows.get(variable, ()), np.asarray(value)
+            for rows in placed:
+                arrays[rows.array.key] = value if len(placed) == 1 else value[rows.start : rows.stop]
+        with self.store() as store:
+            store.assign(arrays)
+            self.assigned += 1
+
+    def _placed(self, variable: Any, like: jax.ShapeDtypeStruct) -> tuple[StoredRows, ...]:
+        """Return where the rows of a new variable go."""
+        path = unique_path(variable.path, self._names)
+        self._names.add(path)
+        reference = reference_of_new()
+        beside = self._rows.get(reference, ())
+        if beside and tuple(reference.shape) == like.shape:
+            spans = [(each.start, each.stop, each.array.server) for each in beside]
+        else:
+            shards = self._shards(path, like.shape, like.dtype.name)
+            spans = [(shard.start, shard.stop, shard.server) for shard in shards]
+
+        def rows(start: int, stop: int, server: int) -> StoredRows:
+            name, shape = path, like.shape
+            if len(spans) > 1:
+                name, shape = f"{path}[{start}:{stop}]", (stop - start, *shape[1:])
+            return StoredRows(StoredArray(name, server, shape, like.dtype.name), start, stop)
+
+        return tuple(rows(*span) for span in spans)
+
+    def _shards(self, name: str, shape: tuple[int, ...], dtype: str) -> list[Shard]:
+        variable = ServedVariable(name=name, shape=shape, dtype=dtype, splittable=may_be_split())
+        return place([variable], len(self._held), self._partitioner, self._held)
+
+    def _forget(self, store: Store) -> None:
+        """Delete the values of variables that exist no more."""
+        names = []
+        while self._gone:
+            for rows in self._gone.popleft():
+                names.append(rows.array.key)
+                self._held[rows.array.server] -= _nbytes(rows.array)
+        if names:
+            store.delete(names)
+
+
+class _Together:
+    """Reads and writes variables in few messages.
+
+    The first of them that is read brings those that follow, up to some bytes. New values wait until `flush`,
+    or until they are as many.
+
+    Args:
+        stored: Holds the values.
+        variables: The variables, in the order in which they are likely to be read.
+    """
+
+    def __init__(self, stored: StoredVariables, variables: Sequence[Any]) -> None:
+        self._stored = stored
+        self._order: dict[int, Any] = {}
+        self._values: dict[int, jax.Array] = {}
+        self._written: dict[int, tuple[Any, Any]] = {}
+        self._waiting_bytes = 0
+        self.add(variables)
+
+    def add(self, variables: Sequence[Any]) -> None:
+        """Add variables that are to be read or written."""
+        self._order.update({id(variable): variable for variable in variables})
+
+    def read(self, variable: Any) -> jax.Array:
+        """Return the value of a variable."""
+        key = id(variable)
+        if key in self._written:
+            return self._written[key][1]  # type: ignore[no-any-return]
+        if key not in self._values:
+            wanted = self._following(variable)
+            values = self._stored.pull(wanted)
+            self._values = {id(each): value for each, value in zip(wanted, values, strict=True)}
+        return self._values[key]
+
+    def write(self, variable: Any, value: Any) -> None:
+        """Set a variable to a value."""
+        self._order.setdefault(id(variable), variable)
+        self._written[id(variable)] = variable, value
+        self._values.pop(id(variable), None)
+        self._waiting_bytes += value.nbytes
+        if self._waiting_bytes > _TOGETHER_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send new values."""
+        written, self._written, self._waiting_bytes = self._written, {}, 0
+        if written:
+            self._stored.push(list(written.values()))
+
+    def _following(self, variable: Any) -> list[Any]:
+        """Return a variable, and those that follow it, up to some bytes."""
+        keys = list(self._order)
+        start = keys.index(id(variable)) if id(variable) in self._order else len(keys)
+        wanted, nbytes = [variable], _nbytes(like_value_of(variable))
+        for key in keys[start + 1 :]:
+            nbytes += _nbytes(like_value_of(self._order[key]))
+            if nbytes > _TOGETHER_BYTES:
+                break
+            if key not in self._written:
+                wanted.append(self._order[key])
+        return wanted
+
+
+_TOGETHER: ContextVar[Mapping[StoredVariables, _Together]] = ContextVar(
+    "muster_together", default=MappingProxyType({})
+)
+
+
+def _nbytes(array: Any) -> int:
+    return int(math.prod(array.shape) * np.dtype(array.dtype).itemsize)

@@ -1,0 +1,129 @@
+"""ParameterServerStrategy: a coordinator's variables on parameter servers, which workers train."""
+
+import atexit
+import sys
+import weakref
+
+from muster._errors import ClusterError
+from muster.cluster import (
+    ClusterResolver,
+    ClusterSpec,
+    Task,
+    TaskType,
+    TFConfigClusterResolver,
+    validate_cluster_spec,
+)
+from muster.distribute.engine._device import DeviceEngine
+from muster.distribute.engine._placement import Placement
+from muster.distribute.servers._coordinator_links import CoordinatorLinks
+from muster.distribute.servers._stored_variables import Store, StoredVariables
+from muster.distribute.strategies._parameter_server import Partitioner, check_settings
+from muster.distribute.strategies._strategy import Strategy
+from muster.ps.store import PURPOSE, StoreClient
+from muster.ps.updates import versions
+
+
+class ParameterServerStrategy(Strategy):
+    """Keeps variables on parameter servers, for closures that a ``ClusterCoordinator`` has workers compute.
+
+    Variables that are created in the scope live on the servers at once. To read one in this program, the
+    coordinator, brings its value from there, and to assign to it sends one. In a closure a worker has one
+    replica.
+
+    Args:
+        cluster_resolver: Names the tasks of the job; None reads ``TF_CONFIG``.
+        variable_partitioner: Says, from a variable's shape and dtype, how many shards its rows are divided
+            into, such as ``FixedShardsPartitioner(2)``; None leaves all variables whole. Metrics, scalars,
+            and an optimizer's variables other than the slots of weights stay whole.
+        max_staleness: How many closures' changes the values that a closure computes with may lack; None for
+            any number.
+
+    Attributes:
+        cluster: The tasks of the job.
+        links: Connects this program to the other tasks.
+        storage: What the servers hold of this program's variables, and where.
+
+    Raises:
+        ClusterError: The cluster has no parameter server, no worker, or more than one chief; or this is one
+            of the servers or workers.
+        TypeError: An argument has the wrong type.
+        ValueError: ``max_staleness`` is negative.
+
+    Source: tensorflow/python/distribute/parameter_server_strategy_v2.py, ``ParameterServerStrategyV2``. There
+        variables go to the servers in turn, whatever their size.
+    """
+
+    storage: StoredVariables
+
+    def __init__(
+        self,
+        cluster_resolver: ClusterResolver | None = None,
+        variable_partitioner: Partitioner | None = None,
+        max_staleness: int | None = None,
+    ) -> None:
+        check_settings(cluster_resolver, variable_partitioner, max_staleness)
+        self._resolver = cluster_resolver or TFConfigClusterResolver()
+        self.cluster = _checked(self._resolver)
+        self.links = CoordinatorLinks(self.cluster)
+        self.max_staleness = max_staleness
+        super().__init__(Placement(None), DeviceEngine())
+        servers = [Task(TaskType.PS, index) for index in self.cluster.task_indices(TaskType.PS)]
+        self.storage = StoredVariables(self._connect, len(servers), variable_partitioner)
+
+    @property
+    def cluster_resolver(self) -> ClusterResolver:
+        return self._resolver
+
+    def close(self, *, ends: bool = True) -> None:
+        """Leave the tasks of the job. A program need not call this: it happens when it ends.
+
+        Args:
+            ends: Whether to tell the servers that the job has ended.
+        """
+        try:
+            self.storage.close(ends=ends)
+        finally:
+            self.links.close()
+
+    def _connect(self) -> Store:
+        tasks = [Task(TaskType.PS, index) for index in self.cluster.task_indices(TaskType.PS)]
+        servers = [(self.links.name_of(task), self.links.dial_to(task, PURPOSE)) for task in tasks]
+        _CONNECTED.add(self)
+        return StoreClient(servers, self.links.run, versions(), starts=True)
+
+
+_CONNECTED: weakref.WeakSet[ParameterServerStrategy] = weakref.WeakSet()
+
+
+@atexit.register
+def _end_jobs() -> None:
+    """Tell servers that the job has ended when the program ends without an error."""
+    for strategy in list(_CONNECTED):
+        strategy.close(ends=not hasattr(sys, "last_value"))
+
+
+def _checked(resolver: ClusterResolver) -> ClusterSpec:
+    """Return the cluster of a resolver, if it can train through a coordinator, which is this task.
+
+    Raises:
+        ClusterError: It cannot.
+    """
+    cluster = resolver.cluster_spec()
+    if not cluster:
+        raise ClusterError(
+            "Cluster spec must be non-empty in `tf.distribute.cluster_resolver.ClusterResolver`. Name the "
+            "parameter servers and workers in TF_CONFIG, or give SimpleClusterResolver(ClusterSpec({...}))."
+        )
+    validate_cluster_spec(cluster, resolver.task_type, resolver.task_id)
+    for job, needs in ((TaskType.PS, "hold variables"), (TaskType.WORKER, "compute")):
+        if job not in cluster.jobs or not cluster.num_tasks(job):
+            raise ClusterError(
+                f"There must be at least one {job}. Given: {cluster}. Add the addresses of tasks that "
+                f"{needs} as the job '{job}'."
+            )
+    if resolver.task_type in (TaskType.PS, TaskType.WORKER):
+        raise ClusterError(
+            f"This is {resolver.task_type} {resolver.task_id} of the cluster, and ParameterServerStrategy is "
+            "for its coordinator, the chief. Run Server(...).join() in tasks of the jobs 'ps' and 'worker'."
+        )
+    return cluster

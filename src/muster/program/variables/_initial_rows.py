@@ -1,0 +1,152 @@
+"""Compute initial values by rows, for variables that are too large for one process.
+
+Rows are those of the whole value: Keras' random initializers draw each element from its place in the array,
+so that some rows need only the numbers of their places.
+"""
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend import core as jex
+from jax.extend.core import primitives
+
+from muster._keras import keras
+from muster.program.passes._elementwise import ELEMENTWISE
+from muster.program.passes._jaxprs import Values, is_number, type_of
+from muster.program.variables._initial_values import initial_value, only_draws
+
+Array = np.ndarray[Any, Any]
+
+# How many elements are drawn at once. Drawing takes some times their memory.
+_DRAWN = 2**20
+_CONSTANTS = (keras.initializers.Zeros, keras.initializers.Ones, keras.initializers.Constant)
+
+
+@dataclass(frozen=True)
+class ShardInfo:
+    """Which part of a variable an initializer is asked for.
+
+    Source: tensorflow/python/trackable/base.py, ``ShardInfo``.
+
+    Attributes:
+        shape: The part's shape.
+        offset: Where it begins in the variable, along each axis.
+    """
+
+    shape: tuple[int, ...]
+    offset: tuple[int, ...]
+
+
+def initial_rows(initial: Any, shape: tuple[int, ...], dtype: str) -> Callable[[int, int], Array]:
+    """Return a function of a first row and an end that computes these rows of a variable's initial value.
+
+    An initializer that takes an argument ``shard_info``, or both ``partition_shape`` and
+    ``partition_offset``, is asked for the rows alone, and Keras' own compute no others, unless they couple
+    them, as ``Orthogonal`` does. Others compute the whole value once.
+
+    Args:
+        initial: The whole value, or a callable (shape, dtype) -> array.
+        shape: The variable's shape. A scalar has one row.
+        dtype: The name of its dtype.
+    """
+    whole = functools.cache(lambda: np.asarray(initial_value(initial, shape, dtype)))
+    by_rows = _by_rows(initial, shape, dtype) if callable(initial) and shape else None
+
+    def rows(start: int, stop: int) -> Array:
+        if not shape or by_rows is None or stop - start == shape[0]:
+            return whole()[start:stop] if shape else whole()
+        found = by_rows(start, stop)
+        return found if len(found) == stop - start else found[start:stop]
+
+    return rows
+
+
+def _by_rows(initializer: Any, shape: tuple[int, ...], dtype: str) -> Callable[[int, int], Array] | None:
+    """Return what computes rows of an initializer's value; None if it cannot but compute all."""
+    takes = inspect.signature(initializer).parameters
+
+    def asked(start: int, stop: int) -> Array:
+        part = ShardInfo((stop - start, *shape[1:]), (start, *[0] * (len(shape) - 1)))
+        named: dict[str, Any] = {"partition_shape": part.shape, "partition_offset": part.offset}
+        if "shard_info" in takes:
+            named = {"shard_info": part}
+        with jax.core.eval_context():
+            return np.asarray(initializer(shape, dtype=dtype, **named), dtype)
+
+    if "shard_info" in takes or {"partition_shape", "partition_offset"} <= takes.keys():
+        return asked
+    if type(initializer) in _CONSTANTS and np.ndim(getattr(initializer, "value", 0)) == 0:
+        with jax.core.eval_context():
+            number = np.asarray(initializer((1,), dtype=dtype))
+        return lambda start, stop: np.broadcast_to(number, (stop - start, *shape[1:]))
+    if only_draws(initializer) and jax.config.jax_threefry_partitionable:  # type: ignore[attr-defined]
+        with jax.core.eval_context():
+            closed = jax.make_jaxpr(lambda: jnp.array(initializer(shape, dtype=dtype), dtype=dtype))()
+        if _draws_elements(closed.jaxpr, shape):
+            return functools.partial(_drawn, closed, jax.jit(functools.partial(_computed, closed)))
+    return None
+
+
+def _drawn(closed: jex.ClosedJaxpr, draw: Callable[..., list[jax.Array]], start: int, stop: int) -> Array:
+    """Return rows of what a jaxpr draws, computed some at a time."""
+    (like,) = closed.out_avals
+    result = np.empty((stop - start, *like.shape[1:]), like.dtype)
+    row = math.prod(like.shape[1:])
+    many = max(1, _DRAWN // max(1, row))
+    for first in range(start, stop, many):
+        last = min(first + many, stop)
+        places = np.arange(first * row, last * row, dtype=np.uint64).reshape(-1, *like.shape[1:])
+        high, low = (places >> np.uint64(32)).astype(np.uint32), places.astype(np.uint32)
+        with jax.core.eval_context():
+            result[first - start : last - start] = draw(high, low)[0]
+    return result
+
+
+def _draws_elements(jaxpr: jex.Jaxpr, shape: tuple[int, ...], rows: Iterable[jex.Var] = ()) -> bool:
+    """Return whether a jaxpr draws an array of a shape, and computes its elements one by one."""
+    made = set(rows)
+    for eqn in jaxpr.eqns:
+        taken = [v for v in eqn.invars if not isinstance(v, jex.Literal) and v in made]
+        if eqn.primitive is primitives.jit_p:
+            inner = eqn.params["jaxpr"].jaxpr
+            known = [v for v, outer in zip(inner.invars, eqn.invars, strict=True) if outer in taken]
+            if not _draws_elements(inner, shape, known):
+                return False
+        elif eqn.primitive is primitives.random_bits_p:
+            key = str(type_of(eqn.invars[0]).dtype)
+            if (eqn.params["shape"], eqn.params["bit_width"], key) != (shape, 32, "key<fry>"):
+                return False
+        elif taken:
+            if eqn.primitive not in ELEMENTWISE or not all(v in taken or is_number(v) for v in eqn.invars):
+                return False
+        elif not all(map(is_number, eqn.outvars)):
+            return False
+        made.update(v for v in eqn.outvars if type_of(v).shape == shape)
+    return all(is_number(v) or v in made for v in jaxpr.outvars)
+
+
+def _computed(
+    closed: jex.ClosedJaxpr, high: jax.Array, low: jax.Array, args: Sequence[jax.Array] = ()
+) -> list[jax.Array]:
+    """Compute a jaxpr for the elements at some places, numbered in two parts of 32 bits."""
+    values = Values.of(closed, args)
+    for eqn in closed.jaxpr.eqns:
+        operands = values.read(eqn.invars)
+        if eqn.primitive is primitives.jit_p:
+            made = _computed(eqn.params["jaxpr"], high, low, operands)
+        elif eqn.primitive is primitives.random_bits_p:
+            first, second = jax.random.key_data(operands[0])
+            drawn = primitives.threefry2x32_p.bind(first, second, high, low)
+            made = [drawn[0] ^ drawn[1]]
+        else:
+            bound = eqn.primitive.bind(*operands, **eqn.params)
+            made = bound if eqn.primitive.multiple_results else [bound]
+        values.update(zip(eqn.outvars, made, strict=True))
+    return values.read(closed.jaxpr.outvars)
