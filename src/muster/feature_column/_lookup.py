@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from muster._row_ids import NO_ROW
 from muster.feature_column._categorical_column import PaddedIds
 
 COMBINERS = ("mean", "sqrtn", "sum")
@@ -41,8 +42,7 @@ def combined_rows(
     there = ids >= 0
     if weights is not None and combiner != "sum":
         there &= weights > 0
-    beyond = table.shape[0]
-    rows = jnp.take(table, jnp.where(there, ids, beyond), axis=0, mode="fill", fill_value=jnp.nan)
+    rows = jnp.take(table, jnp.where(there, ids, NO_ROW), axis=0, mode="fill", fill_value=jnp.nan)
     rows = jnp.where(there[..., None], rows, 0)
     if max_norm is not None:
         rows = _clipped(rows, max_norm)

@@ -14,6 +14,7 @@ from muster.program.variables._keras_internals import (
     forget_state,
     fresh_names,
     set_values,
+    setting_of_every_step,
     values_of,
 )
 
@@ -112,3 +113,15 @@ def test_how_a_model_was_compiled() -> None:
     plain = keras.Sequential([keras.layers.Dense(1)])
     plain.compile(loss=loss)
     assert compiled_metrics(plain) == {}
+
+
+def test_settings_that_concern_all_elements_at_every_step():
+    kernel, bias = keras.Variable(1.0, name="kernel"), keras.Variable(1.0, name="bias")
+    plain, decayed = keras.optimizers.SGD(), keras.optimizers.AdamW(weight_decay=0.1)
+    decayed.exclude_from_weight_decay(var_names=["bias"])
+    scaled = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(gradient_accumulation_steps=3))
+    assert setting_of_every_step(plain, kernel) is None
+    assert setting_of_every_step(decayed, kernel) == "weight_decay=0.1"
+    assert setting_of_every_step(decayed, bias) is None
+    assert setting_of_every_step(scaled, bias) == "gradient_accumulation_steps=3"
+    assert setting_of_every_step(keras.optimizers.SGD(use_ema=True), bias) == "use_ema=True"

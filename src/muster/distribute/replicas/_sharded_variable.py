@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._keras import keras
+from muster._row_ids import NO_ROW
 from muster.program import IndexedSlices
 from muster.program.variables import storage_of, together, track_variable, wrap_in_scopes
 
@@ -181,7 +182,7 @@ class ShardedVariable(np.lib.mixins.NDArrayOperatorsMixin):
         masks, rows = [], []
         for variable, own, local in self._local(indices):
             masks.append(own.reshape(own.shape + (1,) * (self.ndim - 1)))
-            # What another shard has is beyond the end of this one: it is not read, nor has it a gradient.
+            # What another shard has is not read here, nor has it a gradient.
             rows.append(jnp.take(variable.value, local, axis=0))
         result, *others = _beside(rows)
         for own, more in zip(masks[1:], others, strict=True):
@@ -189,7 +190,7 @@ class ShardedVariable(np.lib.mixins.NDArrayOperatorsMixin):
         return result
 
     def _local(self, indices: Any) -> Iterator[tuple[keras.Variable, Any, Any]]:
-        """Yield each shard that has rows, which indices are its own, and where; others are beyond its end.
+        """Yield each shard that has rows, which indices are its own, and where; others are `NO_ROW`.
 
         Raises:
             TypeError: The indices are no integers.
@@ -199,7 +200,7 @@ class ShardedVariable(np.lib.mixins.NDArrayOperatorsMixin):
         array = choose(array < 0, array + self.shape[0], array)
         for variable, start, stop in self._spans():
             own = (array >= start) & (array < stop)
-            yield variable, own, choose(own, array - start, stop - start)
+            yield variable, own, choose(own, array - start, NO_ROW)
 
     def _spans(self) -> list[tuple[keras.Variable, int, int]]:
         """Return each shard that has rows with its first row and its end; the first shard if none has any."""

@@ -13,6 +13,7 @@ from muster.program._indexed_slices import IndexedSlices, dense_gradient
 from muster.program.gradients._gradients import gradients
 from muster.program.passes._gradient_markers import sum_gradients
 from muster.program.passes._served import as_marked, mark_pushed
+from muster.program.variables._keras_internals import setting_of_every_step
 from muster.program.variables._patches import wrap_in_scopes
 from muster.program.variables._variable_scope import VariableScope, active_scope, current_scope
 
@@ -208,8 +209,8 @@ def _in_steps(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def apply(self: Any, grads: Sequence[Any], trainable_variables: Any = None) -> Any:
         scope = current_scope()
+        variables = self._trainable_variables if trainable_variables is None else trainable_variables
         if any(isinstance(grad, IndexedSlices) for grad in grads):
-            variables = self._trainable_variables if trainable_variables is None else trainable_variables
             grads = [dense_gradient(grad, v.shape) for grad, v in zip(grads, variables, strict=True)]
         if scope is None:
             return original(self, grads, trainable_variables)
@@ -222,7 +223,8 @@ def _in_steps(original: Callable[..., Any]) -> Callable[..., Any]:
         if scope.replicas is not None and not scope.is_in_sync:
             sums = iter(sum_gradients(scope.replicas, [grad for grad in grads if grad is not None]))
             grads = [None if grad is None else next(sums) for grad in grads]
-        grads = mark_pushed(grads)
+        settings = [setting_of_every_step(self, v) for _, v in zip(grads, variables, strict=False)]
+        grads = mark_pushed(grads, settings)
         with scope.in_sync(), as_marked():
             if isinstance(self, keras.optimizers.LossScaleOptimizer) and trainable_variables is not None:
                 return _apply_scaled(scope, self, list(grads), list(trainable_variables))

@@ -2,9 +2,11 @@
 
 from muster.program.passes._by_rows import CoupledRowsError as CoupledRowsError
 from muster.program.passes._by_rows import by_rows as by_rows
+from muster.program.passes._lookups import LookupStep as LookupStep
 from muster.program.passes._parts import Part as Part
 from muster.program.passes._parts import all_reduce_on_host as all_reduce_on_host
 from muster.program.passes._parts import split_at_all_reduces as split_at_all_reduces
+from muster.program.passes._row_values import NotByRowsError as NotByRowsError
 from muster.program.passes._served import ServedStep as ServedStep
 from muster.program.passes._served import UpdatePart as UpdatePart
 from muster.program.passes._served import mark_pushed as mark_pushed

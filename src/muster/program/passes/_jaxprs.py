@@ -77,20 +77,44 @@ def has_shardings(eqn: Equation) -> bool:
 def with_inlined_jits(closed: jex.ClosedJaxpr, primitive: jex.Primitive) -> jex.ClosedJaxpr:
     """Put the equations of each jit that contains the primitive in the place of the jit."""
 
-    def is_inlined(eqn: Equation) -> bool:
-        return eqn.primitive is primitives.jit_p and body_contains(eqn, primitive)
+    def body_of(eqn: Equation) -> jex.ClosedJaxpr | None:
+        is_inlined = eqn.primitive is primitives.jit_p and body_contains(eqn, primitive)
+        return eqn.params["jaxpr"] if is_inlined else None
 
-    if not any(map(is_inlined, closed.jaxpr.eqns)):
+    return _with_inlined(closed, body_of)
+
+
+def with_inlined_calls(closed: jex.ClosedJaxpr) -> jex.ClosedJaxpr:
+    """Put the equations of each call of a function in the place of the call, but for rematerialized ones.
+
+    Those are jits, but for ones with shardings, and functions that have derivatives of their own.
+    """
+
+    def body_of(eqn: Equation) -> jex.ClosedJaxpr | None:
+        if eqn.primitive is primitives.jit_p:
+            return None if has_shardings(eqn) else eqn.params["jaxpr"]
+        return eqn.params["call_jaxpr"] if eqn.primitive in _CALLS else None
+
+    return _with_inlined(closed, body_of)
+
+
+_CALLS = {primitives.closed_call_p, primitives.custom_jvp_call_p, primitives.custom_vjp_call_p}
+
+
+def _with_inlined(
+    closed: jex.ClosedJaxpr, body_of: Callable[[Equation], jex.ClosedJaxpr | None]
+) -> jex.ClosedJaxpr:
+    if not any(map(body_of, closed.jaxpr.eqns)):
         return closed
 
     def compute(*args: jax.Array) -> list[jax.Array]:
         values = Values.of(closed, args)
         for eqn in closed.jaxpr.eqns:
-            if is_inlined(eqn):
-                body = with_inlined_jits(eqn.params["jaxpr"], primitive)
-                values.update(zip(eqn.outvars, jex.jaxpr_as_fun(body)(*values.read(eqn.invars)), strict=True))
-            else:
+            if (body := body_of(eqn)) is None:
                 values.compute([eqn])
+            else:
+                flat = jex.jaxpr_as_fun(_with_inlined(body, body_of))
+                values.update(zip(eqn.outvars, flat(*values.read(eqn.invars)), strict=True))
         return values.read(closed.jaxpr.outvars)
 
     return jax.make_jaxpr(compute)(*closed.in_avals)

@@ -7,6 +7,7 @@ schedules and clipping included, becomes its update.
 """
 
 import contextlib
+import itertools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,16 +31,27 @@ from muster.program.passes._jaxprs import (
 )
 
 push_p = jex.Primitive("muster_push")
-push_p.def_abstract_eval(lambda value: value)
+push_p.def_abstract_eval(lambda value, **_: value)
 # Whether gradients are marked; part of the key under which JAX caches traces.
 _MARKING = jax.make_user_context(False)
 
 
-def mark_pushed(gradients: Sequence[jax.Array | None]) -> list[jax.Array | None]:
-    """Mark gradients that are about to be applied, where the step is for `split_at_pushes`."""
+def mark_pushed(
+    gradients: Sequence[jax.Array | None], every_step: Sequence[str | None] = ()
+) -> list[jax.Array | None]:
+    """Mark gradients that are about to be applied, where the step is for `split_at_pushes`.
+
+    Args:
+        gradients: The gradients.
+        every_step: For each the optimizer's setting by which it changes all elements of the variable at every
+            step, also where the gradient is zero, if it has one.
+    """
     if not _MARKING.value:
         return list(gradients)
-    return [None if gradient is None else push_p.bind(gradient) for gradient in gradients]
+    return [
+        None if gradient is None else push_p.bind(gradient, every_step=setting)
+        for gradient, setting in itertools.zip_longest(gradients, every_step)
+    ]
 
 
 def as_marked() -> contextlib.AbstractContextManager[None]:
@@ -73,6 +85,8 @@ class ServedStep:
         local: The paths of the worker's own variables.
         pushed: The shape and dtype of each array that the worker pushes.
         updated: The paths of the variables that servers update, in order.
+        every_step: The numbers of pushed gradients -> the setting of their optimizer by which it changes all
+            elements of a variable at every step, also where the gradient is zero.
     """
 
     def __init__(
@@ -115,6 +129,8 @@ class ServedStep:
             v: value if isinstance(value, jex.Literal) else marked.get(value, value)
             for v, value in self._pushes.items()
         }
+        settings = {eqn.outvars[0]: eqn.params["every_step"] for eqn in jaxpr.eqns if eqn.primitive is push_p}
+        self.every_step = {i: settings[v] for i, v in enumerate(self._pushes) if settings.get(v) is not None}
         self._assigned = frozenset(assigned)
         self.updated = (*targets, *assigned)
         self.pushed = [

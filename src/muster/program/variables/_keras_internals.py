@@ -19,6 +19,8 @@ loses functions of the user's, and the latter as one metric.
 
 The variables of a layer: Keras finds those among its attributes, and in lists, but not in other objects.
 
+Which variables an optimizer decays: Keras says how to exclude some, and not which are.
+
 A variable's value: every call sets hundreds of variables to a step's results. Keras' own ``assign`` converts
 and checks each, which takes longer than a small step.
 """
@@ -102,6 +104,20 @@ def compiled_metrics(model: Any) -> dict[str, Any]:
     """Return the metrics that a model was compiled with and has updated, by the names of their results."""
     compiled = model._compile_metrics
     return {} if compiled is None else dict(zip(compiled.result(), compiled.metrics, strict=True))
+
+
+def setting_of_every_step(optimizer: Any, variable: Any) -> str | None:
+    """Return the setting by which an optimizer changes a variable, or an average of it, at every step.
+
+    It does so also where the gradient is zero.
+    """
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    if inner.weight_decay and inner._use_weight_decay(variable):
+        return f"weight_decay={inner.weight_decay}"
+    for name in ("use_ema", "gradient_accumulation_steps"):
+        if getattr(inner, name):
+            return f"{name}={getattr(inner, name)}"
+    return None
 
 
 class _Seeds:
