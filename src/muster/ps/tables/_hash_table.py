@@ -1,0 +1,254 @@
+"""A table of ids of 64 bits without a vocabulary: rows appear when ids are first used, and may go again."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from muster.ps._memory import memory_bytes
+from muster.ps.tables._checks import as_ids, require_arrays, require_room, untrained
+from muster.ps.tables._ids import Ids, owners
+from muster.ps.tables._initial_rows import make_rows
+from muster.ps.tables._keeping import Keeping, least, most_candidates
+from muster.ps.tables._keyed_rows import KeyedRows
+from muster.ps.tables._pieces import Array, Head, Piece
+from muster.ps.tables._row_store import Places
+from muster.ps.tables._row_updates import RowUpdate, Updater, summed
+from muster.ps.tables._snapshot import Snapshot, Snapshots
+from muster.ps.tables._spec import Column, TableSpec
+
+# What is kept for each id beside its row: the clock when it last occurred, and how often it did. The clock
+# counts pushes; ages are right also after it has begun again at zero.
+_NOTE = Column((2,), np.dtype(np.uint32))
+# Where that and the row itself are: behind the id.
+_NOTES, _ROW = 1, 2
+_MOST = np.iinfo(np.uint32).max
+
+
+class HashTable:
+    """The rows of those ids that are a server's, with their slots.
+
+    Looking up changes nothing: rows appear when they are first pushed to. Until then a look-up gives what
+    they will begin with; but an id that must occur several times first is looked up as zeros until the
+    occurrence at which it gets its row, and gradients for it are dropped. So rare ids add nothing to a model,
+    as in recommender systems such as DeepRec, and are nothing that it could learn by heart.
+
+    Ids that wait for more occurrences are counted, at most half as many as there are rows (65,536 in a small
+    table): beyond that, those that have not occurred for longest are forgotten. They are forgotten, too, by
+    the age at which rows are.
+
+    Args:
+        spec: What its rows consist of.
+        keeping: Which ids get rows, and for how long.
+        update: The update of the optimizer; None for a table that is not trained.
+        server: Which of the servers of the table this is.
+        servers: How many there are.
+    """
+
+    def __init__(
+        self,
+        spec: TableSpec,
+        keeping: Keeping,
+        update: RowUpdate | None = None,
+        *,
+        server: int = 0,
+        servers: int = 1,
+    ) -> None:
+        self.spec = spec
+        self.keeping = keeping
+        self._server, self._servers = server, servers
+        self._rows = KeyedRows((_NOTE, *spec.columns))
+        self._candidates = KeyedRows((_NOTE,))
+        self._snapshots = Snapshots(spec.name, [self._rows, self._candidates])
+        self._updater = None if update is None else Updater(spec.name, self._rows.store, _ROW, update)
+        self._clock = 0
+        self._memory = memory_bytes()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def candidates(self) -> int:
+        """How many ids wait for more occurrences."""
+        return len(self._candidates)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that this takes, in bytes."""
+        return self._rows.nbytes + self._candidates.nbytes
+
+    def look_up(self, ids: Any) -> Array:
+        """Return the rows of ids.
+
+        Args:
+            ids: Integers of shape (n,), in any order, also the same ones several times.
+
+        Returns:
+            An array of n rows, which is the caller's.
+
+        Raises:
+            ValueError: An id is another server's.
+        """
+        given = self._ids(ids)
+        places = self._rows.find(given)
+        (rows,) = self._rows.store.read(places, _ROW, _ROW + 1)
+        missing = np.flatnonzero(places < 0)
+        if missing.size:
+            initial = self._initial(given[missing])[0]
+            if self.keeping.admit_after > 1:
+                initial[self._counted(given[missing]) + 1 < self.keeping.admit_after] = 0
+            rows[missing] = initial
+        return rows
+
+    def apply(self, ids: Any, gradients: Array, numbers: Sequence[Any] = ()) -> None:
+        """Update the rows of ids, and no others.
+
+        Each call is a push: rows grow older by it, also if it has no ids.
+
+        Args:
+            ids: Integers of shape (n,). The gradients of one that is there several times are added first.
+            gradients: Of n rows.
+            numbers: What else the update takes, such as the learning rate.
+
+        Raises:
+            ValueError: An id is another server's, or something is of another kind, or more rows would be
+                changed at once than there may be. No row has changed.
+            MemoryError: There is not enough for more rows. No row has changed.
+        """
+        given = self._ids(ids)
+        require_arrays(self.spec.name, "gradients", len(given), self.spec.columns[:1], [gradients])
+        if self._updater is None:
+            raise untrained(self.spec.name)
+        self._updater.check(numbers)
+        unique, sums, counts = summed(given, gradients)
+        places = self._rows.find(unique)
+        counted = counts.astype(np.uint32)
+        admitted = missing = places < 0
+        if self.keeping.admit_after > 1:
+            counted[missing] += self._counted(unique[missing])
+            admitted = missing & (counted >= self.keeping.admit_after)
+        self._require_room(int(np.count_nonzero(~missing)), int(np.count_nonzero(admitted)))
+        self._clock = (self._clock + 1) % (_MOST + 1)
+        if self.keeping.admit_after > 1:
+            waiting = missing & ~admitted
+            self._candidates.discard(unique[admitted])
+            self._candidates.put(unique[waiting], [self._noted(counted[waiting])])
+        self._touch(places[~missing], counted[~missing])
+        self._make_room(places[~missing], int(np.count_nonzero(admitted)))
+        fresh = unique[admitted]
+        places[admitted] = self._rows.add(fresh, [self._noted(counted[admitted]), *self._initial(fresh)])
+        trained = admitted | ~missing
+        self._updater.apply(places[trained], sums[trained], numbers)
+        self._forget()
+
+    def snapshot(self, whole: bool = True) -> Snapshot:
+        """Begin a snapshot: of everything, or of what changed since the last whole one was written.
+
+        It is whole, too, if there is no whole one yet, or if very many rows were given up since. One is taken
+        at a time: close it.
+        """
+        return self._snapshots.begin(whole, self._clock)
+
+    def restore(self, head: Head, pieces: Iterable[Piece]) -> None:
+        """Take up rows of a snapshot; those of other servers are left out.
+
+        Raises:
+            ValueError: They are of another kind.
+        """
+        self._snapshots.check(head)
+        self._clock = max(self._clock, head.clock)
+        for part, ids, arrays in pieces:
+            rows = (self._rows, self._candidates)[part]
+            here = self._are_here(ids)
+            if arrays:
+                rows.put(ids[here], [array[here] for array in arrays])
+            else:
+                rows.discard(ids[here])
+
+    def _ids(self, ids: Any) -> Ids:
+        given = as_ids(self.spec.name, ids)
+        here = self._are_here(given)
+        if not here.all():
+            wrong = given[~here][0]
+            raise ValueError(
+                f"Id {wrong} of table {self.spec.name!r} is not on server {self._server} of {self._servers}, "
+                f"but on server {owners(given[~here][:1], self._servers)[0]}."
+            )
+        return given
+
+    def _are_here(self, ids: Ids) -> npt.NDArray[np.bool_]:
+        if self._servers == 1:
+            return np.ones(len(ids), bool)
+        here: npt.NDArray[np.bool_] = owners(ids, self._servers) == self._server
+        return here
+
+    def _initial(self, ids: Ids) -> list[Array]:
+        return [
+            make_rows(initial, ids, column.shape, column.dtype)
+            for initial, column in zip(self.spec.initials, self.spec.columns, strict=True)
+        ]
+
+    def _counted(self, ids: Ids) -> Array:
+        """Return how often ids without rows have occurred."""
+        places = self._candidates.find(ids)
+        counts = self._read_notes(self._candidates, places)[:, 1]
+        counts[places < 0] = 0
+        return counts
+
+    def _noted(self, counts: Array) -> Array:
+        """Return the notes of ids that occur now, and have occurred so often."""
+        notes = np.empty((len(counts), 2), np.uint32)
+        notes[:, 0], notes[:, 1] = self._clock, counts
+        return notes
+
+    def _read_notes(self, rows: KeyedRows, places: Places) -> Array:
+        (notes,) = rows.store.read(places, _NOTES, _NOTES + 1)
+        return notes
+
+    def _touch(self, places: Places, counts: Array) -> None:
+        """Note that rows occur, `counts` times more."""
+        before = self._read_notes(self._rows, places)[:, 1]
+        self._rows.store.write(places, [self._noted(before + np.minimum(counts, _MOST - before))], _NOTES)
+
+    def _require_room(self, kept: int, more: int) -> None:
+        """Raise unless rows can be added to those that a push changes."""
+        most = self.keeping.max_rows
+        if most is not None and kept + more > most:
+            raise ValueError(
+                f"A push changes {kept + more} rows of table {self.spec.name!r}, of which at most {most} are "
+                "kept on a server. Raise max_rows, or make batches smaller."
+            )
+        if most is None or len(self) + more <= most:
+            require_room(self.spec, len(self) + more, self._rows.nbytes_with(more), self._memory)
+
+    def _make_room(self, kept: Places, more: int) -> None:
+        """Give up rows, if there would be too many, other than those at some places."""
+        excess = self.keeping.excess(len(self) + more, len(kept) + more)
+        if excess:
+            self._evict(self._rows, excess, kept, by_count=self.keeping.evict == "frequently")
+
+    def _forget(self) -> None:
+        """Give up rows and candidates of too great an age, and candidates that are too many."""
+        if (limit := self.keeping.age_limit(self._clock)) is not None:
+            for rows in (self._rows, self._candidates):
+                used = rows.store.used()
+                rows.remove(used[self._ages(rows, used) > limit])
+        if len(self._candidates) > (most := most_candidates(len(self))):
+            self._evict(self._candidates, len(self._candidates) - most + most // 4)
+
+    def _evict(
+        self, rows: KeyedRows, count: int, kept: Places | None = None, *, by_count: bool = False
+    ) -> None:
+        used = rows.store.used()
+        ranks = np.uint32(_MOST) - self._ages(rows, used)
+        if by_count:
+            ranks = (rows.store.column(_NOTES)[used, 1].astype(np.uint64) << np.uint64(32)) | ranks
+        if kept is not None:
+            ranks[np.searchsorted(used, kept)] = np.iinfo(ranks.dtype).max
+        rows.remove(used[least(count, ranks, rows.ids(used))])
+
+    def _ages(self, rows: KeyedRows, places: Places) -> npt.NDArray[np.uint32]:
+        """Return how many pushes have come since rows changed."""
+        ages: npt.NDArray[np.uint32] = np.uint32(self._clock) - rows.store.column(_NOTES)[places, 0]
+        return ages

@@ -1,0 +1,160 @@
+"""Rows in memory that are read and written by place, and given away for a snapshot while they change.
+
+The rows are NumPy arrays that are changed in place: gathering and scattering rows costs the same for any
+number of places, and nothing is ever copied as a whole. Whoever reads rows gets copies.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from muster.ps._flat_layout import allocate
+from muster.ps.tables._pieces import Array
+from muster.ps.tables._spec import Column
+
+Places = npt.NDArray[np.int64]
+
+# What is said of a block of places: it has rows; they differ from those of the last whole snapshot; they
+# are still to be given away for the snapshot that is being taken.
+_USED, _CHANGED, _PENDING = np.uint8(4), np.uint8(2), np.uint8(1)
+# Rows of fewer bytes share what is said of them with those beside them, so that it takes little memory.
+_BLOCK_BYTES = 16
+# How many bytes of rows there are in a piece, and how many blocks are looked at for it.
+_PIECE_BYTES, _WINDOW = 1 << 20, 1 << 20
+
+
+class RowStore:
+    """Rows by place.
+
+    Args:
+        columns: What each row has.
+        places: The number of places. No rows are in use at first.
+    """
+
+    def __init__(self, columns: Sequence[Column], places: int) -> None:
+        self.columns = tuple(columns)
+        self.row_nbytes = sum(column.nbytes for column in columns)
+        self._size = places
+        self._shift = max(0, (_BLOCK_BYTES // self.row_nbytes).bit_length() - 1)
+        self._arrays = [np.empty((places, *column.shape), column.dtype) for column in columns]
+        self._flags = np.zeros(self._blocks(places), np.uint8)
+        self._aside: list[tuple[Places, tuple[Array, ...]]] = []
+        self._cursor: int | None = None  # the next block to give away
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that this takes, in bytes."""
+        return sum(each.nbytes for each in (*self._arrays, self._flags))
+
+    def grow(self, places: int) -> None:
+        """Have room for more rows; most systems enlarge large arrays without a copy."""
+        for array in self._arrays:
+            array.resize((places, *array.shape[1:]), refcheck=False)  # nobody else ever has a view
+        self._flags.resize(self._blocks(places), refcheck=False)
+        self._size = places
+
+    def use(self, places: Places | slice) -> None:
+        """Say that there are rows from now on, or again others."""
+        self._flags[self._block_of(places)] |= _USED | _CHANGED
+
+    def free(self, places: Places) -> None:
+        """Forget rows, each of which is in a block of its own."""
+        self._set_aside(places)
+        self._flags[self._block_of(places)] = 0
+
+    def used(self) -> Places:
+        """Return where there are rows."""
+        return self._places_of(np.flatnonzero(self._flags & _USED))
+
+    def column(self, number: int) -> Array:
+        """Return what all places have in a column, not to be kept: it moves when this grows."""
+        return self._arrays[number]
+
+    def read(self, places: Places, start: int = 0, stop: int | None = None) -> list[Array]:
+        """Return copies of some columns of rows."""
+        return [np.take(array, places, axis=0, mode="clip") for array in self._arrays[start:stop]]
+
+    def read_into(self, places: Places, buffers: Sequence[Array], start: int = 0) -> None:
+        """Copy the columns from `start` on of rows into buffers of as many rows."""
+        for array, buffer in zip(self._arrays[start:], buffers, strict=True):
+            np.take(array, places, axis=0, mode="clip", out=buffer)
+
+    def write(self, places: Places | slice, arrays: Sequence[Array], start: int = 0) -> None:
+        """Replace columns of rows from `start` on, as many as are given."""
+        self._set_aside(places)
+        for array, values in zip(self._arrays[start:], arrays, strict=False):
+            array[places] = values
+        self.use(places)
+
+    def begin(self, whole: bool) -> None:
+        """Begin to give away rows as they are now: all, or those written since the last time it was all."""
+        if whole:
+            self._flags &= ~_CHANGED
+            self._flags |= self._flags >> np.uint8(2)  # used, so pending
+        else:
+            self._flags |= (self._flags & _CHANGED) >> np.uint8(1)
+        self._cursor = 0
+
+    def take(self) -> tuple[Places, tuple[Array, ...]] | None:
+        """Return the next rows to give away, and their places; None if there are no more."""
+        if self._aside:
+            return self._aside.pop()
+        most = max(1, _PIECE_BYTES // self.row_nbytes >> self._shift)
+        while self._cursor is not None and self._cursor < len(self._flags):
+            window = self._flags[self._cursor : self._cursor + _WINDOW]
+            blocks = np.flatnonzero(window & _PENDING)[:most]
+            window[blocks] &= ~_PENDING
+            places = self._places_of(blocks + self._cursor)
+            self._cursor += int(blocks[-1]) + 1 if len(blocks) == most else len(window)
+            if places.size:
+                return places, tuple(self.read(places))
+        self._cursor = None
+        return None
+
+    def stop(self) -> None:
+        """Give away no more."""
+        if self._cursor is not None:
+            self._flags &= ~_PENDING
+            self._cursor = None
+        self._aside.clear()
+
+    def _set_aside(self, places: Places | slice) -> None:
+        """Copy rows that are still to be given away, before they change."""
+        if self._cursor is None:
+            return
+        blocks = self._block_of(places)
+        if isinstance(blocks, slice):
+            blocks = np.arange(blocks.start, blocks.stop)
+        pending = np.unique(blocks[self._flags[blocks] & _PENDING != 0])
+        if pending.size:
+            rows = self._places_of(pending)
+            self._aside.append((rows, tuple(self.read(rows))))
+            self._flags[pending] &= ~_PENDING
+
+    def _blocks(self, places: int) -> int:
+        return -(-places >> self._shift)
+
+    def _block_of(self, places: Any) -> Any:
+        if isinstance(places, slice):
+            return slice(places.start >> self._shift, self._blocks(places.stop))
+        return places >> self._shift if self._shift else places
+
+    def _places_of(self, blocks: Places) -> Places:
+        if not self._shift:
+            return blocks
+        within = np.arange(1 << self._shift)
+        places = ((blocks[:, None] << self._shift) + within).reshape(-1)
+        return places[places < self._size]
+
+
+def scratch(columns: Sequence[Column], rows: int) -> list[Array]:
+    """Return buffers without content for rows, where XLA can read them in place."""
+    return [
+        allocate(rows * column.nbytes // column.dtype.itemsize, column.dtype).reshape(rows, *column.shape)
+        for column in columns
+    ]
