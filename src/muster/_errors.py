@@ -18,6 +18,8 @@ MusterError
 ├── DatasetError (ValueError)            an input pipeline is wrong, or its data
 │   └── PositionError                    a saved position does not fit this pipeline
 ├── OutOfRangeError (StopIteration)      an iterator has too few elements left
+├── CancelledError                       a scheduled function did not run, since another one failed
+├── ClosureError (RuntimeError)          a scheduled function failed on a worker
 ├── TraceError (RuntimeError)            user code cannot become a pure step
 │   ├── VariableMismatchError            it creates other variables than before
 │   ├── OutsideVariableError             it uses a variable that was created outside of it
@@ -125,6 +127,17 @@ class OutOfRangeError(MusterError, StopIteration):
 
     Source: tensorflow/python/framework/errors_impl.py, ``OutOfRangeError``.
     """
+
+
+class CancelledError(MusterError):
+    """A function that a coordinator was to run, or ran, was cancelled, since another one had failed.
+
+    Source: tensorflow/python/framework/errors_impl.py, ``CancelledError``.
+    """
+
+
+class ClosureError(MusterError, RuntimeError):
+    """A function that a coordinator has scheduled failed on a worker, with an error known only there."""
 
 
 class TraceError(MusterError, RuntimeError):

@@ -41,6 +41,11 @@ class Connection:
             for option, value in _KEEPALIVE:
                 sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
+    @property
+    def encrypted(self) -> bool:
+        """Whether it is one of TLS, in which both ends have proved who they are."""
+        return self._tls is not None
+
     def fileno(self) -> int:
         """Return the descriptor, to wait for."""
         return self._sock.fileno()

@@ -2,7 +2,9 @@
 
 from muster.ps._client import Client as Client
 from muster.ps._desk import Desk as Desk
+from muster.ps._flat_layout import Array as Array
 from muster.ps._flat_layout import FlatLayout as FlatLayout
+from muster.ps._flat_layout import allocate as allocate
 from muster.ps._line import Dial as Dial
 from muster.ps._machine import Machine as Machine
 from muster.ps._messages import PURPOSE as PURPOSE
@@ -30,3 +32,5 @@ from muster.ps._servers import Servers as Servers
 from muster.ps._service import Service as Service
 from muster.ps._snapshots import Saved as Saved
 from muster.ps._snapshots import Snapshots as Snapshots
+from muster.ps._wire import Incoming as Incoming
+from muster.ps._wire import encode as encode

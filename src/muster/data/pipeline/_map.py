@@ -142,11 +142,16 @@ class MapFunction:
         if not callable(function):
             raise TypeError(f"{operation} needs a function, got {function!r}.")
         self._function = function
+        self._operation = operation
         self._name = f"{operation}({getattr(function, '__qualname__', type(function).__name__)})"
         self._traces: dict[Any, Trace] = {}
         self._traced_count = 0
         self._in_python = False
         self._lock = threading.RLock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What was traced and compiled is of no use in another process.
+        return MapFunction, (self._function, self._operation)
 
     def apply(self, loaded: Loaded) -> Loaded:
         """Apply the function to the elements."""

@@ -6,7 +6,6 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -14,51 +13,20 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import PyTreeDef
 
-from muster._arrays import AnyArray
 from muster._errors import DatasetError
-from muster._keras import keras
 from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._state_store import StateStore, VariableStore
 from muster.distribute.engine._traced import Engine, Traced
 from muster.distribute.functions._draws import Draws
+from muster.distribute.functions._traced_function import data_of, is_dynamic, traced_function
 from muster.distribute.functions._traced_iterator import TracedIterator
 from muster.distribute.input._distributed_dataset import DistributedIterator
 from muster.distribute.replicas._replica_context import ReplicaGroup
-from muster.distribute.replicas._values import Padded, PerReplica, ReplicaKind, is_array, is_leaf
+from muster.distribute.replicas._values import Padded, PerReplica, ReplicaKind, is_array
 from muster.program import Replicas, keepable, only_data_errors
 from muster.program.trace import FunctionProgram
-from muster.program.variables import current_scope, origin_of
-
-ARRAY = object()
-"""Stands for an array among values that are constants of a program."""
-
-
-@dataclass(frozen=True)
-class Values:
-    """The arguments or the results of a function, without their arrays.
-
-    Attributes:
-        structure: The structure of the values.
-        constants: The values that are no arrays; ``ARRAY`` stands for an array.
-        kinds: For each array what tells it apart as a ``PerReplica``; None if it is none.
-    """
-
-    structure: PyTreeDef
-    constants: tuple[Any, ...]
-    kinds: tuple[ReplicaKind | None, ...]
-
-    @property
-    def only_arrays(self) -> bool:
-        """Whether all values are arrays that are not ``PerReplica``."""
-        return all(each is ARRAY for each in self.constants) and not any(self.kinds)
-
-    def filled(self, arrays: Sequence[AnyArray]) -> Any:
-        """Return the values with these arrays filled in."""
-        pairs = zip(arrays, self.kinds, strict=True)
-        values = iter([array if kind is None else PerReplica.of(array, kind) for array, kind in pairs])
-        return self.structure.unflatten([next(values) if c is ARRAY else c for c in self.constants])
-
+from muster.program.variables import origin_of
 
 # How many calls are dispatched before the first half of them is checked.
 _UNCHECKED = 16
@@ -90,33 +58,15 @@ class Call:
     ) -> None:
         self._unchecked: list[tuple[Sequence[Any], Any]] = []
         draws = draws or Draws([])
-        recording: Draws | None = draws
         sources = iterators_among(leaves)
         traced = {source: TracedIterator(draws, number, whole) for number, source in enumerate(sources)}
-        iterators = list(traced.values())
-        arguments = separated(replaced(leaves, traced), structure)[1]
-        passed = len(arguments.kinds)  # the arrays of drawn batches follow them
-        self._only_arrays = not iterators and all(map(is_array, leaves))
-
-        def body(arrays: list[jax.Array]) -> tuple[list[jax.Array], Values]:
-            if recording is not None:
-                recording.record()
-            for iterator in iterators:
-                iterator.begin(arrays[passed:])
-            args, kwargs = arguments.filled(arrays[:passed])
-            return flattened(python_function(*args, **kwargs))
-
-        example = [_shape_per_replica(leaf) for leaf in leaves if is_dynamic(leaf)]
-        program: FunctionProgram[Values] = FunctionProgram(body, example)
+        self._only_arrays = not traced and all(map(is_array, leaves))
+        program, arguments = traced_function(python_function, leaves, structure, draws, traced)
         results = program.static
         self.strategy: Any = program.strategy
         self._finish = results.structure.unflatten if results.only_arrays else results.filled
         if program.strategy is not None:
             _require_replicas(leaves, program.strategy)
-        draws.end_recording()
-        recording = None
-        for iterator in iterators:
-            iterator.end_recording()
         takes = [*(kind is not None for kind in arguments.kinds), *draws.per_replica]
         self._program, self._takes, self._has_labels = program, takes, program.has_labels
         if self._has_labels:
@@ -266,52 +216,9 @@ def _per_replica(values: Sequence[jax.Array], sharded: Sequence[bool]) -> list[j
     return [value[None] if each else value for value, each in zip(values, sharded, strict=True)]
 
 
-def separated(leaves: Sequence[Any], structure: PyTreeDef) -> tuple[list[Any], Values]:
-    """Separate the arrays among flat values from the others."""
-    dynamic = [leaf for leaf in leaves if is_dynamic(leaf)]
-    constants = tuple(ARRAY if is_dynamic(leaf) else leaf for leaf in leaves)
-    kinds = tuple(leaf.kind if isinstance(leaf, PerReplica) else None for leaf in dynamic)
-    return list(map(data_of, dynamic)), Values(structure, constants, kinds)
-
-
-def flattened(returned: Any) -> tuple[list[jax.Array], Values]:
-    """Separate the arrays from the other values that a function returned; Python's numbers become arrays."""
-    scope = current_scope()
-    leaves, structure = jax.tree.flatten(returned, is_leaf=is_leaf)
-    for i, leaf in enumerate(leaves):
-        if isinstance(leaf, keras.Variable) and scope is not None:
-            leaf = scope.read(leaf)
-        is_number = isinstance(leaf, bool | int | float | complex)
-        leaves[i] = jnp.asarray(leaf) if is_number or is_array(leaf) else leaf
-    dynamic = filter(is_dynamic, leaves)
-    arrays: list[Any] = [leaf.data if isinstance(leaf, PerReplica) else leaf for leaf in dynamic]
-    return arrays, separated(leaves, structure)[1]
-
-
 def iterators_among(leaves: Sequence[Any]) -> list[DistributedIterator]:
     """Return the distinct iterators among flat arguments."""
     return list(dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, DistributedIterator)))
-
-
-def replaced(leaves: Sequence[Any], iterators: Mapping[DistributedIterator, Any]) -> list[Any]:
-    """Return flat arguments with others in place of the iterators."""
-    return [iterators[leaf] if isinstance(leaf, DistributedIterator) else leaf for leaf in leaves]
-
-
-def is_dynamic(leaf: Any) -> bool:
-    """Whether an argument is an input of the program rather than a constant of it."""
-    return isinstance(leaf, PerReplica) or is_array(leaf)
-
-
-def data_of(leaf: Any) -> Any:
-    """Return the array of a dynamic argument."""
-    return leaf.arrays if isinstance(leaf, PerReplica) else leaf
-
-
-def _shape_per_replica(leaf: Any) -> jax.ShapeDtypeStruct:
-    array = leaf.data if isinstance(leaf, PerReplica) else leaf
-    shape = array.shape[1:] if isinstance(leaf, PerReplica) else array.shape
-    return jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(array.dtype, allow_extended_dtype=True))
 
 
 def _require_replicas(leaves: Sequence[Any], strategy: ReplicaGroup) -> None:

@@ -3,7 +3,7 @@
 import contextvars
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -69,6 +69,19 @@ class Branch:
     source: int
     optional: bool
     then: dict[Kind | None, Any] = field(default_factory=dict)
+
+
+class RecordedDraws(Protocol):
+    """Draws the batches that a function takes while it is recorded."""
+
+    def record(self) -> None:
+        """Begin to record the function, maybe again."""
+
+    def draw(self, source: int, optional: bool) -> Draw:
+        """Draw the next batch of an iterator, by its number; it may be missing if it is optional."""
+
+    def end_recording(self) -> None:
+        """End the recording."""
 
 
 class Draws:

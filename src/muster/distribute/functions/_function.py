@@ -12,8 +12,9 @@ import numpy as np
 from muster._errors import OutOfRangeError
 from muster.distribute.engine._split import WholeWarning
 from muster.distribute.engine._uneven import UnevenError
-from muster.distribute.functions._call import Call, flattened, iterators_among, replaced, separated
+from muster.distribute.functions._call import Call, iterators_among
 from muster.distribute.functions._draws import Branch, Draws
+from muster.distribute.functions._traced_function import flattened, replaced, separated
 from muster.distribute.functions._traced_iterator import EagerIterator
 from muster.distribute.functions._whole_call import WholeCall, can_be_whole
 from muster.distribute.input._distributed_dataset import DistributedDataset, DistributedIterator
@@ -64,7 +65,7 @@ class Function:
         leaves: Sequence[Any] = args
         if kwargs or not all([isinstance(arg, _PLAIN) for arg in args]):
             leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=is_leaf)
-        kinds = tuple(map(_kind_of, leaves))
+        kinds = tuple(map(kind_of, leaves))
         key = (structure, kinds, current_context())
         call = self._calls.get(key)
         if isinstance(call, Call | WholeCall):
@@ -207,7 +208,7 @@ def _with_drawn(leaves: Sequence[Any], draws: Draws | None) -> Sequence[Any]:
     return leaves if draws is None else [*leaves, *draws.leaves()]
 
 
-def _kind_of(leaf: Any) -> Any:
+def kind_of(leaf: Any) -> Any:
     """Return the kind of an argument: a function is traced anew for each kind."""
     if is_array(leaf):
         return leaf.shape, leaf.dtype

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from muster._errors import TraceError
 from muster.data import GetNext, Optional
-from muster.distribute.functions._draws import Draws, Kind, out_of_range, read
+from muster.distribute.functions._draws import Kind, RecordedDraws, out_of_range, read
 from muster.distribute.input._distributed_dataset import DistributedIterator
 from muster.distribute.replicas._values import PerReplica, is_array, is_leaf
 from muster.program.trace import placeholder
@@ -70,8 +70,8 @@ class TracedIterator(GetNext):
         whole: Whether the program takes all rows of uneven batches for each replica.
     """
 
-    def __init__(self, draws: Draws, source: int, whole: bool = False) -> None:
-        self._draws: Draws | None = draws
+    def __init__(self, draws: RecordedDraws, source: int, whole: bool = False) -> None:
+        self._draws: RecordedDraws | None = draws
         self._source = source
         self._whole = whole
         # The kind of each batch, and the number of its first array among all; None at the end of the data.

@@ -33,18 +33,21 @@ class BatchSource(ABC):
         workers: The processes.
         local_replicas: The number of replicas of each.
         dataset: A dataset with the structure of the batches.
+
+    Attributes:
+        dataset: As given.
     """
 
     def __init__(self, workers: Workers, local_replicas: int, dataset: Dataset) -> None:
         self._workers = workers
         self._split = Split(workers.rank, workers.size, local_replicas)
-        self._dataset = dataset
+        self.dataset = dataset
         self._logged = False
 
     @property
     def element_spec(self) -> Any:
         """A structure of ``TensorSpec``: of a replica's batch."""
-        spec = self._dataset.element_spec
+        spec = self.dataset.element_spec
         if self._split.replicas == 1:
             return spec
         return jax.tree.map(
@@ -104,8 +107,8 @@ class GlobalBatches(BatchSource):
                 seed = self._workers.all_gather_object(secrets.randbits(31))[0]
             if not self._looked:
                 self._looked = True
-                self._share = file_share(self._workers, self._dataset)
-            policy = self._dataset.options().experimental_distribute.auto_shard_policy
+                self._share = file_share(self._workers, self.dataset)
+            policy = self.dataset.options().experimental_distribute.auto_shard_policy
             if self._share is not None or policy is AutoShardPolicy.OFF:
                 yield from self._worker_steps(seed)
                 return
@@ -114,7 +117,7 @@ class GlobalBatches(BatchSource):
     def _shared_steps(self, seed: int | None) -> Iterator[Any]:
         """Yield this worker's rows of batches that all workers read."""
         self._uneven.begin()
-        with self._dataset.iterator(seed=seed) as batches:
+        with self.dataset.iterator(seed=seed) as batches:
             for batch in batches:
                 _require_batch(batch)
                 if self._split.replicas == 1:
@@ -131,7 +134,7 @@ class GlobalBatches(BatchSource):
         share, split = self._share, self._split
         self._log("all of its dataset" if share is None else str(share))
         with ExitStack() as stack:
-            dataset = self._dataset if share is None else share.dataset
+            dataset = self.dataset if share is None else share.dataset
             batches: Iterator[Any] = stack.enter_context(dataset.iterator(seed=seed))
             first, batches = _with_first(batches)
             # The first batch of a worker with little data may be its last, and short.
@@ -143,7 +146,7 @@ class GlobalBatches(BatchSource):
             if share is None:
                 example = _example_for_all(self._workers, dataset, first)
             else:  # if this worker's files are empty, the files of all workers have an example
-                example = first if first is not None else _first_batch(self._dataset, seed)
+                example = first if first is not None else _first_batch(self.dataset, seed)
             pieces = cut(batches, split.batch_sizes(nominal))
             yield from stack.enter_context(synchronized(self._workers, split.local_replicas, pieces, example))
 
@@ -162,7 +165,7 @@ class ReplicaBatches(BatchSource):
 
     def __init__(self, workers: Workers, local_replicas: int, datasets: Sequence[Dataset]) -> None:
         super().__init__(workers, local_replicas, datasets[0])
-        self._datasets = datasets
+        self.datasets = datasets
 
     def worker_batches(self, seed: int | None = None) -> Iterator[Any]:
         split, workers = self._split, self._workers
@@ -171,10 +174,10 @@ class ReplicaBatches(BatchSource):
                 yield from batches if split.replicas == 1 else map(self._joined, self._groups(batches))
             return
         if not self._logged:
-            self._log(" and ".join(dict.fromkeys(map(describe_share, self._datasets))))
+            self._log(" and ".join(dict.fromkeys(map(describe_share, self.datasets))))
         with ExitStack() as stack:
             first, batches = _with_first(stack.enter_context(self._opened(seed)))
-            example = _example_for_all(workers, self._datasets[0], first)
+            example = _example_for_all(workers, self.datasets[0], first)
             if example is not None:
                 yield from stack.enter_context(synchronized(workers, split.local_replicas, batches, example))
 
@@ -194,7 +197,7 @@ class ReplicaBatches(BatchSource):
     def _opened(self, seed: int | None) -> Iterator[Iterator[Any]]:
         """Open the datasets, and yield an iterator over the batches of this worker's replicas in turn."""
         with ExitStack() as stack:
-            opened = [stack.enter_context(dataset.iterator(seed=seed)) for dataset in self._datasets]
+            opened = [stack.enter_context(dataset.iterator(seed=seed)) for dataset in self.datasets]
             yield opened[0] if len(opened) == 1 else _in_turn(opened)
 
     def _groups(self, batches: Iterator[Any]) -> Iterator[list[Any]]:

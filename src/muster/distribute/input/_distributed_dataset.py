@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from muster.data import GetNext
+from muster.data import Dataset, GetNext
 from muster.distribute.input._batch_sources import BatchSource
 from muster.distribute.replicas._replica_context import refuse_in_program
 
@@ -32,6 +32,11 @@ class DistributedDataset:
     def __init__(self, batches: BatchSource, *, endless: bool) -> None:
         self._batches = batches
         self.endless = endless
+
+    @property
+    def dataset(self) -> Dataset:
+        """A dataset of this process with the structure of the batches: with one replica, of these batches."""
+        return self._batches.dataset
 
     @property
     def element_spec(self) -> Any:

@@ -1,5 +1,6 @@
 """Server: a task of a job with parameter servers, as other tasks reach it."""
 
+import functools
 import logging
 import os
 import socket
@@ -10,6 +11,8 @@ from typing import Any, Self, TypeVar
 from muster._errors import ClusterError
 from muster.cluster import ClusterSpec, Task, TaskType
 from muster.cluster.roster import Roster, TaskState
+from muster.distribute.closures import PURPOSE as CLOSURES
+from muster.distribute.closures import ClosureService
 from muster.distribute.servers._held import Keeping, hold
 from muster.distribute.servers._remote_servers import RemoteServers
 from muster.distribute.workers._signals import SignalWatch
@@ -27,8 +30,9 @@ _T = TypeVar("_T")
 class Server:
     """Runs the server of one task of a cluster.
 
-    A parameter server holds variables for the others. The server of a chief or worker tells who asks how
-    that task fares, and connects it to the parameter servers.
+    A parameter server holds variables for the others. The server of a worker runs what a `ClusterCoordinator`
+    asks it to. That of a chief or worker tells who asks how the task fares, and connects it to the parameter
+    servers.
 
     Args:
         server_or_cluster_def: The tasks of the job and their addresses: a `ClusterSpec`, or what makes one.
@@ -77,6 +81,7 @@ class Server:
         if snapshot_dir is not None:
             self._keeping = Keeping(snapshot_dir, snapshot_secs, snapshot_updates)
         self._service: Service | None = None
+        self._closures: ClosureService | None = None
         self._reported = Statistics()
         self._part_writer: PartWriter | None = None
         self._roster: Roster | None = None
@@ -113,6 +118,10 @@ class Server:
                 report=self._report,
                 report_store=self._report_store,
             )
+        elif self._task.type == TaskType.WORKER:
+            connect = functools.partial(self.store, starts=False)
+            self._closures = ClosureService(str(self._task), self._task.index, connect)
+            handlers = {CLOSURES: self._closures.serve}
         try:
             # Tasks of such a job do without each other: no roster watches another task.
             self._roster = Roster.from_environ(
@@ -146,18 +155,26 @@ class Server:
     def join(self) -> None:
         """Serve until the chief has ended the job.
 
-        At Ctrl-C and SIGTERM, which may have come to all tasks, the server goes on until the workers have
-        gone, so that the chief can save. Once more ends it at once.
+        At Ctrl-C and SIGTERM, which may have come to all tasks, a parameter server goes on until the workers
+        have gone, so that the chief can save. Once more ends it at once.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed; SystemExit for SIGTERM.
         """
         self.start()
-        service = self._service
-        if service is None:
-            raise RuntimeError(f"{self._task} is no parameter server: it has nothing to serve others with.")
+        service, closures = self._service, self._closures
+        if service is None and closures is None:
+            raise RuntimeError(f"{self._task} is neither a parameter server nor a worker: it serves nobody.")
         _log.info("%s serves at %s until the chief ends the job.", self._task, self._address)
+        if service is not None:
+            self._join_until_left(service)
+        elif closures is not None:
+            self.roster.report(state=TaskState.TRAINING)
+            closures.join()
+            self.close()
+        _log.info("%s ends, as the job has ended.", self._task)
 
+    def _join_until_left(self, service: Service) -> None:
         def leave() -> None:
             _log.warning(
                 "%s serves until the workers have gone; another signal stops it at once.", self._task
@@ -168,7 +185,6 @@ class Server:
             service.join()
         self.close()
         signals.raise_received()
-        _log.info("%s ends, as the job has ended.", self._task)
 
     def connect(self, *, starts: bool) -> RemoteServers:
         """Return the connections of this task to all parameter servers, which are made when they are needed.
@@ -224,6 +240,8 @@ class Server:
         """End, with all connections."""
         if self._service is not None:
             self._service.close()
+        if self._closures is not None:
+            self._closures.close()
         if self._part_writer is not None:
             self._part_writer.close()
         if self._roster is not None:

@@ -87,12 +87,20 @@ class ServedStep:
         updated: The paths of the variables that servers update, in order.
         every_step: The numbers of pushed gradients -> the setting of their optimizer by which it changes all
             elements of a variable at every step, also where the gradient is zero.
+        effects: What the step does beside computing, such as printing; neither part does it.
     """
 
     def __init__(
-        self, closed: jex.ClosedJaxpr, state: Sequence[str], local: Collection[str], results: Any
+        self,
+        closed: jex.ClosedJaxpr,
+        state: Sequence[str],
+        local: Collection[str],
+        results: Any,
+        *,
+        returns_updated: bool = False,
     ) -> None:
         jaxpr = closed.jaxpr
+        self.effects = jaxpr.effects
         self._constants = dict(zip(jaxpr.constvars, closed.consts, strict=True))
         self._state = dict(zip(state, jaxpr.invars, strict=False))
         self._batch = jaxpr.invars[len(state) :]
@@ -103,7 +111,8 @@ class ServedStep:
         self.local = tuple(path for path in state if path in local)
         self._new_local = [new[path] for path in self.local]
         sources = _Sources(jaxpr, [*self._batch, *(self._state[path] for path in self.local)])
-        self._refuse_updated([*self._new_local, *self._outputs], sources)
+        if not returns_updated:
+            self._refuse_updated([*self._new_local, *self._outputs], sources)
 
         # What updates read of the worker, or the path of what it assigns -> what it computes.
         self._pushes: dict[Atom | str, Atom] = {}
@@ -249,6 +258,8 @@ def split_at_pushes(
     state: dict[str, Any],
     batch: Any,
     local: Collection[str],
+    *,
+    returns_updated: bool = False,
 ) -> ServedStep:
     """Divide a step between a worker and servers.
 
@@ -257,10 +268,12 @@ def split_at_pushes(
         state: Path -> array or ``jax.ShapeDtypeStruct``.
         batch: Arrays or ``jax.ShapeDtypeStruct`` s, in a nested structure.
         local: The paths of variables that each worker keeps for itself.
+        returns_updated: Whether results may depend on variables after they were updated: the worker computes
+            their updates, too, for itself.
 
     Raises:
         TraceError: Gradients are applied inside of a loop or a branch, or something depends on a variable
-            after it was updated.
+            after it was updated and may not.
     """
     with _MARKING(True):
         closed, shapes = jax.make_jaxpr(function, return_shape=True)(state, batch)
@@ -271,7 +284,7 @@ def split_at_pushes(
             f"Gradients are applied inside of a {inside}, where a step cannot be divided between a worker "
             "and parameter servers. Apply them outside of loops and branches."
         )
-    return ServedStep(closed, sorted(state), local, shapes[1])
+    return ServedStep(closed, sorted(state), local, shapes[1], returns_updated=returns_updated)
 
 
 class _Sources:

@@ -1,0 +1,288 @@
+"""What a worker knows of a coordinator, and how it runs a closure: without connections and threads."""
+
+import contextlib
+import ipaddress
+import pickle
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+import jax
+import jax.export
+import msgspec
+import numpy as np
+
+from muster._arrays import dtype_named
+from muster._errors import OutOfRangeError
+from muster.data import Dataset
+from muster.distribute.closures import _messages as messages
+from muster.distribute.closures._drawing import Batch, Drawing
+from muster.distribute.engine._compiled import compiled
+from muster.distribute.engine._traced import Executables
+from muster.ps import Array
+
+# The longest text and the longest trace of an error that are sent, in characters.
+_MAX_TEXT, _MAX_TRACE = 2000, 8000
+
+
+class Store(Protocol):
+    """The parameter servers, as a worker reaches them."""
+
+    def pull(self, function: str) -> list[list[Array]]:
+        """Return what a function takes of each server."""
+
+    def apply(
+        self, function: str, closure: int, watermark: int, pushed: Sequence[Sequence[Array]]
+    ) -> list[list[Array]]:
+        """Push what a closure has computed for each server; return what the function takes then."""
+
+    def close(self) -> None:
+        """Close the connections."""
+
+
+class Wait(Protocol):
+    """Waits until a function returns True; returns False if the closure is to stop."""
+
+    def __call__(self, ready: Callable[[], bool], /) -> bool: ...
+
+
+class RequestError(ValueError):
+    """A request is wrong. The text is a clause about it.
+
+    Args:
+        text: The text.
+        busy: As of ``Refused``.
+    """
+
+    def __init__(self, text: str, *, busy: bool = False) -> None:
+        super().__init__(text)
+        self.busy = busy
+
+
+class Session:
+    """A worker's memory of one coordinator, while their connection lasts.
+
+    Args:
+        worker: The index of this worker.
+        connect: Makes the connections to parameter servers, when they are needed; None where there are none.
+        executables: Compiled functions by fingerprint, which outlast the session.
+        trusted: Whether the coordinator may send code: what makes datasets.
+        wake: Called, on any thread, when a closure that waits may go on.
+    """
+
+    def __init__(
+        self,
+        worker: int,
+        connect: Callable[[], Store] | None,
+        executables: Executables,
+        *,
+        trusted: bool,
+        wake: Callable[[], None],
+    ) -> None:
+        self._worker = np.int32(worker)
+        self._connect = connect
+        self._store: Store | None = None
+        self._executables = executables
+        self._trusted = trusted
+        self._wake = wake
+        self._programs: dict[str, messages.Program] = {}
+        self._computes: dict[str, Callable[..., list[jax.Array]]] = {}
+        self._own: dict[str, Any] = {}
+        self._drawings: dict[int, Drawing] = {}
+        # What the last push has brought: the function, the generation, and the values.
+        self._newest: tuple[str, int, list[list[Array]]] = ("", -1, [])
+
+    def learn(self, name: str, encoded: bytes) -> None:
+        """Keep a program; it is compiled when it is first needed."""
+        try:
+            self._programs[name] = msgspec.msgpack.decode(encoded, type=messages.Program)
+        except (msgspec.DecodeError, msgspec.ValidationError) as exc:
+            raise RequestError(f"its program cannot be read: {exc}") from exc
+
+    def own(self, message: messages.Own, array: Array) -> None:
+        """Keep the first value of a variable of this worker."""
+        self._own.setdefault(message.name, _shaped([array], [message.array])[0])
+
+    def iterate(self, number: int, pickled: bytes) -> None:
+        """Begin to iterate over a dataset.
+
+        Raises:
+            RequestError: The coordinator may not send code.
+        """
+        if not self._trusted:
+            raise RequestError(
+                "it sends code that makes a dataset, over a network where nobody proves anything. Give all "
+                "tasks of the job the same MUSTER_SECRET_FILE, as `muster run` does"
+            )
+
+        def make() -> Dataset:
+            dataset: Dataset = pickle.loads(pickled)()
+            return dataset
+
+        self._drawings[number] = Drawing(make, self._wake)
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Let go of iterators."""
+        for number in numbers:
+            if (drawing := self._drawings.pop(number, None)) is not None:
+                drawing.close()
+
+    def close(self) -> None:
+        """Let go of all iterators, and of the parameter servers."""
+        self.forget(list(self._drawings))
+        if self._store is not None:
+            self._store.close()
+
+    def places(self, message: messages.Request) -> tuple[messages.ArrayKind, ...] | None:
+        """Return which arrays follow a request; None for bytes of any number.
+
+        Raises:
+            RequestError: It names a program that was not sent.
+        """
+        match message:
+            case messages.Run(program=name):
+                if name not in self._programs:
+                    raise RequestError(f"it asks for the program {name!r}, which it did not send")
+                return self._programs[name].arguments
+            case messages.Own(array=kind):
+                return (kind,)
+            case messages.Learn() | messages.Iterate():
+                return None
+        return ()
+
+    def run(
+        self, asked: messages.Run, arrays: Sequence[Array], wait: Wait
+    ) -> tuple[messages.Answer, Sequence[Array]]:
+        """Run a closure.
+
+        Args:
+            asked: The closure.
+            arrays: Its arguments, flat.
+            wait: Waits for what a thread of this session makes, unless the closure is to stop.
+
+        Returns:
+            The answer, and the flat arrays that follow it.
+        """
+        program = self._programs[asked.program]
+        drawn: list[tuple[Drawing, Batch]] = []
+        try:
+            for draw in program.draws:
+                drawing = self._drawings[asked.iterators[draw.source]]
+                if not wait(drawing.ready):
+                    _give_back(drawn)
+                    return messages.Stopped(asked.closure), ()
+                drawn.append((drawing, batch := drawing.take()))
+                if batch.kinds is None and not draw.optional:
+                    raise _out_of_range(sum(each is drawing for each, _ in drawn) - 1)
+                if batch.kinds != draw.arrays:
+                    _give_back(drawn)
+                    return messages.Drew(asked.closure, tuple(batch.kinds for _, batch in drawn)), ()
+            leaves = [leaf for _, batch in drawn for leaf in batch.leaves]
+            results = self._compute(asked, program, [*_shaped(arrays, program.arguments), *leaves], wait)
+        except Exception as exc:
+            _give_back(drawn)
+            return describe(asked.closure, exc), ()
+        if results is None:
+            _give_back(drawn)
+            return messages.Stopped(asked.closure), ()
+        return messages.Ran(asked.closure), results
+
+    def _compute(
+        self, asked: messages.Run, program: messages.Program, inputs: Sequence[Any], wait: Wait
+    ) -> list[Array] | None:
+        """Compute the results, and push; None if the closure was stopped before that."""
+        taken = self._pulled(program.function, asked.generation)
+        own = [self._own[name] for name in program.own]
+        args = [*(array for each in taken for array in each), *own, self._worker, *inputs]
+        made = self._compute_of(asked.program, program, args)(*args)
+        pushes, kept = sum(program.pushed), len(program.own)
+        results = [_flat(array) for array in made[pushes + kept :]]
+        if program.pushed:
+            pushed = iter([np.asarray(array) for array in made[:pushes]])
+            of_servers = [[next(pushed) for _ in range(count)] for count in program.pushed]
+            if not wait(_at_once):
+                return None
+            newest = self._reached().apply(program.function, asked.closure, asked.watermark, of_servers)
+            self._newest = program.function, asked.generation, newest
+        self._own.update(zip(program.own, made[pushes : pushes + kept], strict=True))
+        return results
+
+    def _pulled(self, function: str, generation: int) -> list[list[Array]]:
+        """Return what a function takes: newly pulled, unless its own last push has brought it."""
+        if not function:
+            return []
+        newest, self._newest = self._newest, ("", -1, [])
+        return newest[2] if newest[:2] == (function, generation) else self._reached().pull(function)
+
+    def _reached(self) -> Store:
+        if self._store is None:
+            if self._connect is None:
+                raise RequestError("its program needs parameter servers, and the cluster has none")
+            self._store = self._connect()
+        return self._store
+
+    def _compute_of(
+        self, name: str, program: messages.Program, args: Sequence[Any]
+    ) -> Callable[..., list[jax.Array]]:
+        if name not in self._computes:
+            exported = jax.export.deserialize(bytearray(program.compute))
+            self._computes[name] = compiled(exported.call, tuple(args), self._executables, donates=())
+        return self._computes[name]
+
+
+def may_send_code(origin: str, *, proved: bool) -> bool:
+    """Return whether a caller may send code: one that has proved itself, or is on this machine.
+
+    Args:
+        origin: Its address.
+        proved: Whether it has proved that it belongs to the job.
+    """
+    if proved or not origin:
+        return True
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(origin).is_loopback
+    return False
+
+
+def describe(closure: int, exc: Exception) -> messages.Failed:
+    """Return the answer of a closure that has raised an error."""
+    classes = tuple(each.__name__ for each in type(exc).__mro__)
+    trace = "".join(traceback.format_exception(exc))[-_MAX_TRACE:]
+    return messages.Failed(closure, classes, str(exc)[:_MAX_TEXT], trace)
+
+
+def _give_back(drawn: Sequence[tuple[Drawing, Batch]]) -> None:
+    for drawing in dict.fromkeys(each for each, _ in drawn):
+        drawing.give_back([batch for each, batch in drawn if each is drawing])
+
+
+def _out_of_range(left: int) -> OutOfRangeError:
+    return OutOfRangeError(
+        f"End of sequence: the function takes more batches than the {left} that this worker has left. They "
+        "stay, to be drawn one by one."
+        if left
+        else "End of sequence: this worker has no batch left."
+    )
+
+
+def _shaped(arrays: Sequence[Array], kinds: Sequence[messages.ArrayKind]) -> list[Array]:
+    return [array.reshape(kind.shape) for array, kind in zip(arrays, kinds, strict=True)]
+
+
+def _flat(array: Any) -> Array:
+    return np.ascontiguousarray(array).reshape(-1)
+
+
+def _at_once() -> bool:
+    return True
+
+
+def check_sizes(
+    message: messages.Request, kinds: tuple[messages.ArrayKind, ...] | None, sizes: Sequence[tuple[str, int]]
+) -> None:
+    """Raise RequestError if other arrays are to follow a request than its program takes."""
+    wanted = [("uint8", sizes[0][1])] if kinds is None and sizes else []
+    if kinds is not None:
+        wanted = [(dtype_named(kind.dtype).name, kind.size) for kind in kinds]
+    if [*map(tuple, sizes)] != wanted:
+        raise RequestError(f"its {messages.name_of(message)} brings other arrays than announced: {sizes}")

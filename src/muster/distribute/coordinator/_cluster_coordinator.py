@@ -1,0 +1,260 @@
+"""ClusterCoordinator: has workers run functions, on variables that parameter servers hold."""
+
+import atexit
+import inspect
+import sys
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import jax
+
+from muster.cluster import ClusterSpec, Task, TaskType
+from muster.distribute.closures import PURPOSE
+from muster.distribute.coordinator._kind import ClosureKind
+from muster.distribute.coordinator._lane import Lane
+from muster.distribute.coordinator._per_worker import PerWorkerDataset, PerWorkerIterator
+from muster.distribute.coordinator._programs import Variables
+from muster.distribute.coordinator._remote_value import RemoteValue
+from muster.distribute.coordinator._schedule import Closure, Schedule
+from muster.distribute.functions._function import ConcreteFunction, Function, kind_of
+from muster.distribute.replicas._replica_context import current_context
+from muster.distribute.replicas._values import is_leaf
+from muster.ps import Dial
+
+# How long workers may take to hear that the job has ended, in seconds.
+_END_SECS = 5.0
+
+
+class Links(Protocol):
+    """How a coordinator reaches the tasks of its job.
+
+    Attributes:
+        run: The random id of this coordinator.
+    """
+
+    run: str
+
+    def dial_to(self, task: Task, purpose: str) -> Dial:
+        """Return what connects to a task."""
+
+    def name_of(self, task: Task) -> str:
+        """Return a task's name and address."""
+
+
+class CoordinatedStrategy(Protocol):
+    """A strategy whose functions workers run.
+
+    Attributes:
+        cluster: The tasks of the job.
+        links: How to reach them.
+        storage: Where variables are; None if there are no parameter servers.
+        max_staleness: How many closures' changes the values of a closure may lack; None for any number.
+    """
+
+    cluster: ClusterSpec
+    links: Links
+    storage: Variables | None
+    max_staleness: int | None
+
+
+class ClusterCoordinator:
+    """Has the workers of a cluster run functions.
+
+    `schedule` returns at once; some worker runs the function, and what a worker ran that is lost, another one
+    runs again. Functions are traced here, and workers get programs: they need neither the user's code nor
+    Keras. An error that a function raises on a worker comes up at the next `schedule`, `join` or `done`, when
+    what runs has ended and the rest is cancelled; then the coordinator can be used again.
+
+    A strategy has one: who asks for another gets the same.
+
+    Args:
+        strategy: A ``ParameterServerStrategy``.
+
+    Attributes:
+        strategy: The strategy.
+
+    Raises:
+        TypeError: It is none.
+
+    Source: tensorflow/python/distribute/coordinator/cluster_coordinator.py, ``ClusterCoordinator``.
+    """
+
+    strategy: Any
+    _schedule: Schedule
+
+    def __new__(cls, strategy: Any) -> "ClusterCoordinator":
+        if not all(hasattr(strategy, name) for name in ("cluster", "links", "storage")):
+            raise TypeError(
+                "Only ParameterServerStrategy is supported to work with ClusterCoordinator currently, got "
+                f"{strategy!r}."
+            )
+        existing: ClusterCoordinator | None = vars(strategy).get(_ATTRIBUTE)
+        if existing is None:
+            existing = super().__new__(cls)
+            existing._begin(strategy)
+            setattr(strategy, _ATTRIBUTE, existing)
+        return existing
+
+    def _begin(self, strategy: CoordinatedStrategy) -> None:
+        self.strategy = strategy
+        self._kinds: weakref.WeakKeyDictionary[Function, dict[Any, ClosureKind]] = weakref.WeakKeyDictionary()
+        self._schedule = Schedule(max_staleness=strategy.max_staleness)
+        self._assigned = 0
+        tasks = [Task(TaskType.WORKER, n) for n in strategy.cluster.task_indices(TaskType.WORKER)]
+        links = strategy.links
+        lanes = [
+            Lane(task.index, links.name_of(task), links.dial_to(task, PURPOSE), links.run, self._schedule)
+            for task in tasks
+        ]
+        _LANES[self._schedule] = lanes
+        weakref.finalize(self, self._schedule.close).atexit = False
+
+    def schedule(
+        self,
+        fn: Function | ConcreteFunction,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> RemoteValue:
+        """Let some worker run a function.
+
+        Args:
+            fn: A `muster.function`, or one of its concrete functions. It is traced for each kind of its
+                arguments; it may use variables of the strategy, and `next` of per-worker iterators.
+            args: Positional arguments: arrays, constants, per-worker iterators, nested. Arrays are copied.
+            kwargs: Keyword arguments, likewise.
+
+        Returns:
+            The result, which is there once a worker has run the function.
+
+        Raises:
+            Exception: What a function has raised that was scheduled before; this one is not run then.
+            TypeError: ``fn`` is a plain Python function, or takes other arguments.
+            ValueError: An argument is a RemoteValue: fetch it first.
+            TraceError: The function cannot run on workers.
+        """
+        function = fn.function if isinstance(fn, ConcreteFunction) else fn
+        if not isinstance(function, Function):
+            raise TypeError(
+                "`tf.distribute.experimental.coordinator.ClusterCoordinator.schedule` only accepts a "
+                f"`tf.function` or a concrete function. Decorate it with @tf.function; got {fn!r}."
+            )
+        bound = tuple(args or ()), dict(kwargs or {})
+        leaves, structure = jax.tree.flatten(bound, is_leaf=is_leaf)
+        iterators = tuple(dict.fromkeys(each for each in leaves if isinstance(each, PerWorkerIterator)))
+        key = structure, tuple([_kind_of(leaf, iterators) for leaf in leaves]), current_context()
+        kinds = self._kinds.setdefault(function, {})
+        if (kind := kinds.get(key)) is None:
+            _check_bound(function.python_function, *bound)
+            kind = kinds[key] = ClosureKind(
+                getattr(function, "__name__", repr(function)),
+                function.python_function,
+                leaves,
+                structure,
+                self.strategy.storage,
+                _count(self.strategy.cluster, TaskType.PS),
+            )
+        storage = self.strategy.storage
+        if storage is not None and storage.assigned != self._assigned:
+            self._assigned = storage.assigned
+            self._schedule.renew()
+        value = RemoteValue(self._schedule.ended, self._schedule.renew)
+        self._schedule.put(Closure(kind, kind.flat_arrays(leaves), iterators, value))
+        return value
+
+    def join(self) -> None:
+        """Wait until all scheduled functions have run; raises what one of them has raised."""
+        self._schedule.join()
+
+    def done(self) -> bool:
+        """Return whether all scheduled functions have run; raises what one of them has raised."""
+        return self._schedule.done()
+
+    def fetch(self, val: Any) -> Any:
+        """Wait for results and return them.
+
+        Args:
+            val: RemoteValues in a nested structure; other values stay as they are.
+
+        Returns:
+            The same structure with NumPy values, as ``RemoteValue.fetch`` returns them.
+
+        Raises:
+            Exception: What the function of a RemoteValue has raised; the next `join` raises it, too.
+        """
+        return jax.tree.map(lambda leaf: leaf.fetch() if isinstance(leaf, RemoteValue) else leaf, val)
+
+    def close(self) -> None:
+        """Let go of the workers, which then wait for another coordinator; what they run is lost.
+
+        A program need not call it: workers hear from its end.
+        """
+        self._schedule.close()
+        for lane in _LANES.pop(self._schedule, []):
+            lane.join(_END_SECS)
+
+    def create_per_worker_dataset(self, dataset_fn: Any) -> PerWorkerDataset:
+        """Make a dataset of which each worker has its own, and reads all.
+
+        Args:
+            dataset_fn: A dataset, one of the strategy, or a function that returns one. Workers get the
+                function and call it; it is called here, too, to learn what elements are like.
+
+        Returns:
+            A dataset whose iterators are arguments of scheduled functions. Those of a worker that was lost
+            start over when it is back.
+
+        Raises:
+            ValueError: It is no dataset, or uses or creates variables.
+            TypeError: The function does not return a dataset.
+        """
+        return PerWorkerDataset(dataset_fn)
+
+
+_ATTRIBUTE = "_cluster_coordinator"
+_LANES: weakref.WeakKeyDictionary[Schedule, list[Lane]] = weakref.WeakKeyDictionary()
+
+
+@atexit.register
+def _end_jobs() -> None:
+    """Tell workers that the job has ended when the program ends without an error."""
+    jobs = list(_LANES.items())
+    for schedule, _ in jobs:
+        schedule.close(ends=not hasattr(sys, "last_value"))
+    deadline = time.monotonic() + _END_SECS
+    for _, lanes in jobs:
+        for lane in lanes:
+            lane.join(max(0.0, deadline - time.monotonic()))
+
+
+def _count(cluster: ClusterSpec, job: str) -> int:
+    return cluster.num_tasks(job) if job in cluster.jobs else 0
+
+
+def _kind_of(leaf: Any, iterators: Sequence[PerWorkerIterator]) -> Any:
+    """Return the kind of an argument: a function is traced anew for each kind.
+
+    Raises:
+        ValueError: It is a RemoteValue.
+    """
+    if isinstance(leaf, RemoteValue):
+        raise ValueError(
+            "`tf.distribute.experimental.coordinator.RemoteValue` used as an input to scheduled function is "
+            "not yet supported. Pass what its `fetch` returns."
+        )
+    if isinstance(leaf, PerWorkerIterator):
+        return PerWorkerIterator, leaf.dataset.key, iterators.index(leaf)
+    return kind_of(leaf)
+
+
+def _check_bound(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise TypeError if a function does not take some arguments."""
+    signature = inspect.signature(function)
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as exc:
+        raise TypeError(
+            f"Binding inputs to tf.function failed due to `{exc}`. Received args: {args} and kwargs: "
+            f"{kwargs} for signature: {signature}."
+        ) from None

@@ -1,0 +1,222 @@
+"""Programs for workers: a traced function, divided between a worker and servers, and exported."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import jax
+import jax.export
+import msgspec
+import numpy as np
+from jax.extend import core as jex
+
+from muster._errors import TraceError
+from muster.distribute.closures import ArrayKind, Draw, Program
+from muster.distribute.coordinator._stored_functions import StoredFunctions, StoredRows
+from muster.distribute.functions import _draws as drawn
+from muster.distribute.functions._traced_function import Values
+from muster.program.passes import split_at_pushes
+from muster.program.trace import FunctionProgram
+from muster.program.variables import VariableKind, value_of
+from muster.ps.store import StoredFunction
+
+# What exported functions cannot do: they would run this process' Python.
+_CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print")
+
+
+class Store(Protocol):
+    """All parameter servers of a job, as one thread asks them."""
+
+    def register(self, functions: Sequence[StoredFunction | None], /) -> None:
+        """Send each server its part of a function."""
+
+
+class Variables(Protocol):
+    """Where the variables of a strategy are.
+
+    Attributes:
+        assigned: How often the coordinator has set variables or created some.
+    """
+
+    assigned: int
+
+    def rows_of(self, variable: Any, /) -> Sequence[StoredRows]:
+        """Return where the rows of a variable are, in order; nothing if they are on no server."""
+
+    def store(self) -> AbstractContextManager[Store]:
+        """Lend the servers to this thread."""
+
+
+class ShippedProgram:
+    """A program, as workers get it.
+
+    Args:
+        name: The name of the function, for messages.
+        compute: What the worker computes: see ``Program``.
+        shapes: The shapes and dtypes of its arguments.
+        program: The rest of the program.
+        finish: Makes the result of its arrays.
+        own: The name and the first value of each variable that a worker keeps for itself.
+
+    Attributes:
+        own: The name and the first value of each variable that a worker keeps for itself.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        compute: Callable[..., list[jax.Array]],
+        shapes: Sequence[jax.ShapeDtypeStruct],
+        program: Program,
+        finish: Callable[[Sequence[Any]], Any],
+        own: Sequence[tuple[str, np.ndarray[Any, Any]]],
+    ) -> None:
+        self._function_name = name
+        self._compute = compute
+        self._shapes = shapes
+        self._program = program
+        self._finish = finish
+        self._encoded: dict[str, tuple[str, bytes]] = {}
+        self.own = own
+
+    @property
+    def results(self) -> tuple[ArrayKind, ...]:
+        """The arrays of the results."""
+        return self._program.results
+
+    def finish(self, arrays: Sequence[Any]) -> Any:
+        """Return the result, of its flat arrays."""
+        kinds = self._program.results
+        return self._finish([array.reshape(kind.shape) for array, kind in zip(arrays, kinds, strict=True)])
+
+    def encoded(self, platform: str) -> tuple[str, bytes]:
+        """Return the program for a platform, with its name: its fingerprint.
+
+        Raises:
+            TraceError: The function cannot be exported.
+        """
+        if (known := self._encoded.get(platform)) is not None:
+            return known
+        try:
+            exported = jax.export.export(jax.jit(self._compute, keep_unused=True), platforms=(platform,))(
+                *self._shapes
+            )
+            compute = bytes(exported.serialize())
+        except (NotImplementedError, ValueError) as exc:
+            raise TraceError(
+                f"The function {self._function_name!r} cannot be scheduled, since JAX cannot export it for "
+                f"{platform}: {exc}"
+            ) from exc
+        encoded = msgspec.msgpack.encode(msgspec.structs.replace(self._program, compute=compute))
+        made = self._encoded[platform] = hashlib.sha256(encoded).hexdigest(), encoded
+        return made
+
+
+def program_of(
+    name: str,
+    traced: FunctionProgram[Values],
+    arguments: Sequence[jax.ShapeDtypeStruct],
+    draws: Sequence[drawn.Draw],
+    variables: Variables | None,
+    servers: int,
+) -> ShippedProgram:
+    """Make the program of a traced function.
+
+    Args:
+        name: The name of the function, for messages.
+        traced: The function; the worker's index is the first of its arguments.
+        arguments: The arrays of its arguments.
+        draws: The batches that it draws.
+        variables: Where variables are.
+        servers: The number of parameter servers.
+
+    Raises:
+        TraceError: It cannot run on workers.
+    """
+    batches = [
+        jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(dtype))
+        for draw in draws
+        if draw.kind is not None
+        for shape, dtype, _ in draw.kind.arrays
+    ]
+    state = {spec.path: jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in traced.variables}
+    own = {spec.path: variable for spec, variable in traced.used if spec.kind is VariableKind.SEED}
+    served = split_at_pushes(
+        lambda values, arrays: traced.step(values, arrays),
+        state,
+        [*arguments, *batches],
+        list(own),
+        returns_updated=True,
+    )
+    placed = {spec.path: _rows_of(name, v, variables) for spec, v in traced.used if spec.path not in own}
+    functions = StoredFunctions(served, state, placed, servers)
+    taken = len(functions.shapes)
+
+    def compute(*flat: jax.Array) -> list[jax.Array]:
+        kept = taken + len(served.local)
+        pushes, local, results = functions.work(flat[:taken], flat[taken:kept], list(flat[kept:]))
+        return [*pushes, *local, *results]
+
+    shapes = [*functions.shapes, *(state[path] for path in served.local), *arguments, *batches]
+    program = Program(
+        compute=b"",
+        function=functions.name if any(functions.functions) else "",
+        pushed=functions.pushed,
+        own=tuple(_name_of(own[path]) for path in served.local),
+        arguments=tuple(map(_kind_of, arguments[1:])),
+        draws=tuple(Draw(each.source, each.optional, _arrays_of(each)) for each in draws),
+        results=tuple(map(_kind_of, traced.outputs)),
+    )
+    _refuse_callbacks(name, jax.make_jaxpr(compute)(*shapes), bool(served.effects))
+    if variables is not None and program.function:
+        with variables.store() as store:
+            store.register(functions.functions)
+    first = [(_name_of(own[path]), np.asarray(value_of(own[path]))) for path in served.local]
+    shipped = ShippedProgram(name, compute, shapes, program, traced.static.filled, first)
+    shipped.encoded("cpu")  # what cannot be exported is refused where the function is scheduled
+    return shipped
+
+
+def _rows_of(name: str, variable: Any, variables: Variables | None) -> Sequence[StoredRows]:
+    rows = () if variables is None else variables.rows_of(variable)
+    if not rows:
+        raise ValueError(
+            f"The function {name!r} cannot be scheduled: it uses the variable {variable.path!r}, which is "
+            "on no parameter server. Create it inside of `with strategy.scope():`."
+        )
+    return rows
+
+
+def _refuse_callbacks(name: str, closed: jex.ClosedJaxpr, has_effects: bool) -> None:
+    found = _callback_in(closed.jaxpr)
+    if found is not None or has_effects:
+        raise TraceError(
+            f"The function {name!r} cannot be scheduled: it calls back into this program's Python while it "
+            f"runs, by {found or 'a print or the like'}, and workers have none of it. Do that in the "
+            "functions of datasets, or return values, and work on them where they are fetched."
+        )
+
+
+def _callback_in(jaxpr: jex.Jaxpr) -> str | None:
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name in _CALLBACKS:
+            return str(eqn.primitive.name)
+        for inner in jex.jaxprs_in_params(eqn.params):
+            if (found := _callback_in(getattr(inner, "jaxpr", inner))) is not None:
+                return found
+    return None
+
+
+def _name_of(variable: Any) -> str:
+    return f"{variable.path}#{id(variable)}"
+
+
+def _kind_of(array: Any) -> ArrayKind:
+    return ArrayKind(tuple(array.shape), str(array.dtype))
+
+
+def _arrays_of(draw: drawn.Draw) -> tuple[ArrayKind, ...] | None:
+    if draw.kind is None:
+        return None
+    return tuple(ArrayKind(tuple(shape), str(dtype)) for shape, dtype, _ in draw.kind.arrays)

@@ -1,0 +1,123 @@
+"""Which closure runs where, and what is to be said of it: rules without threads and connections."""
+
+import collections
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+Work = TypeVar("Work")
+
+
+class ClosureQueue(Generic[Work]):
+    """The closures of a coordinator: those that wait, and those that workers run, one each.
+
+    A closure that fails leaves its error here, until somebody asks; the others go on. Whoever asks cancels
+    what waits, and those that run: a worker stops at a cancelled one, or ends it. When none runs any more,
+    the error is raised, once, and new closures are welcome.
+
+    Args:
+        limit: How many closures may wait.
+        max_staleness: How many closures may begin while another one runs; None for any number.
+
+    Attributes:
+        generation: Changes when a worker must not use values any more that it has read before.
+        cancelling: Whether those that run are to stop.
+    """
+
+    def __init__(self, limit: int, max_staleness: int | None = None) -> None:
+        self._limit = limit
+        self._max_staleness = max_staleness
+        self._begun = 0
+        self._begun_before: dict[Hashable, int] = {}  # each worker's closure: how many had begun
+        self._waiting: collections.deque[int] = collections.deque()
+        self._running: dict[Hashable, int] = {}
+        self._work: dict[int, Work] = {}  # of those that wait or run
+        self._last = 0
+        self._error: BaseException | None = None
+        self.generation = 0
+        self.cancelling = False
+        self._watermark = 1
+        self._ended: set[int] = set()  # above the watermark
+
+    @property
+    def full(self) -> bool:
+        """Whether no further closure may wait."""
+        return len(self._waiting) >= self._limit
+
+    @property
+    def idle(self) -> bool:
+        """Whether none waits or runs."""
+        return not self._work
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is an error that nobody has heard of yet."""
+        return self._error is not None
+
+    @property
+    def watermark(self) -> int:
+        """The number below which all closures have ended."""
+        return self._watermark
+
+    def put(self, work: Work) -> int:
+        """Add a closure at the end, and return its number, from 1."""
+        self._last += 1
+        self._work[self._last] = work
+        self._waiting.append(self._last)
+        return self._last
+
+    def take(self, worker: Hashable) -> tuple[int, Work] | None:
+        """Give a worker that runs none the next closure, with its number; None if there is none."""
+        if self.cancelling or not self._waiting:
+            return None
+        if self._max_staleness is not None:
+            if self._begun - min(self._begun_before.values(), default=self._begun) > self._max_staleness:
+                return None
+            self.generation += 1  # values that came with an earlier push may lack what others have pushed
+        number = self._running[worker] = self._waiting.popleft()
+        self._begun_before[worker] = self._begun
+        self._begun += 1
+        return number, self._work[number]
+
+    def end(self, worker: Hashable, error: BaseException | None = None) -> Work:
+        """Note that a worker has ended its closure, with an error or not, or stopped at a cancelled one."""
+        number = self._running.pop(worker)
+        del self._begun_before[worker]
+        if error is not None and self._error is None and not self.cancelling:
+            self._error = error
+        return self._close(number)
+
+    def lose(self, worker: Hashable) -> Work | None:
+        """Let what a lost worker ran be the next to run; return it if it is cancelled instead."""
+        number = self._running.pop(worker, None)
+        self._begun_before.pop(worker, None)
+        if number is None:
+            return None
+        if self.cancelling:
+            return self._close(number)
+        self._waiting.appendleft(number)
+        return None
+
+    def cancel(self) -> list[Work]:
+        """Cancel everything: return what has waited. What runs is to stop."""
+        self.cancelling = bool(self._running)
+        cancelled = [self._close(number) for number in self._waiting]
+        self._waiting.clear()
+        return cancelled
+
+    def taken_error(self) -> BaseException | None:
+        """Return the error that nobody has heard of yet, which is forgotten here."""
+        error, self._error = self._error, None
+        return error
+
+    def renew(self) -> None:
+        """Let workers read all values anew for closures that they begin from now on."""
+        self.generation += 1
+
+    def _close(self, number: int) -> Work:
+        self._ended.add(number)
+        while self._watermark in self._ended:
+            self._ended.remove(self._watermark)
+            self._watermark += 1
+        if self.cancelling and not self._running:
+            self.cancelling = False
+        return self._work.pop(number)

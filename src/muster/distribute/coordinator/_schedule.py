@@ -1,0 +1,205 @@
+"""The closures of a coordinator, for the threads that schedule them and those that have workers run them."""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from muster._errors import CancelledError
+from muster.distribute.coordinator._kind import ClosureKind
+from muster.distribute.coordinator._per_worker import PerWorkerIterator
+from muster.distribute.coordinator._queue import ClosureQueue
+from muster.distribute.coordinator._remote_value import RemoteValue
+from muster.ps import Array
+
+# How many closures may wait.
+_LIMIT = 256 * 1024
+
+
+class Closure(NamedTuple):
+    """A function with its arguments, and where its result goes.
+
+    Attributes:
+        kind: The function, traced for arguments of this kind.
+        arrays: The arrays of the arguments, flat.
+        iterators: The iterators among the arguments.
+        value: Takes the result.
+    """
+
+    kind: ClosureKind
+    arrays: Sequence[Array]
+    iterators: tuple[PerWorkerIterator, ...]
+    value: RemoteValue
+
+
+class Task(NamedTuple):
+    """A closure that a worker is to run.
+
+    Attributes:
+        number: The number of the closure.
+        closure: The closure.
+        watermark: The number below which all closures have ended.
+        generation: See ``ClosureQueue``.
+    """
+
+    number: int
+    closure: Closure
+    watermark: int
+    generation: int
+
+
+class Schedule:
+    """Hands closures to the threads of workers.
+
+    Args:
+        limit: How many closures may wait.
+        max_staleness: How many closures may begin while another one runs; None for any number.
+
+    Attributes:
+        ended: Notified when a closure has ended.
+        closed: Whether no worker gets closures any more.
+        ends: Whether workers are to hear then that the job has ended.
+    """
+
+    def __init__(self, limit: int = _LIMIT, max_staleness: int | None = None) -> None:
+        lock = threading.Lock()
+        self.ended = threading.Condition(lock)
+        self.closed = self.ends = False
+        self._added = threading.Condition(lock)
+        self._queue: ClosureQueue[Closure] = ClosureQueue(limit, max_staleness)
+        self._waits_for_others = max_staleness is not None
+        self._fatal: BaseException | None = None
+        self._on_cancel: list[Callable[[], None]] = []
+
+    def on_cancel(self, wake: Callable[[], None]) -> None:
+        """Call a function when closures that run are to stop, or all ends."""
+        self._on_cancel.append(wake)
+
+    def put(self, closure: Closure) -> None:
+        """Add a closure; wait while too many are there.
+
+        Raises:
+            Exception: What an earlier closure has raised; this one is dropped.
+        """
+        with self.ended:
+            self._raise_error()
+            while self._queue.full:
+                self.ended.wait()
+                self._raise_error()
+            self._queue.put(closure)
+            self._added.notify()
+
+    def join(self) -> None:
+        """Wait until all closures have ended.
+
+        Raises:
+            Exception: What one of them has raised.
+        """
+        with self.ended:
+            self.ended.wait_for(lambda: self._queue.idle or self._has_error)
+            self._raise_error()
+            self._queue.renew()
+
+    def done(self) -> bool:
+        """Return whether all closures have ended; raises as `join` does."""
+        with self.ended:
+            self._raise_error()
+            if self._queue.idle:
+                self._queue.renew()
+            return self._queue.idle
+
+    def renew(self) -> None:
+        """Let closures that begin from now on see all that was assigned to variables until now."""
+        with self.ended:
+            self._queue.renew()
+
+    def take(self, worker: int) -> Task | None:
+        """Wait for a closure for a worker, and return it; None when all ends."""
+        with self._added:
+            while not self.closed:
+                if (taken := self._queue.take(worker)) is not None:
+                    return Task(*taken, self._queue.watermark, self._queue.generation)
+                self._added.wait()
+        return None
+
+    @property
+    def stopping(self) -> bool:
+        """Whether closures that run are to stop."""
+        return self._queue.cancelling or self.closed
+
+    def end(self, worker: int, finish: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]) -> None:
+        """Note the result of a worker's closure."""
+        with self.ended:
+            self._queue.end(worker).value.end(finish, arrays)
+            self._notify()
+
+    def fail(self, worker: int, error: BaseException) -> None:
+        """Note the error of a worker's closure."""
+        with self.ended:
+            self._queue.end(worker, error).value.fail(error)
+            self._notify()
+
+    def stop(self, worker: int) -> None:
+        """Note that a worker has stopped at a cancelled closure."""
+        with self.ended:
+            self._queue.end(worker).value.fail(_cancelled())
+            self._notify()
+
+    def lose(self, worker: int) -> None:
+        """Note that a worker is gone, with whatever it ran."""
+        with self.ended:
+            if (cancelled := self._queue.lose(worker)) is not None:
+                cancelled.value.fail(_cancelled())
+            self.ended.notify_all()
+            self._added.notify()
+
+    def fail_forever(self, error: BaseException) -> None:
+        """Note that closures cannot be run: everybody who asks hears of it."""
+        with self.ended:
+            self._fatal = error
+            for closure in self._queue.cancel():
+                closure.value.fail(error)
+            self.ended.notify_all()
+
+    def close(self, *, ends: bool = False) -> None:
+        """Let the threads of workers end.
+
+        Args:
+            ends: Whether workers are to hear that the job has ended.
+        """
+        with self.ended:
+            self.closed, self.ends = True, ends
+            self._added.notify_all()
+        self._wake()
+
+    @property
+    def _has_error(self) -> bool:
+        return self._queue.failed or self._fatal is not None
+
+    def _notify(self) -> None:
+        self.ended.notify_all()
+        if self._waits_for_others:
+            self._added.notify_all()
+
+    def _wake(self) -> None:
+        for wake in self._on_cancel:
+            wake()
+
+    def _raise_error(self) -> None:
+        """Cancel everything, and raise the error that nobody has heard of yet, if there is one."""
+        if self._queue.failed:
+            for closure in self._queue.cancel():
+                closure.value.fail(_cancelled())
+            self.ended.notify_all()
+            self._wake()
+            self.ended.wait_for(lambda: not self._queue.cancelling)
+            self._added.notify_all()
+            self._queue.renew()
+        error = self._queue.taken_error() or self._fatal
+        if error is not None:
+            raise error.with_traceback(None)
+
+
+def _cancelled() -> CancelledError:
+    return CancelledError(
+        "This function was cancelled, since another one had failed whose error was raised by the coordinator."
+    )

@@ -1,0 +1,247 @@
+"""Workers that are lost and come back, and what is refused."""
+
+import logging
+import threading
+
+import jax
+import numpy as np
+import pytest
+from clusters import Strategy, cluster_of, coordinated, coordinator_of, start_worker
+from memory_servers import MemoryServers
+
+from muster._errors import RosterError, TraceError
+from muster._keras import keras
+from muster.data import Dataset
+from muster.distribute import function
+from muster.distribute.closures import _service, _session
+from muster.distribute.coordinator import ClusterCoordinator, _lane
+from muster.distribute.coordinator._pickling import pickled
+
+
+@function
+def one():
+    return 1.0
+
+
+def test_what_a_worker_has_pushed_counts_once_although_it_is_lost_before_it_says_so():
+    servers, cluster = MemoryServers(), cluster_of(2, 1)
+    workers = [start_worker(cluster, index, servers) for index in range(2)]
+    count = servers.add(keras.Variable(0.0, name="count"))
+    apply, lost = servers.apply, []
+
+    def apply_and_lose(function, closure, watermark, pushed):
+        newest = apply(function, closure, watermark, pushed)
+        if closure == 7 and not lost:
+            lost.append(threading.current_thread())
+            raise ConnectionResetError("the worker is killed here")
+        return newest
+
+    def failed_run(self, asked, arrays, wait):
+        answer = run(self, asked, arrays, wait)
+        if lost and lost[0] is threading.current_thread() and asked.closure == 7:
+            raise ConnectionResetError("the worker is killed here")
+        return answer
+
+    run = _session.Session.run
+    servers.apply = apply_and_lose
+    _session.Session.run = failed_run
+    try:
+
+        @function
+        def step():
+            count.assign_add(1.0)
+
+        with coordinator_of(Strategy(cluster, servers)) as coordinator:
+            for _ in range(30):
+                coordinator.schedule(step)
+            coordinator.join()
+    finally:
+        _session.Session.run = run
+        for worker in workers:
+            worker.close()
+    assert lost
+    assert servers.repeated == 1
+    assert servers.value(count) == 30.0
+
+
+def test_servers_forget_closures_that_have_ended():
+    servers = MemoryServers()
+    count = servers.add(keras.Variable(0.0, name="count"))
+
+    @function
+    def step():
+        count.assign_add(1.0)
+
+    with coordinated(workers=2, storage=servers) as coordinator:
+        for _ in range(200):
+            coordinator.schedule(step)
+        coordinator.join()
+    assert servers.value(count) == 200.0
+    assert len(servers.applied[0]) <= 3
+
+
+def test_the_coordinator_waits_for_workers_that_are_not_up_yet():
+    cluster = cluster_of(1)
+    with coordinator_of(Strategy(cluster)) as coordinator:
+        value = coordinator.schedule(one)
+        assert not coordinator.done()
+        with start_worker(cluster, 0):
+            assert value.fetch() == 1.0
+
+
+def test_a_strategy_has_one_coordinator():
+    cluster = cluster_of(1)
+    strategy = Strategy(cluster)
+    with coordinator_of(strategy) as coordinator:
+        assert ClusterCoordinator(strategy) is coordinator
+    with pytest.raises(TypeError, match="Only ParameterServerStrategy is supported"):
+        ClusterCoordinator(object())
+
+
+def test_a_second_coordinator_of_a_cluster_is_refused(monkeypatch):
+    monkeypatch.setattr(_lane, "_BUSY_SECS", 0.1)
+    monkeypatch.setattr(_lane, "_LONGEST_PAUSE", 0.1)
+    cluster = cluster_of(1)
+    with start_worker(cluster, 0), coordinator_of(Strategy(cluster)) as first:
+        assert first.schedule(one).fetch() == 1.0
+        with coordinator_of(Strategy(cluster)) as second:
+            value = second.schedule(one)
+            with pytest.raises(RosterError, match="worker 0.*another coordinator uses this worker"):
+                second.join()
+            with pytest.raises(RosterError, match="another coordinator"):
+                value.fetch()
+        assert first.schedule(one).fetch() == 1.0
+
+
+def test_the_next_coordinator_may_come_when_the_first_is_gone():
+    cluster = cluster_of(1)
+    with start_worker(cluster, 0):
+        for _ in range(2):
+            with coordinator_of(Strategy(cluster)) as coordinator:
+                assert coordinator.schedule(one).fetch() == 1.0
+
+
+def test_code_is_taken_only_from_callers_that_are_here_or_have_proved_themselves():
+    assert _session.may_send_code("127.0.0.1", proved=False)
+    assert _session.may_send_code("::1", proved=False)
+    assert not _session.may_send_code("10.0.0.7", proved=False)
+    assert not _session.may_send_code("fe80::1%eth0", proved=False)
+    assert _session.may_send_code("10.0.0.7", proved=True)
+
+
+def test_a_dataset_is_refused_where_nobody_proves_anything(monkeypatch):
+    monkeypatch.setattr(_service, "may_send_code", lambda origin, proved: False)
+    with coordinated(workers=1) as coordinator:
+        it = iter(coordinator.create_per_worker_dataset(lambda: Dataset.range(3)))
+        coordinator.schedule(function(lambda it: next(it)), args=(it,))
+        with pytest.raises(RosterError, match="sends code.*MUSTER_SECRET_FILE"):
+            coordinator.join()
+
+
+def test_a_function_that_calls_back_is_refused_by_its_name():
+    @function
+    def talks(x):
+        jax.debug.print("{x}", x=x)
+        return x
+
+    with coordinated(workers=1) as coordinator:
+        with pytest.raises(TraceError, match="'talks' cannot be scheduled.*calls back.*print"):
+            coordinator.schedule(talks, args=(np.float32(1.0),))
+        assert coordinator.schedule(one).fetch() == 1.0
+
+
+def test_a_dataset_function_that_uses_a_variable_is_refused():
+    variable = keras.Variable(3, name="limit", dtype="int32")
+    with coordinated(workers=1) as coordinator:
+        with pytest.raises(ValueError, match="uses the variable 'limit'"):
+            coordinator.create_per_worker_dataset(lambda: Dataset.range(int(variable)))
+
+
+def test_the_error_of_a_dataset_comes_with_its_class_and_where_it_was_raised():
+    def broken(x):
+        raise KeyError("no such column")
+
+    def dataset():
+        return Dataset.from_generator(lambda: iter([1]), output_types=np.int32, output_shapes=()).map(broken)
+
+    def spec():
+        return Dataset.range(2)
+
+    with coordinated(workers=1) as coordinator:
+        made = coordinator.create_per_worker_dataset(spec)
+        made.pickled = pickled(dataset)
+        value = coordinator.schedule(function(lambda it: next(it)), args=(iter(made),))
+        with pytest.raises(KeyError, match="no such column") as caught:
+            coordinator.join()
+        assert 'raise KeyError("no such column")' in "".join(caught.value.__notes__)
+        with pytest.raises(KeyError, match="no such column"):
+            value.fetch()
+
+
+def test_iterators_that_nobody_has_any_more_are_forgotten():
+    take = function(lambda it: next(it))
+    with coordinated(workers=1) as coordinator:
+        dataset = coordinator.create_per_worker_dataset(lambda: Dataset.range(100).repeat())
+        for _ in range(10):
+            assert coordinator.schedule(take, args=(iter(dataset),)).fetch() == 0
+        while sum(each.name == "muster-draws" for each in threading.enumerate()) > 1:
+            threading.Event().wait(0.01)  # those of the others end
+
+
+def test_the_queue_is_bounded():
+    cluster = cluster_of(1)
+    with coordinator_of(Strategy(cluster)) as coordinator:
+        coordinator._schedule._queue._limit = 3
+        scheduled = []
+
+        def schedule_all():
+            for _ in range(6):
+                scheduled.append(coordinator.schedule(one))
+
+        thread = threading.Thread(target=schedule_all)
+        thread.start()
+        while len(scheduled) < 3:
+            threading.Event().wait(0.01)
+        thread.join(0.2)
+        assert len(scheduled) == 3
+        with start_worker(cluster, 0):
+            thread.join(60.0)
+            assert coordinator.fetch(scheduled) == [1.0] * 6
+
+
+def test_an_argument_is_what_it_was_when_the_function_was_scheduled():
+    cluster = cluster_of(1)
+    double = function(lambda x: x * 2)
+    with coordinator_of(Strategy(cluster)) as coordinator:
+        x = np.float32([1.0, 2.0])
+        value = coordinator.schedule(double, args=(x,))
+        x[:] = 100.0
+        with start_worker(cluster, 0):
+            assert value.fetch().tolist() == [2.0, 4.0]
+            assert isinstance(value.get(), jax.Array)
+
+
+def test_a_worker_that_cannot_be_reached_is_not_called_without_a_pause():
+    cluster, calls = cluster_of(1), []
+
+    def dial(timeout_secs):
+        calls.append(timeout_secs)
+        raise ConnectionRefusedError("nothing listens there")
+
+    strategy = Strategy(cluster)
+    strategy.links.dial_to = lambda task, purpose: dial
+    with coordinator_of(strategy) as coordinator:
+        coordinator._schedule._wake()
+        while len(calls) < 2:
+            threading.Event().wait(0.01)
+        before = len(calls)
+        threading.Event().wait(0.5)
+        assert len(calls) - before < 20
+
+
+def test_a_worker_that_cannot_be_reached_is_said(caplog, monkeypatch):
+    monkeypatch.setattr(_lane, "_SAY_SECS", 0.1)
+    cluster = cluster_of(1)
+    with caplog.at_level(logging.WARNING), coordinator_of(Strategy(cluster)):
+        while not any("worker 0" in message for message in caplog.messages):
+            threading.Event().wait(0.01)
