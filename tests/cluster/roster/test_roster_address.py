@@ -1,8 +1,10 @@
 """Listening as a task, and asking what answers at an address."""
 
 import contextlib
+import select
 import socket
 import threading
+import time
 
 import pytest
 
@@ -130,9 +132,18 @@ def test_something_that_breaks_off_is_an_error():
         query_status(address, DEADLINE)
 
 
-def test_a_task_that_breaks_off_has_not_become_something_else(port, monkeypatch):
+def _wait_for_question(connection):
+    connection.wait(select.POLLIN, time.monotonic() + DEADLINE)
+
+
+@pytest.mark.parametrize("before", [lambda connection: None, _wait_for_question])
+def test_a_task_that_breaks_off_has_not_become_something_else(port, monkeypatch, before):
+    def serve(service, connection, hello):
+        before(connection)
+        connection.close()  # with a question that nobody reads, it is reset
+
     address = f"127.0.0.1:{port}"
-    monkeypatch.setattr(Service, "serve", lambda service, connection, hello: connection.close())
+    monkeypatch.setattr(Service, "serve", serve)
     with (
         Roster(ClusterSpec({"worker": [address]}), WORKER, versions={}),
         pytest.raises(ConnectionResetError, match="breaks off"),

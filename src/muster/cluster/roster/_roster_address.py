@@ -74,11 +74,14 @@ def query_status(
                     if isinstance(status, messages.Status):
                         return status
                     raise ProtocolError("it does not say who it is")
-            raise ConnectionResetError(errno.ECONNRESET, "it breaks off the connection")
+            raise ConnectionResetError("end of the connection")
     except AuthenticationError as exc:
         raise AuthenticationError(f"The task at {address} gives this process no answer: {exc}.") from exc
     except (ProtocolError, StrayPeerError) as exc:
         raise StrayPeerError(f"What answers at {address} is not a task of muster: {exc}.") from exc
+    except (ConnectionResetError, BrokenPipeError) as exc:
+        # Which of them it is depends on whether it has read the question.
+        raise ConnectionResetError(errno.ECONNRESET, "it breaks off the connection") from exc
     except TimeoutError as exc:
         raise TimeoutError(f"What listens at {address} did not answer within {timeout_secs:g} s.") from exc
 
