@@ -8,7 +8,7 @@ import pytest
 import muster
 from muster._errors import TraceError
 from muster._keras import keras
-from muster.program.passes import CoupledRowsError, by_rows, split_at_pushes
+from muster.program.passes import CoupledRowsError, by_rows, mark_pushed, split_at_pushes
 from muster.program.trace import Program
 from served_steps import OPTIMIZERS, RNG, X, Y, divided, program_of
 
@@ -125,3 +125,42 @@ def test_an_update_that_couples_rows_is_refused():
     shapes = [jax.ShapeDtypeStruct(arg.shape, arg.dtype) for arg in args]
     with pytest.raises(CoupledRowsError, match="computes rows from others"):
         by_rows(part.function, shapes, 4)
+
+
+def step_of(function, state, batch):
+    return split_at_pushes(function, state, batch, (), returns_updated=True)
+
+
+def test_what_is_added_in_several_places_is_pushed_as_one_addend():
+    def function(state, batch):
+        return {"count": jnp.sum(batch[1]) + (state["count"] + jnp.sum(batch[0])) + 1.0}, ()
+
+    step = step_of(function, {"count": jnp.float32(5.0)}, np.ones((2, 3), np.float32))
+    ((pushed,), _, _) = step.work([], [], np.ones((2, 3), np.float32))
+    assert pushed == 7.0
+    part = step.update(["count"])
+    assert part.takes == ("count",)
+    assert part.function(jnp.float32(100.0), pushed) == [107.0]
+
+
+def test_a_marked_value_is_the_workers_although_it_depends_on_an_update():
+    def function(state, batch):
+        (gradient,) = mark_pushed([batch * 2.0])
+        weight = state["weight"] - gradient
+        after = jnp.sum(weight * batch)
+        total, last = mark_pushed([state["total"] + after, after])
+        (same,) = mark_pushed([state["same"]])
+        return {"weight": weight, "total": total, "last": last, "same": same}, {"after": last}
+
+    state = {name: jnp.float32(1.0) for name in ("last", "same", "total")}
+    state["weight"] = jnp.ones(3, jnp.float32)
+    batch = np.ones(3, np.float32)
+    step = step_of(function, state, batch)
+    pushed, _, results = step.work([state[path] for path in step.takes], [], batch)
+    assert step.updated == ("weight", "last", "total")
+    assert results["after"] == -3.0
+    assert sorted((each.shape, float(np.sum(each))) for each in pushed) == [((), -3.0), ((), -3.0), ((3,), 6.0)]
+    total, last = step.update(["total"]), step.update(["last"])
+    assert total.function(jnp.float32(10.0), pushed[total.pushes[0]]) == [7.0]
+    assert last.takes == ()
+    assert last.function(pushed[last.pushes[0]]) == [-3.0]

@@ -4,6 +4,9 @@ Where code applies gradients, `mark_pushed` leaves a marker. `split_at_pushes` d
 there: the worker computes what leads to the markers, and pushes it; the servers compute what follows from
 that, on variables that only they hold. So a server needs no optimizer: whatever the code does with gradients,
 schedules and clipping included, becomes its update.
+
+A new value of a variable that is marked itself is computed by the worker, whatever it depends on: it pushes
+what is added to the variable, or the value.
 """
 
 import contextlib
@@ -29,6 +32,7 @@ from muster.program.passes._jaxprs import (
     variables_of,
     with_inlined_jits,
 )
+from muster.program.passes._sums import with_single_sums
 
 push_p = jex.Primitive("muster_push")
 push_p.def_abstract_eval(lambda value, **_: value)
@@ -42,7 +46,7 @@ def mark_pushed(
     """Mark gradients that are about to be applied, where the step is for `split_at_pushes`.
 
     Args:
-        gradients: The gradients.
+        gradients: The gradients; or new values of variables, which are assigned as they are.
         every_step: For each the optimizer's setting by which it changes all elements of the variable at every
             step, also where the gradient is zero, if it has one.
     """
@@ -105,14 +109,18 @@ class ServedStep:
         self._state = dict(zip(state, jaxpr.invars, strict=False))
         self._batch = jaxpr.invars[len(state) :]
         self._eqns, marked = _without_markers(jaxpr.eqns)
+
+        def unmarked(atom: Atom) -> Atom:
+            return atom if isinstance(atom, jex.Literal) else marked.get(atom, atom)
+
         new = dict(zip(state, jaxpr.outvars, strict=False))
-        self._outputs = jaxpr.outvars[len(state) :]
+        self._outputs = [*map(unmarked, jaxpr.outvars[len(state) :])]
         self._structure = jax.tree.structure(results)
         self.local = tuple(path for path in state if path in local)
-        self._new_local = [new[path] for path in self.local]
+        self._new_local = [unmarked(new[path]) for path in self.local]
         sources = _Sources(jaxpr, [*self._batch, *(self._state[path] for path in self.local)])
         if not returns_updated:
-            self._refuse_updated([*self._new_local, *self._outputs], sources)
+            self._refuse_updated([*map(new.__getitem__, self.local), *jaxpr.outvars[len(state) :]], sources)
 
         # What updates read of the worker, or the path of what it assigns -> what it computes.
         self._pushes: dict[Atom | str, Atom] = {}
@@ -120,24 +128,23 @@ class ServedStep:
         assigned: dict[str, Atom] = {}
         self._added: set[str] = set()
         for path in state:
-            if path in local or new[path] is self._state[path]:
+            value = unmarked(new[path])
+            is_marked = value is not new[path]
+            if path in local or value is self._state[path]:
                 continue
-            if sources.of_pushes(new[path]):
-                targets[path] = new[path]
-            elif (addend := self._addend(path, new[path])) is not None:
+            if sources.of_pushes(value) and not is_marked:
+                targets[path] = value
+            elif (addend := self._addend(path, value)) is not None:
                 assigned[path] = addend
                 self._added.add(path)
-            elif sources.of_worker(new[path]):
-                assigned[path] = new[path]
+            elif sources.of_worker(value) or is_marked:
+                assigned[path] = value
             else:
-                targets[path] = new[path]
+                targets[path] = value
         self._new = targets
         self._updates = self._cut(jaxpr.eqns, list(targets.values()), sources)
         self._pushes.update(assigned)
-        self._pushes = {
-            v: value if isinstance(value, jex.Literal) else marked.get(value, value)
-            for v, value in self._pushes.items()
-        }
+        self._pushes = {v: unmarked(value) for v, value in self._pushes.items()}
         settings = {eqn.outvars[0]: eqn.params["every_step"] for eqn in jaxpr.eqns if eqn.primitive is push_p}
         self.every_step = {i: settings[v] for i, v in enumerate(self._pushes) if settings.get(v) is not None}
         self._assigned = frozenset(assigned)
@@ -278,6 +285,7 @@ def split_at_pushes(
     with _MARKING(True):
         closed, shapes = jax.make_jaxpr(function, return_shape=True)(state, batch)
     closed = _with_selected_branches(with_inlined_jits(closed, push_p))
+    closed = with_single_sums(closed, len(state), push_p)
     inside = next((eqn.primitive.name for eqn in closed.jaxpr.eqns if body_contains(eqn, push_p)), None)
     if inside is not None:
         raise TraceError(
