@@ -163,6 +163,11 @@ class ClusterCoordinator:
         self._schedule.put(Closure(kind, kind.flat_arrays(leaves), iterators, value))
         return value
 
+    @property
+    def closures(self) -> Schedule:
+        """What is scheduled, for code that schedules on behalf of users."""
+        return self._schedule
+
     def join(self) -> None:
         """Wait until all scheduled functions have run; raises what one of them has raised."""
         self._schedule.join()

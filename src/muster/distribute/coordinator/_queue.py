@@ -44,6 +44,11 @@ class ClosureQueue(Generic[Work]):
         return len(self._waiting) >= self._limit
 
     @property
+    def unfinished(self) -> int:
+        """How many wait or run."""
+        return len(self._work)
+
+    @property
     def idle(self) -> bool:
         """Whether none waits or runs."""
         return not self._work

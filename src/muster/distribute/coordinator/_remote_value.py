@@ -56,6 +56,15 @@ class RemoteValue:
         """Wait for the result and return it, its arrays as JAX's; raises as `fetch` does."""
         return jax.tree.map(lambda leaf: jnp.asarray(leaf) if is_array(leaf) else leaf, self._result())
 
+    def peek(self) -> Any:
+        """Return the result if it is there, else None; raises nothing.
+
+        Functions that run next need not see what this one has done, as they do after `fetch`.
+        """
+        with self._ended:
+            finish = self._finish
+        return None if finish is None else finish(self._arrays)
+
     @property
     def status(self) -> RemoteValueStatus:
         """Whether the function has ended: with a result, an error, or cancelled."""

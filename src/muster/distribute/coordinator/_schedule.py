@@ -8,7 +8,7 @@ from muster._errors import CancelledError
 from muster.distribute.coordinator._kind import ClosureKind
 from muster.distribute.coordinator._per_worker import PerWorkerIterator
 from muster.distribute.coordinator._queue import ClosureQueue
-from muster.distribute.coordinator._remote_value import RemoteValue
+from muster.distribute.coordinator._remote_value import RemoteValue, RemoteValueStatus
 from muster.ps import Array
 
 # How many closures may wait.
@@ -99,6 +99,24 @@ class Schedule:
             self._raise_error()
             self._queue.renew()
 
+    def wait_for_room(self, limit: int) -> None:
+        """Wait until fewer closures wait or run than a limit; raises as `join` does."""
+        with self.ended:
+            self.ended.wait_for(lambda: self._queue.unfinished < limit or self._has_error)
+            self._raise_error()
+
+    def wait_for(self, value: RemoteValue) -> None:
+        """Wait until the closure of a result has ended; raises as `join` does."""
+        with self.ended:
+            self.ended.wait_for(lambda: value.status is RemoteValueStatus.READY or self._has_error)
+            self._raise_error()
+
+    def cancel(self) -> None:
+        """Cancel all closures, and wait until none runs; an error that nobody has heard of is forgotten."""
+        with self.ended:
+            self._cancel()
+            self._queue.taken_error()
+
     def done(self) -> bool:
         """Return whether all closures have ended; raises as `join` does."""
         with self.ended:
@@ -184,16 +202,19 @@ class Schedule:
         for wake in self._on_cancel:
             wake()
 
+    def _cancel(self) -> None:
+        for closure in self._queue.cancel():
+            closure.value.fail(_cancelled())
+        self.ended.notify_all()
+        self._wake()
+        self.ended.wait_for(lambda: not self._queue.cancelling)
+        self._added.notify_all()
+        self._queue.renew()
+
     def _raise_error(self) -> None:
         """Cancel everything, and raise the error that nobody has heard of yet, if there is one."""
         if self._queue.failed:
-            for closure in self._queue.cancel():
-                closure.value.fail(_cancelled())
-            self.ended.notify_all()
-            self._wake()
-            self.ended.wait_for(lambda: not self._queue.cancelling)
-            self._added.notify_all()
-            self._queue.renew()
+            self._cancel()
         error = self._queue.taken_error() or self._fatal
         if error is not None:
             raise error.with_traceback(None)

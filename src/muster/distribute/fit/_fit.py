@@ -10,7 +10,6 @@ import functools
 import inspect
 import traceback
 import warnings
-import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -28,38 +27,33 @@ from muster.distribute.fit._agreement import Agreement
 from muster.distribute.fit._fit_backup import Backup, backup_of
 from muster.distribute.fit._fit_callback_list import EpochCallbacks, called_by
 from muster.distribute.fit._fit_callbacks import Epochs, Report, Saves, callbacks_of, note_saves
-from muster.distribute.fit._fit_input import Batches, DatasetBatches, KerasBatches, Wait, check_data
+from muster.distribute.fit._fit_input import (
+    Batches,
+    DatasetBatches,
+    KerasBatches,
+    StepBatches,
+    Wait,
+    check_data,
+)
 from muster.distribute.fit._fit_interrupts import INTERRUPTS
 from muster.distribute.fit._fit_step import KerasFunction, is_gone
 from muster.distribute.input._dataset_creator import DatasetCreator
 from muster.distribute.input._distributed_dataset import DistributedDataset
-from muster.distribute.strategies._default import get_strategy, has_strategy
-from muster.distribute.strategies._strategy import Strategy, current_strategy
+from muster.distribute.strategies._strategy import Strategy
 from muster.program import only_data_errors
-from muster.program.variables import (
-    ByIdentity,
-    forget_state,
-    patched_keras,
-    set_values,
-    together,
-    unshared_values,
-    wrap_in_scopes,
-)
+from muster.program.variables import forget_state, patched_keras, set_values, unshared_values
 
-_TRAINS, _TESTS, _PREDICTS = "fit", "evaluate", "predict"
+TRAINS, TESTS, PREDICTS = "fit", "evaluate", "predict"
 
-_STATES = {_TRAINS: TaskState.TRAINING, _TESTS: TaskState.EVALUATING, _PREDICTS: TaskState.EVALUATING}
+_STATES = {TRAINS: TaskState.TRAINING, TESTS: TaskState.EVALUATING, PREDICTS: TaskState.EVALUATING}
 
-_ON_BATCH = {"train_on_batch": _TRAINS, "test_on_batch": _TESTS, "predict_on_batch": _PREDICTS}
+_ON_BATCH = {"train_on_batch": TRAINS, "test_on_batch": TESTS, "predict_on_batch": PREDICTS}
 
 # What has steps draw batches from datasets.
-_DATASETS = (Dataset, DistributedDataset, DatasetCreator)
-
-# The methods of a model that read or assign all of its variables.
-_ALL_VALUES = ("export", "get_weights", "load_weights", "save", "save_weights", "set_weights")
+DATASETS = (Dataset, DistributedDataset, DatasetCreator)
 
 # The attributes of a model that hold what Keras calls for steps.
-_FUNCTIONS = {_TRAINS: "train_function", _TESTS: "test_function", _PREDICTS: "predict_function"}
+FUNCTIONS = {TRAINS: "train_function", TESTS: "test_function", PREDICTS: "predict_function"}
 
 
 class DistributedTrainer:
@@ -75,9 +69,12 @@ class DistributedTrainer:
         strategy: The strategy.
         agreement: The agreement of the workers.
         wait: The time that steps wait for input.
+        datasets: The types of what has steps draw batches from datasets.
 
     Source: tensorflow/python/keras/engine/training.py, ``Model.fit`` and its ``distribute_strategy``.
     """
+
+    datasets: tuple[type, ...] = DATASETS
 
     def __init__(self, model: Any, strategy: Strategy) -> None:
         workers = strategy.workers
@@ -96,14 +93,10 @@ class DistributedTrainer:
     def attach(self) -> None:
         """Replace the model's methods by those of this trainer."""
         model = self._model
-        for name in (*_FUNCTIONS, *_ON_BATCH):
+        for name in (*FUNCTIONS, *_ON_BATCH):
             method = functools.partial(self._call, name)
             setattr(model, name, functools.wraps(getattr(type(model), name))(method))
-        if self.strategy.storage is not None:
-            for name in _ALL_VALUES:
-                method = functools.partial(self._together, name)
-                setattr(model, name, functools.wraps(getattr(type(model), name))(method))
-        for name, attribute in _FUNCTIONS.items():
+        for name, attribute in FUNCTIONS.items():
             setattr(model, attribute, None)  # what Keras made before, for arrays, does not fit
             setattr(model, f"make_{attribute}", functools.partial(self._make_function, name))
         model.jax_state_sync = self._sync
@@ -116,7 +109,7 @@ class DistributedTrainer:
         self._prepare_callbacks(name, arguments.arguments)
         with warnings.catch_warnings():
             batches = self._batches[name]
-            ends = isinstance(batches, DatasetBatches) and batches.ends_epochs
+            ends = isinstance(batches, StepBatches) and batches.ends_epochs
             if ends or not self.agreement.single:
                 # The end of a pass is that of an epoch, or another worker has stopped: Keras cannot know.
                 warnings.filterwarnings("ignore", message="Your input ran out of data")
@@ -127,19 +120,12 @@ class DistributedTrainer:
                 self._give_back(name)
                 raise
 
-    def _together(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Call a method of Keras' that reads or assigns all variables of the model."""
-        model = self._model
-        optimizer = getattr(model, "optimizer", None)
-        with together([*model.variables, *(optimizer.variables if optimizer is not None else [])]):
-            return getattr(type(model), name)(model, *args, **kwargs)
-
     def _make_function(self, name: str, force: bool = False) -> None:
         """Make the function that Keras calls for steps of a method, unless there is one."""
         if self._callbacks is not None:
             self._callbacks.attach()
         model = self._model
-        if getattr(model, _FUNCTIONS[name]) is not None and not force:
+        if getattr(model, FUNCTIONS[name]) is not None and not force:
             return
         if model.run_eagerly and not self.agreement.single:
             raise ValueError(
@@ -157,11 +143,11 @@ class DistributedTrainer:
             self.strategy.placement,
             model.steps_per_execution,
             functools.partial(self._report.after_step, _STATES[name]) if self._report is not None else None,
-            functools.partial(_explain, step),
+            functools.partial(explain, step),
             INTERRUPTS if jit and self.agreement.single else contextlib.nullcontext(),
-            concatenates=name == _PREDICTS,
+            concatenates=name == PREDICTS,
         )
-        setattr(model, _FUNCTIONS[name], function)
+        setattr(model, FUNCTIONS[name], function)
 
     def _sync(self) -> None:
         """Give the variables what steps have made of them, as Keras does before anybody reads them."""
@@ -171,10 +157,10 @@ class DistributedTrainer:
 
     def _step(self, name: str, state: Any, batch: Any) -> tuple[Any, Any]:
         """Take Keras' step of a method."""
-        if name == _PREDICTS:
+        if name == PREDICTS:
             outputs, rest = self._model.predict_step(state, batch)
             return (state[0], rest), outputs
-        step = self._model.train_step if name == _TRAINS else self._model.test_step
+        step = self._model.train_step if name == TRAINS else self._model.test_step
         logs, state = step(state, batch)
         return state, logs
 
@@ -182,9 +168,9 @@ class DistributedTrainer:
         """Return the variables of the state of a method's steps, in Keras' order."""
         model = self._model
         weights = [*model.trainable_variables, *model.non_trainable_variables]
-        if name == _PREDICTS:
+        if name == PREDICTS:
             return weights
-        optimized = model.optimizer.variables if name == _TRAINS else []
+        optimized = model.optimizer.variables if name == TRAINS else []
         return [*weights, *optimized, *model.metrics_variables]
 
     def _compiled(self, step: Callable[[Any, Any], tuple[Any, Any]]) -> Step:
@@ -214,16 +200,7 @@ class DistributedTrainer:
         self._shares_all = True
 
     def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Call a method of the model in the strategy's scope; calls inside of it join the outermost one.
-
-        Raises:
-            NotImplementedError: The strategy has workers that compute, and this would not be them.
-        """
-        if self.strategy.storage is not None:
-            raise NotImplementedError(
-                f"{name} does not go through the workers of {self.strategy} yet. Schedule the steps of a "
-                "loop of your own, or use MultiWorkerMirroredStrategy, in a cluster without the job 'ps'."
-            )
+        """Call a method of the model in the strategy's scope; calls inside of it join the outermost one."""
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.strategy.scope())
             if not self._running:
@@ -256,7 +233,7 @@ class DistributedTrainer:
                 variable.assign(value)
         for function in self._functions():
             failed = function.give_back()
-            if failed and name == _TRAINS and function is model.train_function:
+            if failed and name == TRAINS and function is model.train_function:
                 model.optimizer.finalize_variable_values(model.trainable_weights)  # Keras did it too early
 
     def _unshare(self) -> None:
@@ -272,7 +249,7 @@ class DistributedTrainer:
 
     def _functions(self) -> list[KerasFunction]:
         """Return the functions that were made for Keras so far."""
-        made = (getattr(self._model, attribute) for attribute in _FUNCTIONS.values())
+        made = (getattr(self._model, attribute) for attribute in FUNCTIONS.values())
         return [function for function in made if function is not None]
 
     @contextlib.contextmanager
@@ -306,8 +283,8 @@ class DistributedTrainer:
     def _prepare_data(self, name: str, arguments: dict[str, Any]) -> None:
         """Choose where steps draw batches, and replace datasets by objects that Keras knows."""
         x = arguments.get("x")
-        per_epoch = arguments.get("steps_per_epoch" if name == _TRAINS else "steps")
-        if isinstance(x, _DATASETS):
+        per_epoch = arguments.get("steps_per_epoch" if name == TRAINS else "steps")
+        if isinstance(x, self.datasets):
             for other in ("y", "sample_weight", "batch_size"):
                 if arguments.get(other) is not None:
                     raise ValueError(
@@ -315,19 +292,19 @@ class DistributedTrainer:
                         "the dataset yields batches of (inputs, targets, sample_weights)."
                     )
             weights = arguments.pop("class_weight", None)
-            continues = name == _TRAINS and per_epoch is not None
+            continues = name == TRAINS and per_epoch is not None
             arguments["x"] = x = self._dataset_batches(x, per_epoch, weights, continues=continues)
-            if name == _TRAINS:
+            if name == TRAINS:
                 arguments["shuffle"] = False
-        if isinstance(x, DatasetBatches):
+        if isinstance(x, StepBatches):
             self._batches[name] = x
         else:
             self._batches[name] = KerasBatches(self.agreement, self._split, per_epoch)
-        given = x[0] if isinstance(x, DatasetBatches) else (x, arguments.get("y"))
-        check_data(self._model, given, trains_or_tests=name != _PREDICTS)
+        given = x[0] if isinstance(x, StepBatches) else (x, arguments.get("y"))
+        check_data(self._model, given, trains_or_tests=name != PREDICTS)
         self._batches[name].begin()
         validation = arguments.get("validation_data")
-        if isinstance(validation, _DATASETS):
+        if isinstance(validation, self.datasets):
             steps = arguments.get("validation_steps")
             arguments["validation_data"] = self._dataset_batches(validation, steps)
 
@@ -338,7 +315,7 @@ class DistributedTrainer:
         class_weight: dict[int, float] | None = None,
         *,
         continues: bool = False,
-    ) -> DatasetBatches:
+    ) -> StepBatches:
         count = None
         if isinstance(dataset, DatasetCreator):
             dataset.check_steps(per_epoch)
@@ -354,7 +331,7 @@ class DistributedTrainer:
     def _prepare_callbacks(self, name: str, arguments: dict[str, Any]) -> None:
         callbacks = arguments.get("callbacks")
         if isinstance(callbacks, keras.callbacks.CallbackList):
-            if name == _TRAINS:
+            if name == TRAINS:
                 raise TypeError("Under a strategy, give fit a list of callbacks rather than a CallbackList.")
             return  # an evaluation inside of fit uses the callbacks of fit
         if not self.agreement.is_chief:
@@ -363,115 +340,32 @@ class DistributedTrainer:
         for each in listed:
             if not isinstance(each, keras.callbacks.Callback):
                 raise TypeError(f"`callbacks` must be keras.callbacks.Callback instances, got {each!r}.")
-        if name == _TRAINS:
+        if name == TRAINS:
             if self.agreement.is_chief:
                 note_saves(listed)
             replaced = [each for each in listed if isinstance(each, keras.callbacks.BackupAndRestore)]
-            batches = self._batches[_TRAINS]
+            batches = self._batches[TRAINS]
             self._backups += [backup_of(each, self.agreement, batches, self._share_all) for each in replaced]
             for backup in self._backups:
                 if backup.initial_epoch is not None:
                     arguments["initial_epoch"] = backup.initial_epoch
             listed = [each for each in listed if each not in replaced] + self._backups
         listed = callbacks_of(listed, self.agreement)
-        if name == _TRAINS:
+        if name == TRAINS:
             first = [Saves(self._report)] if self._report is not None and self.agreement.is_chief else []
             listed = [*first, *listed, Epochs(self.agreement, self._batches[name].begin, self._report)]
-        arguments["callbacks"] = called = called_by(self._model, listed, arguments, trains=name == _TRAINS)
+        arguments["callbacks"] = called = called_by(self._model, listed, arguments, trains=name == TRAINS)
         self._callbacks = called if isinstance(called, EpochCallbacks) else None
 
 
-def _explain(step: Callable[[Any, Any], Any], state: Any, batch: Any) -> None:
-    """Raise the error for which a step returned NaN, if it has one when it is run eagerly."""
+def explain(step: Callable[[Any, Any], Any], state: Any, batch: Any) -> None:
+    """Raise the error for which a step returned NaN, if it has one when it is run eagerly.
+
+    Args:
+        step: ``(state, batch) -> (state, results)``.
+        state: What has the shapes and dtypes of the state.
+        batch: The worker batch.
+    """
     zeros = jax.tree.map(lambda value: jnp.zeros(value.shape, value.dtype), state)
     with only_data_errors(), patched_keras():
         step(zeros, unwrapped(batch))
-
-
-# Weak, since a model holds its trainer, and the trainer the model.
-_TRAINERS: ByIdentity[Callable[[], DistributedTrainer | None]] = ByIdentity()
-
-
-def _adopt(model: Any, strategy: Strategy) -> None:
-    trainer = DistributedTrainer(model, strategy)
-    _TRAINERS[model] = weakref.ref(trainer)
-    trainer.attach()
-
-
-def adopt(model: Any) -> None:
-    """Let the strategy of this code run a model that was built in no strategy's scope.
-
-    Raises:
-        ValueError: Code runs in a strategy's scope, and the model was built outside of one.
-    """
-    if _trainer_of(model) is None:
-        _adopt(model, get_strategy())
-
-
-def _adopting(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        strategy = current_strategy()
-        if strategy is not None and self not in _TRAINERS:
-            _adopt(self, strategy)
-
-    return init
-
-
-def _trainer_of(model: Any) -> DistributedTrainer | None:
-    """Return the trainer of a model; None if it was built in no strategy's scope.
-
-    Raises:
-        ValueError: Code runs in a strategy's scope, and the model was built outside of one.
-    """
-    trainer = _TRAINERS.get(model, lambda: None)()
-    if trainer is None and has_strategy():
-        raise ValueError(
-            f"The model {model.name!r} was not created in the scope of {current_strategy()}, which is to "
-            "train it. Build the model, as well as compile it, inside of `with strategy.scope():`."
-        )
-    return trainer
-
-
-def scope_of_model(model: Any) -> contextlib.AbstractContextManager[Any]:
-    """Return the scope of the strategy that a model belongs to; a null context if there is none."""
-    trainer = _TRAINERS.get(model, lambda: None)()
-    return contextlib.nullcontext() if trainer is None else trainer.strategy.scope()
-
-
-def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def compile(self: Any, *args: Any, **kwargs: Any) -> Any:
-        _trainer_of(self)
-        return original(self, *args, **kwargs)
-
-    return compile
-
-
-def _running(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        trainer = _trainer_of(self)
-        if trainer is not None:
-            return trainer.run(original, *args, **kwargs)
-        if original.__name__ == _TRAINS:
-            note_saves(jax.tree.leaves(kwargs.get("callbacks")))
-        if any(isinstance(value, _DATASETS) for value in (*args, *kwargs.values())):
-            _adopt(self, get_strategy())
-            return getattr(self, original.__name__)(*args, **kwargs)
-        return original(self, *args, **kwargs)
-
-    return run
-
-
-def _defining(name: str) -> Any:
-    """Return the class that defines a method of models: Keras checks there whether a model overrides it."""
-    return next(owner for owner in keras.Model.__mro__ if name in vars(owner))
-
-
-wrap_in_scopes(keras.Model, "__init__", _adopting)
-wrap_in_scopes(_defining("compile"), "compile", _compiling)
-# Every model is wrapped, so that it takes a Dataset without a strategy, too.
-for _name in _FUNCTIONS:
-    setattr(_defining(_name), _name, _running(getattr(keras.Model, _name)))

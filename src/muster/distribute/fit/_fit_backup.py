@@ -12,7 +12,7 @@ from muster.checkpoint import Checkpointer, restore_latest
 from muster.checkpoint.objects import Variable, assign_saved, copied_values
 from muster.distribute.fit._agreement import Agreement, random_state
 from muster.distribute.fit._fit_input import Batches, Position
-from muster.distribute.fit._fit_step import KerasFunction
+from muster.distribute.fit._fit_step import StepFunction
 from muster.program.variables import together
 
 
@@ -110,7 +110,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         self.initial_epoch = None if self._saved is None else self._saved.epoch
 
     @property
-    def _function(self) -> KerasFunction:
+    def _function(self) -> StepFunction:
         """The function that Keras calls for steps of training."""
         return self.model.train_function  # type: ignore[no-any-return]
 

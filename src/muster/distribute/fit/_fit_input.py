@@ -1,5 +1,6 @@
 """Batches for ``fit``, ``evaluate`` and ``predict``: the same steps on all workers."""
 
+import abc
 import dataclasses
 import hashlib
 import itertools
@@ -157,10 +158,36 @@ def check_data(model: Any, data: Any, *, trains_or_tests: bool) -> None:
         )
 
 
-class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
-    """Draws the batches of a dataset, pass after pass.
+class StepBatches(keras.utils.PyDataset, abc.ABC):  # type: ignore[misc]
+    """Batches that steps draw by ``next``; Keras takes their structure and number from its interface.
 
-    Keras takes the structure and the number of batches from its interface; steps draw by ``next``.
+    Attributes:
+        ends_epochs: Whether an epoch ends with a pass.
+        position: The position in the pass.
+    """
+
+    ends_epochs: bool
+    position: Position
+
+    @abc.abstractmethod
+    def begin(self) -> None:
+        """Start an epoch."""
+
+    @abc.abstractmethod
+    def go_on(self, position: Position) -> None:
+        """Let the next pass continue from a position."""
+
+    @abc.abstractmethod
+    def catch_up(self, iterator: Iterator[Any]) -> None:
+        """Begin the pass now."""
+
+    @abc.abstractmethod
+    def next(self, method: str, iterator: Iterator[Any]) -> Any:
+        """Return the next batch, for a step of ``fit``, ``evaluate`` or ``predict``."""
+
+
+class DatasetBatches(StepBatches):
+    """Draws the batches of a dataset, pass after pass.
 
     Args:
         agreement: The agreement of the workers.
@@ -169,10 +196,6 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
         class_weight: The weights of examples by class; None for no weights.
         count: The number of batches in a pass; None if it is not known.
         continues: Whether an epoch continues in the pass of the epoch before.
-
-    Attributes:
-        ends_epochs: Whether an epoch ends with a pass.
-        position: The position in the pass.
 
     Raises:
         DatasetError: The dataset is empty.
@@ -266,15 +289,26 @@ class DatasetBatches(keras.utils.PyDataset):  # type: ignore[misc]
     def _weighted(self, batch: Any) -> Any:
         if isinstance(batch, ReplicatedBatch | UnevenBatch):
             return type(batch)(self._weighted(batch.batch))
-        x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
-        if self._class_weight is not None:
-            if weights is not None:
-                raise ValueError("Give class_weight, or sample weights in the dataset, not both.")
-            weights = class_weights(y, self._class_weight)
-        return keras.utils.pack_x_y_sample_weight(x, y, weights)
+        return batch if self._class_weight is None else with_class_weights(batch, self._class_weight)
 
 
-Batches = KerasBatches | DatasetBatches
+Batches = KerasBatches | StepBatches
+
+
+def with_class_weights(batch: Any, weights: dict[int, float]) -> Any:
+    """Return a batch with the weight of each example by its class.
+
+    Args:
+        batch: Inputs and labels.
+        weights: As of `class_weights`.
+
+    Raises:
+        ValueError: It has weights already.
+    """
+    x, y, given = keras.utils.unpack_x_y_sample_weight(batch)
+    if given is not None:
+        raise ValueError("Give class_weight, or sample weights in the dataset, not both.")
+    return keras.utils.pack_x_y_sample_weight(x, y, class_weights(y, weights))
 
 
 def class_weights(labels: AnyArray, weights: dict[int, float]) -> np.ndarray[Any, Any]:

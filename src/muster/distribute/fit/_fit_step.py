@@ -17,7 +17,50 @@ from muster.program import keepable
 _UNCHECKED = 16
 
 
-class KerasFunction:
+class StepFunction:
+    """What Keras' trainer calls for steps, some of which may have been taken before an interruption.
+
+    Args:
+        steps_per_call: The number of steps in a call.
+
+    Attributes:
+        skipping: Whether the last call did nothing, since its steps were done before an interruption.
+        to_skip: The number of steps left to skip.
+        steps_per_call: The number of steps in a call.
+    """
+
+    def __init__(self, steps_per_call: int) -> None:
+        self.skipping = False
+        self.steps_per_call = steps_per_call
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget what belongs to one call of a model's method."""
+        self.to_skip = 0
+        self.skipped_logs: Any = None
+        self._catch_up: Callable[[Iterator[Any]], None] | None = None
+
+    def skip(self, steps: int, logs: Any, catch_up: Callable[[Iterator[Any]], None]) -> None:
+        """Skip the next steps.
+
+        Args:
+            steps: The number of steps to skip.
+            logs: The results of the skipped calls.
+            catch_up: Called with Keras' iterator after the last skipped call.
+        """
+        self.to_skip, self.skipped_logs, self._catch_up = steps, logs, catch_up
+
+    def skips(self, iterator: Iterator[Any]) -> bool:
+        """Return whether a call is to do nothing."""
+        self.skipping = self.to_skip > 0
+        if self.skipping:
+            self.to_skip -= self.steps_per_call
+            if self.to_skip <= 0 and self._catch_up is not None:
+                self._catch_up(iterator)
+        return self.skipping
+
+
+class KerasFunction(StepFunction):
     """Takes steps as Keras' trainer calls them: ``(state, iterator) -> (results, state)``.
 
     Args:
@@ -31,11 +74,6 @@ class KerasFunction:
         explain: Called with the state and the batch of a step whose loss is NaN; may raise.
         uninterrupted: Entered for every step, which must not be interrupted.
         concatenates: Whether a call returns the concatenated results of its steps, rather than the last.
-
-    Attributes:
-        skipping: Whether the last call did nothing, since its steps were done before an interruption.
-        to_skip: The number of steps left to skip.
-        steps_per_call: The number of steps in a call.
     """
 
     def __init__(
@@ -52,8 +90,6 @@ class KerasFunction:
         *,
         concatenates: bool,
     ) -> None:
-        self.skipping = False
-        self.steps_per_call = steps_per_call
         self._variables = variables
         self._draw = draw
         self._step = step
@@ -63,28 +99,16 @@ class KerasFunction:
         self._explain = explain
         self._uninterrupted = uninterrupted
         self._concatenates = concatenates
-        self.forget()
+        super().__init__(steps_per_call)
 
     def forget(self) -> None:
         """Release the last state: from here on only the variables hold it."""
+        super().forget()
         self._unchecked: list[tuple[Any, Any]] = []
         self._taken: list[Any] = []
         self._last: State = None
         self._failed = False
         self._store: StateStore = ArrayStore(None)
-        self.to_skip = 0
-        self._skipped_logs: Any = None
-        self._catch_up: Callable[[Iterator[Any]], None] | None = None
-
-    def skip(self, steps: int, logs: Any, catch_up: Callable[[Iterator[Any]], None]) -> None:
-        """Skip the next steps.
-
-        Args:
-            steps: The number of steps to skip.
-            logs: The results of the skipped calls.
-            catch_up: Called with Keras' iterator after the last skipped call.
-        """
-        self.to_skip, self._skipped_logs, self._catch_up = steps, logs, catch_up
 
     def give_back(self) -> bool:
         """Assign the last state to the variables whose values Keras has taken and will not return.
@@ -117,14 +141,10 @@ class KerasFunction:
             self._explain(self._last, checked[first][0])
 
     def __call__(self, state: State, iterator: Iterator[Any]) -> tuple[Any, State]:
-        self.skipping = self.to_skip > 0
-        if self.skipping:
-            self.to_skip -= self.steps_per_call
+        if self.skips(iterator):
             if state is not self._last:
                 state = self._take(self._place(state))
-            if self.to_skip <= 0 and self._catch_up is not None:
-                self._catch_up(iterator)
-            return self._skipped_logs, state
+            return self.skipped_logs, state
         self._failed = False
         results: list[Any] = []
         try:

@@ -11,7 +11,7 @@ from muster._errors import CheckpointError, CheckpointMismatchError
 from muster._keras import keras
 from muster._processes import process_start
 from muster.checkpoint import NOTE_NAME, read_note
-from muster.distribute.fit._fit import adopt
+from muster.distribute.fit._adoption import adopt
 from muster.distribute.fit._fit_tensorboard import tensorboard_scalars
 from muster.distribute.fit._saved_models import NewModels, SavedModel, list_saved, load_saved
 from muster.distribute.fit._training_end import TrainingEnd

@@ -7,6 +7,8 @@ from muster.program.variables._keras_internals import backend_functions as backe
 from muster.program.variables._keras_internals import compile_arguments as compile_arguments
 from muster.program.variables._keras_internals import compiled_metrics as compiled_metrics
 from muster.program.variables._keras_internals import forget_state as forget_state
+from muster.program.variables._keras_internals import keep_no_state as keep_no_state
+from muster.program.variables._keras_internals import note_synced as note_synced
 from muster.program.variables._keras_internals import set_values as set_values
 from muster.program.variables._keras_internals import track_variable as track_variable
 from muster.program.variables._keras_internals import value_of as value_of

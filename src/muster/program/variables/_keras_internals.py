@@ -10,7 +10,7 @@ The seeds of initializers and seed generators that were given none: Keras draws 
 process-wide random numbers, which belong to the user and to all threads, and offers nothing else.
 
 The state of a model's trainer: after ``train_on_batch`` Keras keeps references to the variables' arrays that
-it no longer needs, and offers no way to drop them.
+it no longer needs, and offers no way to drop them. In ``fit`` it reads all variables, and sets them to None.
 
 The backend's functions: losses call them, and Keras ignores labels that are no classes.
 
@@ -92,6 +92,20 @@ def set_values(variables: Sequence[Any], values: Sequence[jax.Array]) -> None:
 def forget_state(model: Any) -> None:
     """Drop the arrays that a model's trainer holds; its variables have them."""
     model._jax_state = None
+
+
+def keep_no_state(model: Any) -> None:
+    """Let a model's trainer take no values of variables, which are elsewhere: its steps get empty lists."""
+    model._get_jax_state = _empty_state
+
+
+def _empty_state(*, purge_model_variables: bool = False, **wanted: bool) -> tuple[list[Any], ...]:
+    return tuple([] for each in wanted.values() if each)
+
+
+def note_synced(model: Any) -> None:
+    """Note that a model's variables have their values, so that its trainer asks for its state again."""
+    model._jax_state_synced = True
 
 
 def compile_arguments(model: Any) -> dict[str, Any]:

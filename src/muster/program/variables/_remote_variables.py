@@ -82,7 +82,7 @@ def together(variables: Iterable[Any]) -> Iterator[None]:
     """Read and write the values of variables that are elsewhere in few messages meanwhile, in this thread."""
     by_storage: dict[Storage, list[Any]] = {}
     for variable in variables:
-        if (storage := storage_of(variable)) is not None:
+        if (storage := storage_of(variable)) is not None and "_waiting" not in vars(variable):
             by_storage.setdefault(storage, []).append(variable)
     with ExitStack() as stack:
         for storage, own in by_storage.items():

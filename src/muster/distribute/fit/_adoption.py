@@ -1,0 +1,109 @@
+"""Which strategy's trainer runs a model: the one in whose scope the model was built.
+
+To import this module wraps ``fit``, ``evaluate`` and ``predict`` of all models.
+"""
+
+import contextlib
+import functools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from muster._keras import keras
+from muster.distribute.fit._coordinated_trainer import CoordinatedTrainer
+from muster.distribute.fit._fit import DATASETS, FUNCTIONS, DistributedTrainer
+from muster.distribute.fit._fit_callbacks import note_saves
+from muster.distribute.strategies._default import get_strategy, has_strategy
+from muster.distribute.strategies._strategy import Strategy, current_strategy
+from muster.program.variables import ByIdentity, wrap_in_scopes
+
+# Weak, since a model holds its trainer, and the trainer the model.
+_TRAINERS: ByIdentity[Callable[[], DistributedTrainer | None]] = ByIdentity()
+
+
+def _adopt(model: Any, strategy: Strategy) -> None:
+    kind = DistributedTrainer if strategy.storage is None else CoordinatedTrainer
+    trainer = kind(model, strategy)
+    _TRAINERS[model] = weakref.ref(trainer)
+    trainer.attach()
+
+
+def adopt(model: Any) -> None:
+    """Let the strategy of this code run a model that was built in no strategy's scope.
+
+    Raises:
+        ValueError: Code runs in a strategy's scope, and the model was built outside of one.
+    """
+    if _trainer_of(model) is None:
+        _adopt(model, get_strategy())
+
+
+def _adopting(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        strategy = current_strategy()
+        if strategy is not None and self not in _TRAINERS:
+            _adopt(self, strategy)
+
+    return init
+
+
+def _trainer_of(model: Any) -> DistributedTrainer | None:
+    """Return the trainer of a model; None if it was built in no strategy's scope.
+
+    Raises:
+        ValueError: Code runs in a strategy's scope, and the model was built outside of one.
+    """
+    trainer = _TRAINERS.get(model, lambda: None)()
+    if trainer is None and has_strategy():
+        raise ValueError(
+            f"The model {model.name!r} was not created in the scope of {current_strategy()}, which is to "
+            "train it. Build the model, as well as compile it, inside of `with strategy.scope():`."
+        )
+    return trainer
+
+
+def scope_of_model(model: Any) -> contextlib.AbstractContextManager[Any]:
+    """Return the scope of the strategy that a model belongs to; a null context if there is none."""
+    trainer = _TRAINERS.get(model, lambda: None)()
+    return contextlib.nullcontext() if trainer is None else trainer.strategy.scope()
+
+
+def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def compile(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _trainer_of(self)
+        return original(self, *args, **kwargs)
+
+    return compile
+
+
+def _running(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        trainer = _trainer_of(self)
+        if trainer is not None:
+            return trainer.run(original, *args, **kwargs)
+        if original.__name__ == "fit":
+            note_saves(jax.tree.leaves(kwargs.get("callbacks")))
+        if any(isinstance(value, DATASETS) for value in (*args, *kwargs.values())):
+            _adopt(self, get_strategy())
+            return getattr(self, original.__name__)(*args, **kwargs)
+        return original(self, *args, **kwargs)
+
+    return run
+
+
+def _defining(name: str) -> Any:
+    """Return the class that defines a method of models: Keras checks there whether a model overrides it."""
+    return next(owner for owner in keras.Model.__mro__ if name in vars(owner))
+
+
+wrap_in_scopes(keras.Model, "__init__", _adopting)
+wrap_in_scopes(_defining("compile"), "compile", _compiling)
+# Every model is wrapped, so that it takes a Dataset without a strategy, too.
+for _name in FUNCTIONS:
+    setattr(_defining(_name), _name, _running(getattr(keras.Model, _name)))

@@ -1,0 +1,151 @@
+"""The steps of a model's ``fit``, ``evaluate`` and ``predict`` as functions that workers run."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from muster.data import GetNext
+from muster.distribute.coordinator._cluster_coordinator import ClusterCoordinator
+from muster.distribute.coordinator._remote_value import RemoteValue
+from muster.distribute.fit._coordinated_results import PendingArray, Results
+from muster.distribute.fit._fit_interrupts import INTERRUPTS
+from muster.distribute.fit._fit_step import StepFunction
+from muster.distribute.functions._function import Function
+from muster.program.passes import mark_pushed
+
+# How many calls of each worker may wait or run: one runs, and the others are there when it ends.
+_AHEAD = 3
+
+
+class CoordinatedStep:
+    """A few of Keras' stateless steps, one after the other, as one function of variables.
+
+    Args:
+        name: The name of Keras' step, for messages.
+        step: ``(state, batch) -> (state, results)``.
+        state: Returns the variables of the state, in lists as Keras' state has their values.
+        optimized: The numbers of the lists that an optimizer changes, by gradients.
+        concatenates: Whether the results of the steps are concatenated, rather than the last returned.
+
+    Attributes:
+        function: Takes a list of batches, or of iterators from which to draw them.
+        results: The structure of the results, once the function was traced.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        step: Callable[[Any, Any], tuple[Any, Any]],
+        state: Callable[[], list[list[Any]]],
+        optimized: Sequence[int],
+        *,
+        concatenates: bool,
+    ) -> None:
+        self._step = step
+        self._state = state
+        self._optimized = optimized
+        self._concatenates = concatenates
+        self.results: Any = None
+
+        def run(batches: Sequence[Any]) -> Any:
+            return self._run(batches)
+
+        run.__name__ = name
+        self.function = Function(run)
+
+    def _run(self, batches: Sequence[Any]) -> Any:
+        variables = self._state()
+        before = [[variable.value for variable in each] for each in variables]
+        state: Any = tuple(before)
+        made = []
+        for each in batches:
+            state, result = self._step(state, next(each) if isinstance(each, GetNext) else each)
+            made.append(result)
+        for number, (group, old, new) in enumerate(zip(variables, before, state, strict=True)):
+            # Servers add what the worker adds, and take what else it assigns.
+            values = new if number in self._optimized else mark_pushed(list(new))
+            for variable, first, value, last in zip(group, old, new, values, strict=True):
+                if value is not first:
+                    variable.assign(last)
+        self.results = jax.tree.structure(made[-1])
+        if self._concatenates and len(made) > 1:
+            return jax.tree.map(lambda *each: jnp.concatenate(each), *made)
+        return made[-1]
+
+
+class CoordinatedFunction(StepFunction):
+    """Has workers take the steps that Keras' trainer asks for, and returns before they have.
+
+    Args:
+        coordinator: Has the workers run them.
+        step: What they run.
+        draw: Returns the next batch from Keras' iterator, or an iterator of the workers'.
+        steps_per_call: The number of steps in a call.
+        workers: The number of workers.
+        results: Takes what arrives.
+        waits: Whether somebody looks at the results of every call, and needs some of the first one.
+        trained: What tells the variables apart that the optimizer changes.
+
+    Attributes:
+        step: What workers run.
+        trained: What tells the variables apart that the optimizer changes.
+    """
+
+    def __init__(
+        self,
+        coordinator: ClusterCoordinator,
+        step: CoordinatedStep,
+        draw: Callable[[Iterator[Any]], Any],
+        steps_per_call: int,
+        workers: int,
+        results: Results,
+        waits: Callable[[], bool],
+        trained: Sequence[int],
+    ) -> None:
+        super().__init__(steps_per_call)
+        self.step = step
+        self.trained = trained
+        self._coordinator = coordinator
+        self._draw = draw
+        self._limit = _AHEAD * workers
+        self._results = results
+        self._waits = waits
+
+    def __call__(self, state: Any, iterator: Iterator[Any]) -> tuple[Any, Any]:
+        if self.skips(iterator):
+            return self.skipped_logs, state
+        batches = self._drawn(iterator)
+        self._coordinator.closures.wait_for_room(self._limit)
+        with INTERRUPTS:
+            value = self._coordinator.schedule(self.step.function, args=(batches,))
+            self._results.expect(value, batches)
+        return self._returned(value), state
+
+    def _drawn(self, iterator: Iterator[Any]) -> list[Any]:
+        batches: list[Any] = []
+        for _ in range(self.steps_per_call):
+            try:
+                batches.append(self._draw(iterator))
+            except StopIteration:
+                if not batches:
+                    raise
+                break
+        return batches
+
+    def _returned(self, value: RemoteValue) -> Any:
+        self._results.collect()
+        if self._waits() and not self._results.logs:
+            self._coordinator.closures.wait_for(value)
+            self._results.collect()
+        return self._results.logs
+
+
+class CoordinatedPrediction(CoordinatedFunction):
+    """Returns arrays that are there when somebody looks at them."""
+
+    def _returned(self, value: RemoteValue) -> Any:
+        self._results.collect()
+        structure = self.step.results
+        return structure.unflatten([PendingArray(value, n) for n in range(structure.num_leaves)])

@@ -1,0 +1,175 @@
+"""``fit``, ``evaluate`` and ``predict`` where a coordinator has workers compute, on variables of servers.
+
+Keras' trainer runs in the coordinator. Its steps are closures of Keras' own stateless steps: the coordinator
+draws batches and sends them along, workers compute, and servers hold and update weights, the optimizer's
+state and metrics. The train function returns before the step is taken, with the newest results that have
+arrived. Before anybody looks at the model, all steps that were scheduled have ended.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from muster.cluster import TaskType
+from muster.data import Dataset
+from muster.distribute.coordinator._cluster_coordinator import ClusterCoordinator
+from muster.distribute.coordinator._per_worker import PerWorkerDataset
+from muster.distribute.fit._coordinated_input import WorkerBatches, made_by_workers
+from muster.distribute.fit._coordinated_results import Results
+from muster.distribute.fit._coordinated_steps import (
+    CoordinatedFunction,
+    CoordinatedPrediction,
+    CoordinatedStep,
+)
+from muster.distribute.fit._fit import (
+    DATASETS,
+    FUNCTIONS,
+    PREDICTS,
+    TESTS,
+    TRAINS,
+    DistributedTrainer,
+    explain,
+)
+from muster.distribute.fit._fit_callback_list import EpochCallbacks
+from muster.distribute.fit._fit_input import StepBatches
+from muster.distribute.input._dataset_creator import DatasetCreator
+from muster.distribute.input._distributed_dataset import DistributedDataset
+from muster.program.variables import keep_no_state, like_value_of, note_synced, together
+
+# The methods of a model that read or assign all of its variables, and those of its metrics.
+_ALL_VALUES = ("export", "get_weights", "load_weights", "save", "save_weights", "set_weights")
+_METRICS = ("get_metrics_result", "reset_metrics")
+
+_STEPS = {TRAINS: "train_step", TESTS: "test_step", PREDICTS: "predict_step"}
+
+
+class CoordinatedTrainer(DistributedTrainer):
+    """Has the workers of a ``ParameterServerStrategy`` take the steps of a model.
+
+    Args:
+        model: A Keras model.
+        strategy: The strategy.
+
+    Source: tensorflow/python/keras/engine/training.py, ``Model.fit`` and its ``_cluster_coordinator``.
+    """
+
+    datasets = (*DATASETS, PerWorkerDataset)
+
+    def __init__(self, model: Any, strategy: Any) -> None:
+        super().__init__(model, strategy)
+        self._cluster = strategy.cluster
+        self._results = {name: Results(functools.partial(self._explain, name)) for name in FUNCTIONS}
+
+    def attach(self) -> None:
+        super().attach()
+        model = self._model
+        keep_no_state(model)
+        for names, variables in ((_ALL_VALUES, self._variables), (_METRICS, self._metrics)):
+            for name in names:
+                method = functools.partial(self._together, variables, name)
+                setattr(model, name, functools.wraps(getattr(type(model), name))(method))
+
+    def _metrics(self) -> list[Any]:
+        return list(self._model.metrics_variables)
+
+    def _together(self, variables: Callable[[], list[Any]], name: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of Keras' that reads or assigns these variables of the model."""
+        model = self._model
+        with together(variables()):
+            return getattr(type(model), name)(model, *args, **kwargs)
+
+    def _make_function(self, name: str, force: bool = False) -> None:
+        if self._callbacks is not None:
+            self._callbacks.attach()
+        model = self._model
+        if model.run_eagerly:
+            raise ValueError(
+                f"run_eagerly=True debugs one process; under {self.strategy} workers run steps, and have "
+                "none of this program's code. Leave it out, or the strategy."
+            )
+        trained = [id(variable) for variable in model.trainable_variables]
+        made = getattr(model, FUNCTIONS[name])
+        if made is not None and made.trained == trained and not force:
+            return
+        coordinator = ClusterCoordinator(self.strategy)
+        step = CoordinatedStep(
+            _STEPS[name],
+            functools.partial(self._step, name),
+            functools.partial(self._groups, name),
+            (0, 2) if name == TRAINS else (),
+            concatenates=name == PREDICTS,
+        )
+        kind = CoordinatedPrediction if name == PREDICTS else CoordinatedFunction
+        function = kind(
+            coordinator,
+            step,
+            functools.partial(self._next, name),
+            model.steps_per_execution,
+            self._cluster.num_tasks(TaskType.WORKER),
+            self._results[name],
+            lambda: not isinstance(self._callbacks, EpochCallbacks),
+            trained,
+        )
+        setattr(model, FUNCTIONS[name], function)
+
+    def _groups(self, name: str) -> list[list[Any]]:
+        """Return the variables of the state of a method's steps, in lists as Keras has them."""
+        model = self._model
+        groups = [model.trainable_variables, model.non_trainable_variables]
+        if name == TRAINS:
+            groups.append(model.optimizer.variables)
+        if name != PREDICTS:
+            groups.append(model.metrics_variables)
+        return [list(group) for group in groups]
+
+    def _explain(self, name: str, batch: Any) -> None:
+        """Raise the error for which a step returned NaN, if it has one when it is run here."""
+        like = tuple([like_value_of(variable) for variable in group] for group in self._groups(name))
+        explain(functools.partial(self._step, name), like, batch)
+
+    def _sync(self) -> None:
+        """Wait until all steps have ended, as Keras does before anybody reads variables."""
+        if any(results.begun for results in self._results.values()):
+            try:
+                ClusterCoordinator(self.strategy).join()
+            finally:
+                self._end_results()
+        note_synced(self._model)
+
+    def _end_results(self) -> None:
+        for results in self._results.values():
+            results.end()
+
+    def _give_back(self, name: str) -> None:
+        """Cancel what has not begun when a call fails, and wait for the rest."""
+        if any(results.begun for results in self._results.values()):
+            ClusterCoordinator(self.strategy).closures.cancel()
+            self._end_results()
+
+    def _unshare(self) -> None:
+        """Nothing overwrites values: they are on servers."""
+
+    def _dataset_batches(
+        self,
+        dataset: Dataset | DistributedDataset | DatasetCreator | PerWorkerDataset,
+        per_epoch: int | None,
+        class_weight: dict[int, float] | None = None,
+        *,
+        continues: bool = False,
+    ) -> StepBatches:
+        if isinstance(dataset, DatasetCreator) and continues:
+            dataset = made_by_workers(ClusterCoordinator(self.strategy), dataset, class_weight)
+        elif isinstance(dataset, PerWorkerDataset):
+            if not continues:
+                raise ValueError(
+                    "A dataset of each worker's own is for `fit`, with `steps_per_epoch`. To "
+                    "evaluate or predict, give a Dataset, whose batches the coordinator sends to workers."
+                )
+            if class_weight is not None:
+                raise ValueError(
+                    "class_weight is for data that fit can weigh. Let the dataset yield (inputs, targets, "
+                    "sample_weights)."
+                )
+        if isinstance(dataset, PerWorkerDataset):
+            return WorkerBatches(dataset)
+        return super()._dataset_batches(dataset, per_epoch, class_weight, continues=continues)
