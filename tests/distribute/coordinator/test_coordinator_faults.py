@@ -9,7 +9,7 @@ import pytest
 from clusters import Strategy, cluster_of, coordinated, coordinator_of, start_worker
 from memory_servers import MemoryServers
 
-from muster._errors import RosterError, TraceError
+from muster._errors import CancelledError, RosterError, TraceError
 from muster._keras import keras
 from muster.data import Dataset
 from muster.distribute import function
@@ -245,3 +245,30 @@ def test_a_worker_that_cannot_be_reached_is_said(caplog, monkeypatch):
     with caplog.at_level(logging.WARNING), coordinator_of(Strategy(cluster)):
         while not any("worker 0" in message for message in caplog.messages):
             threading.Event().wait(0.01)
+
+
+def test_to_look_at_a_result_begins_no_generation():
+    with coordinated(workers=1) as coordinator:
+        closures = coordinator.closures
+        value = coordinator.schedule(one)
+        closures.wait_for(value)
+        before = closures._queue.generation
+        assert value.peek() == 1.0
+        assert closures._queue.generation == before
+        assert value.fetch() == 1.0
+        assert closures._queue.generation == before + 1
+
+
+def test_what_is_cancelled_does_not_run_and_raises_nothing_later():
+    cluster = cluster_of(1)
+    with coordinator_of(Strategy(cluster)) as coordinator:
+        values = [coordinator.schedule(one) for _ in range(3)]
+        coordinator.closures.wait_for_room(4)
+        assert values[0].peek() is None
+        coordinator.closures.cancel()
+        assert coordinator.done()
+        with start_worker(cluster, 0):
+            assert coordinator.schedule(one).fetch() == 1.0
+        for value in values:
+            with pytest.raises(CancelledError, match="cancelled"):
+                value.fetch()

@@ -292,13 +292,3 @@ def test_a_checkpoint_of_one_process_is_restored_to_servers_and_back(tmp_path):
     ):
         np.testing.assert_array_equal(here.numpy(), there.numpy(), err_msg=here.path)
         np.testing.assert_array_equal(here.numpy(), then.numpy(), err_msg=here.path)
-
-
-@pytest.mark.parametrize("method", ["fit", "evaluate", "predict", "train_on_batch"])
-def test_what_would_not_go_through_workers_is_refused(method):
-    strategy, _ = with_memory()
-    with strategy.scope():
-        model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
-        model.compile("sgd", "mse")
-    with pytest.raises(NotImplementedError, match="does not go through the workers"):
-        getattr(model, method)(X)

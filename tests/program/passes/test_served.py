@@ -159,7 +159,8 @@ def test_a_marked_value_is_the_workers_although_it_depends_on_an_update():
     pushed, _, results = step.work([state[path] for path in step.takes], [], batch)
     assert step.updated == ("weight", "last", "total")
     assert results["after"] == -3.0
-    assert sorted((each.shape, float(np.sum(each))) for each in pushed) == [((), -3.0), ((), -3.0), ((3,), 6.0)]
+    sums = sorted((each.shape, float(np.sum(each))) for each in pushed)
+    assert sums == [((), -3.0), ((), -3.0), ((3,), 6.0)]
     total, last = step.update(["total"]), step.update(["last"])
     assert total.function(jnp.float32(10.0), pushed[total.pushes[0]]) == [7.0]
     assert last.takes == ()

@@ -13,6 +13,8 @@ from muster.program.variables._keras_internals import (
     compiled_metrics,
     forget_state,
     fresh_names,
+    keep_no_state,
+    note_synced,
     set_values,
     setting_of_every_step,
     values_of,
@@ -87,6 +89,24 @@ def test_a_trainer_holds_its_last_state_until_it_is_told_to_forget_it():
     forget_state(model)
     assert not any(value is state for state in states for value in vars(model).values())
     model.train_on_batch(jnp.ones((4, 2)), jnp.ones((4, 1)))
+
+
+def test_a_trainer_without_a_state_leaves_values_where_they_are() -> None:
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    keep_no_state(model)
+    value, states = model.trainable_variables[0].value, []
+
+    def step(state: Any, iterator: Any) -> tuple[dict[str, Any], Any]:
+        next(iterator)
+        states.append(state)
+        assert model.trainable_variables[0].value is value
+        note_synced(model)
+        return {"loss": jnp.float32(1.0)}, state
+
+    model.make_train_function = lambda force=False: setattr(model, "train_function", step)
+    model.fit(jnp.ones((8, 2)), jnp.ones((8, 1)), batch_size=4, verbose=0)
+    assert states == [([], [], [], [])] * 2
 
 
 def test_values_of_variables_are_those_that_keras_shows():

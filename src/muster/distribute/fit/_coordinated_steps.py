@@ -116,23 +116,30 @@ class CoordinatedFunction(StepFunction):
     def __call__(self, state: Any, iterator: Iterator[Any]) -> tuple[Any, Any]:
         if self.skips(iterator):
             return self.skipped_logs, state
-        batches = self._drawn(iterator)
-        self._coordinator.closures.wait_for_room(self._limit)
-        with INTERRUPTS:
-            value = self._coordinator.schedule(self.step.function, args=(batches,))
-            self._results.expect(value, batches)
-        return self._returned(value), state
+        batches, error = self._drawn(iterator)
+        try:
+            self._coordinator.closures.wait_for_room(self._limit)
+            with INTERRUPTS:
+                value = self._coordinator.schedule(self.step.function, args=(batches,))
+                self._results.expect(value, batches)
+            if error is not None:
+                raise error
+            return self._returned(value), state
+        except KeyboardInterrupt:
+            self._coordinator.closures.cancel()
+            raise
 
-    def _drawn(self, iterator: Iterator[Any]) -> list[Any]:
+    def _drawn(self, iterator: Iterator[Any]) -> tuple[list[Any], Exception | None]:
+        """Draw the batches of a call; return those before an error with the error."""
         batches: list[Any] = []
         for _ in range(self.steps_per_call):
             try:
                 batches.append(self._draw(iterator))
-            except StopIteration:
+            except Exception as exc:
                 if not batches:
                     raise
-                break
-        return batches
+                return batches, None if isinstance(exc, StopIteration) else exc
+        return batches, None
 
     def _returned(self, value: RemoteValue) -> Any:
         self._results.collect()

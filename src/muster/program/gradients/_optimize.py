@@ -233,6 +233,19 @@ def _in_steps(original: Callable[..., Any]) -> Callable[..., Any]:
     return apply
 
 
+def _marked_before_branches(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``LossScaleOptimizer.stateless_apply``, which applies gradients inside of a branch."""
+
+    def stateless_apply(self: Any, optimizer_variables: Any, grads: Sequence[Any], variables: Any) -> Any:
+        if current_scope() is None:
+            return original(self, optimizer_variables, grads, variables)
+        marked = mark_pushed(grads)
+        with as_marked():
+            return original(self, optimizer_variables, marked, variables)
+
+    return stateless_apply
+
+
 def _with_tensorflows_arguments(original: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap ``Optimizer.apply_gradients``: it takes TensorFlow's arguments for summed gradients.
 
@@ -261,3 +274,4 @@ def _with_tensorflows_arguments(original: Callable[..., Any]) -> Callable[..., A
 wrap_in_scopes(keras.optimizers.Optimizer, "apply", _in_steps)
 wrap_in_scopes(keras.optimizers.Optimizer, "apply_gradients", _with_tensorflows_arguments)
 wrap_in_scopes(keras.optimizers.LossScaleOptimizer, "apply", _in_steps)
+wrap_in_scopes(keras.optimizers.LossScaleOptimizer, "stateless_apply", _marked_before_branches)
