@@ -26,3 +26,12 @@ def test_options_that_do_not_exist_are_refused() -> None:
     for wrong in (-1, "OFF"):
         with pytest.raises(TypeError, match=rf"auto_shard_policy is .*OFF, AUTO.* got {wrong!r}"):
             options.experimental_distribute.auto_shard_policy = wrong  # type: ignore[assignment]
+
+
+def test_dispatch_is_dynamic_or_nothing() -> None:
+    options = Options()
+    assert options.experimental_distribute.dispatch is None
+    options.experimental_distribute.dispatch = "dynamic"
+    assert Dataset.range(1).with_options(options).map(abs).options() == options
+    with pytest.raises(ValueError, match='dispatch is "dynamic".* or None, got \'Dynamic\''):
+        options.experimental_distribute.dispatch = "Dynamic"

@@ -9,11 +9,13 @@ from muster.data._dataset import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
 from muster.data._dataset import Dataset as Dataset
 from muster.data._iterator import DatasetIterator as DatasetIterator
 from muster.data._iterator import moved_position as moved_position
+from muster.data._numbered import NumberedElements as NumberedElements
 from muster.data._optional import GetNext as GetNext
 from muster.data._optional import Optional as Optional
 from muster.data._options import AutoShardPolicy as AutoShardPolicy
 from muster.data._options import DistributeOptions as DistributeOptions
 from muster.data._options import Options as Options
+from muster.data._options import check_dispatch as check_dispatch
 from muster.data.files._example import BytesList as BytesList
 from muster.data.files._example import Example as Example
 from muster.data.files._example import Feature as Feature

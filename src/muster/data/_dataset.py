@@ -11,6 +11,7 @@ import numpy as np
 from muster.data._arguments import integer
 from muster.data._dataset_sources import DatasetSources
 from muster.data._iterator import Convert, DatasetIterator
+from muster.data._numbered import NumberedElements
 from muster.data._options import Options
 from muster.data.pipeline._cache import Cache
 from muster.data.pipeline._combine import Concatenate, Zip
@@ -423,6 +424,25 @@ class Dataset(DatasetSources["Dataset"]):
                 fewer elements than before.
         """
         return DatasetIterator(self._node, position, seed, convert)
+
+    def numbered(
+        self,
+        position: Mapping[str, Any] | None = None,
+        *,
+        seed: int | None = None,
+        convert: Convert | None = None,
+    ) -> NumberedElements:
+        """Begin a pass whose elements are read by their number, or take part in one.
+
+        Args:
+            position: The `position` of any element of a pass over an equal pipeline; None begins one.
+            seed: As for `iterator`.
+            convert: As for `iterator`.
+
+        Raises:
+            PositionError: `position` belongs to another pipeline.
+        """
+        return NumberedElements(self._node, position, seed, convert)
 
     def __iter__(self) -> DatasetIterator:
         return self.iterator()

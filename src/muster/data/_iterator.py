@@ -47,10 +47,7 @@ class DatasetIterator(GetNext):
         """
         self._node = node
         self._convert = convert
-        if position is None and seed is not None:
-            for number, order in enumerate(node.random_orders):
-                order.settle(int(np.random.SeedSequence((seed % 2**64, number)).generate_state(1)[0]))
-        self._run, self._consumed = _begin(node, position)
+        self._run, self._consumed = begin_run(node, position, seed)
         self._elements: Generator[Any, None, None] | Prefetcher | None = None
         self._closed = False
 
@@ -90,12 +87,18 @@ class DatasetIterator(GetNext):
         `Dataset.iterator` of an equal pipeline, in this process or another, continues from it with the next
         element. Elements that are read ahead do not count.
         """
-        return {
-            "format": _FORMAT,
-            "pipeline": self._node.description,
-            "orders": [list(self._run.orders[order]) for order in self._node.random_orders],
-            "elements": self._consumed,
-        }
+        return position_of(self._node, self._run, self._consumed)
+
+    def go_on(self, position: Mapping[str, Any]) -> None:
+        """Continue at another `position`, such as one that was saved.
+
+        Raises:
+            PositionError: `position` belongs to another pipeline.
+        """
+        self._run, self._consumed = begin_run(self._node, position)
+        if self._elements is not None:
+            self._elements.close()
+            self._elements = None
 
     def close(self) -> None:
         """End the iteration and its thread."""
@@ -112,6 +115,16 @@ class DatasetIterator(GetNext):
     def _open(self) -> "Generator[Any, None, None] | Prefetcher":
         elements = _read(self._node, self._run, self._consumed, self._convert)
         return Prefetcher(elements, self._node.ahead) if self._node.ahead else elements
+
+
+def position_of(node: Node, run: Run, elements: int) -> dict[str, Any]:
+    """Return the position after so many elements of an iteration."""
+    return {
+        "format": _FORMAT,
+        "pipeline": node.description,
+        "orders": [list(run.orders[order]) for order in node.random_orders],
+        "elements": elements,
+    }
 
 
 def moved_position(position: Mapping[str, Any], elements: int) -> dict[str, Any]:
@@ -149,8 +162,23 @@ def _load(node: Node, run: Run, handles: Handles) -> Iterator[list[Any]]:
         yield elements
 
 
-def _begin(node: Node, position: Mapping[str, Any] | None) -> tuple[Run, int]:
+def begin_run(
+    node: Node, position: Mapping[str, Any] | None, seed: int | None = None
+) -> tuple[Run, int]:
+    """Begin an iteration, or go on with one; return it and the number of its elements that are taken.
+
+    Args:
+        node: The pipeline.
+        position: Where to go on; None begins anew.
+        seed: Seeds the shuffles without a seed; None seeds them at random.
+
+    Raises:
+        PositionError: `position` belongs to another pipeline.
+    """
     if position is None:
+        if seed is not None:
+            for number, order in enumerate(node.random_orders):
+                order.settle(int(np.random.SeedSequence((seed % 2**64, number)).generate_state(1)[0]))
         return Run.begin(node), 0
     orders, elements = _check(node, position)
     for order, (seed, iteration) in zip(node.random_orders, orders, strict=True):

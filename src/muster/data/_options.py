@@ -45,18 +45,36 @@ class DistributeOptions(_Checked):
 
     Attributes:
         auto_shard_policy: How the dataset is divided among workers.
+        dispatch: ``"dynamic"`` lets workers that train beside parameter servers share one pass: each batch is
+            handed out to one of them. None lets each read all, or what its code chooses.
 
     Raises:
         TypeError: `auto_shard_policy` is not an `AutoShardPolicy`.
+        ValueError: `dispatch` is neither ``"dynamic"`` nor None.
     """
 
     auto_shard_policy: AutoShardPolicy = AutoShardPolicy.AUTO
+    dispatch: str | None = None
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "auto_shard_policy" and not isinstance(value, AutoShardPolicy):
             policies = ", ".join(policy.name for policy in AutoShardPolicy)
             raise TypeError(f"auto_shard_policy is an AutoShardPolicy ({policies}), got {value!r}.")
+        if name == "dispatch":
+            check_dispatch(value)
         super().__setattr__(name, value)
+
+
+def check_dispatch(value: object) -> None:
+    """Check how batches are handed out to workers.
+
+    Raises:
+        ValueError: It is neither ``"dynamic"`` nor None.
+    """
+    if value not in (None, "dynamic"):
+        raise ValueError(
+            f'dispatch is "dynamic", for workers that share one pass over the data, or None, got {value!r}.'
+        )
 
 
 @dataclass

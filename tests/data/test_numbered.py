@@ -1,0 +1,100 @@
+"""Elements read by their number are those of an iteration, in whatever order they are asked for."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+from dataset_model import Pipeline, pipelines, plain
+from hypothesis import given, settings
+
+from muster._errors import DatasetError, PositionError
+from muster.data import Dataset, TFRecordDataset, TFRecordWriter
+
+
+@settings(max_examples=80, derandomize=True)
+@given(pipelines())
+def test_elements_are_those_of_an_iteration(pipeline: Pipeline) -> None:
+    expected = [plain(element) for element in pipeline.model(())]
+    with pipeline.dataset.iterator() as iterator:
+        # Iterations that begin anew are shuffled anew: read the first one.
+        position = {**iterator.position, "orders": [[s, 0] for s, _ in iterator.position["orders"]]}
+    numbers = list(range(len(expected)))
+    random.Random(0).shuffle(numbers)
+    with pipeline.dataset.numbered(position) as elements:
+        for number in [*range(0, len(expected), 3), *numbers[:20]]:
+            assert plain(elements.read(number)) == expected[number]
+        with pytest.raises(IndexError):
+            elements.read(len(expected))
+    with pipeline.dataset.numbered(position) as elements:
+        assert [elements.has(number) for number in range(len(expected) + 2)] == [True] * len(expected) + [
+            False,
+            False,
+        ]
+
+
+def test_a_pass_that_is_shuffled_by_chance_is_the_same_elsewhere() -> None:
+    first, second = (Dataset.range(50).shuffle(50).batch(4) for _ in range(2))
+    with first.numbered() as here, second.numbered(json.loads(json.dumps(here.position))) as there:
+        batches = [(here if number % 2 else there).read(number).tolist() for number in range(13)]
+    assert sorted(sum(batches, [])) == list(range(50))
+    assert sum(batches, []) != list(range(50))
+
+
+def test_a_pass_of_another_pipeline_is_refused() -> None:
+    with Dataset.range(5).numbered() as elements, pytest.raises(PositionError, match="another pipeline"):
+        Dataset.range(6).numbered(elements.position)
+
+
+def test_what_is_passed_over_is_not_computed() -> None:
+    computed = []
+
+    def note(x):
+        computed.append(int(x))
+        return x
+
+    data = Dataset.from_generator(lambda: iter(range(100)), output_types=np.int32).map(note)
+    with data.numbered() as elements:
+        assert [elements.read(number) for number in (3, 40, 30)] == [3, 40, 30]
+        assert elements.has(90)
+    assert computed == [3, 40, 30]
+
+
+def test_elements_a_little_before_are_still_at_hand(tmp_path) -> None:
+    with TFRecordWriter(tmp_path / "records") as writer:
+        for number in range(100):
+            writer.write(b"%d" % number)
+    opened = []
+    data = TFRecordDataset(str(tmp_path / "records"))
+    node = data._node
+    open_file = node.open_file
+    node.open_file = lambda path: opened.append(path) or open_file(path)
+    with data.numbered() as elements:
+        assert [elements.read(number) for number in (50, 45, 60)] == [b"50", b"45", b"60"]
+        assert len(opened) == 1
+        assert elements.read(2) == b"2"
+        assert len(opened) == 2
+
+
+def test_a_function_that_raises_stop_iteration_does_not_end_the_data() -> None:
+    def stops(x):
+        raise StopIteration
+
+    with (
+        Dataset.from_generator(lambda: iter([1]), output_types=np.int32).map(stops).numbered() as elements,
+        pytest.raises(DatasetError, match="raised StopIteration"),
+    ):
+        elements.read(0)
+
+
+def test_an_iterator_goes_on_where_another_was() -> None:
+    data = Dataset.range(20).shuffle(20).prefetch(2)
+    first = iter(data)
+    taken = [next(first) for _ in range(8)]
+    saved = json.loads(json.dumps(first.position))
+    rest = list(first)
+    other = iter(Dataset.range(20).shuffle(20).prefetch(2))
+    next(other)
+    other.go_on(saved)
+    assert list(other) == rest
+    assert sorted(taken + rest) == list(range(20))
