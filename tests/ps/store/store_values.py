@@ -1,11 +1,14 @@
 """Stores for tests: values in NumPy, and functions that add what is pushed."""
 
+import functools
+
+import msgspec
 import numpy as np
 
 from muster.ps._flat_layout import FlatLayout
 from muster.ps._messages import Caller, Refused
 from muster.ps._plan import ArraySpec
-from muster.ps.store import StoredFunction, StoreMachine
+from muster.ps.store import StoredFunction, StoreMachine, TableUse
 from muster.ps.store import _messages as messages
 from muster.ps.store._bundles import bundle, packed, unbundled
 
@@ -25,6 +28,16 @@ ADD = StoredFunction(
     pushed=PUSHED,
     update=b"adds",
 )
+ROWS, SLOT = ArraySpec("rows", (10, 2), "float32"), ArraySpec("rows/slot", (10,), "float32")
+USE = TableUse(
+    columns=("rows", "rows/slot"),
+    update=b"adds rows",
+    reads=("count",),
+    row_pushes=(ArraySpec("gradient", (2,), "float32"),),
+    pushed=(ArraySpec("factor", (), "float32"),),
+    start=100,
+)
+TRAIN = msgspec.structs.replace(ADD, fingerprint="train", tables=(USE,))
 LOOK = StoredFunction(fingerprint="look", takes=("b", "a"))
 
 
@@ -49,6 +62,17 @@ class NumPyDevice:
             raise ValueError("its update is none")
         return NumPyFunction(function, held)
 
+    def compile_rows(self, use, held):
+        if use.update != b"adds rows":
+            raise ValueError("its update of rows is none")
+        return added_rows
+
+
+def added_rows(rows, pushed, others):
+    """Add to rows what is pushed for them, times what is read; count in the other columns."""
+    factor = np.prod([np.prod(each) for each in others])
+    return [rows[0] + pushed[0] * rows[0].dtype.type(factor), *(each + 1 for each in rows[1:])]
+
 
 class NumPyFunction:
     def __init__(self, function, held):
@@ -60,6 +84,8 @@ class NumPyFunction:
         return self._taken.pack(values)
 
     def apply(self, values, pushed):
+        if not self._function.update:
+            return self.pull(values)
         (given,) = self._pushed.unpack(pushed).values()
         first, second = self._function.updates
         values[first] = values[first] + given
@@ -101,9 +127,9 @@ class Talk:
         self.sequence = sequence or self.sequence + 1
         return self.ask(kind(sequence=self.sequence), arrays)[0]
 
-    def create(self, *values, sequence=None):
+    def create(self, *values, sequence=None, by_rows=()):
         given = [(spec, full(spec, value)) for spec, value in values]
-        return self.change(messages.Create, bundle(given), sequence)
+        return self.change(functools.partial(messages.Create, by_rows=by_rows), bundle(given), sequence)
 
     def assign(self, spec, value, sequence=None):
         return self.change(messages.Assign, bundle([(spec, full(spec, value))]), sequence)
@@ -127,6 +153,32 @@ class Talk:
     def apply(self, closure, value=1.0, watermark=0, function="add"):
         pushed = [np.full(6, value, np.float32)]
         return self.ask(messages.Apply(function=function, closure=closure, watermark=watermark), pushed)
+
+    def rows(self, *ids, function="train"):
+        """The rows of the only table of a function."""
+        message = messages.Pull(function=function, counts=(len(ids),))
+        return self.ask(message, [np.array(ids, np.int64)])[1][-1].reshape(-1, 2)
+
+    def push(self, closure, ids, values, factor=1.0, value=1.0):
+        """Apply TRAIN: values are added to both numbers of each row."""
+        gradients = np.repeat(np.array(values, np.float32), 2)
+        buffers = [np.full(6, value, np.float32), np.array(ids, np.int64), np.full(1, factor, np.float32)]
+        message = messages.Apply(function="train", closure=closure, counts=(len(ids),))
+        return self.ask(message, [*buffers, gradients])
+
+    def read_rows(self, name, *numbers):
+        buffers = self.ask(messages.ReadRows(name=name), [np.array(numbers, np.int64)])[1]
+        return unbundled(buffers)[0][1]
+
+    def assign_rows(self, name, numbers, rows, sequence=None):
+        kind = functools.partial(messages.AssignRows, name=name)
+        buffers = [np.array(numbers, np.int64), np.array(rows, np.float32)]
+        return self.change(kind, buffers, sequence)
+
+    def prepare_rows(self, **options):
+        self.create((A, 0.0), (B, 0.0), (COUNT, 1), (ROWS, 0.0), (SLOT, 0.0), **options)
+        self.register(TRAIN)
+        return self
 
     def prepare(self):
         self.create((A, 0.0), (B, 0.0), (COUNT, 0))

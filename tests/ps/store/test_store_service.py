@@ -5,10 +5,11 @@ import struct
 import threading
 import time
 
+import msgspec
 import numpy as np
 import pytest
 from store_job import SECS, client, serving, wait_for
-from store_values import ADD, COUNT, LOOK, VERSIONS, A, B, full
+from store_values import ADD, COUNT, LOOK, ROWS, SLOT, TRAIN, VERSIONS, A, B, full
 
 from muster._errors import JobEndedError, MissingPeerError, ParameterServerError
 from muster.net import Connection
@@ -233,6 +234,56 @@ def test_a_coordinator_that_is_started_again():
                 old.apply("add", 2, 0, pushes(1.0))
             assert first(chief.pull("add")) == 0.0
         old.close()
+
+
+def test_rows_of_tables_of_two_servers():
+    arrays = (A, B, COUNT, ROWS, SLOT)
+    with (
+        serving() as one,
+        serving() as two,
+        client(one, two) as chief,
+        client(one, two, task="worker 0") as worker,
+    ):
+        chief.create((stored(spec, n), full(spec, 1)) for n in range(2) for spec in arrays)
+        second = msgspec.structs.replace(TRAIN.tables[0], start=110)
+        chief.register([TRAIN, msgspec.structs.replace(TRAIN, tables=(second,))])
+        ids = [[np.array([101, 109])], [np.array([], np.int64)]]
+        assert [[each.shape for each in part] for part in worker.pull("train", ids)] == [
+            [(3, 2), (4,), (2, 2)],
+            [(3, 2), (4,), (0, 2)],
+        ]
+        assert [len(part) for part in worker.pull("train")] == [2, 2]
+        whole = [full(TRAIN.pushed[0], 1.0), np.float32(2.0)]
+        rows = [[(part[0], [np.full((len(part[0]), 2), 5.0, np.float32)])] for part in ids]
+        taken = worker.apply("train", 1, 0, [whole, whole], rows)
+        assert [len(part) for part in taken] == [2, 2]
+        assert [part[2].tolist() for part in worker.pull("train", ids)] == [[[11, 11], [11, 11]], []]
+        assert chief.read([StoredName(1, "count")])[0] == 2
+        for wrong, text in (
+            (
+                [(ids[0][0], [])],
+                "The arrays that are pushed for 2 rows of rows are none. They must be float32",
+            ),
+            ([], "There are ids for 0 tables, of a function with 1"),
+            (
+                [(np.array([1.0]), [np.zeros((1, 2), np.float32)])],
+                r"Ids must be int64 .* Given: float64\[1\]",
+            ),
+        ):
+            with pytest.raises(ValueError, match=text):
+                worker.apply("train", 2, 0, [whole, whole], [wrong, rows[1]])
+        with pytest.raises(ParameterServerError, match="id 111 is of no row of rows"):
+            worker.pull("train", [[np.array([111])], [np.array([111])]])
+
+
+def test_rows_are_read_and_assigned_in_parts():
+    with serving() as server, client(server) as chief:
+        chief.create([(stored(ROWS), full(ROWS, 1))])
+        chief.assign_rows(
+            StoredName(0, "rows"), np.array([2, 3]), np.arange(4, dtype=np.float32).reshape(2, 2)
+        )
+        found = chief.read_rows(StoredName(0, "rows"), np.arange(1, 4))
+        assert found.tolist() == [[1, 1], [0, 1], [2, 3]]
 
 
 def test_the_end_of_the_job():

@@ -5,7 +5,7 @@ import ml_dtypes
 import msgspec
 import numpy as np
 import pytest
-from store_functions import descent, exported
+from store_functions import adagrad, descent, exported, exported_rows
 
 from muster.ps._plan import ArraySpec
 from muster.ps.store import StoredFunction
@@ -146,3 +146,68 @@ def test_arrays_that_do_not_fit_are_refused_with_the_remedy():
 def test_arrays_that_jax_would_hold_in_another_dtype_are_refused(dtype):
     with pytest.raises(ValueError, match=rf"array x \({dtype}\[2\]\) .*jax_enable_x64"):
         DEVICE.check([ArraySpec("x", (2,), dtype)], 0)
+
+
+def prepared_rows(rows, dim):
+    arrays, function = adagrad(rows, dim)
+    specs = held(*(array.spec for array in arrays))
+    return DEVICE.compile_rows(function.tables[0], specs), function.tables[0], specs
+
+
+@pytest.mark.parametrize("count", [1, 64, 100])
+def test_rows_are_updated_as_the_rule_does(count):
+    update, _, _ = prepared_rows(1000, 3)
+    rng = np.random.default_rng(0)
+    weights, sums, gradients = (rng.uniform(0.5, 1, (count, 3)).astype(np.float32) for _ in range(3))
+    rate = DEVICE.put(np.float32(0.5))
+    made, summed = update([weights, sums], [gradients], [rate])
+    np.testing.assert_allclose(summed, sums + gradients**2, rtol=1e-6)
+    np.testing.assert_allclose(made, weights - 0.5 * gradients / np.sqrt(summed), rtol=1e-5)
+    before = made.copy()
+    for each in (weights, sums, gradients):
+        each[:] = np.nan  # its memory is used again
+    np.testing.assert_array_equal(made, before)
+
+
+def fixed(use, specs):
+    """An update for as many rows as the table has."""
+    row = ArraySpec("gradients", specs["table"].shape, "float32")
+    return exported(
+        lambda table, slot, g, rate: (table, slot), specs["table"], specs["slot"], row, specs["rate"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        (lambda use, specs: {"update": b"nonsense"}, "its update of 8 bytes is no exported function of JAX"),
+        (
+            lambda use, specs: {"update": fixed(use, specs)},
+            "its update of rows is not for any number of rows",
+        ),
+        (
+            lambda use, specs: {"columns": ("table",)},
+            "its update of rows takes other arrays than the function has",
+        ),
+        (
+            lambda use, specs: {"reads": ()},
+            "takes other arrays than the function has: .*; the function has float32",
+        ),
+        (
+            lambda use, specs: {
+                "update": exported_rows(
+                    lambda table, slot, g, rate: (table,),
+                    [specs["table"], specs["slot"]],
+                    use.row_pushes,
+                    [specs["rate"]],
+                )
+            },
+            "its update of rows returns other arrays",
+        ),
+    ],
+    ids=["nonsense", "fixed", "columns", "reads", "results"],
+)
+def test_updates_of_rows_that_do_not_fit(changes, text):
+    _, use, specs = prepared_rows(10, 2)
+    with pytest.raises(ValueError, match=text):
+        DEVICE.compile_rows(msgspec.structs.replace(use, **changes(use, specs)), specs)

@@ -40,6 +40,17 @@ def unpacked(buffers: Sequence[Array], kind: type[_T]) -> _T:
         raise BundleError(f"its description cannot be read: {exc}") from exc
 
 
+def only(buffers: Sequence[Array], count: int) -> Sequence[Array]:
+    """Return buffers, of which there must be a number.
+
+    Raises:
+        BundleError: There are others.
+    """
+    if len(buffers) != count:
+        raise BundleError(f"it has {len(buffers)} buffers where there must be {count}")
+    return buffers
+
+
 def bundle(arrays: Sequence[tuple[ArraySpec, Any]]) -> list[Array]:
     """Return arrays in buffers, after their description.
 

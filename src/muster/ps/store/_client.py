@@ -69,18 +69,49 @@ class StoreClient:
 
     def create(self, variables: Iterable[tuple[StoredArray, Any]]) -> None:
         """Give servers arrays, with their initial values; those that are there keep their values."""
-        self._change(messages.Create, [(array.server, array.spec, value) for array, value in variables])
+        given = list(variables)
+        by_rows: dict[int, list[str]] = {}
+        for array, _ in given:
+            by_rows.setdefault(array.server, []).extend([array.name] if array.by_rows else [])
+        self._change(
+            lambda index: messages.Create(by_rows=tuple(by_rows[index])),
+            [(array.server, array.spec, value) for array, value in given],
+        )
 
     def assign(self, values: Mapping[StoredName, Any]) -> None:
         """Give arrays other values, all of a server at one instant."""
         given = [(name, np.asarray(value)) for name, value in values.items()]
         self._change(
-            messages.Assign,
+            lambda index: messages.Assign(),
             [
                 (name.server, ArraySpec(name.name, value.shape, value.dtype.name), value)
                 for name, value in given
             ],
         )
+
+    def assign_rows(self, name: StoredName, ids: Any, rows: Any) -> None:
+        """Give rows of an array other values.
+
+        Args:
+            name: The array.
+            ids: The numbers of the rows in it, int64 of shape (n,), ascending.
+            rows: An array of n rows.
+        """
+        arrays = [np.ascontiguousarray(each).reshape(-1) for each in (ids, rows)]
+        self._some(
+            [name.server],
+            lambda server, index: server.change(messages.AssignRows(name=name.name), arrays),
+            lambda server, index: server.done(),
+        )
+
+    def read_rows(self, name: StoredName, ids: Any) -> Array:
+        """Return rows of an array; the arguments are those of `assign_rows`."""
+        found = self._some(
+            [name.server],
+            lambda server, index: server.send(messages.ReadRows(name=name.name), [np.asarray(ids)]),
+            lambda server, index: server.read(),
+        )
+        return found[name.server][name.name]
 
     def read(self, names: Sequence[StoredName]) -> list[Array]:
         """Return arrays, all of a server at one instant of its own."""
@@ -97,7 +128,7 @@ class StoreClient:
         asked = _by_server(names)
         self._some(
             asked,
-            lambda server, index: server.change(messages.Delete, [packed(asked[index])]),
+            lambda server, index: server.change(messages.Delete(), [packed(asked[index])]),
             lambda server, index: server.done(),
         )
         self._functions.clear()
@@ -107,34 +138,59 @@ class StoreClient:
         given = {index: each for index, each in enumerate(functions) if each is not None}
         self._some(
             given,
-            lambda server, index: server.change(messages.Register, [packed(given[index])]),
+            lambda server, index: server.change(messages.Register(), [packed(given[index])]),
             lambda server, index: server.done(),
         )
         for each in given.values():
             self._functions.pop(each.fingerprint, None)
 
-    def pull(self, function: str) -> list[list[Array]]:
-        """Return what a function takes, by its fingerprint: of each server, at one instant of its own."""
+    def pull(self, function: str, ids: Sequence[Sequence[Any]] = ()) -> list[list[Array]]:
+        """Return what a function takes, by its fingerprint: of each server, at one instant of its own.
+
+        Args:
+            function: The fingerprint of the function.
+            ids: For each server, the ids of the rows of each table of the function there: int64 of shape
+                (n,), ascending. These rows follow what the function takes as a whole. Nothing for no rows.
+        """
         parts = self._parts(function)
-        return self._taken(parts, lambda server, index: server.send(messages.Pull(function=function)))
+
+        def send(server: ServerClient, index: int) -> None:
+            asked = parts[index].layout.pack_ids(ids[index]) if ids else []
+            counts = tuple(map(len, ids[index])) if ids else ()
+            server.send(messages.Pull(function=function, counts=counts), asked)
+
+        return self._taken(parts, send)
 
     def apply(
-        self, function: str, closure: int, watermark: int, pushed: Sequence[Sequence[Any]]
+        self,
+        function: str,
+        closure: int,
+        watermark: int,
+        pushed: Sequence[Sequence[Any]],
+        rows: Sequence[Sequence[tuple[Any, Sequence[Any]]]] = (),
     ) -> list[list[Array]]:
-        """Run the update of a function on what is pushed, and return what it takes then, as `pull` does.
+        """Run the update of a function on what is pushed, and return what it takes then, as `pull` does, but
+        for rows.
 
         Args:
             function: The fingerprint of the function.
             closure: The number of the closure. A server applies what is pushed for it once, whoever pushes.
             watermark: The number below which all closures have ended.
-            pushed: The arrays for each server, in the order that was registered there.
+            pushed: The arrays for each server, in the order that was registered there: those of the function,
+                and then those of each table.
+            rows: For each server and each table of the function there, ids as of `pull`, and arrays with a
+                row for each.
         """
         parts = self._parts(function)
-        message = messages.Apply(function=function, closure=closure, watermark=watermark)
 
         def send(server: ServerClient, index: int) -> None:
+            layout, of_tables = parts[index].layout, rows[index] if rows else ()
             if parts[index].changes:
-                server.send(message, parts[index].pack(pushed[index]))
+                counts = tuple(len(ids) for ids, _ in of_tables)
+                message = messages.Apply(
+                    function=function, closure=closure, watermark=watermark, counts=counts
+                )
+                server.send(message, layout.pack_pushed(pushed[index], of_tables))
             else:
                 server.send(messages.Pull(function=function))
 
@@ -163,14 +219,24 @@ class StoreClient:
         for server in self._servers:
             server.close()
 
-    def _change(self, kind: type[messages.Change], given: Iterable[tuple[int, ArraySpec, Any]]) -> None:
+    def _change(
+        self,
+        message: Callable[[int], messages.Change],
+        given: Iterable[tuple[int, ArraySpec, Any]],
+    ) -> None:
+        """Send arrays to servers.
+
+        Args:
+            message: Returns the message to a server, by its number.
+            given: The number of the server of each array, its description, and its elements.
+        """
         arrays: dict[int, list[tuple[ArraySpec, Any]]] = {}
         for index, spec, value in given:
             arrays.setdefault(index, []).append((spec, value))
         bundles = {index: bundle(each) for index, each in arrays.items()}  # all are right before one is sent
         self._some(
             bundles,
-            lambda server, index: server.change(kind, bundles[index]),
+            lambda server, index: server.change(message(index), bundles[index]),
             lambda server, index: server.done(),
         )
 

@@ -6,11 +6,15 @@ from typing import Any, Protocol
 import msgspec
 
 from muster._text import printable
-from muster.ps._flat_layout import Array, Flat, FlatLayout
+from muster.ps._flat_layout import Array, Flat
 from muster.ps._plan import ArraySpec
 from muster.ps._replies import RefusedError
+from muster.ps.store._function_layout import FunctionLayout
 from muster.ps.store._messages import Signature
-from muster.ps.store._stored import StoredFunction, check_function
+from muster.ps.store._row_uses import RowUse
+from muster.ps.store._stored import StoredFunction, TableUse, check_function, same_function
+from muster.ps.store._values import Memory, StoredValues
+from muster.ps.tables import RowUpdate
 
 
 class CompiledFunction(Protocol):
@@ -23,20 +27,14 @@ class CompiledFunction(Protocol):
         """Replace the values that the update changes, and return what workers take then."""
 
 
-class Device(Protocol):
+class Device(Memory, Protocol):
     """Where values live."""
-
-    def check(self, specs: Sequence[ArraySpec], held: int) -> None:
-        """Raise ValueError, with a clause, if it cannot hold arrays beside some bytes that it holds."""
-
-    def put(self, array: Array) -> Any:
-        """Return a copy as a value, which is never changed but by updates."""
-
-    def get(self, value: Any) -> Array:
-        """Return the array of a value, without a copy; it is never changed afterwards."""
 
     def compile(self, function: StoredFunction, held: Mapping[str, ArraySpec]) -> CompiledFunction:
         """Return a function of values that are held; raises ValueError with a clause about it."""
+
+    def compile_rows(self, use: TableUse, held: Mapping[str, ArraySpec]) -> RowUpdate:
+        """Return the update of rows of a table; raises ValueError with a clause about it."""
 
 
 class Description(msgspec.Struct, frozen=True):
@@ -44,17 +42,27 @@ class Description(msgspec.Struct, frozen=True):
 
     arrays: tuple[ArraySpec, ...] = ()
     functions: tuple[StoredFunction, ...] = ()
+    by_rows: tuple[str, ...] = ()
 
 
 class _Known:
     """A function that is registered."""
 
-    def __init__(self, function: StoredFunction, held: Mapping[str, ArraySpec], device: Device) -> None:
+    def __init__(self, function: StoredFunction, values: StoredValues, device: Device) -> None:
         self.function = function
-        taken = tuple(held[name] for name in function.takes)
-        self.signature = Signature(taken, function.pushed, changes=bool(function.updates))
-        self.pushed = FlatLayout(function.pushed)
-        self.compiled = device.compile(function, held)
+        self.compiled = device.compile(function, values.specs)
+        updates = [device.compile_rows(use, values.specs) if use.update else None for use in function.tables]
+        # Nothing is refused from here on.
+        self.tables = [
+            RowUse(use, values, update) for use, update in zip(function.tables, updates, strict=True)
+        ]
+        self.signature = Signature(
+            tuple(values.specs[name] for name in function.takes),
+            function.pushed,
+            function.changes,
+            tuple(table.signature for table in self.tables),
+        )
+        self.layout = FunctionLayout(self.signature)
 
 
 class Contents:
@@ -67,15 +75,12 @@ class Contents:
         device: Where values live.
 
     Attributes:
-        specs: The arrays, by name.
-        nbytes: Their size in bytes.
+        values: The arrays.
     """
 
     def __init__(self, device: Device) -> None:
-        self.specs: dict[str, ArraySpec] = {}
-        self.nbytes = 0
+        self.values = StoredValues(device)
         self._device = device
-        self._values: dict[str, Any] = {}
         self._functions: dict[str, _Known] = {}
 
     @property
@@ -83,59 +88,25 @@ class Contents:
         """How many functions there are."""
         return len(self._functions)
 
-    def create(self, arrays: Sequence[tuple[ArraySpec, Array]]) -> None:
-        """Take arrays, but for those that are here already."""
-        for spec, _ in arrays:
-            if (known := self.specs.get(spec.name)) not in (None, spec):
-                raise RefusedError(f"its array {_said(spec)} is here already, as {_said(known)}")
-        new = [(spec, array) for spec, array in arrays if spec.name not in self.specs]
-        try:
-            self._device.check([spec for spec, _ in new], self.nbytes)
-        except ValueError as exc:
-            raise RefusedError(printable(str(exc))) from exc
-        for spec, array in new:
-            self._values[spec.name] = self._device.put(array)
-            self.specs[spec.name] = spec
-            self.nbytes += spec.nbytes
-
-    def assign(self, arrays: Sequence[tuple[ArraySpec, Array]]) -> None:
-        """Give arrays other values."""
-        self._require(spec.name for spec, _ in arrays)
-        for spec, _ in arrays:
-            if spec != (known := self.specs[spec.name]):
-                raise RefusedError(f"its array {_said(spec)} is {_said(known)} here")
-        for spec, array in arrays:
-            self._values[spec.name] = self._device.put(array)
-
     def delete(self, names: Sequence[str]) -> None:
         """Forget arrays, if they are here, and the functions that need them."""
-        gone = {name for name in names if name in self.specs}
-        for name in gone:
-            self.nbytes -= self.specs.pop(name).nbytes
-            del self._values[name]
+        gone = self.values.delete(names)
         self._functions = {
             fingerprint: known
             for fingerprint, known in self._functions.items()
             if gone.isdisjoint(known.function.names)
         }
 
-    def read(self, names: Sequence[str]) -> list[tuple[ArraySpec, Array]]:
-        """Return arrays, without copies; they are never changed afterwards."""
-        self._require(names)
-        return [(self.specs[name], self._device.get(self._values[name])) for name in names]
-
     def register(self, function: StoredFunction) -> None:
         """Take a function."""
         if (known := self._functions.get(function.fingerprint)) is not None:
-            if msgspec.structs.replace(known.function, update=b"") != msgspec.structs.replace(
-                function, update=b""
-            ):  # equal updates may differ in the places of the source that they name
+            if not same_function(known.function, function):
                 raise RefusedError("another function with its fingerprint is here already")
             return
         try:
-            check_function(function, self.specs)
-            self._device.check(function.pushed, self.nbytes)
-            self._functions[function.fingerprint] = _Known(function, self.specs, self._device)
+            check_function(function, self.values.specs)
+            self._device.check(function.pushed, self.values.nbytes)
+            self._functions[function.fingerprint] = _Known(function, self.values, self._device)
         except ValueError as exc:
             raise RefusedError(f"its function cannot be used: {printable(str(exc))}") from exc
 
@@ -144,49 +115,81 @@ class Contents:
         known = self._functions.get(fingerprint)
         return None if known is None else known.signature
 
-    def pull(self, fingerprint: str) -> tuple[Array, ...]:
-        """Return what workers take for a function."""
-        return tuple(self._function(fingerprint).compiled.pull(self._values).values())
+    def pull(
+        self, fingerprint: str, counts: Sequence[int] = (), arrays: Sequence[Array] = ()
+    ) -> tuple[Array, ...]:
+        """Return what workers take for a function, and rows of its tables.
 
-    def apply(self, fingerprint: str, arrays: Sequence[Array]) -> tuple[Array, ...]:
-        """Run the update of a function on what was pushed, and return what workers take then."""
+        Args:
+            fingerprint: The function.
+            counts: How many rows of each table; nothing for none of any.
+            arrays: Their ids, as `FunctionLayout` says.
+        """
         known = self._function(fingerprint)
-        pushed = dict(zip(known.pushed.sizes, arrays, strict=True))
-        return tuple(known.compiled.apply(self._values, pushed).values())
+        rows: list[Array] = []
+        if counts:
+            ids = known.layout.unpack_ids(arrays, counts)
+            for table, wanted in zip(known.tables, ids, strict=True):
+                table.check(wanted)
+                rows.append(table.look_up(wanted))
+        return (*known.compiled.pull(self.values.whole(known.function.takes)).values(), *rows)
 
-    def check_pushed(self, fingerprint: str, given: Sequence[tuple[str, int]]) -> None:
+    def apply(self, fingerprint: str, counts: Sequence[int], arrays: Sequence[Array]) -> tuple[Array, ...]:
+        """Run the updates of a function on what was pushed, and return what workers take then.
+
+        Args:
+            fingerprint: The function.
+            counts: How many rows of each table are pushed.
+            arrays: What is pushed, as `FunctionLayout` says.
+        """
+        known = self._function(fingerprint)
+        pushed, pushes = known.layout.unpack_pushed(arrays, counts)
+        for table, push in zip(known.tables, pushes, strict=True):
+            table.check(push.ids)
+        for table, push in zip(known.tables, pushes, strict=True):
+            table.apply(push)
+        function = known.function
+        values = self.values.whole(function.whole)
+        taken = known.compiled.apply(values, pushed)
+        self.values.replace(values, function.updates)
+        return tuple(taken.values())
+
+    def check_pulled(self, fingerprint: str, counts: Sequence[int], given: Sequence[tuple[str, int]]) -> None:
+        """Raise RefusedError if other buffers ask for rows than ids of each table.
+
+        Args:
+            fingerprint: The function.
+            counts: How many rows of each table; nothing for none of any.
+            given: The name of the dtype and the number of elements of each buffer.
+        """
+        if counts or given:
+            layout = self._function(fingerprint).layout
+            _require_counts(layout, counts)
+            _require_sizes("ids are sent", given, layout.asked_sizes(counts))
+
+    def check_pushed(self, fingerprint: str, counts: Sequence[int], given: Sequence[tuple[str, int]]) -> None:
         """Raise RefusedError if other buffers are to be pushed than a function takes.
 
         Args:
             fingerprint: The function.
+            counts: How many rows of each table are pushed.
             given: The name of the dtype and the number of elements of each buffer.
         """
         known = self._function(fingerprint)
-        if not known.function.updates:
+        if not known.function.changes:
             raise RefusedError("its function changes nothing on this server. Pull instead")
-        wanted = list(known.pushed.sizes.items())
-        if list(given) != wanted:
-            described, planned = (
-                ", ".join(f"{size} of {dtype}" for dtype, size in each) or "none" for each in (given, wanted)
-            )
-            raise RefusedError(
-                f"other elements are pushed than its function takes: {printable(described)}; it takes "
-                f"{planned}"
-            )
+        _require_counts(known.layout, counts)
+        _require_sizes("elements are pushed", given, known.layout.pushed_sizes(counts))
 
     def description(self) -> Description:
         """Return what this consists of, beside the values."""
         functions = tuple(known.function for known in self._functions.values())
-        return Description(tuple(self.specs.values()), functions)
-
-    def values(self) -> tuple[Array, ...]:
-        """Return all arrays, flat, in the order of the description; they are never changed afterwards."""
-        return tuple(self._device.get(value).reshape(-1) for value in self._values.values())
+        return Description(tuple(self.values.specs.values()), functions, tuple(self.values.by_rows))
 
     def restore(self, description: Description, values: Sequence[Array]) -> None:
         """Take up what another process has described, with its values."""
         arrays = zip(description.arrays, values, strict=True)
-        self.create([(spec, array.reshape(spec.shape)) for spec, array in arrays])
+        self.values.create([(spec, array.reshape(spec.shape)) for spec, array in arrays], description.by_rows)
         for function in description.functions:
             self.register(function)
 
@@ -199,11 +202,17 @@ class Contents:
             )
         return known
 
-    def _require(self, names: Any) -> None:
-        for name in names:
-            if name not in self.specs:
-                raise RefusedError(f"there is no array {printable(name)} on this server. Create it first")
+
+def _require_counts(layout: FunctionLayout, counts: Sequence[int]) -> None:
+    if len(counts) != layout.tables:
+        raise RefusedError(f"it has rows of {len(counts)} tables for a function with {layout.tables}")
 
 
-def _said(spec: Any) -> str:
-    return printable(str(spec))
+def _require_sizes(what: str, given: Sequence[tuple[str, int]], wanted: Sequence[tuple[str, int]]) -> None:
+    if list(given) != list(wanted):
+        described, planned = (
+            ", ".join(f"{size} of {dtype}" for dtype, size in each) or "none" for each in (given, wanted)
+        )
+        raise RefusedError(
+            f"other {what} than its function takes: {printable(described)}; it takes {planned}"
+        )

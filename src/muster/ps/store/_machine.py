@@ -13,7 +13,7 @@ from muster.ps._recovery import Recovery, no_snapshot
 from muster.ps._replies import RefusedError, Reply, require_versions
 from muster.ps.store import _messages as messages
 from muster.ps.store._applied import Applied
-from muster.ps.store._bundles import BundleError, bundle, check_room, packed, unbundled, unpacked
+from muster.ps.store._bundles import BundleError, bundle, check_room, only, packed, unbundled, unpacked
 from muster.ps.store._contents import Contents, Description, Device
 from muster.ps.store._saved import FindStore, FoundStore, Recorded, SavedStore
 from muster.ps.store._stored import StoredFunction
@@ -96,13 +96,17 @@ class StoreMachine:
         """
         match message:
             case messages.Apply():
-                self._contents.check_pushed(message.function, sizes)
+                self._contents.check_pushed(message.function, message.counts, sizes)
+            case messages.Pull():
+                self._contents.check_pulled(message.function, message.counts, sizes)
             case (
                 messages.Create()
                 | messages.Assign()
+                | messages.AssignRows()
                 | messages.Delete()
                 | messages.Register()
                 | messages.Read()
+                | messages.ReadRows()
             ):
                 check_room(sizes)
             case _:
@@ -142,8 +146,8 @@ class StoreMachine:
         """Return what this server has counted."""
         return messages.StoreStatistics(
             version=self.version,
-            variables=len(self._contents.specs),
-            nbytes=self._contents.nbytes,
+            variables=len(self._contents.values.specs),
+            nbytes=self._contents.values.nbytes,
             functions=self._contents.functions,
             remembered=len(self._applied),
             lost_updates=self._recovery.lost_updates,
@@ -167,7 +171,7 @@ class StoreMachine:
             sequences=dict(self._sequences),
             changes=self._changes,
         )
-        return saved, self._contents.values()
+        return saved, self._contents.values.flat()
 
     def _answer(
         self, caller: Caller, message: messages.Request, arrays: Sequence[Array], now: float
@@ -197,12 +201,15 @@ class StoreMachine:
             case messages.Apply():
                 return self._apply(message, arrays)
             case messages.Pull():
-                values = self._contents.pull(message.function)
+                values = self._contents.pull(message.function, message.counts, arrays)
                 self._counts["pulls"] += 1
                 return messages.Values(version=self.version), values
             case messages.Read():
-                found = self._contents.read(unpacked(arrays, tuple[str, ...]))
-                return messages.Values(version=self.version), bundle(found)
+                found = self._contents.values.read(unpacked(arrays, tuple[str, ...]))
+                return messages.Values(version=self.version), bundle(found)  # copies
+            case messages.ReadRows():
+                rows = self._contents.values.read_rows(message.name, only(arrays, 1)[0])
+                return messages.Values(version=self.version), bundle([rows])
             case messages.Describe():
                 signature = self._contents.signature(message.function)
                 return messages.Described(), () if signature is None else [packed(signature)]
@@ -231,7 +238,7 @@ class StoreMachine:
             self._counts["repeated"] += 1
             values = self._contents.pull(message.function)
         else:
-            values = self._contents.apply(message.function, arrays)
+            values = self._contents.apply(message.function, message.counts, arrays)
             self._applied.add(message.closure)
             self.version += 1
             self._counts["applies"] += 1
@@ -305,9 +312,11 @@ class StoreMachine:
 def _change(contents: Contents, message: messages.Change, arrays: Sequence[Array]) -> None:
     match message:
         case messages.Create():
-            contents.create(unbundled(arrays))
+            contents.values.create(unbundled(arrays), message.by_rows)
         case messages.Assign():
-            contents.assign(unbundled(arrays))
+            contents.values.assign(unbundled(arrays))
+        case messages.AssignRows():
+            contents.values.assign_rows(message.name, *only(arrays, 2))
         case messages.Delete():
             contents.delete(unpacked(arrays, tuple[str, ...]))
         case messages.Register():

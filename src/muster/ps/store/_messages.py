@@ -39,33 +39,58 @@ class Create(msgspec.Struct, tag="create", frozen=True, kw_only=True):
     """Take arrays that are not there yet, in a bundle.
 
     Args:
-        sequence: The number of this change among those of its client, from 1.
+        sequence: The number of this change among those of its client, from 1; given when it is sent.
+        by_rows: The names of those that functions will use by rows.
     """
 
-    sequence: Number
+    sequence: Number = 0
+    by_rows: tuple[str, ...] = ()
 
 
 class Assign(msgspec.Struct, tag="assign", frozen=True, kw_only=True):
     """Give arrays other values, in a bundle; ``sequence`` as of `Create`."""
 
-    sequence: Number
+    sequence: Number = 0
+
+
+class AssignRows(msgspec.Struct, tag="assign rows", frozen=True, kw_only=True):
+    """Give rows of an array other values: a buffer has the numbers of the rows, ascending, and another one
+    the rows.
+
+    Args:
+        name: The name of the array.
+        sequence: As of `Create`.
+    """
+
+    name: str
+    sequence: Number = 0
 
 
 class Delete(msgspec.Struct, tag="delete", frozen=True, kw_only=True):
     """Forget arrays, whose names are in a buffer, and the functions that need them; ``sequence`` as of
     `Create`."""
 
-    sequence: Number
+    sequence: Number = 0
 
 
 class Register(msgspec.Struct, tag="register", frozen=True, kw_only=True):
     """Take a function, encoded in a buffer; ``sequence`` as of `Create`."""
 
-    sequence: Number
+    sequence: Number = 0
 
 
 class Read(msgspec.Struct, tag="read", frozen=True, kw_only=True):
     """Ask for arrays, whose names are in a buffer, at one instant of this server."""
+
+
+class ReadRows(msgspec.Struct, tag="read rows", frozen=True, kw_only=True):
+    """Ask for rows of an array, whose numbers are in a buffer, ascending.
+
+    Args:
+        name: The name of the array.
+    """
+
+    name: str
 
 
 class Describe(msgspec.Struct, tag="describe", frozen=True, kw_only=True):
@@ -75,23 +100,33 @@ class Describe(msgspec.Struct, tag="describe", frozen=True, kw_only=True):
 
 
 class Pull(msgspec.Struct, tag="pull", frozen=True, kw_only=True):
-    """Ask for what a function takes, by its fingerprint."""
+    """Ask for what a function takes, and for rows of its tables, whose ids are in a buffer.
+
+    Args:
+        function: The fingerprint of the function.
+        counts: How many ids there are of each table.
+    """
 
     function: str
+    counts: tuple[Number, ...] = ()
 
 
 class Apply(msgspec.Struct, tag="apply", frozen=True, kw_only=True):
-    """Run the update of a function on what is pushed, unless this closure was applied before.
+    """Run the updates of a function on what is pushed, unless this closure was applied before.
+
+    The buffers are those that `FunctionLayout` describes.
 
     Args:
         function: The fingerprint of the function.
         closure: The number of the closure, which no other has.
         watermark: The number below which all closures have ended.
+        counts: How many rows are pushed of each table.
     """
 
     function: str
     closure: Number
     watermark: Number = 0
+    counts: tuple[Number, ...] = ()
 
 
 class Joined(msgspec.Struct, tag="joined", frozen=True, kw_only=True):
@@ -112,16 +147,26 @@ class Described(msgspec.Struct, tag="described", frozen=True, kw_only=True):
     """Answers `Describe`; a buffer has a `Signature`, or there is none if the function is not known here."""
 
 
+class TableSignature(msgspec.Struct, frozen=True):
+    """One row of a table as workers read it, what they push for each row, and as a whole."""
+
+    row: ArraySpec
+    row_pushes: tuple[ArraySpec, ...] = ()
+    pushed: tuple[ArraySpec, ...] = ()
+
+
 class Signature(msgspec.Struct, frozen=True):
-    """What workers read for a function, what they push, and whether it changes anything."""
+    """What workers read for a function, what they push, whether it changes anything, and its tables."""
 
     takes: tuple[ArraySpec, ...] = ()
     pushed: tuple[ArraySpec, ...] = ()
     changes: bool = False
+    tables: tuple[TableSignature, ...] = ()
 
 
 class Values(msgspec.Struct, tag="values", frozen=True, kw_only=True):
-    """Answers `Read` by a bundle; `Pull` and `Apply` by what the function takes, in flat buffers.
+    """Answers `Read` and `ReadRows` by a bundle; `Pull` and `Apply` by what the function takes, in flat
+    buffers, and `Pull` also by the rows of each table.
 
     Args:
         version: How many pushes have changed the values.
@@ -167,8 +212,8 @@ class StoreStatistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=Tru
 
 
 # For type checkers, and as unions for msgspec.
-Change = Create | Assign | Delete | Register
-Request = Join | Change | Read | Describe | Pull | Apply | Stats | End
+Change = Create | Assign | AssignRows | Delete | Register
+Request = Join | Change | Read | ReadRows | Describe | Pull | Apply | Stats | End
 Answer = Joined | Described | Values | Done | Ended | Refused | StoreStatistics
 
 

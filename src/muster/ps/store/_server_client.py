@@ -10,13 +10,14 @@ from muster._arrays import dtype_named
 from muster._errors import JobEndedError, ParameterServerError
 from muster._text import printable
 from muster.net import ProtocolError
-from muster.ps._flat_layout import Array, FlatLayout, allocate, sizes_of
+from muster.ps._flat_layout import Array, allocate
 from muster.ps._line import Dial, Line
 from muster.ps._messages import Done, End, Ended, Refused, Seen
 from muster.ps._plan import is_of_numbers
 from muster.ps._wire import Sizes
 from muster.ps.store import _messages as messages
 from muster.ps.store._bundles import BundleError, unbundled, unpacked
+from muster.ps.store._function_layout import FunctionLayout
 
 
 class FunctionPart:
@@ -27,28 +28,12 @@ class FunctionPart:
 
     Attributes:
         changes: Whether it changes anything there.
+        layout: What travels for it.
     """
 
     def __init__(self, signature: messages.Signature) -> None:
         self.changes = signature.changes
-        self._signature = signature
-        self._takes, self._pushed = FlatLayout(signature.takes), FlatLayout(signature.pushed)
-        self._into = self._pushed.allocate()  # what was sent is not needed once it is answered
-
-    def pack(self, arrays: Sequence[Any]) -> list[Array]:
-        """Return arrays to push, flat."""
-        specs = self._signature.pushed
-        if len(arrays) != len(specs):
-            raise ValueError(f"{len(arrays)} arrays are to be pushed to a function that takes {len(specs)}.")
-        named = {spec.name: array for spec, array in zip(specs, arrays, strict=True)}
-        return list(self._pushed.pack(named, self._into).values())
-
-    def unpack(self, buffers: Sequence[Array]) -> list[Array]:
-        """Return the arrays that were taken; raises BundleError if they do not fit."""
-        if sizes_of(buffers) != tuple(self._takes.sizes.items()):
-            raise BundleError("its Values have other elements than the function takes")
-        arrays = self._takes.unpack(dict(zip(self._takes.sizes, buffers, strict=True)))
-        return [arrays[spec.name] for spec in self._signature.takes]
+        self.layout = FunctionLayout(signature)
 
 
 class ServerClient:
@@ -77,10 +62,10 @@ class ServerClient:
         self.connect()
         self._line.send(message, arrays)
 
-    def change(self, kind: type[messages.Change], arrays: Sequence[Array]) -> None:
-        """Send a change of what is there."""
+    def change(self, message: messages.Change, arrays: Sequence[Array]) -> None:
+        """Send a change of what is there, which gets its number."""
         self._sequence += 1
-        self.send(kind(sequence=self._sequence), arrays)
+        self.send(msgspec.structs.replace(message, sequence=self._sequence), arrays)
 
     def receive(self) -> tuple[Any, Sequence[Array]]:
         """Wait for the answer, and return it with the buffers that came with it."""
@@ -98,11 +83,13 @@ class ServerClient:
         self.receive()
 
     def taken(self, part: FunctionPart) -> list[Array]:
-        """Wait for what a function takes."""
+        """Wait for what a function takes, and for the rows that were asked for."""
+        request = self._line.request
         _, buffers = self.receive()
+        counts = request.counts if isinstance(request, messages.Pull) else ()
         try:
-            return part.unpack(buffers)
-        except BundleError as exc:
+            return part.layout.unpack_taken(buffers, counts)
+        except ValueError as exc:
             raise self._line.astray(str(exc)) from exc
 
     def read(self) -> dict[str, Array]:

@@ -26,12 +26,15 @@ class StoredArray(msgspec.Struct, frozen=True):
         server: The number of the server.
         shape: Its shape.
         dtype: The name of its dtype.
+        by_rows: Whether functions will use some of its rows at a time. It is held for that at the latest when
+            such a function is registered, but then it has to be copied.
     """
 
     name: str
     server: int
     shape: tuple[int, ...]
     dtype: str
+    by_rows: bool = False
 
     @property
     def key(self) -> StoredName:
@@ -42,6 +45,28 @@ class StoredArray(msgspec.Struct, frozen=True):
     def spec(self) -> ArraySpec:
         """The array, as its server knows it."""
         return ArraySpec(self.name, self.shape, self.dtype)
+
+
+class TableUse(msgspec.Struct, frozen=True, kw_only=True):
+    """How a function uses some rows of a table.
+
+    Args:
+        columns: The names of the table's array and of those of its slots, with a row for each of its rows.
+        update: A serialized ``jax.export.Exported`` for any number of rows, of ``update(*rows of columns,
+            *row_pushes, *reads, *pushed) -> rows of columns``. It computes each row from the same row of its
+            arguments: others come along that do not count. Empty if rows are looked up only.
+        reads: The names of the arrays that it reads as a whole, as they are before the function's own update.
+        pushed: What a worker pushes for it as a whole.
+        row_pushes: What a worker pushes for each row: the shape and dtype of one.
+        start: The id of the first row.
+    """
+
+    columns: tuple[str, ...]
+    update: bytes = b""
+    reads: tuple[str, ...] = ()
+    pushed: tuple[ArraySpec, ...] = ()
+    row_pushes: tuple[ArraySpec, ...] = ()
+    start: int = 0
 
 
 class StoredFunction(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +80,7 @@ class StoredFunction(msgspec.Struct, frozen=True, kw_only=True):
         pushed: What a worker pushes.
         update: A serialized ``jax.export.Exported`` of ``update(*reads, *pushed) -> updates``, in the order
             of these lists; empty if nothing is changed.
+        tables: The tables of which it uses rows.
     """
 
     fingerprint: str
@@ -63,11 +89,34 @@ class StoredFunction(msgspec.Struct, frozen=True, kw_only=True):
     updates: tuple[str, ...] = ()
     pushed: tuple[ArraySpec, ...] = ()
     update: bytes = b""
+    tables: tuple[TableUse, ...] = ()
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """The arrays that it needs as a whole, each once: those that it changes first."""
+        return tuple(dict.fromkeys((*self.updates, *self.reads, *self.takes)))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All arrays that it needs, each once: those that it changes first."""
-        return tuple(dict.fromkeys((*self.updates, *self.reads, *self.takes)))
+        """All arrays that it needs, each once."""
+        of_tables = (name for table in self.tables for name in (*table.columns, *table.reads))
+        return tuple(dict.fromkeys((*self.whole, *of_tables)))
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changes anything."""
+        return bool(self.updates) or any(table.update for table in self.tables)
+
+
+def same_function(one: StoredFunction, other: StoredFunction) -> bool:
+    """Return whether two functions are the same but for the bytes of their updates: those of equal ones may
+    differ in the places of the source that they name."""
+    return _without_updates(one) == _without_updates(other)
+
+
+def _without_updates(function: StoredFunction) -> StoredFunction:
+    tables = tuple(msgspec.structs.replace(table, update=b"") for table in function.tables)
+    return msgspec.structs.replace(function, update=b"", tables=tables)
 
 
 def check_function(function: StoredFunction, held: Mapping[str, ArraySpec]) -> None:
@@ -80,11 +129,7 @@ def check_function(function: StoredFunction, held: Mapping[str, ArraySpec]) -> N
     if not 0 < len(function.fingerprint) <= _LONGEST_NAME:
         raise ValueError("its fingerprint is empty or too long")
     for kind in ("takes", "reads", "updates"):
-        names: tuple[str, ...] = getattr(function, kind)
-        if doubled := [name for name, count in Counter(names).items() if count > 1]:
-            raise ValueError(f"it {kind} {doubled[0]} twice")
-        if unknown := [name for name in names if name not in held]:
-            raise ValueError(f"it {kind} {unknown[0]}, which is not on this server. Create it first")
+        _check_names(f"it {kind}", getattr(function, kind), held)
     check_specs("pushed", function.pushed)
     if bool(function.update) != bool(function.updates):
         has, lacks = (
@@ -93,3 +138,28 @@ def check_function(function: StoredFunction, held: Mapping[str, ArraySpec]) -> N
         raise ValueError(f"it has {has}, and {lacks}")
     if function.pushed and not function.update:
         raise ValueError("it has no update for what is pushed")
+    for table in function.tables:
+        _check_table(table, held)
+
+
+def _check_table(table: TableUse, held: Mapping[str, ArraySpec]) -> None:
+    if not table.columns:
+        raise ValueError("it uses rows of a table without arrays")
+    _check_names("it uses rows of", table.columns, held)
+    _check_names(f"the update of rows of {table.columns[0]} reads", table.reads, held)
+    check_specs("pushed", table.pushed)
+    check_specs("pushed", table.row_pushes)
+    for spec in (held[name] for name in table.columns):
+        if not spec.shape or not spec.size:
+            raise ValueError(f"it uses rows of {spec}, which has none")
+        if spec.shape[0] != (rows := held[table.columns[0]].shape[0]):
+            raise ValueError(f"it uses {spec} beside {table.columns[0]}, which has {rows} rows")
+    if (table.pushed or table.row_pushes or table.reads) and not table.update:
+        raise ValueError(f"it has no update for what is pushed for rows of {table.columns[0]}")
+
+
+def _check_names(what: str, names: tuple[str, ...], held: Mapping[str, ArraySpec]) -> None:
+    if doubled := [name for name, count in Counter(names).items() if count > 1]:
+        raise ValueError(f"{what} {doubled[0]} twice")
+    if unknown := [name for name in names if name not in held]:
+        raise ValueError(f"{what} {unknown[0]}, which is not on this server. Create it first")

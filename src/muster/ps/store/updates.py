@@ -10,7 +10,9 @@ import numpy as np
 from muster._arrays import dtype_named
 from muster.ps._flat_layout import Array, Flat, FlatLayout
 from muster.ps._plan import ArraySpec
-from muster.ps.store._stored import StoredFunction
+from muster.ps.store._row_uses import column_of, columns_of
+from muster.ps.store._stored import StoredFunction, TableUse
+from muster.ps.tables.updates import CompiledRowUpdate
 from muster.ps.updates import deserialized, require_dtypes, require_room, require_same
 
 _Values = Mapping[str, jax.Array]
@@ -38,6 +40,12 @@ class JaxDevice:
         """Return a function of values that are held; raises ValueError with a clause about it."""
         return JaxFunction(function, held)
 
+    def compile_rows(self, use: TableUse, held: Mapping[str, ArraySpec]) -> CompiledRowUpdate:
+        """Return the update of rows of a table; raises ValueError with a clause about it."""
+        columns = columns_of([held[name] for name in use.columns])
+        others = [*(held[name] for name in use.reads), *use.pushed]
+        return CompiledRowUpdate(use.update, columns, [column_of(each) for each in use.row_pushes], others)
+
 
 class JaxFunction:
     """A function, compiled: its update, and what workers take after it, are computed at once.
@@ -55,9 +63,9 @@ class JaxFunction:
 
     def __init__(self, function: StoredFunction, held: Mapping[str, ArraySpec]) -> None:
         self._updates = function.updates
-        self._others = tuple(name for name in function.names if name not in function.updates)
+        self._others = tuple(name for name in function.whole if name not in function.updates)
         self._takes = function.takes
-        shapes = {name: _shape(held[name]) for name in function.names}
+        shapes = {name: _shape(held[name]) for name in function.whole}
         self._pull = _compile(self._taken, (), *(shapes[name] for name in self._takes))
         self._apply = self._with_update(function, shapes) if function.update else None
 

@@ -1,20 +1,18 @@
 """A table of ids of 64 bits without a vocabulary: rows appear when ids are first used, and may go again."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 
 from muster.ps._memory import memory_bytes
-from muster.ps.tables._checks import as_ids, require_arrays, require_room, untrained
+from muster.ps.tables._checks import require_room
 from muster.ps.tables._ids import Ids, owners
 from muster.ps.tables._initial_rows import make_rows
 from muster.ps.tables._keeping import Keeping, least, most_candidates
 from muster.ps.tables._keyed_rows import KeyedRows
 from muster.ps.tables._pieces import Array, Head, Piece
-from muster.ps.tables._row_store import Places
-from muster.ps.tables._row_updates import RowUpdate, Updater, summed
+from muster.ps.tables._row_store import Columns, Places
 from muster.ps.tables._snapshot import Snapshot, Snapshots
 from muster.ps.tables._spec import Column, TableSpec
 
@@ -41,16 +39,17 @@ class HashTable:
     Args:
         spec: What its rows consist of.
         keeping: Which ids get rows, and for how long.
-        update: The update of the optimizer; None for a table that is not trained.
         server: Which of the servers of the table this is.
         servers: How many there are.
+
+    Attributes:
+        columns: The rows and their slots, by place.
     """
 
     def __init__(
         self,
         spec: TableSpec,
         keeping: Keeping,
-        update: RowUpdate | None = None,
         *,
         server: int = 0,
         servers: int = 1,
@@ -61,7 +60,7 @@ class HashTable:
         self._rows = KeyedRows((_NOTE, *spec.columns))
         self._candidates = KeyedRows((_NOTE,))
         self._snapshots = Snapshots(spec.name, [self._rows, self._candidates])
-        self._updater = None if update is None else Updater(spec.name, self._rows.store, _ROW, update)
+        self.columns = Columns([self._rows.store], _ROW)
         self._clock = 0
         self._memory = memory_bytes()
 
@@ -78,7 +77,7 @@ class HashTable:
         """The memory that this takes, in bytes."""
         return self._rows.nbytes + self._candidates.nbytes
 
-    def look_up(self, ids: Any) -> Array:
+    def look_up(self, ids: Ids) -> Array:
         """Return the rows of ids.
 
         Args:
@@ -90,57 +89,53 @@ class HashTable:
         Raises:
             ValueError: An id is another server's.
         """
-        given = self._ids(ids)
-        places = self._rows.find(given)
+        self._require_here(ids)
+        places = self._rows.find(ids)
         (rows,) = self._rows.store.read(places, _ROW, _ROW + 1)
         missing = np.flatnonzero(places < 0)
         if missing.size:
-            initial = self._initial(given[missing])[0]
+            initial = self._initial(ids[missing])[0]
             if self.keeping.admit_after > 1:
-                initial[self._counted(given[missing]) + 1 < self.keeping.admit_after] = 0
+                initial[self._counted(ids[missing]) + 1 < self.keeping.admit_after] = 0
             rows[missing] = initial
         return rows
 
-    def apply(self, ids: Any, gradients: Array, numbers: Sequence[Any] = ()) -> None:
-        """Update the rows of ids, and no others.
+    def admit(self, ids: Ids) -> tuple[Places, npt.NDArray[np.bool_]]:
+        """Count a push: ids that occur often enough now get rows, and others may lose theirs.
 
-        Each call is a push: rows grow older by it, also if it has no ids.
+        Each call makes rows older, also if it has no ids.
 
         Args:
-            ids: Integers of shape (n,). The gradients of one that is there several times are added first.
-            gradients: Of n rows.
-            numbers: What else the update takes, such as the learning rate.
+            ids: Integers of shape (n,), ascending.
+
+        Returns:
+            The places of those that have rows now, and which these are.
 
         Raises:
-            ValueError: An id is another server's, or something is of another kind, or more rows would be
-                changed at once than there may be. No row has changed.
+            ValueError: An id is another server's, or more rows would be changed at once than there may be. No
+                row has changed.
             MemoryError: There is not enough for more rows. No row has changed.
         """
-        given = self._ids(ids)
-        require_arrays(self.spec.name, "gradients", len(given), self.spec.columns[:1], [gradients])
-        if self._updater is None:
-            raise untrained(self.spec.name)
-        self._updater.check(numbers)
-        unique, sums, counts = summed(given, gradients)
-        places = self._rows.find(unique)
-        counted = counts.astype(np.uint32)
+        self._require_here(ids)
+        places = self._rows.find(ids)
+        counted = np.ones(len(ids), np.uint32)
         admitted = missing = places < 0
         if self.keeping.admit_after > 1:
-            counted[missing] += self._counted(unique[missing])
+            counted[missing] += self._counted(ids[missing])
             admitted = missing & (counted >= self.keeping.admit_after)
         self._require_room(int(np.count_nonzero(~missing)), int(np.count_nonzero(admitted)))
         self._clock = (self._clock + 1) % (_MOST + 1)
         if self.keeping.admit_after > 1:
             waiting = missing & ~admitted
-            self._candidates.discard(unique[admitted])
-            self._candidates.put(unique[waiting], [self._noted(counted[waiting])])
-        self._touch(places[~missing], counted[~missing])
+            self._candidates.discard(ids[admitted])
+            self._candidates.put(ids[waiting], [self._noted(counted[waiting])])
+        self._touch(places[~missing])
         self._make_room(places[~missing], int(np.count_nonzero(admitted)))
-        fresh = unique[admitted]
+        fresh = ids[admitted]
         places[admitted] = self._rows.add(fresh, [self._noted(counted[admitted]), *self._initial(fresh)])
-        trained = admitted | ~missing
-        self._updater.apply(places[trained], sums[trained], numbers)
         self._forget()
+        trained = admitted | ~missing
+        return places[trained], trained
 
     def snapshot(self, whole: bool = True) -> Snapshot:
         """Begin a snapshot: of everything, or of what changed since the last whole one was written.
@@ -166,16 +161,14 @@ class HashTable:
             else:
                 rows.discard(ids[here])
 
-    def _ids(self, ids: Any) -> Ids:
-        given = as_ids(self.spec.name, ids)
-        here = self._are_here(given)
+    def _require_here(self, ids: Ids) -> None:
+        here = self._are_here(ids)
         if not here.all():
-            wrong = given[~here][0]
+            wrong = ids[~here][0]
             raise ValueError(
                 f"Id {wrong} of table {self.spec.name!r} is not on server {self._server} of {self._servers}, "
-                f"but on server {owners(given[~here][:1], self._servers)[0]}."
+                f"but on server {owners(ids[~here][:1], self._servers)[0]}."
             )
-        return given
 
     def _are_here(self, ids: Ids) -> npt.NDArray[np.bool_]:
         if self._servers == 1:
@@ -206,10 +199,10 @@ class HashTable:
         (notes,) = rows.store.read(places, _NOTES, _NOTES + 1)
         return notes
 
-    def _touch(self, places: Places, counts: Array) -> None:
-        """Note that rows occur, `counts` times more."""
+    def _touch(self, places: Places) -> None:
+        """Note that rows occur once more."""
         before = self._read_notes(self._rows, places)[:, 1]
-        self._rows.store.write(places, [self._noted(before + np.minimum(counts, _MOST - before))], _NOTES)
+        self._rows.store.write(places, [self._noted(before + (before < _MOST))], _NOTES)
 
     def _require_room(self, kept: int, more: int) -> None:
         """Raise unless rows can be added to those that a push changes."""

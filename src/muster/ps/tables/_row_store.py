@@ -4,6 +4,7 @@ The rows are NumPy arrays that are changed in place: gathering and scattering ro
 number of places, and nothing is ever copied as a whole. Whoever reads rows gets copies.
 """
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -150,6 +151,37 @@ class RowStore:
         within = np.arange(1 << self._shift)
         places = ((blocks[:, None] << self._shift) + within).reshape(-1)
         return places[places < self._size]
+
+
+class Columns:
+    """Columns of stores, side by side, of rows at the same places.
+
+    Args:
+        stores: The stores.
+        start: The first column of each.
+    """
+
+    def __init__(self, stores: Sequence[RowStore], start: int = 0) -> None:
+        self._stores = stores
+        self._start = start
+        self._counts = [len(store.columns) - start for store in stores]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """What each row has."""
+        return tuple(column for store in self._stores for column in store.columns[self._start :])
+
+    def read_into(self, places: Places, buffers: Sequence[Array]) -> None:
+        """Copy rows into buffers of as many rows."""
+        left = iter(buffers)
+        for store, count in zip(self._stores, self._counts, strict=True):
+            store.read_into(places, list(itertools.islice(left, count)), self._start)
+
+    def write(self, places: Places, arrays: Sequence[Array]) -> None:
+        """Replace rows."""
+        left = iter(arrays)
+        for store, count in zip(self._stores, self._counts, strict=True):
+            store.write(places, list(itertools.islice(left, count)), self._start)
 
 
 def scratch(columns: Sequence[Column], rows: int) -> list[Array]:

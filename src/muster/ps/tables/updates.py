@@ -1,6 +1,6 @@
 """Updates of rows that are exported and compiled: the only module of tables that imports JAX."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -8,85 +8,59 @@ import jax.export
 import numpy as np
 
 from muster._arrays import dtype_named
+from muster.ps._plan import ArraySpec
 from muster.ps.tables._pieces import Array
-from muster.ps.tables._spec import TableSpec
-
-_Shape = tuple[tuple[Any, ...], np.dtype[Any]]
-
-
-def export_row_update(
-    rule: Callable[..., Sequence[jax.Array]], spec: TableSpec, numbers: Sequence[str] = ("float32",)
-) -> bytes:
-    """Export an update for any number of rows, on CPUs and on NVIDIA's GPUs.
-
-    Args:
-        rule: Takes the rows, their slots, the gradients and the numbers; returns the new rows and slots. It
-            must compute each row from the same row of its arguments: others come along that do not count.
-        spec: The rows and slots.
-        numbers: The names of the dtypes of the numbers, such as the learning rate.
-    """
-    (count,) = jax.export.symbolic_shape("rows")
-    columns = (*spec.columns, spec.columns[0])
-    arrays = [jax.ShapeDtypeStruct((count, *column.shape), column.dtype) for column in columns]
-    scalars = [jax.ShapeDtypeStruct((), dtype_named(name)) for name in numbers]
-    exported = jax.export.export(jax.jit(lambda *args: tuple(rule(*args))), platforms=("cpu", "cuda"))
-    return bytes(exported(*arrays, *scalars).serialize())
+from muster.ps.tables._spec import Column
+from muster.ps.updates import deserialized, require_same
 
 
 class CompiledRowUpdate:
     """An exported update, compiled for each number of rows that it gets: the `RowUpdate` of a table.
 
     Args:
-        exported: A serialized ``jax.export.Exported``, as of `export_row_update`.
-        spec: The rows and slots that it is for.
+        exported: A serialized ``jax.export.Exported`` for any number of rows, which takes rows of the columns
+            and what is pushed for each, and then other arrays; it returns rows of the columns.
+        columns: What is kept for each row.
+        pushed: What is pushed for each row.
+        others: The other arrays.
 
     Raises:
-        ValueError: It is none, or does not fit the rows; the text is a clause about it.
+        ValueError: It is none, or does not fit; the text is a clause about it.
     """
 
-    def __init__(self, exported: bytes, spec: TableSpec) -> None:
-        try:
-            update = jax.export.deserialize(bytearray(exported))
-        except Exception as exc:  # flatbuffers has no exception of its own for bytes that are something else
-            raise ValueError(
-                f"the update of table {spec.name!r}, of {len(exported)} bytes, is no exported function of "
-                f"JAX: {exc}"
-            ) from exc
-        rows = [(column.shape, column.dtype) for column in spec.columns]
-        taken, made = _of_rows(update.in_avals), _of_rows(update.out_avals)
-        scalars = update.in_avals[len(rows) + 1 :]
-        _check(spec, "takes", taken[: len(rows) + 1], [*rows, rows[0]])
-        _check(spec, "returns", made, rows)
-        if any(each.shape for each in scalars):
-            raise ValueError(f"the update of table {spec.name!r} takes more arrays than there are slots")
-        self._dtypes = [each.dtype for each in scalars]
+    def __init__(
+        self,
+        exported: bytes,
+        columns: Sequence[Column],
+        pushed: Sequence[Column],
+        others: Sequence[ArraySpec],
+    ) -> None:
+        update = deserialized(exported)
+        count = _rows(update)
+        rows, given = (
+            [_shape((count, *each.shape), each.dtype) for each in some] for some in (columns, pushed)
+        )
+        whole = [_shape(each.shape, dtype_named(each.dtype)) for each in others]
+        require_same("its update of rows takes", update.in_avals, [*rows, *given, *whole], "the function")
+        require_same("its update of rows returns", update.out_avals, rows, "the function")
         self._call = jax.jit(update.call)
 
-    @property
-    def numbers(self) -> int:
-        """How many numbers it takes after the gradients."""
-        return len(self._dtypes)
-
-    def __call__(self, rows: Sequence[Array], gradients: Array, numbers: Sequence[Any]) -> Sequence[Array]:
-        """Return the new rows and slots."""
-        scalars = [np.asarray(number, dtype) for number, dtype in zip(numbers, self._dtypes, strict=True)]
+    def __call__(
+        self, rows: Sequence[Array], pushed: Sequence[Array], others: Sequence[Any]
+    ) -> Sequence[Array]:
+        """Return the new rows of all columns."""
         # Waits for what is computed, so that what was given can be used again.
-        return [np.asarray(array) for array in self._call(*rows, gradients, *scalars)]
+        made = self._call(*rows, *pushed, *others)
+        return [np.asarray(array) for array in jax.tree.leaves(made)]
 
 
-def _of_rows(arrays: Sequence[Any]) -> list[_Shape | None]:
-    """Return the shape and dtype of a row of each array; None if its number of rows is fixed."""
-    return [
-        (each.shape[1:], each.dtype) if each.shape and jax.export.is_symbolic_dim(each.shape[0]) else None
-        for each in arrays
-    ]
+def _rows(update: jax.export.Exported) -> Any:
+    """Return the number of rows that an update takes: any, by its own name."""
+    shape = update.in_avals[0].shape if update.in_avals else ()
+    if not shape or not jax.export.is_symbolic_dim(shape[0]):
+        raise ValueError("its update of rows is not for any number of rows")
+    return shape[0]
 
 
-def _check(spec: TableSpec, verb: str, given: Sequence[_Shape | None], wanted: Sequence[_Shape]) -> None:
-    """Raise ValueError if the arguments or results of an update are not those of its table."""
-    if list(given) != list(wanted):
-        theirs, ours = (
-            ", ".join("no rows" if each is None else f"{each[1]}{list(each[0])}" for each in some) or "none"
-            for some in (given, wanted)
-        )
-        raise ValueError(f"the update of table {spec.name!r} {verb} rows of {theirs}; the table has {ours}")
+def _shape(shape: tuple[Any, ...], dtype: np.dtype[Any]) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, dtype)

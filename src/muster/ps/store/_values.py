@@ -1,0 +1,214 @@
+"""The arrays of a store: those that functions use as a whole are on a device, and others are held by rows."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from muster._arrays import dtype_named
+from muster._text import printable
+from muster.ps._flat_layout import Array
+from muster.ps._plan import ArraySpec
+from muster.ps._replies import RefusedError
+from muster.ps.tables import Column, RowStore
+
+
+class Memory(Protocol):
+    """Where arrays are that functions use as a whole."""
+
+    def check(self, specs: Sequence[ArraySpec], held: int) -> None:
+        """Raise ValueError, with a clause, if it cannot hold arrays beside some bytes that it holds."""
+
+    def put(self, array: Array) -> Any:
+        """Return a copy as a value, which is never changed but by updates."""
+
+    def get(self, value: Any) -> Array:
+        """Return the array of a value, without a copy; it is never changed afterwards."""
+
+
+class StoredValues:
+    """Holds arrays by name.
+
+    Each method raises RefusedError, with a clause, if what is asked of it is wrong; it has changed nothing
+    then.
+
+    Args:
+        memory: Where those are that functions use as a whole.
+
+    Attributes:
+        specs: The arrays, by name.
+        nbytes: Their size in bytes.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self.specs: dict[str, ArraySpec] = {}
+        self.nbytes = 0
+        self._memory = memory
+        self._whole: dict[str, Any] = {}
+        self._rows: dict[str, RowStore] = {}
+
+    def create(self, arrays: Sequence[tuple[ArraySpec, Array]], by_rows: Collection[str] = ()) -> None:
+        """Take arrays, but for those that are here already.
+
+        Args:
+            arrays: The arrays.
+            by_rows: The names of those that are to be held by rows.
+        """
+        for spec, _ in arrays:
+            if (known := self.specs.get(spec.name)) not in (None, spec):
+                raise RefusedError(f"its array {_said(spec)} is here already, as {_said(known)}")
+        new = [(spec, array) for spec, array in arrays if spec.name not in self.specs]
+        try:
+            self._memory.check([spec for spec, _ in new], self.nbytes)
+        except ValueError as exc:
+            raise RefusedError(printable(str(exc))) from exc
+        for spec, array in new:
+            if spec.name in by_rows and spec.shape and spec.size:
+                self._rows[spec.name] = _in_rows(spec, array)
+            else:
+                self._whole[spec.name] = self._memory.put(array)
+            self.specs[spec.name] = spec
+            self.nbytes += spec.nbytes
+
+    def assign(self, arrays: Sequence[tuple[ArraySpec, Array]]) -> None:
+        """Give arrays other values."""
+        self._require(spec.name for spec, _ in arrays)
+        for spec, _ in arrays:
+            if spec != (known := self.specs[spec.name]):
+                raise RefusedError(f"its array {_said(spec)} is {_said(known)} here")
+        for spec, array in arrays:
+            self._set(spec.name, array)
+
+    def assign_rows(self, name: str, ids: Array, rows: Array) -> None:
+        """Give some rows of an array other values, given flat."""
+        spec = self._check_rows(name, ids)
+        wanted = len(ids) * (spec.size // spec.shape[0])
+        if (rows.dtype, rows.shape) != (dtype_named(spec.dtype), (wanted,)):
+            given = f"{rows.size} elements of {rows.dtype}"
+            raise RefusedError(f"its {len(ids)} rows of {_said(spec)} are {given}, instead of {wanted}")
+        rows = rows.reshape(-1, *spec.shape[1:])
+        if (store := self._rows.get(name)) is not None:
+            store.write(ids, [rows])
+        else:
+            array = self._memory.get(self._whole[name]).copy()
+            array[ids] = rows
+            self._whole[name] = self._memory.put(array)
+
+    def delete(self, names: Iterable[str]) -> set[str]:
+        """Forget arrays, if they are here, and return which were."""
+        gone = {name for name in names if name in self.specs}
+        for name in gone:
+            self.nbytes -= self.specs.pop(name).nbytes
+            self._whole.pop(name, None)
+            self._rows.pop(name, None)
+        return gone
+
+    def read(self, names: Sequence[str]) -> list[tuple[ArraySpec, Array]]:
+        """Return arrays without copies, not to be kept: those that are held by rows change."""
+        self._require(names)
+        return [(self.specs[name], self._get(name)) for name in names]
+
+    def read_rows(self, name: str, ids: Array) -> tuple[ArraySpec, Array]:
+        """Return rows of an array."""
+        spec = self._check_rows(name, ids)
+        rows = np.take(self._get(name), ids, axis=0)
+        return ArraySpec(name, rows.shape, spec.dtype), rows
+
+    def rows(self, name: str) -> RowStore:
+        """Return the rows of an array, which is held by rows from now on."""
+        if name not in self._rows:
+            spec = self.specs[name]
+            self._rows[name] = _in_rows(spec, self._memory.get(self._whole.pop(name)))
+        return self._rows[name]
+
+    @property
+    def by_rows(self) -> Mapping[str, RowStore]:
+        """Those that are held by rows."""
+        return self._rows
+
+    def whole(self, names: Iterable[str]) -> dict[str, Any]:
+        """Return values for functions, by name: these, and perhaps others.
+
+        If they change, `replace` follows.
+        """
+        if copied := {name: self._memory.put(self._get(name)) for name in names if name in self._rows}:
+            return {**self._whole, **copied}
+        return self._whole
+
+    def replace(self, values: dict[str, Any], names: Iterable[str]) -> None:
+        """Take those that a function has changed among what `whole` has returned."""
+        if values is not self._whole:
+            for name in names:
+                if name in self._rows:
+                    self._set(name, self._memory.get(values[name]))
+                else:
+                    self._whole[name] = values[name]
+
+    def flat(self) -> tuple[Array, ...]:
+        """Return all arrays, flat, in the order in which they came; they are never changed afterwards."""
+        return tuple(
+            (self._get(name).copy() if name in self._rows else self._get(name)).reshape(-1)
+            for name in self.specs
+        )
+
+    def _get(self, name: str) -> Array:
+        rows = self._rows.get(name)
+        return self._memory.get(self._whole[name]) if rows is None else rows.column(0)
+
+    def _set(self, name: str, array: Array) -> None:
+        if (rows := self._rows.get(name)) is None:
+            self._whole[name] = self._memory.put(array)
+        else:
+            rows.write(slice(0, len(rows)), [array])
+
+    def _require(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self.specs:
+                raise RefusedError(f"there is no array {printable(name)} on this server. Create it first")
+
+    def _check_rows(self, name: str, ids: Array) -> ArraySpec:
+        self._require([name])
+        spec = self.specs[name]
+        if not spec.shape:
+            raise RefusedError(f"its array {_said(spec)} has no rows")
+        check_ids(name, ids, 0, spec.shape[0])
+        return spec
+
+
+def check_ids(table: str, ids: Array, start: int, stop: int) -> None:
+    """Raise RefusedError unless ids are ascending numbers of rows that are here.
+
+    Args:
+        table: The table, for the text.
+        ids: The ids.
+        start: The first row.
+        stop: The row after the last.
+    """
+    check_order(table, ids)
+    if ids.size and (ids[0] < start or ids[-1] >= stop):
+        wrong = ids[0] if ids[0] < start else ids[-1]
+        raise RefusedError(
+            f"id {wrong} is of no row of {printable(table)}: ids must be at least {start} and less than "
+            f"{stop} here. Check the vocabulary and the input"
+        )
+
+
+def check_order(table: str, ids: Array) -> None:
+    """Raise RefusedError unless ids are integers of 64 bits, each larger than the one before."""
+    if ids.dtype != np.int64:
+        raise RefusedError(f"its ids of rows of {printable(table)} are {ids.dtype}, and must be int64")
+    if not (ids[1:] > ids[:-1]).all():
+        raise RefusedError(
+            f"its ids of rows of {printable(table)} must be ascending, each once: add up what is pushed for "
+            "one first"
+        )
+
+
+def _in_rows(spec: ArraySpec, array: Array) -> RowStore:
+    store = RowStore([Column(spec.shape[1:], dtype_named(spec.dtype))], spec.shape[0])
+    store.write(slice(0, len(store)), [array])
+    return store
+
+
+def _said(spec: Any) -> str:
+    return printable(str(spec))
