@@ -9,6 +9,9 @@ from muster._errors import DatasetError
 NO_ROW = 2**31 - 1
 """An id that asks for no row, for where there is nothing to look up. It gives a row of NaNs."""
 
+LEAST_TABLE_BYTES = 1 << 20
+"""A table of fewer bytes travels as a whole, and is updated as one: that costs little, and leaves no row out."""
+
 
 def unique_ids(table: str, ids: Any, rows: int) -> np.ndarray[Any, np.dtype[np.int32]]:
     """Return the ids that look-ups of a table ask for, each once, in ascending order.

@@ -1,5 +1,6 @@
 """Parameter servers in memory: what closures ask of them, with variables that are put there by hand."""
 
+import collections
 import contextlib
 import threading
 
@@ -87,6 +88,7 @@ class MemoryServers(Variables):
     Attributes:
         values: The value of each array, by server and name.
         pulls: How many times a function was pulled.
+        rows: How many rows of tables were pulled, and pushed.
         applied: The numbers of the closures that each server has applied, and may be asked to apply again.
         repeated: How many pushes were of a closure that had been applied.
     """
@@ -96,7 +98,9 @@ class MemoryServers(Variables):
         self.values = [{} for _ in range(servers)]
         self.applied = [set() for _ in range(servers)]
         self.pulls = self.repeated = 0
+        self.rows = collections.Counter()
         self._functions = [{} for _ in range(servers)]
+        self._tables = {}
         self._lock = threading.RLock()
 
     def put(self, array, value):
@@ -119,8 +123,8 @@ class MemoryServers(Variables):
         assert len(functions) == self.servers
         for known, function in zip(self._functions, functions, strict=True):
             if function is not None and function.fingerprint not in known:
-                update = jax.export.deserialize(bytearray(function.update)) if function.update else None
-                known[function.fingerprint] = function, update and jax.jit(update.call)
+                known[function.fingerprint] = function, _called(function.update)
+                self._tables.update({use: _called(use.update) for use in function.tables})
 
     def connect(self, origin):
         """Return the connections of a worker."""
@@ -129,12 +133,22 @@ class MemoryServers(Variables):
     def close(self):
         pass
 
-    def pull(self, function):
+    @property
+    def count(self):
+        return self.servers
+
+    def pull(self, function, ids=()):
         with self._lock:
             self.pulls += 1
-            return [self._taken(server, function) for server in range(self.servers)]
+            return [
+                [
+                    *self._taken(server, function),
+                    *self._rows_taken(server, function, ids[server] if ids else ()),
+                ]
+                for server in range(self.servers)
+            ]
 
-    def apply(self, function, closure, watermark, pushed):
+    def apply(self, function, closure, watermark, pushed, rows=()):
         with self._lock:
             for server, arrays in enumerate(pushed):
                 assert closure >= watermark
@@ -144,16 +158,50 @@ class MemoryServers(Variables):
                     continue
                 self.applied[server].add(closure)
                 described, update = self._functions[server].get(function, (None, None))
-                if update is None:
+                if described is None:
                     assert not arrays
                     continue
-                values = self.values[server]
+                values, arrays = self.values[server], list(arrays)
+                own, of_tables = arrays[: len(described.pushed)], arrays[len(described.pushed) :]
+                for use, (ids, pushes) in zip(described.tables, rows[server] if rows else (), strict=True):
+                    brought = [of_tables.pop(0) for _ in use.pushed]
+                    self._update_rows(values, use, ids, pushes, brought)
+                assert not of_tables
                 specs = [(each.shape, each.dtype) for each in described.pushed]
-                assert specs == [(array.shape, array.dtype.name) for array in arrays]
-                new = update(*(values[name] for name in described.reads), *arrays)
-                values.update(zip(described.updates, map(np.asarray, new), strict=True))
+                assert specs == [(array.shape, array.dtype.name) for array in own]
+                if update is not None:
+                    new = update(*(values[name] for name in described.reads), *own)
+                    values.update(zip(described.updates, map(np.asarray, new), strict=True))
             return [self._taken(server, function) for server in range(self.servers)]
+
+    def _rows_taken(self, server, function, ids):
+        tables = self._functions[server][function][0].tables if ids else ()
+        self.rows["pulled"] += sum(map(len, ids))
+        return [
+            self.values[server][use.columns[0]][each - use.start]
+            for use, each in zip(tables, ids, strict=True)
+        ]
+
+    def _update_rows(self, values, use, ids, pushes, brought):
+        self.rows["pushed"] += sum(map(len, pushes))
+        specs = [((len(ids), *each.shape), each.dtype) for each in use.row_pushes]
+        assert specs == [(each.shape, each.dtype.name) for each in pushes]
+        if not use.update:
+            return
+        assert [each.shape for each in use.pushed] == [each.shape for each in brought]
+        places = ids - use.start
+        assert (np.diff(places) > 0).all()
+        taken = [values[name][places] for name in use.columns]
+        made = self._tables[use](*taken, *pushes, *(values[name] for name in use.reads), *brought)
+        for name, new in zip(use.columns, made, strict=True):
+            values[name] = values[name].copy()
+            values[name][places] = new
 
     def _taken(self, server, function):
         described, _ = self._functions[server].get(function, (None, None))
         return [] if described is None else [self.values[server][name] for name in described.takes]
+
+
+def _called(update):
+    """Return an update as a function."""
+    return jax.jit(jax.export.deserialize(bytearray(update)).call) if update else None

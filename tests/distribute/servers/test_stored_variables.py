@@ -91,6 +91,28 @@ def test_slots_lie_with_their_weight():
     assert len(slots) == 2
 
 
+def test_servers_are_told_of_tables_and_their_slots():
+    strategy, _ = with_memory(partitioner=FixedShardsPartitioner(2))
+    with strategy.scope():
+        large, small = keras.layers.Embedding(1 << 17, 4), keras.layers.Embedding(8, 4, name="small")
+        large.build()
+        small.build()
+        dense = keras.layers.Dense(1 << 17)
+        dense.build((None, 4))
+        optimizer = keras.optimizers.Adam()
+        optimizer.build([large.embeddings, small.embeddings, dense.kernel])
+    variables = [large.embeddings, small.embeddings, dense.kernel, *optimizer.variables]
+    told = {
+        variable.path
+        for variable in variables
+        for rows in strategy.storage.rows_of(variable)
+        if rows.array.by_rows
+    }
+    slots = {v.path for v in optimizer.variables if tuple(v.shape) == (1 << 17, 4)}
+    assert told == {large.embeddings.path, *slots}
+    assert len(slots) == 2
+
+
 def test_what_is_read_together_comes_in_one_message():
     strategy, store = with_memory(2, FixedShardsPartitioner(2))
     variables = [made(strategy, (4,), f"v{i}") for i in range(5)]

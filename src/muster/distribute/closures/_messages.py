@@ -37,15 +37,53 @@ class Draw(msgspec.Struct, frozen=True):
     arrays: tuple[ArrayKind, ...] | None
 
 
+class TableRows(msgspec.Struct, frozen=True):
+    """Rows of a table on a server.
+
+    Args:
+        server: The number of the server.
+        start: The first row.
+        stop: The row after the last.
+    """
+
+    server: int
+    start: int
+    stop: int
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """A table of which a program takes some rows alone.
+
+    Args:
+        name: Its name, for errors.
+        shape: Its shape.
+        dtype: Its dtype.
+        given: How many rows the program is given; those that no id asks for are zeros.
+        pushed: How many arrays with as many rows the program pushes for it.
+        parts: Where its rows are, in order.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    given: int
+    pushed: int
+    parts: tuple[TableRows, ...]
+
+
 class Program(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker computes in closures of a kind.
 
     Args:
-        compute: A function, exported by JAX for a platform: of the values of servers, the worker's own
-            variables, the worker's index, the arguments, and the arrays of the batches, flat and in this
-            order. It returns what is pushed, the new values of the worker's own variables, and the results.
+        compute: A function, exported by JAX for a platform: of the values of servers, the ids and the rows of
+            each table, the worker's own variables, the worker's index, the arguments, and the arrays of the
+            batches, flat and in this order. It returns what is pushed, the rows that are pushed for each
+            table, the new values of the worker's own variables, and the results.
+        ids: A function, exported likewise: of what ``compute`` takes from the worker's own variables on. It
+            returns the ids that each table is asked for. Empty if there are no tables.
+        tables: The tables of which it takes rows.
         function: The name by which servers know what is pulled and pushed; empty for nothing.
-        pushed: How many arrays are pushed to each server.
+        pushed: How many arrays are pushed to each server; nothing if servers change nothing.
         own: The names of the worker's own variables.
         arguments: The arrays of the arguments.
         draws: The batches that are drawn, in order.
@@ -53,6 +91,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     compute: bytes
+    ids: bytes = b""
+    tables: tuple[Table, ...] = ()
     function: str = ""
     pushed: tuple[int, ...] = ()
     own: tuple[str, ...] = ()

@@ -17,10 +17,10 @@ from muster.distribute.closures import _messages as messages
 from muster.distribute.closures._session import (
     RequestError,
     Session,
-    Store,
     check_sizes,
     may_send_code,
 )
+from muster.distribute.closures._store import Store
 from muster.distribute.engine._traced import Executables
 from muster.net import Connection, Hello, ProtocolError
 from muster.ps import Array, Incoming, allocate, encode

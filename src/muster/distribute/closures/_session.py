@@ -2,6 +2,7 @@
 
 import contextlib
 import ipaddress
+import itertools
 import pickle
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -13,31 +14,18 @@ import msgspec
 import numpy as np
 
 from muster._arrays import dtype_named
-from muster._errors import OutOfRangeError
+from muster._errors import DatasetError, OutOfRangeError
 from muster.data import Dataset
 from muster.distribute.closures import _messages as messages
+from muster.distribute.closures._asked_rows import AskedRows
 from muster.distribute.closures._drawing import Batch, Drawing
+from muster.distribute.closures._store import Store
 from muster.distribute.engine._compiled import compiled
 from muster.distribute.engine._traced import Executables
 from muster.ps import Array
 
 # The longest text and the longest trace of an error that are sent, in characters.
 _MAX_TEXT, _MAX_TRACE = 2000, 8000
-
-
-class Store(Protocol):
-    """The parameter servers, as a worker reaches them."""
-
-    def pull(self, function: str) -> list[list[Array]]:
-        """Return what a function takes of each server."""
-
-    def apply(
-        self, function: str, closure: int, watermark: int, pushed: Sequence[Sequence[Array]]
-    ) -> list[list[Array]]:
-        """Push what a closure has computed for each server; return what the function takes then."""
-
-    def close(self) -> None:
-        """Close the connections."""
 
 
 class Wait(Protocol):
@@ -86,7 +74,7 @@ class Session:
         self._trusted = trusted
         self._wake = wake
         self._programs: dict[str, messages.Program] = {}
-        self._computes: dict[str, Callable[..., list[jax.Array]]] = {}
+        self._computes: dict[tuple[str, str], Callable[..., list[jax.Array]]] = {}
         self._own: dict[str, Any] = {}
         self._drawings: dict[int, Drawing] = {}
         # What the last push has brought: the function, the generation, and the values.
@@ -178,7 +166,11 @@ class Session:
                     _give_back(drawn)
                     return messages.Drew(asked.closure, tuple(batch.kinds for _, batch in drawn)), ()
             leaves = [leaf for _, batch in drawn for leaf in batch.leaves]
-            results = self._compute(asked, program, [*_shaped(arrays, program.arguments), *leaves], wait)
+            try:
+                results = self._compute(asked, program, [*_shaped(arrays, program.arguments), *leaves], wait)
+            except DatasetError:
+                drawn.clear()  # what was drawn is wrong, and would be the next time
+                raise
         except Exception as exc:
             _give_back(drawn)
             return describe(asked.closure, exc), ()
@@ -191,20 +183,30 @@ class Session:
         self, asked: messages.Run, program: messages.Program, inputs: Sequence[Any], wait: Wait
     ) -> list[Array] | None:
         """Compute the results, and push; None if the closure was stopped before that."""
-        taken = self._pulled(program.function, asked.generation)
-        own = [self._own[name] for name in program.own]
-        args = [*(array for each in taken for array in each), *own, self._worker, *inputs]
-        made = self._compute_of(asked.program, program, args)(*args)
-        pushes, kept = sum(program.pushed), len(program.own)
-        results = [_flat(array) for array in made[pushes + kept :]]
+        given = [*(self._own[name] for name in program.own), self._worker, *inputs]
+        rows: AskedRows | None = None
+        of_tables: list[Array] = []
+        if program.tables:
+            ids = self._compiled(asked.program, "ids", program.ids, given)(*given)
+            rows = AskedRows(program.tables, ids)
+            taken = self._reached().pull(program.function, rows.ids(self._reached().count))
+            of_tables = rows.taken(taken)
+        else:
+            taken = self._pulled(program.function, asked.generation)
+        args = [*itertools.chain(*taken), *of_tables, *given]
+        made = iter(self._compiled(asked.program, "compute", program.compute, args)(*args))
+        pushed = [[next(made) for _ in range(count)] for count in program.pushed]
+        row_pushes = [next(made) for table in program.tables for _ in range(table.pushed)]
+        kept = [next(made) for _ in program.own]
+        results = [_flat(array) for array in made]
         if program.pushed:
-            pushed = iter([np.asarray(array) for array in made[:pushes]])
-            of_servers = [[next(pushed) for _ in range(count)] for count in program.pushed]
+            whole = [[np.asarray(array) for array in each] for each in pushed]
+            by_rows = rows.pushed(row_pushes, len(whole)) if rows is not None else ()
             if not wait(_at_once):
                 return None
-            newest = self._reached().apply(program.function, asked.closure, asked.watermark, of_servers)
+            newest = self._reached().apply(program.function, asked.closure, asked.watermark, whole, by_rows)
             self._newest = program.function, asked.generation, newest
-        self._own.update(zip(program.own, made[pushes : pushes + kept], strict=True))
+        self._own.update(zip(program.own, kept, strict=True))
         return results
 
     def _pulled(self, function: str, generation: int) -> list[list[Array]]:
@@ -221,13 +223,14 @@ class Session:
             self._store = self._connect()
         return self._store
 
-    def _compute_of(
-        self, name: str, program: messages.Program, args: Sequence[Any]
+    def _compiled(
+        self, program: str, part: str, exported: bytes, args: Sequence[Any]
     ) -> Callable[..., list[jax.Array]]:
-        if name not in self._computes:
-            exported = jax.export.deserialize(bytearray(program.compute))
-            self._computes[name] = compiled(exported.call, tuple(args), self._executables, donates=())
-        return self._computes[name]
+        """Return a part of a program, compiled for arguments like these."""
+        if (program, part) not in self._computes:
+            call = jax.export.deserialize(bytearray(exported)).call
+            self._computes[program, part] = compiled(call, tuple(args), self._executables, donates=())
+        return self._computes[program, part]
 
 
 def may_send_code(origin: str, *, proved: bool) -> bool:

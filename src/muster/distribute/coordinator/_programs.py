@@ -1,7 +1,7 @@
 """Programs for workers: a traced function, divided between a worker and servers, and exported."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -13,7 +13,9 @@ from jax.extend import core as jex
 
 from muster._errors import TraceError
 from muster.distribute.closures import ArrayKind, Draw, Program
-from muster.distribute.coordinator._stored_functions import StoredFunctions, StoredRows
+from muster.distribute.coordinator._places import Places, StoredRows
+from muster.distribute.coordinator._stored_functions import StoredFunctions
+from muster.distribute.coordinator._stored_tables import stored_lookups
 from muster.distribute.functions import _draws as drawn
 from muster.distribute.functions._traced_function import Values
 from muster.program.passes import split_at_pushes
@@ -53,8 +55,8 @@ class ShippedProgram:
 
     Args:
         name: The name of the function, for messages.
-        compute: What the worker computes: see ``Program``.
-        shapes: The shapes and dtypes of its arguments.
+        parts: What the worker computes, by the name of the field of ``Program``, and the shapes and dtypes of
+            the arguments.
         program: The rest of the program.
         finish: Makes the result of its arrays.
         own: The name and the first value of each variable that a worker keeps for itself.
@@ -66,15 +68,13 @@ class ShippedProgram:
     def __init__(
         self,
         name: str,
-        compute: Callable[..., list[jax.Array]],
-        shapes: Sequence[jax.ShapeDtypeStruct],
+        parts: Mapping[str, tuple[Callable[..., list[jax.Array]], Sequence[jax.ShapeDtypeStruct]]],
         program: Program,
         finish: Callable[[Sequence[Any]], Any],
         own: Sequence[tuple[str, np.ndarray[Any, Any]]],
     ) -> None:
         self._function_name = name
-        self._compute = compute
-        self._shapes = shapes
+        self._parts = parts
         self._program = program
         self._finish = finish
         self._encoded: dict[str, tuple[str, bytes]] = {}
@@ -99,16 +99,17 @@ class ShippedProgram:
         if (known := self._encoded.get(platform)) is not None:
             return known
         try:
-            exported = jax.export.export(jax.jit(self._compute, keep_unused=True), platforms=(platform,))(
-                *self._shapes
-            )
-            compute = bytes(exported.serialize())
+            exported = {
+                part: jax.export.export(jax.jit(compute, keep_unused=True), platforms=(platform,))(*shapes)
+                for part, (compute, shapes) in self._parts.items()
+            }
+            parts = {part: bytes(each.serialize()) for part, each in exported.items()}
         except (NotImplementedError, ValueError) as exc:
             raise TraceError(
                 f"The function {self._function_name!r} cannot be scheduled, since JAX cannot export it for "
                 f"{platform}: {exc}"
             ) from exc
-        encoded = msgspec.msgpack.encode(msgspec.structs.replace(self._program, compute=compute))
+        encoded = msgspec.msgpack.encode(msgspec.structs.replace(self._program, **parts))
         made = self._encoded[platform] = hashlib.sha256(encoded).hexdigest(), encoded
         return made
 
@@ -140,27 +141,40 @@ def program_of(
         if draw.kind is not None
         for shape, dtype, _ in draw.kind.arrays
     ]
+    batch = [*arguments, *batches]
     state = {spec.path: jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in traced.variables}
     own = {spec.path: variable for spec, variable in traced.used if spec.kind is VariableKind.SEED}
     served = split_at_pushes(
         lambda values, arrays: traced.step(values, arrays),
         state,
-        [*arguments, *batches],
+        batch,
         list(own),
         returns_updated=True,
     )
     placed = {spec.path: _rows_of(name, v, variables) for spec, v in traced.used if spec.path not in own}
-    functions = StoredFunctions(served, state, placed, servers)
+    places = Places(state, placed, served.pushed)
+    try:
+        lookups = stored_lookups(served, places, batch)
+    except TraceError as exc:
+        raise TraceError(f"The function {name!r} cannot be scheduled: {exc}") from exc
+    functions = StoredFunctions(served, lookups, places, batch, servers)
     taken = len(functions.shapes)
+    tables = taken + len(functions.row_shapes)
 
     def compute(*flat: jax.Array) -> list[jax.Array]:
-        kept = taken + len(served.local)
-        pushes, local, results = functions.work(flat[:taken], flat[taken:kept], list(flat[kept:]))
+        kept = tables + len(served.local)
+        pushes, local, results = functions.work(
+            flat[:taken], flat[taken:tables], flat[tables:kept], list(flat[kept:])
+        )
         return [*pushes, *local, *results]
 
-    shapes = [*functions.shapes, *(state[path] for path in served.local), *arguments, *batches]
+    own_shapes = [*(state[path] for path in served.local), *batch]
+    parts = {"compute": (compute, [*functions.shapes, *functions.row_shapes, *own_shapes])}
+    if lookups is not None:
+        parts["ids"] = functions.ids, own_shapes
     program = Program(
         compute=b"",
+        tables=functions.tables,
         function=functions.name if any(functions.functions) else "",
         pushed=functions.pushed,
         own=tuple(_name_of(own[path]) for path in served.local),
@@ -168,12 +182,13 @@ def program_of(
         draws=tuple(Draw(each.source, each.optional, _arrays_of(each)) for each in draws),
         results=tuple(map(_kind_of, traced.outputs)),
     )
-    _refuse_callbacks(name, jax.make_jaxpr(compute)(*shapes), bool(served.effects))
+    made, shapes = parts["compute"]
+    _refuse_callbacks(name, jax.make_jaxpr(made)(*shapes), bool(served.effects))
     if variables is not None and program.function:
         with variables.store() as store:
             store.register(functions.functions)
     first = [(_name_of(own[path]), np.asarray(value_of(own[path]))) for path in served.local]
-    shipped = ShippedProgram(name, compute, shapes, program, traced.static.filled, first)
+    shipped = ShippedProgram(name, parts, program, traced.static.filled, first)
     shipped.encoded("cpu")  # what cannot be exported is refused where the function is scheduled
     return shipped
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
+from muster._row_ids import LEAST_TABLE_BYTES
 from muster.checkpoint.objects import unique_path
 from muster.program.variables import (
     ByIdentity,
@@ -73,7 +74,8 @@ class StoredVariables(Storage):
     """Keeps the values of variables on parameter servers.
 
     The rows of a variable are placed when it is created: each run of rows that the partitioner makes goes to
-    the server that holds the fewest bytes. Slots of an optimizer go where their weight is.
+    the server that holds the fewest bytes. Slots of an optimizer go where their weight is. Servers are told of
+    embeddings, and of their slots, by what those are called, that rows of them will be looked up.
 
     Args:
         connect: Returns the servers; called when the first variable is created.
@@ -216,7 +218,8 @@ class StoredVariables(Storage):
             name, shape = path, like.shape
             if len(spans) > 1:
                 name, shape = f"{path}[{start}:{stop}]", (stop - start, *shape[1:])
-            return StoredRows(StoredArray(name, server, shape, like.dtype.name), start, stop)
+            by_rows = "embedding" in path.rpartition("/")[2] and _nbytes(like) >= LEAST_TABLE_BYTES
+            return StoredRows(StoredArray(name, server, shape, like.dtype.name, by_rows), start, stop)
 
         return tuple(rows(*span) for span in spans)
 

@@ -1,6 +1,7 @@
 """Compute an update on some rows of its variables, where it treats every element by itself."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,14 +18,14 @@ class CoupledRowsError(ValueError):
 
 
 def by_rows(
-    function: Callable[..., list[jax.Array]], args: Sequence[jax.ShapeDtypeStruct], rows: int
+    function: Callable[..., list[jax.Array]], args: Sequence[jax.ShapeDtypeStruct], rows: Any
 ) -> Callable[..., list[jax.Array]]:
     """Return an elementwise function for arrays of another number of rows.
 
     Args:
         function: Takes and returns arrays, each of which is a scalar or has as many rows as all others.
         args: The shapes and dtypes of its arguments.
-        rows: The number of rows that the returned function is for.
+        rows: The number of rows that the returned function is for, or a symbol of ``jax.export``.
 
     Raises:
         CoupledRowsError: An element of a result depends on more than the same elements of arguments.
@@ -52,7 +53,7 @@ def _require_elementwise(jaxpr: jex.Jaxpr) -> None:
         made_of_rows.update(v for v in eqn.outvars if not is_number(v))
 
 
-def _computed(closed: jex.ClosedJaxpr, args: Sequence[jax.Array], rows: int) -> list[jax.Array]:
+def _computed(closed: jex.ClosedJaxpr, args: Sequence[jax.Array], rows: Any) -> list[jax.Array]:
     values = Values.of(closed, args)
     for eqn in closed.jaxpr.eqns:
         operands = values.read(eqn.invars)
@@ -67,6 +68,6 @@ def _computed(closed: jex.ClosedJaxpr, args: Sequence[jax.Array], rows: int) -> 
     return values.read(closed.jaxpr.outvars)
 
 
-def _broadcast(eqn: Equation, operand: jax.Array, rows: int) -> jax.Array:
+def _broadcast(eqn: Equation, operand: jax.Array, rows: Any) -> jax.Array:
     shape = eqn.params["shape"]
     return jnp.broadcast_to(operand, shape if is_number(eqn.outvars[0]) else (rows, *shape[1:]))

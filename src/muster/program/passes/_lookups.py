@@ -44,6 +44,9 @@ class LookupStep:
 
     Attributes:
         takes: The paths of the variables on servers that the worker reads as a whole.
+        tables: The paths of the tables.
+        local: As of the step.
+        columns: Table -> the paths of the variables that its update takes by rows: it, and its slots.
         row_pushes: Table -> the numbers of the pushed arrays that have a row for each row of it that the
             worker was given.
 
@@ -55,6 +58,9 @@ class LookupStep:
         self, step: ServedStep, tables: Collection[str], state: Mapping[str, Any], batch: Any
     ) -> None:
         self._step = step
+        self._groups = step.groups()
+        self.tables = tuple(tables)
+        self.local = step.local
         self._shapes = {path: jax.ShapeDtypeStruct(each.shape, each.dtype) for path, each in state.items()}
         self.takes = tuple(path for path in step.takes if path not in tables)
         inputs = [[self._shapes[path] for path in paths] for paths in (step.takes, step.local)]
@@ -69,6 +75,7 @@ class LookupStep:
         self._own = [*(self._invars[path] for path in step.local), *jaxpr.invars[len(self._invars) :]]
 
         self._parts = {path: self._part(path, tables) for path in tables}
+        self.columns = {path: self._columns(path, part) for path, part in self._parts.items()}
         self.row_pushes = {
             path: tuple(i for i in part.pushes if not is_number(self._outvars[i])) if part else ()
             for path, part in self._parts.items()
@@ -158,7 +165,7 @@ class LookupStep:
         pushes, new_local, outputs = jax.tree.unflatten(self._structure, made)
         return pushes, new_local, outputs
 
-    def update(self, table: str, rows: int) -> UpdatePart | None:
+    def update(self, table: str, rows: Any) -> UpdatePart | None:
         """Return how some rows of a table, and of its slots, are updated; None if the step does not.
 
         The function takes rows of what is as long as the table, be it a variable or pushed, and all of other
@@ -166,7 +173,7 @@ class LookupStep:
 
         Args:
             table: The path of the table.
-            rows: How many rows there are.
+            rows: How many rows there are: a number, or a symbol of ``jax.export``.
         """
         part = self._parts[table]
         if part is None:
@@ -184,11 +191,17 @@ class LookupStep:
 
     def other_groups(self) -> list[tuple[str, ...]]:
         """Return the groups of variables that the step updates, but for those of tables."""
-        return [group for group in self._step.groups() if self._parts.keys().isdisjoint(group)]
+        return [group for group in self._groups if self._parts.keys().isdisjoint(group)]
+
+    def row_shape(self, number: int) -> jax.ShapeDtypeStruct:
+        """Return the shape and dtype of one row of a pushed array of ``row_pushes``."""
+        eqn = self._broadcasts.get(number)
+        kind = type_of(eqn.invars[0] if eqn else self._outvars[number])
+        return jax.ShapeDtypeStruct(kind.shape[1:], kind.dtype)
 
     def _part(self, table: str, tables: Collection[str]) -> UpdatePart | None:
         """Return the update of a table and its slots, if rows of them can be updated by themselves."""
-        group = next((group for group in self._step.groups() if table in group), None)
+        group = next((group for group in self._groups if table in group), None)
         if group is None:
             return None
         if len(set(tables).intersection(group)) > 1:
@@ -204,6 +217,17 @@ class LookupStep:
         except CoupledRowsError as exc:
             raise NotByRowsError(table, f"the update of {', '.join(group)} needs all of them: {exc}") from exc
         return part
+
+    def _columns(self, table: str, part: UpdatePart | None) -> tuple[str, ...]:
+        """Return the table, and the other variables with as many rows that its update takes."""
+        if part is None:
+            return (table,)
+        rows = self._shapes[table].shape[0]
+        others = {path: self._shapes[path] for path in (*part.updates, *part.takes) if path != table}
+        tall = [path for path, shape in others.items() if shape.shape[:1] == (rows,)]
+        if single := [path for path in part.updates if path != table and path not in tall]:
+            raise NotByRowsError(table, f"its update changes {single[0]}, too, which has other rows")
+        return (table, *tall)
 
     def _arguments(self, part: UpdatePart) -> list[jax.ShapeDtypeStruct]:
         return [*(self._shapes[path] for path in part.takes), *(self._step.pushed[i] for i in part.pushes)]

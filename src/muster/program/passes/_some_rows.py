@@ -112,7 +112,7 @@ def ids_among(eqn: Equation, indices: jax.Array, rows: int) -> jax.Array:
     return jnp.clip(ids, 0, rows - 1) if eqn.params["mode"] == lax.GatherScatterMode.CLIP else ids
 
 
-def widened(eqn: Equation, value: jax.Array, rows: int) -> jax.Array:
+def widened(eqn: Equation, value: jax.Array, rows: Any) -> jax.Array:
     """Broadcast a value as an equation does, to another number of rows."""
     return lax.broadcast_in_dim(value, (rows, *eqn.params["shape"][1:]), eqn.params["broadcast_dimensions"])
 

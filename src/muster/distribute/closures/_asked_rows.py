@@ -1,0 +1,78 @@
+"""Which rows of tables a closure asks parameter servers for, and which it pushes, server by server."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from muster._arrays import dtype_named
+from muster._row_ids import NO_ROW, unique_ids
+from muster.distribute.closures._messages import Table
+from muster.ps import Array
+
+
+class AskedRows:
+    """The rows of tables that a closure asks for.
+
+    Args:
+        tables: The tables.
+        ids: For each the ids that look-ups ask for, in any order, with repetitions.
+
+    Raises:
+        DatasetError: A table has no such row.
+    """
+
+    def __init__(self, tables: Sequence[Table], ids: Sequence[Any]) -> None:
+        self._tables = tables
+        self._ids = [unique_ids(t.name, each, t.shape[0]) for t, each in zip(tables, ids, strict=True)]
+        # Of each table, its parts, and which of the ids those have.
+        self._parts = [
+            [(part.server, slice(*np.searchsorted(each, (part.start, part.stop)))) for part in table.parts]
+            for table, each in zip(tables, self._ids, strict=True)
+        ]
+
+    def ids(self, servers: int) -> list[list[Array]]:
+        """Return the ids for each server, by table, and by the table's parts there."""
+        asked: list[list[Array]] = [[] for _ in range(servers)]
+        for ids, parts in zip(self._ids, self._parts, strict=True):
+            for server, some in parts:
+                asked[server].append(ids[some].astype(np.int64))
+        return asked
+
+    def taken(self, answers: Sequence[list[Array]]) -> list[Array]:
+        """Take the rows out of what servers have answered; return the ids and the rows of each table.
+
+        Args:
+            answers: Of each server, arrays that are taken as a whole, and then rows in the order of `ids`.
+        """
+        counts = [0] * len(answers)
+        for parts in self._parts:
+            for server, _ in parts:
+                counts[server] += 1
+        rows = [iter(each[len(each) - count :]) for each, count in zip(answers, counts, strict=True)]
+        for each, count in zip(answers, counts, strict=True):
+            del each[len(each) - count :]
+        made = []
+        for table, ids, parts in zip(self._tables, self._ids, self._parts, strict=True):
+            padded = np.full(table.given, NO_ROW, np.int32)
+            padded[: len(ids)] = ids
+            values = np.zeros((table.given, *table.shape[1:]), dtype_named(table.dtype))
+            for server, some in parts:
+                values[some] = next(rows[server])
+            made += [padded, values]
+        return made
+
+    def pushed(self, arrays: Sequence[Any], servers: int) -> list[list[tuple[Array, list[Array]]]]:
+        """Return the ids and the rows to push to each server, in the order of `ids`.
+
+        Args:
+            arrays: What is pushed by rows for each table, one after the other.
+            servers: The number of servers.
+        """
+        left = iter(arrays)
+        rows: list[list[tuple[Array, list[Array]]]] = [[] for _ in range(servers)]
+        for table, ids, parts in zip(self._tables, self._ids, self._parts, strict=True):
+            made = [np.asarray(next(left)) for _ in range(table.pushed)]
+            for server, some in parts:
+                rows[server].append((ids[some].astype(np.int64), [each[some] for each in made]))
+        return rows

@@ -1,0 +1,190 @@
+"""Tables on servers, of which workers take and push some rows alone."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.export
+import msgspec
+
+from muster._errors import TraceError
+from muster._row_ids import LEAST_TABLE_BYTES
+from muster.distribute.closures import Table, TableRows
+from muster.distribute.coordinator._places import Places, Source, StoredRows
+from muster.distribute.engine._shards import Rows
+from muster.program.passes import LookupStep, NotByRowsError, ServedStep, UpdatePart, find_lookups
+from muster.ps import ArraySpec
+from muster.ps.store import TableUse
+
+# A variable of which rows are looked up travels as a whole, if it must, up to this size.
+_LARGEST_WHOLE_BYTES = 256 << 20
+
+
+def stored_lookups(step: ServedStep, places: Places, batch: Any) -> LookupStep | None:
+    """Divide a step at its look-ups in variables that are so large that rows of them travel alone.
+
+    Args:
+        step: The step.
+        places: Where variables are.
+        batch: The shapes and dtypes of the arrays of the batch.
+
+    Returns:
+        The divided step; None if there is no such variable.
+
+    Raises:
+        TraceError: The step needs all rows of a variable that is too large for that.
+    """
+    nbytes = {
+        path: math.prod(spec.shape) * spec.dtype.itemsize
+        for path, spec in places.specs.items()
+        if path in places.placed and len(spec.shape) >= 2
+    }
+    candidates = {path for path, size in nbytes.items() if size >= LEAST_TABLE_BYTES}
+    while True:
+        lookups, refused = find_lookups(step, candidates, places.specs, batch)
+        tables = () if lookups is None else lookups.tables
+        refused.update(
+            {path: error for path in tables if lookups and (error := _apart(lookups, places, path))}
+        )
+        for path, error in refused.items():
+            if nbytes[path] > _LARGEST_WHOLE_BYTES:
+                raise TraceError(
+                    f"{error} It has {nbytes[path] >> 20} MiB, and at most {_LARGEST_WHOLE_BYTES >> 20} MiB "
+                    "of a variable travel to workers as a whole."
+                ) from error
+        if refused.keys().isdisjoint(tables):
+            return lookups
+        candidates -= refused.keys()
+
+
+def _apart(lookups: LookupStep, places: Places, table: str) -> NotByRowsError | None:
+    """Return an error if a server that holds rows of a table lacks those of its slots."""
+    for stored in places.placed[table]:
+        rows = places.rows(table, stored)
+        for path in lookups.columns[table]:
+            if places.name_of(path, rows) is None:
+                return NotByRowsError(table, f"the same rows of {path} are on another server")
+    return None
+
+
+class StoredTables:
+    """The tables of a step, as servers have them.
+
+    Args:
+        lookups: The step, divided at its look-ups.
+        places: Where variables are.
+        batch: The shapes and dtypes of the arrays of the batch.
+        servers: The number of servers.
+
+    Attributes:
+        tables: The tables, as workers know them.
+        uses: How each server uses its rows of tables.
+        brought: What workers bring for that as a whole, by server.
+        meaning: A text that is the same for the same.
+    """
+
+    def __init__(self, lookups: LookupStep, places: Places, batch: Any, servers: int) -> None:
+        self._lookups, self._places = lookups, places
+        (self._symbol,) = jax.export.symbolic_shape("rows")
+        self._exported: dict[Any, tuple[str, bytes]] = {}
+        self.uses: list[list[TableUse]] = [[] for _ in range(servers)]
+        self.brought: list[list[Source]] = [[] for _ in range(servers)]
+        self.meaning = ""
+        local = [places.specs[path] for path in lookups.local]
+        asked = jax.eval_shape(lookups.ids, local, batch)
+        self.tables = tuple(self._table(path, asked[path].size) for path in lookups.tables)
+        for path in lookups.tables:
+            part = lookups.update(path, self._symbol)
+            for stored in places.placed[path]:
+                self._add(path, part, stored)
+
+    @property
+    def row_shapes(self) -> list[jax.ShapeDtypeStruct]:
+        """The shapes and dtypes of the ids and rows that a worker is given, table by table."""
+        return [
+            shape
+            for table in self.tables
+            for shape in (
+                jax.ShapeDtypeStruct((table.given,), "int32"),
+                jax.ShapeDtypeStruct((table.given, *table.shape[1:]), table.dtype),
+            )
+        ]
+
+    def _table(self, path: str, asked: int) -> Table:
+        spec = self._places.specs[path]
+        stored = self._places.placed[path]
+        stops = [each.start + each.array.shape[0] for each in stored]
+        return Table(
+            name=path,
+            shape=tuple(spec.shape),
+            dtype=str(spec.dtype),
+            given=max(1, min(asked, spec.shape[0])),
+            pushed=len(self._lookups.row_pushes[path]),
+            parts=tuple(
+                TableRows(each.array.server, each.start, stop)
+                for each, stop in zip(stored, stops, strict=True)
+            ),
+        )
+
+    def _add(self, table: str, part: UpdatePart | None, stored: StoredRows) -> None:
+        """Let a server use the rows of a table that it holds."""
+        server, rows = stored.array.server, self._places.rows(table, stored)
+        names = [self._places.name_of(path, rows) for path in self._lookups.columns[table]]
+        columns = tuple(name for name in names if name is not None)
+        if part is None:
+            use = TableUse(columns=columns, start=stored.start)
+            self.uses[server].append(use)
+            self.meaning += f"\n{server} {use}"
+            return
+        by_rows = self._lookups.row_pushes[table]
+        numbers = [path for path in part.takes if path not in self._lookups.columns[table]]
+        here = {path: name for path in numbers if (name := self._places.name_of(path, Rows(server)))}
+        others = [path for path in numbers if path not in here]
+        keys = [*others, *(number for number in part.pushes if number not in by_rows)]
+        brought = [Source(key, Rows(server)) for key in keys]
+        use = TableUse(
+            columns=columns,
+            reads=tuple(here.values()),
+            pushed=tuple(self._places.spec(each) for each in brought),
+            row_pushes=tuple(self._row_push(number) for number in by_rows),
+            start=stored.start,
+        )
+        text, update = self._update(table, part, [*here, *keys])
+        self.meaning += f"\n{server} {use} {text}"
+        self.uses[server].append(msgspec.structs.replace(use, update=update))
+        self.brought[server] += brought
+
+    def _row_push(self, number: int) -> ArraySpec:
+        shape = self._lookups.row_shape(number)
+        return ArraySpec(f"push {number}", tuple(shape.shape), str(shape.dtype))
+
+    def _update(self, table: str, part: UpdatePart, numbers: Sequence[str | int]) -> tuple[str, bytes]:
+        """Return the update of any number of rows, as a text and exported.
+
+        Args:
+            table: The table.
+            part: The update.
+            numbers: What it takes as a whole, in the order in which servers give it.
+        """
+        if (table, *numbers) in self._exported:
+            return self._exported[table, *numbers]
+        columns = self._lookups.columns[table]
+        by_rows = self._lookups.row_pushes[table]
+        keys: list[str | int] = [*columns, *by_rows, *numbers]
+
+        def update(*arrays: jax.Array) -> list[jax.Array]:
+            values = dict(zip(keys, arrays, strict=True))
+            made = part.function(*(values[each] for each in (*part.takes, *part.pushes)))
+            new: Mapping[str, jax.Array] = dict(zip(part.updates, made, strict=True))
+            return [new.get(path, values[path]) for path in columns]
+
+        tall = [self._places.specs[path] for path in columns]
+        rows = [jax.ShapeDtypeStruct((self._symbol, *each.shape[1:]), each.dtype) for each in tall]
+        for number in by_rows:
+            one = self._lookups.row_shape(number)
+            rows.append(jax.ShapeDtypeStruct((self._symbol, *one.shape), one.dtype))
+        shapes = [*rows, *(self._places.kind(key) for key in numbers)]
+        exported = jax.export.export(jax.jit(update, keep_unused=True), platforms=("cpu",))(*shapes)
+        made = self._exported[table, *numbers] = exported.mlir_module(), bytes(exported.serialize())
+        return made
