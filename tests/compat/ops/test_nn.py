@@ -2,8 +2,11 @@
 
 import jax
 import numpy as np
+import pytest
 
 import muster.compat.tensorflow as tf
+from muster._keras import keras
+from muster.distribute import ShardedVariable
 
 X = np.array([[1.5, -2.0, 0.25], [4.0, 0.5, -1.0]], np.float32)
 
@@ -24,6 +27,41 @@ def test_cross_entropies_agree_with_each_other_and_with_numpy() -> None:
         -(z * np.log(sigmoid) + (1 - z) * np.log(1 - sigmoid)),
         rtol=1e-5,
     )
+
+
+RAGGED = np.array([[2, 0, -1], [1, -1, -1], [-1, -1, -1], [3, 3, 1]], np.int32)
+WEIGHTS = np.array([[0.5, -2.0, 9.0], [3.0, 9.0, 9.0], [9.0, 9.0, 9.0], [1.0, 2.0, 4.0]], np.float32)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("combiner", ["sum", "mean", "sqrtn", None])
+@pytest.mark.parametrize("max_norm", [None, 1.5])
+def test_rows_of_ragged_ids_are_combined(
+    combiner: str | None, weighted: bool, max_norm: float | None
+) -> None:
+    table = np.arange(8, dtype=np.float32).reshape(4, 2) - 3
+    weights = WEIGHTS if weighted else None
+    shards = ShardedVariable([keras.Variable(table[:1]), keras.Variable(table[1:])])
+    rows = (
+        table
+        if max_norm is None
+        else table * np.minimum(1, max_norm / np.linalg.norm(table, axis=1))[:, None]
+    )
+    expected = np.zeros((4, 2), np.float32)
+    for example, ids in enumerate(RAGGED):
+        there = ids >= 0
+        w = WEIGHTS[example][there] if weighted else np.ones(there.sum())
+        if there.any():
+            divisor = {"sum": 1, "sqrtn": np.sqrt((w * w).sum())}.get(combiner or "mean", w.sum())
+            expected[example] = (rows[ids[there]] * w[:, None]).sum(0) / divisor
+    for params in (table, shards):
+        found = tf.nn.embedding_lookup_sparse(params, RAGGED, weights, combiner=combiner, max_norm=max_norm)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_another_combiner_is_refused() -> None:
+    with pytest.raises(ValueError, match="'mean', 'sqrtn' or 'sum', got 'max'"):
+        tf.nn.embedding_lookup_sparse(X, RAGGED, None, combiner="max")
 
 
 def test_in_top_k_counts_ties_for_the_target() -> None:

@@ -14,6 +14,7 @@ from muster.compat import tensorflow as tf
 from muster.data import Dataset
 from muster.distribute import function
 from muster.distribute.coordinator import _stored_tables
+from muster.feature_column import DenseFeatures
 from muster.program import GradientTape
 
 UNITS = 4
@@ -129,6 +130,73 @@ def test_rows_are_looked_up_in_all_ways(servers, coordinator):
     expected = whole[ids], whole[ids[0]], whole[ids[:, 0]], whole[np.minimum(ids * 2, ROWS - 1)]
     jax.tree.map(np.testing.assert_array_equal, tuple(found), expected)
     assert servers.rows["pulled"] == len(np.union1d(ids, np.minimum(ids * 2, ROWS - 1)))
+
+
+def masked(made):
+    """Two layers that share a table, of which one takes ids of zero for padding."""
+    layer = keras.layers.Embedding(ROWS, UNITS, mask_zero=True, embeddings_initializer="ones", name="words")
+    recurrent = keras.layers.LSTM(3, kernel_initializer="ones", recurrent_initializer="ones")
+    layer.build()
+    recurrent.build((None, 3, UNITS))
+    made += [layer.embeddings, *recurrent.trainable_variables]
+    return lambda ids: recurrent(layer(ids)) + keras.ops.sum(layer(ids[:, :1]), axis=(1, 2))[:, None]
+
+
+def combined(made):
+    """Weighted ragged ids, of two tables."""
+    tables = [keras.Variable(np.ones((ROWS, UNITS)), dtype="float32", name=name) for name in ("one", "two")]
+    made += tables
+
+    def lookup(ids):
+        ragged = jax.numpy.where(ids > 3, ids, -1)
+        weights = jax.numpy.cos(ids)
+        one, two = (
+            tf.nn.embedding_lookup_sparse(table, ragged, weights, combiner=combiner)
+            for table, combiner in zip(tables, ("sqrtn", "mean"), strict=True)
+        )
+        return keras.ops.concatenate([one, two], 1)
+
+    return lookup
+
+
+def columns(made):
+    """An embedding column, in a Keras layer."""
+    column = tf.feature_column.categorical_column_with_identity("ids", ROWS)
+    embedding = tf.feature_column.embedding_column(column, UNITS, initializer=keras.initializers.Ones())
+    layer = DenseFeatures([embedding])
+    layer({"ids": IDS[0]})
+    made += layer.trainable_variables
+    return lambda ids: layer({"ids": ids})
+
+
+@pytest.mark.parametrize("lookup", [masked, combined, columns])
+def test_layers_and_columns_train_by_rows(servers, coordinator, lookup):
+    def prepared():
+        weights = []
+        found = lookup(weights)
+        optimizer = keras.optimizers.Adagrad(0.1)
+        optimizer.build(weights)
+
+        @function
+        def step(ids, targets):
+            with GradientTape() as tape:
+                loss = keras.ops.mean((found(ids) - targets) ** 2)
+            optimizer.apply(tape.gradient(loss, weights), weights)
+            return loss
+
+        return weights, optimizer, step
+
+    weights, _, step = prepared()
+    expected = [float(step(*batch)) for batch in zip(IDS, TARGETS, strict=True)]
+    trained, optimizer, step = prepared()
+    for variable in [*trained, *optimizer.variables]:
+        tall = tuple(variable.shape) == (ROWS, UNITS)
+        servers.add(variable, *(SPLIT if tall else [(1, 0, None)]))
+    losses = [coordinator.schedule(step, args=batch) for batch in zip(IDS, TARGETS, strict=True)]
+    np.testing.assert_allclose(coordinator.fetch(losses), expected, rtol=1e-5)
+    for variable, value in zip(trained, weights, strict=True):
+        np.testing.assert_allclose(servers.value(variable), np.asarray(value), rtol=1e-5, atol=1e-7)
+    assert 0 < servers.rows["pulled"] <= 2 * IDS.size
 
 
 def test_ids_of_a_dataset_and_ids_that_the_worker_draws(servers, coordinator):

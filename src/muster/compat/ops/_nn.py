@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from muster._row_ids import NO_ROW
 from muster.compat.ops._arrays import Array, ArrayLike, Axis, as_array, as_axis
 from muster.distribute import ShardedVariable
 from muster.program import check_ids, label_factor
@@ -82,6 +83,57 @@ def embedding_lookup(params: ArrayLike, ids: ArrayLike, name: str | None = None)
     table = as_array(params)
     check_ids(ids, len(table))
     return jnp.take(table, ids, axis=0)
+
+
+def embedding_lookup_sparse(
+    params: ArrayLike,
+    sp_ids: ArrayLike,
+    sp_weights: ArrayLike | None,
+    combiner: str | None = None,
+    max_norm: float | None = None,
+    name: str | None = None,
+    allow_fast_lookup: bool = False,
+) -> jax.Array:
+    """Take the rows of each example's ids of a table, and combine them; zeros for an example without ids.
+
+    Args:
+        params: The table, of shape (rows, width); it may be a `muster.distribute.ShardedVariable`.
+        sp_ids: Ids of shape (..., most ids of an example), -1 where there are fewer: what
+            ``SparseTensor.to_dense(-1)`` and ``RaggedTensor.to_tensor(-1)`` return.
+        sp_weights: The weight of each id, of the same shape; None weighs all alike.
+        combiner: ``"sum"``; ``"mean"``, the default, divided by the sum of the weights; or ``"sqrtn"``,
+            divided by the root of the sum of their squares.
+        max_norm: The largest Euclidean norm of a row, to which longer ones are scaled; None for any.
+        name: Unused.
+        allow_fast_lookup: Unused.
+
+    Returns:
+        Of shape (..., width).
+
+    Raises:
+        ValueError: There is no such combiner.
+
+    Source: tensorflow/python/ops/embedding_ops.py, ``embedding_lookup_sparse_v2``. There ids are sparse or
+        ragged tensors, which programs of fixed shapes cannot have.
+    """
+    if combiner not in (None, "mean", "sqrtn", "sum"):
+        raise ValueError(f"combiner must be one of 'mean', 'sqrtn' or 'sum', got {combiner!r}.")
+    ids = as_array(sp_ids)
+    there = ids >= 0
+    wanted = jnp.where(there, ids, NO_ROW)
+    sharded = isinstance(params, ShardedVariable)
+    rows = params.sparse_read(wanted) if sharded else jnp.take(as_array(params), wanted, axis=0)
+    rows = jnp.where(there[..., None], rows, 0)
+    if max_norm is not None:
+        squares = jnp.sum(rows * rows, -1, keepdims=True)
+        norms = jnp.sqrt(jnp.where(squares > 0, squares, 1))
+        rows *= max_norm / jnp.maximum(norms, max_norm)
+    weights = jnp.where(there, 1 if sp_weights is None else as_array(sp_weights), 0).astype(rows.dtype)
+    total = jnp.sum(rows * weights[..., None], -2)
+    if combiner == "sum":
+        return total
+    divisor = jnp.sqrt(jnp.sum(weights * weights, -1)) if combiner == "sqrtn" else jnp.sum(weights, -1)
+    return total / jnp.where(there.any(-1), divisor, 1)[..., None]
 
 
 def in_top_k(targets: ArrayLike, predictions: ArrayLike, k: int, name: str | None = None) -> jax.Array:

@@ -4,6 +4,7 @@ from muster.compat.ops._math import sigmoid as sigmoid
 from muster.compat.ops._math import tanh as tanh
 from muster.compat.ops._nn import elu as elu
 from muster.compat.ops._nn import embedding_lookup as embedding_lookup
+from muster.compat.ops._nn import embedding_lookup_sparse as embedding_lookup_sparse
 from muster.compat.ops._nn import gelu as gelu
 from muster.compat.ops._nn import in_top_k as in_top_k
 from muster.compat.ops._nn import l2_loss as l2_loss

@@ -141,7 +141,7 @@ class StoredTables:
         numbers = [path for path in part.takes if path not in self._lookups.columns[table]]
         here = {path: name for path in numbers if (name := self._places.name_of(path, Rows(server)))}
         others = [path for path in numbers if path not in here]
-        keys = [*others, *(number for number in part.pushes if number not in by_rows)]
+        keys: list[str | int] = [*others, *(number for number in part.pushes if number not in by_rows)]
         brought = [Source(key, Rows(server)) for key in keys]
         use = TableUse(
             columns=columns,

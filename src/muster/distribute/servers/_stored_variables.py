@@ -74,8 +74,8 @@ class StoredVariables(Storage):
     """Keeps the values of variables on parameter servers.
 
     The rows of a variable are placed when it is created: each run of rows that the partitioner makes goes to
-    the server that holds the fewest bytes. Slots of an optimizer go where their weight is. Servers are told of
-    embeddings, and of their slots, by what those are called, that rows of them will be looked up.
+    the server that holds the fewest bytes. Slots of an optimizer go where their weight is. Servers hear of
+    embeddings and their slots, which are known by their names, that rows of them will be looked up.
 
     Args:
         connect: Returns the servers; called when the first variable is created.
