@@ -34,9 +34,3 @@ def unique_ids(table: str, ids: Any, rows: int) -> np.ndarray[Any, np.dtype[np.i
             f"the table more rows, or map such ids to one that it has; an id of {NO_ROW} asks for none."
         )
     return unique
-
-
-def padded_ids(ids: np.ndarray[Any, np.dtype[np.int32]]) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """Return ids padded with `NO_ROW` to a power of two, so that programs are compiled for few lengths."""
-    size = 1 << max(0, len(ids) - 1).bit_length()
-    return np.pad(ids, (0, size - len(ids)), constant_values=NO_ROW)

@@ -1,6 +1,5 @@
 """A worker that takes only the rows that a batch looks up computes the same as with whole tables."""
 
-import functools
 import re
 
 import jax
@@ -12,7 +11,7 @@ import muster
 from muster import optimizers as row_optimizers
 from muster._errors import DatasetError
 from muster._keras import keras
-from muster._row_ids import NO_ROW, padded_ids, unique_ids
+from muster._row_ids import NO_ROW, unique_ids
 from muster.compat import tensorflow as tf
 from muster.distribute import ShardedVariable
 from muster.feature_column import input_layer, linear_model, transform_features
@@ -54,6 +53,20 @@ OPTIMIZERS = {
 }
 
 
+def evaluated(function):
+    """Return a function that is traced once, and computed operation by operation, which compiles little."""
+    traced = []
+
+    def call(*args):
+        if not traced:
+            traced.append(jax.make_jaxpr(function, return_shape=True)(*args))
+        closed, shapes = traced[0]
+        flat = jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *jax.tree.leaves(args))
+        return jax.tree.unflatten(jax.tree.structure(shapes), flat)
+
+    return call
+
+
 class Served:
     """A step whose tables are on the host: what a worker and servers do, in one process."""
 
@@ -63,13 +76,17 @@ class Served:
         self.program, self.step = program, step
         self.tables = tables
         self.lookups = LookupStep(step, tables, _shapes(program), batch)
-        self.ids = jax.jit(self.lookups.ids)
-        self.work = jax.jit(self.lookups.work)
+        self.ids = evaluated(self.lookups.ids)
+        self.work = evaluated(self.lookups.work)
         self.others = [step.update(group) for group in self.lookups.other_groups()]
-        self.update_others = jax.jit(self._update_others)
-        self.update_rows = functools.cache(
-            lambda path, rows: jax.jit(self.lookups.update(path, rows).function)
-        )
+        self.update_others = evaluated(self._update_others)
+        sizes = jax.eval_shape(self.lookups.ids, [program.initial[path] for path in step.local], batch)
+        self.sizes = {path: max(1, sizes[path].size) for path in tables}
+        self.parts = {path: self.lookups.update(path, self.sizes[path]) for path in tables}
+        self.update_rows = {path: evaluated(part.function) for path, part in self.parts.items() if part}
+
+    def padded(self, path, ids):
+        return np.pad(ids, (0, self.sizes[path] - len(ids)), constant_values=NO_ROW)
 
     def asked(self, state, batch):
         ids = self.ids([state[path] for path in self.step.local], batch)
@@ -79,7 +96,7 @@ class Served:
         """What the worker's program takes: rows of tables, other variables, and the batch."""
         rows = {}
         for path, ids in self.asked(state, batch).items():
-            padded = padded_ids(ids)
+            padded = self.padded(path, ids)
             values = np.zeros((len(padded), *state[path].shape[1:]), state[path].dtype)
             values[: len(ids)] = np.asarray(state[path])[ids]
             rows[path] = (padded, values)
@@ -92,14 +109,13 @@ class Served:
         new = {**state, **dict(zip(self.step.local, local, strict=True))}
         new.update(self.update_others(state, pushed))
         for path, ids in asked.items():
-            padded = padded_ids(ids)
-            part = self.lookups.update(path, len(padded))
+            padded, part = self.padded(path, ids), self.parts[path]
             taken = [np.asarray(state[each]) for each in part.takes]
             size = len(state[path])
             taken = [
                 each.take(padded, 0, mode="clip") if each.shape[:1] == (size,) else each for each in taken
             ]
-            made = self.update_rows(path, len(padded))(*taken, *(pushed[i] for i in part.pushes))
+            made = self.update_rows[path](*taken, *(pushed[i] for i in part.pushes))
             for each, rows in zip(part.updates, made, strict=True):
                 new[each] = np.array(state[each])
                 new[each][ids] = rows[: len(ids)]
@@ -125,7 +141,7 @@ def check(program, tables, batches, rtol=1e-6, atol=1e-6, leaves_others=False):
             they are restored after each step.
     """
     served = Served(program, tables, *batches[0])
-    whole = jax.jit(program.step)
+    whole = evaluated(program.step)
     expected = state = program.initial
     of_table = {}
     for path in tables:
@@ -545,13 +561,9 @@ def test_lookups_of_the_same_ids_ask_once():
     assert served.ids([], BATCHES[0])["table"].shape == (BATCHES[0][0].size,)
 
 
-def test_ids_are_asked_for_once_and_padded():
+def test_ids_are_asked_for_once():
     assert unique_ids("table", np.array([7, 3, 7, NO_ROW, 0]), 8).tolist() == [0, 3, 7]
     assert unique_ids("table", np.array([], int), 8).tolist() == []
-    for count, size in {0: 1, 1: 1, 2: 2, 3: 4, 4: 4, 5: 8}.items():
-        padded = padded_ids(np.arange(count, dtype=np.int32))
-        assert padded.tolist() == [*range(count), *[NO_ROW] * (size - count)]
-        assert padded.dtype == np.int32
 
 
 @pytest.mark.parametrize("wrong", [8, -1, 2**31 - 2])
