@@ -1,15 +1,19 @@
 """Predict who earns more than 50,000 dollars a year, by a wide and deep model of the census data "Adult".
 
-The data is downloaded at the first run, or read from the folder that --data names:
+The data is downloaded at the first run, or read from the folder that --data names. In a cluster, workers
+train on parameter servers, and the evaluator exports:
 
     python examples/adult_wide_deep.py
     python examples/adult_wide_deep.py --data DIR
+    muster run --chief --workers 1 --ps 1 --evaluator examples/adult_wide_deep.py
 
 The model that does best on people who were held out is exported; the program says how to serve it and ask it.
 """
 
 import argparse
 import csv
+import hashlib
+import http.client
 import json
 import os
 import urllib.request
@@ -19,7 +23,9 @@ import numpy as np
 
 import muster.compat.tensorflow as tf
 
-URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/adult.data"
+URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/"
+TRAINING, TEST = "adult.data", "adult.test"
+CHECKSUMS = {TRAINING: "5d7c39d7b8804f071cdd1f2a7c460872", TEST: "35238206dfdf7f1fe215bbb874adecdc"}
 TIMEOUT_SECS = 60
 FIELDS = (
     "age workclass fnlwgt education education_num marital_status occupation relationship race gender "
@@ -54,34 +60,48 @@ WORKCLASS = [
 
 
 def find_data(folder):
-    """Return the path of adult.data in a folder; download it into the cache if there is no such folder."""
+    """Return the folder with the data: the one that was named, or the cache, into which it is downloaded."""
     if folder is not None:
-        return Path(folder, "adult.data")
+        if not Path(folder, TRAINING).exists():
+            raise SystemExit(f"There is no {TRAINING} in {folder}: --data names the folder that has it.")
+        return Path(folder)
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    path = Path(os.environ.get("MUSTER_DATA_DIR") or Path(cache, "muster"), "adult", "adult.data")
-    if not path.exists():
-        print(f"Downloading {URL} to {path}")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            with urllib.request.urlopen(URL, timeout=TIMEOUT_SECS) as response:
-                unfinished.write_bytes(response.read())
-            unfinished.replace(path)
-        except OSError as error:
-            raise SystemExit(
-                f"Cannot download {URL}: {error}. Without a network, put the file adult.data into "
-                f"{path.parent}, or name its folder by --data."
-            ) from error
-        finally:
-            unfinished.unlink(missing_ok=True)
-    return path
+    folder = Path(os.environ.get("MUSTER_DATA_DIR") or Path(cache, "muster"), "adult")
+    for name in CHECKSUMS:
+        if not (folder / name).exists():
+            download(name, folder)
+    return folder
 
 
-def load_data(path):
-    """Return features and labels of four fifths of the people, to train, and of the others, to evaluate."""
+def download(name, folder):
+    """Download one file; it is there when its checksum is right."""
+    print(f"Downloading {URL}{name} to {folder}")
+    folder.mkdir(parents=True, exist_ok=True)
+    unfinished = folder / f".{name}.{os.getpid()}"
+    try:
+        with urllib.request.urlopen(URL + name, timeout=TIMEOUT_SECS) as response:
+            content = response.read()
+        checksum = hashlib.md5(content, usedforsecurity=False).hexdigest()
+        if checksum != CHECKSUMS[name]:
+            raise OSError(f"its MD5 is {checksum}, and should be {CHECKSUMS[name]}")
+        unfinished.write_bytes(content)
+        unfinished.replace(folder / name)
+    except (OSError, http.client.HTTPException) as error:
+        raise SystemExit(
+            f"Cannot download {URL}{name}: {error}. Without a network, put the files {TRAINING} and {TEST} "
+            f"into {folder}, or name their folder by --data."
+        ) from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def read_people(path):
+    """Return the features and the labels of the people in a file."""
     with open(path, newline="") as file:
         rows = [row for row in csv.reader(file, skipinitialspace=True) if row]
-    if any(len(row) != len(FIELDS) for row in rows):
+    if rows and rows[0][0].startswith("|"):  # the first line of adult.test
+        del rows[0]
+    if not rows or any(len(row) != len(FIELDS) for row in rows):
         raise SystemExit(f"{path} is damaged: each line has {len(FIELDS)} fields. Remove it, and try again.")
     people = dict(zip(FIELDS, map(np.array, zip(*rows, strict=True)), strict=True))
     features = {
@@ -89,9 +109,17 @@ def load_data(path):
         for name, values in people.items()
         if name not in UNUSED
     }
-    order = np.random.default_rng(0).permutation(len(rows))
-    parts = np.split(order, [len(rows) * 4 // 5])
-    return [({name: v[part] for name, v in features.items()}, people["income"][part]) for part in parts]
+    return features, np.strings.rstrip(people["income"], ".")  # adult.test has a full stop there
+
+
+def load_data(folder):
+    """Return features and labels to train, and to evaluate: adult.test, or else a fifth of adult.data."""
+    features, labels = read_people(folder / TRAINING)
+    if (folder / TEST).exists():
+        return (features, labels), read_people(folder / TEST)
+    order = np.random.default_rng(0).permutation(len(labels))
+    parts = np.split(order, [len(order) * 4 // 5])
+    return [({name: v[part] for name, v in features.items()}, labels[part]) for part in parts]
 
 
 def make_columns():
@@ -142,13 +170,24 @@ def main():
     parser = argparse.ArgumentParser(
         description="Train a wide and deep model of the census data, and export it."
     )
-    parser.add_argument("--data", metavar="DIR", help="the folder with adult.data (default: download it)")
+    parser.add_argument(
+        "--data", metavar="DIR", help="the folder with adult.data and adult.test (default: download them)"
+    )
     parser.add_argument("--model-dir", default="runs/adult", help="(default: %(default)s)")
     parser.add_argument("--max-steps", type=int, default=1200, help="(default: %(default)s)")
     args = parser.parse_args()
 
     training, held_out = load_data(find_data(args.data))
     wide, deep = make_columns()
+
+    def train_input_fn(config):
+        # Each worker reads all people, in an order of its own.
+        seed = 1 + config.global_id_in_cluster
+        return tf.data.Dataset.from_tensor_slices(training).shuffle(40_000, seed).repeat().batch(BATCH_SIZE)
+
+    def eval_input_fn():
+        return tf.data.Dataset.from_tensor_slices(held_out).batch(1024)
+
     classifier = tf.estimator.DNNLinearCombinedClassifier(
         model_dir=args.model_dir,
         linear_feature_columns=wide,
@@ -167,20 +206,17 @@ def main():
     )
     result = tf.estimator.train_and_evaluate(
         classifier,
-        tf.estimator.TrainSpec(
-            lambda: (
-                tf.data.Dataset.from_tensor_slices(training).shuffle(30_000, 1).repeat().batch(BATCH_SIZE)
-            ),
-            max_steps=args.max_steps,
-        ),
+        tf.estimator.TrainSpec(train_input_fn, max_steps=args.max_steps),
         tf.estimator.EvalSpec(
-            lambda: tf.data.Dataset.from_tensor_slices(held_out).batch(1024),
-            steps=None,
-            exporters=exporter,
-            throttle_secs=0,
+            eval_input_fn, steps=None, exporters=exporter, start_delay_secs=0, throttle_secs=0
         ),
     )
-    metrics, _ = result
+    if result is not None:
+        metrics, _ = result
+    elif classifier.config.task_type == "evaluator":
+        metrics = classifier.evaluate(eval_input_fn)
+    else:
+        return  # in a cluster, the evaluator says the rest
     if metrics is None:
         raise SystemExit(f"Nothing was left to train in {args.model_dir}: give another --model-dir.")
     print(f"Accuracy on {len(held_out[1])} people who were held out: {metrics['accuracy']:.4f}")
