@@ -1,6 +1,8 @@
 """The examples, run as a user runs them."""
 
+import hashlib
 import http.client
+import importlib.util
 import json
 import os
 import re
@@ -8,7 +10,9 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
+import numpy as np
 import pytest
 
 from jobs import DEADLINE
@@ -34,6 +38,16 @@ def run_example(name: str, *arguments: str, **environment: str) -> subprocess.Co
         text=True,
         timeout=240,
     )
+
+
+def load_example(name: str) -> ModuleType:
+    """Import an example, without running it."""
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.mark.alone
@@ -147,9 +161,9 @@ def test_the_census_is_learned_exported_served_and_asked(tmp_path: Path) -> None
     data, run = large_data("adult/adult.data").parent, tmp_path / "run"
     done = run_example("adult_wide_deep.py", "--data", str(data), "--model-dir", str(run))
     assert done.returncode == 0, done.stderr
-    accuracy = re.search(r"Accuracy on 6513 people who were held out: ([\d.]+)", done.stdout)
+    accuracy = re.search(r"Accuracy on (6513|16281) people who were held out: ([\d.]+)", done.stdout)
     assert accuracy, done.stdout
-    assert float(accuracy[1]) >= 0.85
+    assert float(accuracy[2]) >= 0.85
 
     command = re.search(r"^    muster (serve .*) --port 8501$", done.stdout, re.M)
     request = re.search(r"^    curl http://localhost:8501(\S+) -d '(.*)'$", done.stdout, re.M)
@@ -181,6 +195,71 @@ def test_the_census_is_learned_exported_served_and_asked(tmp_path: Path) -> None
     assert first[1] + second[1] == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.alone
+def test_the_census_is_learned_on_parameter_servers(tmp_path: Path) -> None:
+    data, run = large_data("adult/adult.data").parent, tmp_path / "run"
+    done = run_served(
+        "--evaluator", str(EXAMPLES / "adult_wide_deep.py"), "--data", str(data), "--model-dir", str(run)
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    accuracy = re.findall(r"^(.*) \| Accuracy on \d+ people who were held out: ([\d.]+)", done.stdout, re.M)
+    assert [task for task, _ in accuracy] == ["evaluator 0"], done.stdout
+    assert float(accuracy[0][1]) >= 0.85
+    assert list((run / "export" / "best").iterdir())
+
+
+PERSON = "25, Private, 1, 11th, 7, Divorced, Sales, Wife, White, Female, 0, 0, 40, Peru, "
+
+
+def test_the_census_is_read_as_its_files_are_written(tmp_path: Path) -> None:
+    adult = load_example("adult_wide_deep")
+    # Without adult.test a fifth of adult.data is held out.
+    (tmp_path / "adult.data").write_text(f"{PERSON}<=50K\n" * 7 + f"{PERSON}>50K\n" * 3 + "\n")
+    training, held_out = (labels.tolist() for _, labels in adult.load_data(tmp_path))
+    assert (len(training), len(held_out)) == (8, 2)
+    assert (training + held_out).count(">50K") == 3
+
+    (tmp_path / "adult.test").write_text(f"|1x3 Cross validator\n{PERSON}<=50K.\n{PERSON}>50K.\n\n")
+    training, (features, labels) = adult.load_data(tmp_path)
+    assert len(training[1]) == 10
+    assert labels.tolist() == ["<=50K", ">50K"]
+    assert features["age"].tolist() == [25.0, 25.0]
+    assert features["native_country"].tolist() == ["Peru", "Peru"]
+
+    (tmp_path / "adult.test").write_text(f"{PERSON}<=50K.\n25, Private\n")
+    with pytest.raises(SystemExit, match=r"adult\.test is damaged: each line has 15 fields"):
+        adult.load_data(tmp_path)
+
+
+def test_the_census_is_downloaded_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adult = load_example("adult_wide_deep")
+    there = tmp_path / "there"
+    there.mkdir()
+    for name in adult.CHECKSUMS:
+        (there / name).write_text(name)
+    monkeypatch.setattr(adult, "URL", f"{there.as_uri()}/")
+    monkeypatch.setenv("MUSTER_DATA_DIR", str(tmp_path))
+    here = tmp_path / "adult"
+    with pytest.raises(
+        SystemExit, match=r"Cannot download .*adult\.data: its MD5 is \w{32}, and should be 5d7c"
+    ):
+        adult.find_data(None)
+    assert list(here.iterdir()) == []
+
+    checksums = {
+        name: hashlib.md5(name.encode(), usedforsecurity=False).hexdigest() for name in adult.CHECKSUMS
+    }
+    monkeypatch.setattr(adult, "CHECKSUMS", checksums)
+    assert adult.find_data(None) == here
+    assert {path.name: path.read_text() for path in here.iterdir()} == {name: name for name in checksums}
+    with pytest.raises(
+        SystemExit, match=r"There is no adult\.data in .*: --data names the folder that has it"
+    ):
+        adult.find_data(str(tmp_path))
+
+
 def test_the_census_says_where_its_data_would_go(tmp_path: Path) -> None:
     done = run_example(
         "adult_wide_deep.py",
@@ -191,6 +270,94 @@ def test_the_census_says_where_its_data_would_go(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     folder = tmp_path / "data" / "adult"
-    assert f"put the file adult.data into {folder}, or name its folder by --data" in done.stderr
+    assert (
+        f"put the files adult.data and adult.test into {folder}, or name their folder by --data"
+        in done.stderr
+    )
     assert "Traceback" not in done.stderr
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.alone
+def test_the_migrated_program_trains_its_estimator_in_a_cluster() -> None:
+    done = run_served(str(EXAMPLES / "migrate_multi_worker.py"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    for task in ("chief 0 ", "worker 0"):
+        assert re.search(rf"^{task} \| INFO:muster:Loss for final step", done.stdout, re.M), done.stdout
+
+
+@pytest.mark.xfail(reason="Model.fit does not go through workers yet")
+def test_the_migrated_program_trains_in_three_ways() -> None:
+    done = run_example("migrate_multi_worker.py")
+    assert done.returncode == 0, done.stderr
+    losses = dict(re.findall(r"^(\w+): loss ([\d.]+)", done.stdout, re.M))
+    assert list(losses) == ["Estimator", "ParameterServerStrategy", "MultiWorkerMirroredStrategy"]
+    assert re.search(r"^Estimator: loss [\d.]+ after 3 steps$", done.stdout, re.M)
+    assert done.stdout.count("Epoch 5/5") == 2
+
+
+def test_clicks_are_as_probable_as_the_recommender_says() -> None:
+    recommender = load_example("recommender")
+    shown, clicked, probability = recommender.make_clicks(20_000, 500, seed=1)
+    again = recommender.make_clicks(20_000, 500, seed=1)
+    np.testing.assert_array_equal(clicked, again[1])
+    for name, rows in (("user", 500), ("item", recommender.NUM_ITEMS)):
+        assert shown[name].min() == 0
+        assert shown[name].max() == rows - 1
+    for low in (0.0, 0.2, 0.4, 0.6, 0.8):
+        those = (low <= probability) & (probability < low + 0.2)
+        error = 3 * 0.5 / np.sqrt(those.sum())
+        assert np.mean(clicked[those]) == pytest.approx(np.mean(probability[those]), abs=error)
+    assert recommender.area_under_curve(probability, clicked) == pytest.approx(0.9, abs=0.02)
+
+
+def test_the_area_under_the_curve_counts_pairs() -> None:
+    area_under_curve = load_example("recommender").area_under_curve
+    rng = np.random.default_rng(0)
+    scores, clicked = rng.normal(size=60), rng.integers(0, 2, 60).astype(np.float32)
+    pairs = scores[clicked == 1][:, np.newaxis] > scores[clicked == 0]
+    assert area_under_curve(scores, clicked) == pytest.approx(pairs.mean())
+
+
+def test_the_recommender_says_how_to_start_it() -> None:
+    done = run_example("recommender.py")
+    assert done.returncode == 1
+    assert "muster run --chief --workers 2 --ps 2 --evaluator" in done.stderr
+
+
+@pytest.mark.alone
+@pytest.mark.timeout(700)
+def test_the_recommender_comes_near_to_the_best_and_goes_on(tmp_path: Path) -> None:
+    def train(epochs: int) -> str:
+        done = subprocess.run(
+            [
+                *(
+                    sys.executable,
+                    "-m",
+                    "muster",
+                    "run",
+                    "--chief",
+                    "--workers",
+                    "2",
+                    "--ps",
+                    "2",
+                    "--evaluator",
+                ),
+                *(EXAMPLES / "recommender.py", "--model-dir", tmp_path / "run", "--epochs", str(epochs)),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert re.findall(r"^chief 0 +\| Epoch (\d) of", train(1), re.M) == ["1"]
+    shown = train(5)
+    assert re.findall(r"^chief 0 +\| Epoch (\d) of", shown, re.M) == list("2345")
+    found = re.search(
+        r"^evaluator 0 \| AUC after 1250 steps: (.*)\. The best possible is (.*)\.$", shown, re.M
+    )
+    assert found, shown
+    assert float(found[2]) == pytest.approx(0.901, abs=0.001)
+    assert float(found[1]) >= 0.8
