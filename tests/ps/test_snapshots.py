@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from ps_rows import CHIEF, WORKER
 
+from muster.ps._row_snapshots import RowSnapshots
 from muster.ps._snapshots import Saved, Snapshots
+from muster.ps.tables import Column, RowStore
 
 BLOCK = 1 << 18
 
@@ -28,7 +30,8 @@ def snapshots(tmp_path):
 
 
 def assert_read(snapshots, says, values):
-    found, read = snapshots.read(says.origin)
+    found, read, pieces = snapshots.read(says.origin)
+    assert not list(pieces)
     assert found == says
     for array, wanted in zip(read, values, strict=True):
         assert array.dtype == wanted.dtype
@@ -125,3 +128,89 @@ def test_nothing_is_left_of_what_is_removed(snapshots, tmp_path):
     snapshots.write(saved(2), values)
     snapshots.remove()
     assert not (tmp_path / "ps-0").exists()
+
+
+ROWS = 10_000
+
+
+@pytest.fixture
+def store():
+    made = RowStore([Column((8,), np.dtype(np.float32)), Column((), np.dtype(np.int16))], ROWS)
+    made.write(slice(0, ROWS), [np.ones((ROWS, 8)), np.arange(ROWS) % 7])
+    return made
+
+
+class Taking:
+    """Writes snapshots of some arrays and of rows."""
+
+    def __init__(self, snapshots, store):
+        self.snapshots, self.store, self.values = snapshots, store, arrays()
+        self.of_rows = RowSnapshots()
+
+    def write(self, version=1, plan=b"plan"):
+        rows = self.of_rows.begin(plan, [self.store])
+        is_written = False
+        try:
+            size = self.snapshots.write(saved(version, plan=plan), self.values, rows)
+            is_written = True
+        finally:
+            rows.close(is_written)
+        return size
+
+    def check(self, version):
+        found, read, pieces = self.snapshots.read("a")
+        assert found.version == version
+        np.testing.assert_array_equal(read[0], self.values[0])
+        again = RowStore(self.store.columns, ROWS)
+        for _, ids, columns in pieces:
+            again.restore(ids, columns)
+        for column, wanted in zip(again.read(np.arange(ROWS)), self.store.read(np.arange(ROWS)), strict=True):
+            np.testing.assert_array_equal(column, wanted)
+
+
+@pytest.fixture
+def taking(snapshots, store):
+    return Taking(snapshots, store)
+
+
+def change(store, places):
+    store.write(places, [np.full((len(places), 8), 5.0), np.full(len(places), 3)])
+
+
+def test_only_rows_that_have_changed_are_written(taking, store):
+    whole = 4 * BLOCK + 24 + ROWS * (8 + 4 * 8 + 2)
+    assert whole < taking.write() < whole + 1000
+    taking.check(1)
+    assert taking.write() == 0
+    for turn, count in enumerate((10, 100, 1000), 2):
+        change(store, np.arange(count) * 9)
+        assert count * 42 <= taking.write(turn) < count * 42 + 100
+        taking.check(turn)
+    taking.values[0][:] = 2.0  # all arrays, though the rows are few
+    assert 4 * BLOCK + 1000 * 42 < taking.write(5) < 4 * BLOCK + 1000 * 42 + 100
+    taking.check(5)
+    change(store, np.arange(6000))
+    assert taking.write(6) > whole
+    taking.check(6)
+
+
+def test_rows_are_written_whole_with_another_plan_or_without_a_file(taking, store, tmp_path):
+    taking.write()
+    change(store, np.arange(3))
+    assert taking.write(2, b"other") > ROWS * 42
+    taking.check(2)
+    (tmp_path / "ps-0" / "values").unlink()
+    with pytest.raises(FileNotFoundError, match="with all rows is there no more"):
+        taking.write(3, b"other")
+    assert taking.write(3, b"other") > ROWS * 42
+    taking.check(3)
+
+
+def test_damaged_rows_are_said(taking, store, tmp_path):
+    taking.write()
+    path = tmp_path / "ps-0" / "values"
+    found = bytearray(path.read_bytes())
+    found[-100] ^= 1
+    path.write_bytes(found)
+    with pytest.raises(ValueError, match="is damaged"):
+        taking.snapshots.read("a")

@@ -15,7 +15,7 @@ from muster.ps._messages import Caller
 from muster.ps._plan import Plan
 from muster.ps._recovery import Find, Found, Recovery, no_snapshot
 from muster.ps._replies import RefusedError, Reply, require_versions
-from muster.ps._snapshots import Saved
+from muster.ps._snapshots import Saved, Taken
 from muster.ps._turns import Turn, Turns
 
 _log = logging.getLogger(__name__)
@@ -238,7 +238,7 @@ class Machine:
             self._deferred[caller] = message
         return reply
 
-    def snapshot(self, at: float) -> tuple[Saved, tuple[Array, ...]]:
+    def snapshot(self, at: float) -> Taken[Saved]:
         """Return all that this server needs to go on from here; the arrays do not change.
 
         Args:
@@ -256,7 +256,7 @@ class Machine:
                 for task, worker in self._workers.items()
             ),
         )
-        return saved, self.holdings.everything()
+        return Taken(saved, self.holdings.everything())
 
     def _join(self, caller: Caller, message: messages.Join, now: float) -> None:
         require_versions(self._versions, message.versions)

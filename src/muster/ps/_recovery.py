@@ -1,11 +1,12 @@
 """Restore a server that was killed from its newest snapshot, and count what of its work is lost."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from muster.ps._flat_layout import Array
 from muster.ps._messages import Seen
+from muster.ps._row_snapshots import Piece
 from muster.ps._snapshots import Saved
 
 _log = logging.getLogger(__name__)
@@ -14,11 +15,12 @@ _Saved = TypeVar("_Saved")
 
 
 class Found(NamedTuple, Generic[_Saved]):
-    """A snapshot, its arrays, and how old it is in seconds."""
+    """A snapshot, its arrays, how old it is in seconds, and its rows, which can be read once."""
 
     saved: _Saved
     arrays: list[Array]
     age_secs: float
+    pieces: Iterable[Piece] = ()
 
 
 class Origin(Protocol):

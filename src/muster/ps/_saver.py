@@ -3,12 +3,11 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-from muster.ps._flat_layout import Array
 from muster.ps._recovery import Found
-from muster.ps._snapshots import Savable, Snapshots
+from muster.ps._snapshots import Savable, Snapshots, Taken
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +29,7 @@ class Snapshotted(Protocol[_Given]):
     def version(self) -> int:
         """How many times the values were changed."""
 
-    def snapshot(self, at: float) -> tuple[_Given, tuple[Array, ...]]:
+    def snapshot(self, at: float) -> Taken[_Given]:
         """Return all that it needs to go on from here, as of a time in seconds since the epoch."""
 
 
@@ -69,7 +68,10 @@ class Saver(Generic[_S]):
         except (OSError, ValueError) as exc:
             _log.error("The snapshot of this server cannot be read: %s. It is left out.", exc)
             return None
-        return found and Found(*found, age_secs=max(0.0, time.time() - found[0].at))
+        if found is None:
+            return None
+        saved, arrays, pieces = found
+        return Found(saved, arrays, max(0.0, time.time() - saved.at), pieces)
 
     def look(self, machine: Snapshotted[_S]) -> None:
         """Take a snapshot if one is due.
@@ -79,11 +81,11 @@ class Saver(Generic[_S]):
         if machine.milestones != self._milestones:
             self.wait()
             self._begin(machine)
-            self._write(*machine.snapshot(time.time()))
+            self._write(machine.snapshot(time.time()))
         elif self._is_due(machine.version) and not (self._thread and self._thread.is_alive()):
             self._begin(machine)
             self._thread = threading.Thread(
-                target=self._write, args=machine.snapshot(time.time()), name="muster-snapshot", daemon=True
+                target=self._write, args=[machine.snapshot(time.time())], name="muster-snapshot", daemon=True
             )
             self._thread.start()
 
@@ -112,10 +114,12 @@ class Saver(Generic[_S]):
         self._milestones, self._version = machine.milestones, machine.version
         self._taken_at = time.monotonic()
 
-    def _write(self, saved: _S, arrays: Sequence[Array]) -> None:
+    def _write(self, taken: Taken[_S]) -> None:
         began = time.monotonic()
+        saved, is_written = taken.saved, False
         try:
-            written = self._snapshots.write(saved, arrays)
+            written = self._snapshots.write(*taken)
+            is_written = True
         except OSError as exc:
             _log.warning(
                 "A snapshot of this server cannot be written: %s. Training goes on. A server that is killed "
@@ -130,4 +134,7 @@ class Saver(Generic[_S]):
             if self._written is not None:
                 self._written(saved)
             _log.debug("Wrote %d bytes of a snapshot, version %d.", written, saved.version)
+        finally:
+            if taken.rows is not None:
+                taken.rows.close(is_written)
         self._pause = (time.monotonic() - began) / _SHARE

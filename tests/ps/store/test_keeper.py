@@ -2,15 +2,17 @@
 
 import logging
 
+import msgspec
 import numpy as np
 import pytest
 from store_job import client, serving, wait_for
-from store_values import ADD, CHIEF, COUNT, WORKER, A, B, Talk, full, made
+from store_values import ADD, CHIEF, COUNT, TRAIN, WORKER, A, B, Talk, full, made
 
 from muster.ps._messages import Caller
 from muster.ps._plan import ArraySpec
 from muster.ps.store import Keeper, StoredArray, StoredName
 from muster.ps.store import _messages as messages
+from muster.ps.store._bundles import packed
 from muster.ps.store._journal import Journal
 from muster.ps.store._saved import Recorded
 
@@ -78,6 +80,61 @@ def test_values_and_closures_are_of_one_instant(folder, caplog):
     assert worker.first("count") == 6
     assert again.statistics().lost_updates == 2
     assert "ps 0 lost 2 updates, " in caplog.text
+
+
+@pytest.mark.parametrize("by_rows", [(), ("rows", "rows/slot")])
+def test_rows_slots_and_closures_are_of_one_instant(folder, by_rows):
+    machine, keeper = kept(folder, updates=1)
+    Talk(machine).prepare_rows(by_rows=by_rows)
+    worker = Talk(machine, WORKER)
+    worker.push(1, [101, 105], [1.0, 2.0])
+    saved(machine, keeper)
+    worker.push(2, [105], [1.0])
+    saved(machine, keeper)
+    worker.push(3, [105, 109], [1.0, 1.0])
+    again, keeper = kept(folder, updates=1)
+    worker = Talk(again, WORKER)
+    assert worker.rows(100, 101, 105, 109)[:, 0].tolist() == [0, 1, 4, 0]  # counted twice the second time
+    assert worker.read("rows/slot")[0].tolist() == [0, 1, 0, 0, 0, 2, 0, 0, 0, 0]
+    assert [worker.push(each, [109], [1.0])[0].repeated for each in (1, 2, 3)] == [True, True, False]
+    saved(again, keeper)
+    worker.push(4, [100], [1.0])
+    saved(again, keeper)
+    third, _ = kept(folder)
+    assert Talk(third, WORKER).rows(100, 101, 105, 109)[:, 0].tolist() == [4, 1, 4, 3]
+
+
+def test_rows_that_a_coordinator_assigns_since_a_snapshot(folder):
+    machine, keeper = kept(folder, updates=1)
+    chief = Talk(machine).prepare_rows(by_rows=("rows",))
+    Talk(machine, WORKER).push(1, [101], [1.0])
+    saved(machine, keeper)
+    chief.assign_rows("rows", [2, 3], [5.0, 5.0, 6.0, 6.0])
+    chief.change(messages.Register, [packed(msgspec.structs.replace(TRAIN, fingerprint="later"))])
+    again, _ = kept(folder)
+    assert Talk(again, WORKER).rows(101, 102, 103, function="later")[:, 0].tolist() == [1, 5, 6]
+
+
+def test_only_rows_that_have_changed_are_written(folder):
+    """The bytes of a snapshot are those of changed rows, but for the whole arrays."""
+    big, slot = ArraySpec("rows", (60_000, 2), "float32"), ArraySpec("rows/slot", (60_000,), "float32")
+    machine, keeper = kept(folder, updates=1)
+    chief = Talk(machine)
+    chief.create((A, 0.0), (B, 0.0), (COUNT, 1), (big, 0.0), (slot, 0.0))
+    chief.register(TRAIN)
+    worker, sizes = Talk(machine, WORKER), []
+    for closure, count in enumerate((1, 10, 1000, 4000), 1):
+        worker.push(closure, np.arange(count) * 4 + 100, [1.0] * count)
+        saved(machine, keeper)
+        sizes.append(
+            (folder / "changes").stat().st_size if closure > 1 else (folder / "values").stat().st_size
+        )
+    assert sizes[0] > 60_000 * 12
+    few, some, many = sizes[1:]
+    assert few < 2000
+    # Two rows and four slots are written together, each with its number of 8 bytes.
+    assert some - few == pytest.approx(990 * (2 * 16 + 4 * 12), rel=0.05)
+    assert many - some == pytest.approx(3000 * (2 * 16 + 4 * 12), rel=0.05)
 
 
 def test_what_was_lost_is_counted_with_nothing_but_changes(folder):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from store_functions import descent, filled
+from store_functions import adagrad, descent, filled
 
 from jobs import Job
 from muster._errors import JobEndedError, ParameterServerError
@@ -128,6 +128,39 @@ def test_a_server_that_is_killed_and_started_again(tmp_path):
         assert "goes on from its snapshot" in again.log
         assert bool(second.lost_updates) == ("ps 1 lost" in again.log)
         assert not list((tmp_path / "job").glob("snapshots-*"))
+
+
+def test_a_server_with_a_table_that_is_killed_and_started_again(tmp_path):
+    """What one pushed to rows before the last snapshot is there, and what comes again counts once."""
+    rows, dim = 5000, 4
+    ids = [np.arange(0, rows, 50)]
+    gradients = [np.ones((len(ids[0]), dim), np.float32)]
+    with (
+        Cluster(tmp_path / "job", 1, keeps=True) as job,
+        job.client() as chief,
+        job.client("worker") as worker,
+    ):
+        arrays, function = adagrad(rows, dim)
+        chief.create((array, filled(array, 1.0)) for array in arrays)
+        chief.register([function])
+        for closure in range(5):
+            worker.apply("adagrad", closure, 0, [[]], [[(ids[0], gradients)]])
+        job.tasks[0].process.kill()
+        again = job.begin(0)
+        for closure in range(7):  # those before are known, or were lost
+            worker.apply("adagrad", closure, 0, [[]], [[(ids[0], gradients)]])
+        sums = 1.0 + np.arange(1, 8)
+        ((table,),) = worker.pull("adagrad", [[np.arange(rows)]])
+        wanted = np.ones((rows, dim))
+        wanted[::50] -= (1 / np.sqrt(sums)).sum()
+        np.testing.assert_allclose(table, wanted, rtol=1e-5)
+        slot = chief.read_rows(StoredName(0, "slot"), np.array([0, 1, 50]))
+        assert slot[:, 0].tolist() == [8, 1, 8]
+        chief.end()
+        for client in (chief, worker):
+            client.close()
+        assert again.code() == 0
+        assert "goes on from its snapshot" in again.log
 
 
 def test_a_server_that_is_killed_without_snapshots(tmp_path):

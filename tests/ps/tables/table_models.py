@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from muster.ps.tables import Constant, SlotSpec, TableSpec
+from muster.ps.tables import Column, Constant, SlotSpec, TableSpec, Updater
 
 SPEC = TableSpec(
     name="users",
@@ -16,15 +16,34 @@ RATE = np.float32(0.5)
 class Sums:
     """An update of gradient descent that keeps the sum of gradients, and how many there were, of each row."""
 
-    numbers = 1
-
     def __init__(self):
         self.sizes = set()
 
-    def __call__(self, rows, gradients, numbers):
+    def __call__(self, rows, pushed, others):
+        (gradients,) = pushed
         self.sizes.add(len(gradients))
         weights, sums, counts = rows
-        return weights - numbers[0] * gradients, sums + gradients, counts + 1
+        return weights - others[0] * gradients, sums + gradients, counts + 1
+
+
+def train(columns, places, given, update=None):
+    """Update rows at places by gradients."""
+    Updater(columns, [Column((2,), np.dtype(np.float32))], update or Sums()).apply(places, [given], [RATE])
+
+
+def summed(ids, given):
+    """The ids in order, each once, and the sums of their gradients."""
+    unique, where = np.unique(np.array(ids, np.int64), return_inverse=True)
+    sums = np.zeros((len(unique), 2), np.float32)
+    np.add.at(sums, where, given)
+    return unique, sums
+
+
+def train_hashed(table, ids, given):
+    """Push to a hashed table."""
+    unique, sums = summed(ids, given)
+    places, have_rows = table.admit(unique)
+    train(table.columns, places, sums[have_rows])
 
 
 def gradients(ids, seed=0):
@@ -65,7 +84,7 @@ class KeptRows(Rows):
     def apply(self, ids, given):
         self.clock += 1
         old = set(self.rows)
-        for each in ids:
+        for each in set(ids):
             self.last[each], self.counts[each] = self.clock, self.counts.get(each, 0) + 1
         used = {each for each in ids if each in old or self.counts[each] >= self.keeping.admit_after}
         self._make_room(used)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from table_models import RATE, SPEC, KeptRows, Sums, gradients
+from table_models import SPEC, KeptRows, gradients, train_hashed
 
 from muster.ps.tables import Constant, HashTable, Keeping, SlotSpec, TableSpec, Uniform, owners
 from muster.ps.tables import _hash_table as hash_table
@@ -21,7 +21,7 @@ keepings = st.builds(
 
 
 def push(table, ids, seed=0):
-    table.apply(np.array(ids, np.int64), gradients(ids, seed), [RATE])
+    train_hashed(table, ids, gradients(ids, seed))
 
 
 def rows_of(table, ids):
@@ -30,7 +30,7 @@ def rows_of(table, ids):
 
 @given(keepings, pushes)
 def test_rows_are_those_of_a_dictionary(keeping, pushed):
-    table, model = HashTable(SPEC, keeping, Sums()), KeptRows(keeping)
+    table, model = HashTable(SPEC, keeping), KeptRows(keeping)
     everything = [each * FAR // 6 for each in range(-6, 7)]
     for seed, ids in enumerate(pushed):
         push(table, ids, seed)
@@ -44,7 +44,7 @@ def test_rows_are_those_of_a_dictionary(keeping, pushed):
 @given(st.sampled_from(["recently", "frequently"]), st.randoms(use_true_random=False))
 def test_rows_that_go_are_those_of_a_dictionary(evict, random):
     keeping = Keeping(max_rows=40, evict=evict, admit_after=2)
-    table, model = HashTable(SPEC, keeping, Sums()), KeptRows(keeping)
+    table, model = HashTable(SPEC, keeping), KeptRows(keeping)
     for seed in range(30):
         ids = [random.randrange(100) for _ in range(random.randrange(20))]
         push(table, ids, seed)
@@ -54,7 +54,7 @@ def test_rows_that_go_are_those_of_a_dictionary(evict, random):
 
 
 def test_looking_up_makes_no_rows():
-    table = HashTable(SPEC, Keeping(), Sums())
+    table = HashTable(SPEC, Keeping())
     assert rows_of(table, [5, 7, 5]) == [[1, 1]] * 3
     assert len(table) == 0
     push(table, [5])
@@ -63,19 +63,20 @@ def test_looking_up_makes_no_rows():
 
 
 def test_an_id_is_zeros_until_the_occurrence_at_which_it_gets_its_row():
-    table = HashTable(SPEC, Keeping(admit_after=3), Sums())
+    table = HashTable(SPEC, Keeping(admit_after=3))
     seen = []
     for _ in range(4):
         seen.append(rows_of(table, [5])[0])
-        table.apply(np.array([5]), np.ones((1, 2), np.float32), [RATE])
+        train_hashed(table, [5], np.ones((1, 2), np.float32))
     assert seen == [[0, 0], [0, 0], [1, 1], [0.5, 0.5]]
     assert rows_of(table, [5]) == [[0, 0]]  # by training
-    table.apply(np.array([6, 6, 6]), np.ones((3, 2), np.float32), [RATE])  # thrice in one push
-    assert rows_of(table, [6]) == [[-0.5, -0.5]]
+    for _ in range(2):
+        train_hashed(table, [6, 6, 6], np.ones((3, 2), np.float32))  # once in each push
+    assert rows_of(table, [6]) == [[1, 1]]  # what it will begin with
 
 
 def test_a_row_that_went_begins_again():
-    table = HashTable(SPEC, Keeping(max_age=2), Sums())
+    table = HashTable(SPEC, Keeping(max_age=2))
     push(table, [5])
     changed = rows_of(table, [5])
     push(table, [6])
@@ -87,7 +88,7 @@ def test_a_row_that_went_begins_again():
 
 
 def test_rows_of_a_push_stay_though_they_are_rare():
-    table = HashTable(SPEC, Keeping(max_rows=4, evict="frequently"), Sums())
+    table = HashTable(SPEC, Keeping(max_rows=4, evict="frequently"))
     for _ in range(5):
         push(table, [1, 2, 3])
     push(table, [4])
@@ -99,7 +100,7 @@ def test_rows_of_a_push_stay_though_they_are_rare():
 
 
 def test_places_of_rows_that_went_are_used_again():
-    table = HashTable(SPEC, Keeping(max_rows=1600), Sums())
+    table = HashTable(SPEC, Keeping(max_rows=1600))
     sizes = set()
     for turn in range(60):
         push(table, range(turn * 500, turn * 500 + 500))
@@ -110,8 +111,8 @@ def test_places_of_rows_that_went_are_used_again():
 
 
 def test_ages_are_right_when_the_clock_begins_again():
-    table = HashTable(SPEC, Keeping(max_age=4), Sums())
-    table._clock = (1 << 32) - 3
+    table = HashTable(SPEC, Keeping(max_age=4))
+    table.clock = (1 << 32) - 3
     push(table, [5])
     push(table, [6])
     for _ in range(3):
@@ -123,7 +124,7 @@ def test_ages_are_right_when_the_clock_begins_again():
 
 def test_those_that_wait_are_forgotten_where_they_are_too_many(monkeypatch):
     monkeypatch.setattr(hash_table, "most_candidates", lambda rows: 100)
-    table = HashTable(SPEC, Keeping(admit_after=2), Sums())
+    table = HashTable(SPEC, Keeping(admit_after=2))
     for each in range(0, 200, 20):
         push(table, range(each, each + 20))
         assert table.candidates <= 100
@@ -146,18 +147,12 @@ def test_rows_begin_the_same_on_every_server():
 def test_memory_is_less_than_half_more_than_the_rows(slots):
     spec = TableSpec(name="t", shape=(32,), initial=Constant(0.0), slots=slots)
 
-    class Kept:
-        numbers = 0
-
-        def __call__(self, rows, gradients, numbers):
-            return rows
-
-    table = HashTable(spec, Keeping(admit_after=2), Kept())
+    table = HashTable(spec, Keeping(admit_after=2))
     shares = []
     for start in range(0, 200_000, 20_000):
         few = np.arange(start, start + 20_000)
         for ids in (few, few, few + (1 << 40)):  # the last of which wait
-            table.apply(ids, np.zeros((len(ids), 32), np.float32))
+            table.admit(ids)
         shares.append(table.nbytes / (len(table) * spec.row_nbytes))
     assert table.candidates > 0.3 * len(table)
     assert max(shares[5:]) < 1.5
@@ -165,9 +160,9 @@ def test_memory_is_less_than_half_more_than_the_rows(slots):
 
 def test_an_id_of_another_server_is_named_with_the_table():
     ids = np.arange(100)
-    table = HashTable(SPEC, Keeping(), Sums(), server=1, servers=2)
+    table = HashTable(SPEC, Keeping(), server=1, servers=2)
     wrong = ids[owners(ids, 2) == 0][0]
-    for use in (table.look_up, lambda ids: push(table, ids)):
+    for use in (table.look_up, table.admit):
         with pytest.raises(
             ValueError, match=rf"Id {wrong} of table 'users' is not on server 1 of 2, but on server 0"
         ):
@@ -176,7 +171,7 @@ def test_an_id_of_another_server_is_named_with_the_table():
 
 
 def test_a_push_of_more_rows_than_there_may_be_changes_none():
-    table = HashTable(SPEC, Keeping(max_rows=4), Sums())
+    table = HashTable(SPEC, Keeping(max_rows=4))
     push(table, [1, 2])
     before = rows_of(table, range(6))
     with pytest.raises(ValueError, match="5 rows of table 'users', of which at most 4 .*max_rows"):
@@ -186,31 +181,12 @@ def test_a_push_of_more_rows_than_there_may_be_changes_none():
 
 def test_more_memory_than_there_is(monkeypatch):
     monkeypatch.setattr(hash_table, "memory_bytes", lambda: 20_000)
-    table = HashTable(SPEC, Keeping(), Sums())
+    table = HashTable(SPEC, Keeping())
     push(table, range(100))
     before = rows_of(table, range(2000))
     with pytest.raises(MemoryError, match=r"2000 rows of table 'users'.* and this server has 2e-05 GB"):
         push(table, range(2000))
     assert rows_of(table, range(2000)) == before
-
-
-@pytest.mark.parametrize(
-    ("ids", "given"),
-    [
-        (np.array([1.5]), np.zeros((1, 2), np.float32)),
-        (np.array([1]), np.zeros((2, 2), np.float32)),
-        (np.array([1]), np.zeros((1, 2), np.float64)),
-    ],
-)
-def test_what_does_not_fit_is_refused(ids, given):
-    table = HashTable(SPEC, Keeping(), Sums())
-    with pytest.raises(ValueError, match="table 'users'"):
-        table.apply(ids, given, [RATE])
-    with pytest.raises(ValueError, match="takes 1 numbers"):
-        table.apply(np.array([1]), gradients([1]))
-    with pytest.raises(ValueError, match="has no update"):
-        HashTable(SPEC, Keeping()).apply(np.array([1]), gradients([1]), [RATE])
-    assert len(table) == 0
 
 
 @pytest.mark.parametrize("field", ["admit_after", "max_age", "max_rows"])

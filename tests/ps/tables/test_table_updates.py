@@ -1,105 +1,48 @@
-"""Exported updates of rows, and those that do not fit a table."""
+"""Updates of rows in few different numbers of rows."""
 
-import jax
-import jax.export
-import jax.numpy as jnp
 import numpy as np
 import pytest
+from table_models import SPEC, Rows, Sums, gradients, summed, train
 
-from muster.ps.tables import DenseTable, SlotSpec, TableSpec
-from muster.ps.tables.updates import CompiledRowUpdate, export_row_update
+from muster.ps.tables import Columns, RowStore
+from muster.ps.tables import _row_updates as row_updates
 
-SPEC = TableSpec(name="t", shape=(3,), slots=(SlotSpec("m", (3,)), SlotSpec("n", ())))
-
-
-def momentum(rows, mean, count, gradients, rate, step):
-    mean = 0.9 * mean + gradients
-    return rows - rate * mean / step, mean, count + 1
+ROWS = 100
 
 
-NUMBERS = ("float32", "int32")
-
-
-def test_rows_are_updated_as_the_rule_does():
-    update = CompiledRowUpdate(export_row_update(momentum, SPEC, NUMBERS), SPEC)
-    table = DenseTable(SPEC, 0, 500, update)
-    table.initialize()
-    before = table.look_up(np.arange(500))
-    rng = np.random.default_rng(0)
-    wanted = before, np.zeros((500, 3), np.float32), np.zeros(500, np.float32)
-    for step in range(1, 6):
-        ids = rng.permutation(500)[: 100 * step - 40]
-        gradients = rng.normal(size=(len(ids), 3)).astype(np.float32)
-        table.apply(ids, gradients, [0.1, step])
-        made = momentum(*(each[ids] for each in wanted), gradients, np.float32(0.1), np.int32(step))
-        for each, values in zip(wanted, made, strict=True):
-            each[ids] = values
-    (piece,) = list(table.snapshot())
-    for array, each in zip(piece.arrays, wanted, strict=True):
-        np.testing.assert_allclose(array, each, rtol=1e-5, atol=1e-6)
-
-
-def test_what_is_given_may_be_used_again():
-    update = CompiledRowUpdate(export_row_update(momentum, SPEC, NUMBERS), SPEC)
-    rows = [np.ones((64, 3), np.float32), np.zeros((64, 3), np.float32), np.zeros(64, np.float32)]
-    made = update(rows, np.ones((64, 3), np.float32), [1.0, 2])
-    for each in rows:
-        each[:] = np.nan
-    assert (made[0] == 0.5).all()
-    assert (made[2] == 1).all()
-
-
-def test_rules_of_optimizers_can_be_exported():
-    from muster.optimizers import _update_rules as rules
-
-    spec = TableSpec(name="t", shape=(4,), slots=(SlotSpec("accumulator", (4,), initial=0.1),))
-    exported = export_row_update(
-        lambda rows, accumulator, gradients, rate: rules.adagrad(gradients, rows, accumulator, rate), spec
+def table(kind):
+    """The columns of a table, side by side in a store or in one each."""
+    stores = (
+        [RowStore(SPEC.columns, ROWS)] if kind == "one" else [RowStore([each], ROWS) for each in SPEC.columns]
     )
-    update = CompiledRowUpdate(exported, spec)
-    assert update.numbers == 1
-    rows, accumulator = update([np.ones((64, 4), np.float32)] * 2, np.ones((64, 4), np.float32), [0.5])
-    np.testing.assert_allclose(accumulator, 2)
-    np.testing.assert_allclose(rows, 1 - 0.5 / np.sqrt(2), rtol=1e-6)
-
-
-def exported_for(rows):
-    """An update for some number of rows alone."""
-    function = jax.jit(lambda *arrays: arrays[:3])
-    arrays = [
-        jax.ShapeDtypeStruct((rows, *column.shape), jnp.float32)
-        for column in (*SPEC.columns, SPEC.columns[0])
+    columns = Columns(stores)
+    values = [
+        np.full((ROWS, *column.shape), value)
+        for column, value in zip(columns.columns, (1, 0.5, 0), strict=True)
     ]
-    return bytes(jax.export.export(function)(*arrays).serialize())
+    columns.write(np.arange(ROWS), values)
+    return columns, stores[0]
 
 
-ROWS = TableSpec(name="t", shape=(3,))
-ROWS_WITH_SLOT = TableSpec(name="t", shape=(3,), slots=(SlotSpec("m", (3,)),))
+@pytest.mark.parametrize("kind", ["one", "several"])
+def test_few_numbers_of_rows_are_computed(monkeypatch, kind):
+    monkeypatch.setattr(row_updates, "_LEAST", 4)
+    monkeypatch.setattr(row_updates, "_MOST", 16)
+    (columns, store), model, update = table(kind), Rows(), Sums()
+    for count in (1, 4, 5, 16, 17, 50):
+        ids = np.arange(count) + 3
+        train(columns, *summed(ids, gradients(ids)), update)
+        model.apply(ids.tolist(), gradients(ids))
+    assert update.sizes == {4, 8, 16}
+    np.testing.assert_array_equal(store.read(np.arange(ROWS))[0], model.look_up(range(ROWS)))
 
 
-@pytest.mark.parametrize(
-    ("spec", "made", "text"),
-    [
-        (SPEC, lambda: b"nothing", "update of table 't', of 7 bytes, is no exported function"),
-        (SPEC, lambda: exported_for(64), "update of table 't' takes rows of no rows"),
-        (
-            SPEC,
-            lambda: export_row_update(lambda *each: each[:1], ROWS),
-            r"takes rows of float32\[3\], float32\[3\], no rows; the table has float32\[3\], ",
-        ),
-        (
-            SPEC,
-            lambda: export_row_update(lambda *each: each[:2], SPEC),
-            r"returns rows of float32\[3\], float32\[3\]; the table has float32\[3\], ",
-        ),
-        (
-            ROWS,
-            lambda: export_row_update(lambda *each: each[:1], ROWS_WITH_SLOT),
-            "takes more arrays than there are slots",
-        ),
-    ],
-    ids=["none", "fixed", "other rows", "other results", "other slots"],
-)
-def test_updates_that_do_not_fit(spec, made, text):
-    with pytest.raises(ValueError, match=text):
-        CompiledRowUpdate(made(), spec)
+def test_columns_from_one_on():
+    _, store = table("one")
+    columns = Columns([store], 1)
+    assert columns.columns == SPEC.columns[1:]
+    columns.write(np.array([5]), [np.full((1, 2), 7.0), np.ones(1)])
+    buffers = [np.empty((2, 2), np.float32), np.empty(2, np.float32)]
+    columns.read_into(np.array([4, 5]), buffers)
+    assert [each.tolist() for each in buffers] == [[[0.5, 0.5], [7, 7]], [0, 1]]
+    assert (store.read(np.arange(ROWS))[0] == 1).all()

@@ -1,6 +1,6 @@
 """The arrays and functions of a store, and the checks of what is asked of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -9,6 +9,7 @@ from muster._text import printable
 from muster.ps._flat_layout import Array, Flat
 from muster.ps._plan import ArraySpec
 from muster.ps._replies import RefusedError
+from muster.ps._row_snapshots import Piece
 from muster.ps.store._function_layout import FunctionLayout
 from muster.ps.store._messages import Signature
 from muster.ps.store._row_uses import RowUse
@@ -186,10 +187,9 @@ class Contents:
         functions = tuple(known.function for known in self._functions.values())
         return Description(tuple(self.values.specs.values()), functions, tuple(self.values.by_rows))
 
-    def restore(self, description: Description, values: Sequence[Array]) -> None:
-        """Take up what another process has described, with its values."""
-        arrays = zip(description.arrays, values, strict=True)
-        self.values.create([(spec, array.reshape(spec.shape)) for spec, array in arrays], description.by_rows)
+    def restore(self, description: Description, arrays: Sequence[Array], pieces: Iterable[Piece]) -> None:
+        """Take up what another process has described, with its values: see `StoredValues`."""
+        self.values.restore(description.arrays, description.by_rows, arrays, pieces)
         for function in description.functions:
             self.register(function)
 

@@ -11,6 +11,7 @@ from muster.ps._flat_layout import Array, sizes_of
 from muster.ps._messages import Caller, Done, End, Ended, Refused, Stats, name_of
 from muster.ps._recovery import Recovery, no_snapshot
 from muster.ps._replies import RefusedError, Reply, require_versions
+from muster.ps._snapshots import Taken
 from muster.ps.store import _messages as messages
 from muster.ps.store._applied import Applied
 from muster.ps.store._bundles import BundleError, bundle, check_room, only, packed, unbundled, unpacked
@@ -155,15 +156,15 @@ class StoreMachine:
             **self._counts,
         )
 
-    def snapshot(self, at: float) -> tuple[SavedStore, tuple[Array, ...]]:
-        """Return all that this server needs to go on from here; the arrays do not change.
+    def snapshot(self, at: float) -> Taken[SavedStore]:
+        """Return all that this server needs to go on from here.
 
         Args:
             at: The time in seconds since the epoch.
         """
         saved = SavedStore(
             origin=self._origin,
-            plan=msgspec.msgpack.encode(self._contents.description()),
+            plan=(plan := msgspec.msgpack.encode(self._contents.description())),
             version=self.version,
             at=at,
             watermark=self._applied.watermark,
@@ -171,7 +172,7 @@ class StoreMachine:
             sequences=dict(self._sequences),
             changes=self._changes,
         )
-        return saved, self._contents.values.flat()
+        return Taken(saved, self._contents.values.flat(), self._contents.values.begin_snapshot(plan))
 
     def _answer(
         self, caller: Caller, message: messages.Request, arrays: Sequence[Array], now: float
@@ -271,7 +272,8 @@ class StoreMachine:
             return
         saved, contents, sequences = found.saved, Contents(self._device), dict(found.saved.sequences)
         if saved.plan:
-            contents.restore(msgspec.msgpack.decode(saved.plan, type=Description), found.arrays)
+            description = msgspec.msgpack.decode(saved.plan, type=Description)
+            contents.restore(description, found.arrays, found.pieces)
         for change, arrays in found.changes:
             if change.message is not None:
                 _change(contents, change.message, arrays)

@@ -1,11 +1,12 @@
 """What a store goes on from when its server was killed: a snapshot, and the changes since then."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import msgspec
 
 from muster.ps._flat_layout import Array
+from muster.ps._row_snapshots import Piece
 from muster.ps.store import _messages as messages
 
 
@@ -52,11 +53,13 @@ class Recorded(msgspec.Struct, frozen=True):
 
 
 class FoundStore(NamedTuple):
-    """A snapshot, its arrays, how old it is in seconds, and the changes since then, with theirs."""
+    """A snapshot, its arrays, how old it is in seconds, its rows, which can be read once, and the changes
+    since then, with their arrays."""
 
     saved: SavedStore
     arrays: list[Array]
     age_secs: float
+    pieces: Iterable[Piece]
     changes: list[tuple[Recorded, list[Array]]]
 
 

@@ -10,6 +10,7 @@ from muster._text import printable
 from muster.ps._flat_layout import Array
 from muster.ps._plan import ArraySpec
 from muster.ps._replies import RefusedError
+from muster.ps._row_snapshots import Piece, RowSnapshot, RowSnapshots
 from muster.ps.tables import Column, RowStore
 
 
@@ -46,6 +47,7 @@ class StoredValues:
         self._memory = memory
         self._whole: dict[str, Any] = {}
         self._rows: dict[str, RowStore] = {}
+        self._snapshots = RowSnapshots()
 
     def create(self, arrays: Sequence[tuple[ArraySpec, Array]], by_rows: Collection[str] = ()) -> None:
         """Take arrays, but for those that are here already.
@@ -145,11 +147,46 @@ class StoredValues:
                     self._whole[name] = values[name]
 
     def flat(self) -> tuple[Array, ...]:
-        """Return all arrays, flat, in the order in which they came; they are never changed afterwards."""
+        """Return the arrays that are not held by rows, flat, in the order in which they came; they are never
+        changed afterwards."""
         return tuple(
-            (self._get(name).copy() if name in self._rows else self._get(name)).reshape(-1)
-            for name in self.specs
+            self._memory.get(self._whole[name]).reshape(-1) for name in self.specs if name in self._whole
         )
+
+    def begin_snapshot(self, of: bytes) -> RowSnapshot | None:
+        """Begin to give away the rows of the others; None if there are none.
+
+        Args:
+            of: What the snapshot is of.
+        """
+        parts = list(self._rows.values())
+        return self._snapshots.begin(of, parts) if parts else None
+
+    def restore(
+        self,
+        specs: Sequence[ArraySpec],
+        by_rows: Sequence[str],
+        arrays: Sequence[Array],
+        pieces: Iterable[Piece],
+    ) -> None:
+        """Take up what another process has held.
+
+        Args:
+            specs: All arrays, in the order in which they came.
+            by_rows: The names of those that are held by rows, in the order in which these are given away.
+            arrays: The others, flat.
+            pieces: The rows.
+        """
+        named = {spec.name: spec for spec in specs}
+        flat = iter(arrays)
+        self.create([(spec, next(flat).reshape(spec.shape)) for spec in specs if spec.name not in by_rows])
+        for name in by_rows:
+            self._rows[name] = _of_rows(named[name])
+            self.nbytes += named[name].nbytes
+        self.specs = named
+        parts = list(self._rows.values())
+        for part, ids, rows in pieces:
+            parts[part].restore(ids, rows)
 
     def _get(self, name: str) -> Array:
         rows = self._rows.get(name)
@@ -205,9 +242,13 @@ def check_order(table: str, ids: Array) -> None:
 
 
 def _in_rows(spec: ArraySpec, array: Array) -> RowStore:
-    store = RowStore([Column(spec.shape[1:], dtype_named(spec.dtype))], spec.shape[0])
+    store = _of_rows(spec)
     store.write(slice(0, len(store)), [array])
     return store
+
+
+def _of_rows(spec: ArraySpec) -> RowStore:
+    return RowStore([Column(spec.shape[1:], dtype_named(spec.dtype))], spec.shape[0])
 
 
 def _said(spec: Any) -> str:

@@ -1,8 +1,5 @@
 """What a server holds of embedding tables: rows with an optimizer's slots, looked up and updated by id."""
 
-from muster.ps.tables._files import read_pieces as read_pieces
-from muster.ps.tables._files import restore_files as restore_files
-from muster.ps.tables._files import write_pieces as write_pieces
 from muster.ps.tables._hash_table import HashTable as HashTable
 from muster.ps.tables._ids import Ids as Ids
 from muster.ps.tables._ids import owners as owners
@@ -10,12 +7,10 @@ from muster.ps.tables._initial_rows import Constant as Constant
 from muster.ps.tables._initial_rows import Normal as Normal
 from muster.ps.tables._initial_rows import Uniform as Uniform
 from muster.ps.tables._keeping import Keeping as Keeping
-from muster.ps.tables._pieces import Piece as Piece
 from muster.ps.tables._row_store import Columns as Columns
 from muster.ps.tables._row_store import RowStore as RowStore
 from muster.ps.tables._row_updates import RowUpdate as RowUpdate
 from muster.ps.tables._row_updates import Updater as Updater
-from muster.ps.tables._snapshot import Snapshot as Snapshot
 from muster.ps.tables._spec import Column as Column
 from muster.ps.tables._spec import SlotSpec as SlotSpec
 from muster.ps.tables._spec import TableSpec as TableSpec

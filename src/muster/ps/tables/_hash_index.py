@@ -5,8 +5,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from muster.ps._flat_layout import Array
 from muster.ps.tables._ids import Ids, mixed
-from muster.ps.tables._pieces import Array
 from muster.ps.tables._row_store import Places
 
 _EMPTY, _REMOVED = -1, -2

@@ -1,19 +1,16 @@
 """A table of ids of 64 bits without a vocabulary: rows appear when ids are first used, and may go again."""
 
-from collections.abc import Iterable
-
 import numpy as np
 import numpy.typing as npt
 
+from muster.ps._flat_layout import Array
 from muster.ps._memory import memory_bytes
 from muster.ps.tables._checks import require_room
 from muster.ps.tables._ids import Ids, owners
 from muster.ps.tables._initial_rows import make_rows
 from muster.ps.tables._keeping import Keeping, least, most_candidates
 from muster.ps.tables._keyed_rows import KeyedRows
-from muster.ps.tables._pieces import Array, Head, Piece
 from muster.ps.tables._row_store import Columns, Places
-from muster.ps.tables._snapshot import Snapshot, Snapshots
 from muster.ps.tables._spec import Column, TableSpec
 
 # What is kept for each id beside its row: the clock when it last occurred, and how often it did. The clock
@@ -44,6 +41,7 @@ class HashTable:
 
     Attributes:
         columns: The rows and their slots, by place.
+        clock: How many pushes it has seen.
     """
 
     def __init__(
@@ -59,13 +57,17 @@ class HashTable:
         self._server, self._servers = server, servers
         self._rows = KeyedRows((_NOTE, *spec.columns))
         self._candidates = KeyedRows((_NOTE,))
-        self._snapshots = Snapshots(spec.name, [self._rows, self._candidates])
         self.columns = Columns([self._rows.store], _ROW)
-        self._clock = 0
+        self.clock = 0
         self._memory = memory_bytes()
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    @property
+    def parts(self) -> "tuple[KeyedRows, KeyedRows]":
+        """The rows, and the ids that wait for more occurrences, for snapshots; `clock` belongs to them."""
+        return self._rows, self._candidates
 
     @property
     def candidates(self) -> int:
@@ -124,7 +126,7 @@ class HashTable:
             counted[missing] += self._counted(ids[missing])
             admitted = missing & (counted >= self.keeping.admit_after)
         self._require_room(int(np.count_nonzero(~missing)), int(np.count_nonzero(admitted)))
-        self._clock = (self._clock + 1) % (_MOST + 1)
+        self.clock = (self.clock + 1) % (_MOST + 1)
         if self.keeping.admit_after > 1:
             waiting = missing & ~admitted
             self._candidates.discard(ids[admitted])
@@ -136,30 +138,6 @@ class HashTable:
         self._forget()
         trained = admitted | ~missing
         return places[trained], trained
-
-    def snapshot(self, whole: bool = True) -> Snapshot:
-        """Begin a snapshot: of everything, or of what changed since the last whole one was written.
-
-        It is whole, too, if there is no whole one yet, or if very many rows were given up since. One is taken
-        at a time: close it.
-        """
-        return self._snapshots.begin(whole, self._clock)
-
-    def restore(self, head: Head, pieces: Iterable[Piece]) -> None:
-        """Take up rows of a snapshot; those of other servers are left out.
-
-        Raises:
-            ValueError: They are of another kind.
-        """
-        self._snapshots.check(head)
-        self._clock = max(self._clock, head.clock)
-        for part, ids, arrays in pieces:
-            rows = (self._rows, self._candidates)[part]
-            here = self._are_here(ids)
-            if arrays:
-                rows.put(ids[here], [array[here] for array in arrays])
-            else:
-                rows.discard(ids[here])
 
     def _require_here(self, ids: Ids) -> None:
         here = self._are_here(ids)
@@ -192,7 +170,7 @@ class HashTable:
     def _noted(self, counts: Array) -> Array:
         """Return the notes of ids that occur now, and have occurred so often."""
         notes = np.empty((len(counts), 2), np.uint32)
-        notes[:, 0], notes[:, 1] = self._clock, counts
+        notes[:, 0], notes[:, 1] = self.clock, counts
         return notes
 
     def _read_notes(self, rows: KeyedRows, places: Places) -> Array:
@@ -223,7 +201,7 @@ class HashTable:
 
     def _forget(self) -> None:
         """Give up rows and candidates of too great an age, and candidates that are too many."""
-        if (limit := self.keeping.age_limit(self._clock)) is not None:
+        if (limit := self.keeping.age_limit(self.clock)) is not None:
             for rows in (self._rows, self._candidates):
                 used = rows.store.used()
                 rows.remove(used[self._ages(rows, used) > limit])
@@ -243,5 +221,5 @@ class HashTable:
 
     def _ages(self, rows: KeyedRows, places: Places) -> npt.NDArray[np.uint32]:
         """Return how many pushes have come since rows changed."""
-        ages: npt.NDArray[np.uint32] = np.uint32(self._clock) - rows.store.column(_NOTES)[places, 0]
+        ages: npt.NDArray[np.uint32] = np.uint32(self.clock) - rows.store.column(_NOTES)[places, 0]
         return ages

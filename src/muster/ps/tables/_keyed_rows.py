@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from muster.ps._flat_layout import Array
+from muster.ps._row_snapshots import RowLayout
 from muster.ps.tables._hash_index import HashIndex
 from muster.ps.tables._ids import Ids
-from muster.ps.tables._pieces import Array
 from muster.ps.tables._row_store import Places, RowStore
 from muster.ps.tables._spec import Column
 
@@ -51,9 +52,15 @@ class KeyedRows:
         return self._room_for(more) * self.store.row_nbytes
 
     @property
-    def knows_changes(self) -> bool:
-        """Whether a snapshot can be of changes alone."""
-        return self._gone is not None
+    def layout(self) -> RowLayout:
+        """What each row has beside its id."""
+        return self.store.layout[1:]
+
+    @property
+    def changed_nbytes(self) -> int | None:
+        """The size of the rows written since the last time that all were given away, about, in bytes; None if
+        too many are gone since to say which."""
+        return None if self._gone is None else self.store.changed_nbytes
 
     def find(self, ids: Ids) -> Places:
         """Return the place of each id; -1 of those that are not here."""
@@ -94,6 +101,13 @@ class KeyedRows:
             self._gone.append(ids)
             if sum(map(len, self._gone)) > max(_GONE, len(self) // 2):
                 self._gone = None
+
+    def restore(self, ids: Ids, arrays: Sequence[Array]) -> None:
+        """Take back what `take` gave away."""
+        if arrays:
+            self.put(ids, arrays)
+        else:
+            self.discard(ids)
 
     def discard(self, ids: Ids) -> None:
         """Remove those of some ids that are here."""

@@ -5,14 +5,15 @@ number of places, and nothing is ever copied as a whole. Whoever reads rows gets
 """
 
 import itertools
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from muster.ps._flat_layout import allocate
-from muster.ps.tables._pieces import Array
+from muster.ps._flat_layout import Array, allocate
+from muster.ps._row_snapshots import RowLayout
 from muster.ps.tables._spec import Column
 
 Places = npt.NDArray[np.int64]
@@ -27,7 +28,7 @@ _PIECE_BYTES, _WINDOW = 1 << 20, 1 << 20
 
 
 class RowStore:
-    """Rows by place.
+    """Rows by place. One thread changes them; another one may take them for a snapshot meanwhile.
 
     Args:
         columns: What each row has.
@@ -43,6 +44,7 @@ class RowStore:
         self._flags = np.zeros(self._blocks(places), np.uint8)
         self._aside: list[tuple[Places, tuple[Array, ...]]] = []
         self._cursor: int | None = None  # the next block to give away
+        self._lock = threading.Lock()  # for all that writes, and for what gives away
 
     def __len__(self) -> int:
         return self._size
@@ -52,21 +54,29 @@ class RowStore:
         """The memory that this takes, in bytes."""
         return sum(each.nbytes for each in (*self._arrays, self._flags))
 
+    @property
+    def layout(self) -> RowLayout:
+        """What each row has."""
+        return tuple((column.shape, column.dtype.name) for column in self.columns)
+
+    @property
+    def changed_nbytes(self) -> int:
+        """The size of the rows written since the last time that all were given away, about, in bytes."""
+        return (int(np.count_nonzero(self._flags & _CHANGED)) << self._shift) * self.row_nbytes
+
     def grow(self, places: int) -> None:
         """Have room for more rows; most systems enlarge large arrays without a copy."""
-        for array in self._arrays:
-            array.resize((places, *array.shape[1:]), refcheck=False)  # nobody else ever has a view
-        self._flags.resize(self._blocks(places), refcheck=False)
-        self._size = places
-
-    def use(self, places: Places | slice) -> None:
-        """Say that there are rows from now on, or again others."""
-        self._flags[self._block_of(places)] |= _USED | _CHANGED
+        with self._lock:
+            for array in self._arrays:
+                array.resize((places, *array.shape[1:]), refcheck=False)  # nobody else ever has a view
+            self._flags.resize(self._blocks(places), refcheck=False)
+            self._size = places
 
     def free(self, places: Places) -> None:
         """Forget rows, each of which is in a block of its own."""
-        self._set_aside(places)
-        self._flags[self._block_of(places)] = 0
+        with self._lock:
+            self._set_aside(places)
+            self._flags[self._block_of(places)] = 0
 
     def used(self) -> Places:
         """Return where there are rows."""
@@ -87,22 +97,32 @@ class RowStore:
 
     def write(self, places: Places | slice, arrays: Sequence[Array], start: int = 0) -> None:
         """Replace columns of rows from `start` on, as many as are given."""
-        self._set_aside(places)
-        for array, values in zip(self._arrays[start:], arrays, strict=False):
-            array[places] = values
-        self.use(places)
+        with self._lock:
+            self._set_aside(places)
+            for array, values in zip(self._arrays[start:], arrays, strict=False):
+                array[places] = values
+            self._flags[self._block_of(places)] |= _USED | _CHANGED
+
+    def restore(self, places: Places, arrays: Sequence[Array]) -> None:
+        """Take back what `take` gave away."""
+        self.write(places, arrays)
 
     def begin(self, whole: bool) -> None:
         """Begin to give away rows as they are now: all, or those written since the last time it was all."""
-        if whole:
-            self._flags &= ~_CHANGED
-            self._flags |= self._flags >> np.uint8(2)  # used, so pending
-        else:
-            self._flags |= (self._flags & _CHANGED) >> np.uint8(1)
-        self._cursor = 0
+        with self._lock:
+            if whole:
+                self._flags &= ~_CHANGED
+                self._flags |= self._flags >> np.uint8(2)  # used, so pending
+            else:
+                self._flags |= (self._flags & _CHANGED) >> np.uint8(1)
+            self._cursor = 0
 
     def take(self) -> tuple[Places, tuple[Array, ...]] | None:
         """Return the next rows to give away, and their places; None if there are no more."""
+        with self._lock:
+            return self._take()
+
+    def _take(self) -> tuple[Places, tuple[Array, ...]] | None:
         if self._aside:
             return self._aside.pop()
         most = max(1, _PIECE_BYTES // self.row_nbytes >> self._shift)
@@ -119,10 +139,11 @@ class RowStore:
 
     def stop(self) -> None:
         """Give away no more."""
-        if self._cursor is not None:
-            self._flags &= ~_PENDING
-            self._cursor = None
-        self._aside.clear()
+        with self._lock:
+            if self._cursor is not None:
+                self._flags &= ~_PENDING
+                self._cursor = None
+            self._aside.clear()
 
     def _set_aside(self, places: Places | slice) -> None:
         """Copy rows that are still to be given away, before they change."""

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from muster.ps.tables._pieces import Array
+from muster.ps._flat_layout import Array
 from muster.ps.tables._row_store import Columns, Places, scratch
 from muster.ps.tables._spec import Column
 

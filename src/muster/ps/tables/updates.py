@@ -8,8 +8,8 @@ import jax.export
 import numpy as np
 
 from muster._arrays import dtype_named
+from muster.ps._flat_layout import Array
 from muster.ps._plan import ArraySpec
-from muster.ps.tables._pieces import Array
 from muster.ps.tables._spec import Column
 from muster.ps.updates import deserialized, require_same
 
