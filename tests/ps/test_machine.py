@@ -343,7 +343,7 @@ def killed(pushes=3):
     for sequence in range(1, pushes + 1):
         ticket = ask(server, WORKER, messages.Take()).number
         push(server, WORKER, sequence, ticket=ticket)
-    saved, arrays = server.snapshot(at=100.0)
+    saved, arrays, _ = server.snapshot(at=100.0)
 
     def find(origin):
         return Found(saved, [*arrays], age_secs=5.0) if origin == saved.origin else None

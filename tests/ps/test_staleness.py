@@ -230,13 +230,13 @@ def test_a_push_that_comes_again_counts_once_and_waits_for_the_round():
 def test_a_snapshot_within_a_round_is_of_before_the_round():
     server, (chief, worker, _), first = begun()
     chief(1.0, **first)
-    saved, arrays = server.snapshot(0.0)
+    saved, arrays, _ = server.snapshot(0.0)
     assert {caller.task: sequence for caller, sequence in saved.pushes} == dict.fromkeys(
         ("chief 0", "worker 0", "worker 1"), 0
     )
     assert (saved.step, arrays[0][0]) == (0, 0.0)
     worker(1.0, **first)
-    saved, arrays = server.snapshot(0.0)
+    saved, arrays, _ = server.snapshot(0.0)
     assert {caller.task: sequence for caller, sequence in saved.pushes}["chief 0"] == 1
     assert (saved.step, arrays[0][0]) == (1, 1.0)
 
@@ -250,7 +250,7 @@ def test_other_servers_know_the_rounds_of_a_server_that_was_killed_with_its_work
             push(1.0, round=Round(number, ("chief 0", "worker 0")))
     chief(1.0, **first)
     worker(1.0, **first)
-    saved, arrays = server.snapshot(at=1000.0)
+    saved, arrays, _ = server.snapshot(at=1000.0)
     restored = Machine(
         AddedRows,
         name="ps 0",

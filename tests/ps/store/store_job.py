@@ -8,11 +8,11 @@ import threading
 import time
 import uuid
 
-from store_values import VERSIONS, NumPyDevice
+from store_values import VERSIONS, NumPyDevice, made
 
 from muster.net import NO_CREDENTIALS, Acceptor, Hello, dial
 from muster.ps import Desk, Service, no_snapshot
-from muster.ps.store import PURPOSE, StoreClient, StoreMachine
+from muster.ps.store import PURPOSE, Keeper, StoreClient, StoreMachine
 
 SECS = 60.0
 
@@ -74,9 +74,9 @@ def client(*servers, task="chief 0", origin="origin", run="run", secs=SECS, dial
         (f"ps {index} ({each.address})", call)
         for index, (each, call) in enumerate(zip(servers, dials, strict=True))
     ]
-    made = StoreClient(named, origin, versions, starts=task.startswith("chief"), deadline_secs=secs)
-    with contextlib.closing(made):
-        yield made
+    opened = StoreClient(named, origin, versions, starts=task.startswith("chief"), deadline_secs=secs)
+    with contextlib.closing(opened):
+        yield opened
 
 
 def wait_for(condition):
@@ -84,3 +84,20 @@ def wait_for(condition):
     while not condition():
         assert time.monotonic() < deadline
         threading.Event().wait(0.005)
+
+
+def kept(folder, updates=None):
+    """A machine that goes on from what is in a folder, and what keeps it there."""
+    keeper = Keeper(folder, None, updates)
+    return made(find=keeper.find, record=keeper.record), keeper
+
+
+def saved(machine, keeper):
+    """Wait until a snapshot has all pushes: writing them may take no more than a part of the time."""
+
+    def written():
+        keeper.look(machine)
+        keeper.wait()
+        return keeper.find("origin").saved.version == machine.version
+
+    wait_for(written)

@@ -62,7 +62,7 @@ class NumPyDevice:
             raise ValueError("its update is none")
         return NumPyFunction(function, held)
 
-    def compile_rows(self, use, held):
+    def compile_rows(self, use, columns, held):
         if use.update != b"adds rows":
             raise ValueError("its update of rows is none")
         return added_rows

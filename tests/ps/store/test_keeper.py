@@ -5,8 +5,8 @@ import logging
 import msgspec
 import numpy as np
 import pytest
-from store_job import client, serving, wait_for
-from store_values import ADD, CHIEF, COUNT, TRAIN, WORKER, A, B, Talk, full, made
+from store_job import client, kept, saved, serving, wait_for
+from store_values import ADD, CHIEF, COUNT, TRAIN, WORKER, A, B, Talk, full
 
 from muster.ps._messages import Caller
 from muster.ps._plan import ArraySpec
@@ -20,22 +20,6 @@ from muster.ps.store._saved import Recorded
 @pytest.fixture
 def folder(tmp_path):
     return tmp_path / "ps-0" / "store"
-
-
-def kept(folder, updates=None):
-    keeper = Keeper(folder, None, updates)
-    return made(find=keeper.find, record=keeper.record), keeper
-
-
-def saved(machine, keeper):
-    """Wait until a snapshot has all pushes: writing them may take no more than a part of the time."""
-
-    def written():
-        keeper.look(machine)
-        keeper.wait()
-        return keeper.find("origin").saved.version == machine.version
-
-    wait_for(written)
 
 
 def seen(machine, **changes):

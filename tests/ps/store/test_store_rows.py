@@ -272,6 +272,13 @@ def test_tables_that_do_not_fit(machine, chief, changes, text):
     refused("no function", chief.pull, "wrong")
 
 
+def test_two_updates_of_a_table(chief):
+    wrong = msgspec.structs.replace(TRAIN, fingerprint="wrong", tables=(USE, USE))
+    refused("it changes rows of rows by two updates", chief.register, wrong)
+    seen = msgspec.structs.replace(TRAIN, fingerprint="seen too", tables=(USE, *SEEN.tables))
+    chief.register(seen)
+
+
 def test_a_function_that_is_registered_again_may_have_other_bytes(chief):
     chief.register(
         msgspec.structs.replace(TRAIN, tables=(msgspec.structs.replace(USE, update=b"other places"),))

@@ -9,6 +9,7 @@ from store_functions import adagrad, descent, exported, exported_rows
 
 from muster.ps._plan import ArraySpec
 from muster.ps.store import StoredFunction
+from muster.ps.store._row_uses import columns_of
 from muster.ps.store.updates import JaxDevice
 
 DEVICE = JaxDevice()
@@ -151,7 +152,11 @@ def test_arrays_that_jax_would_hold_in_another_dtype_are_refused(dtype):
 def prepared_rows(rows, dim):
     arrays, function = adagrad(rows, dim)
     specs = held(*(array.spec for array in arrays))
-    return DEVICE.compile_rows(function.tables[0], specs), function.tables[0], specs
+    return compiled_rows(function.tables[0], specs), function.tables[0], specs
+
+
+def compiled_rows(use, specs):
+    return DEVICE.compile_rows(use, columns_of([specs[name] for name in use.columns]), specs)
 
 
 @pytest.mark.parametrize("count", [1, 64, 100])
@@ -210,4 +215,4 @@ def fixed(use, specs):
 def test_updates_of_rows_that_do_not_fit(changes, text):
     _, use, specs = prepared_rows(10, 2)
     with pytest.raises(ValueError, match=text):
-        DEVICE.compile_rows(msgspec.structs.replace(use, **changes(use, specs)), specs)
+        compiled_rows(msgspec.structs.replace(use, **changes(use, specs)), specs)

@@ -42,8 +42,9 @@ def summed(ids, given):
 def train_hashed(table, ids, given):
     """Push to a hashed table."""
     unique, sums = summed(ids, given)
-    places, have_rows = table.admit(unique)
-    train(table.columns, places, sums[have_rows])
+    places, have_rows = table.prepare(unique)()
+    if len(places):
+        train(table.columns, places, sums[have_rows])
 
 
 def gradients(ids, seed=0):

@@ -152,7 +152,7 @@ def test_memory_is_less_than_half_more_than_the_rows(slots):
     for start in range(0, 200_000, 20_000):
         few = np.arange(start, start + 20_000)
         for ids in (few, few, few + (1 << 40)):  # the last of which wait
-            table.admit(ids)
+            table.prepare(ids)()
         shares.append(table.nbytes / (len(table) * spec.row_nbytes))
     assert table.candidates > 0.3 * len(table)
     assert max(shares[5:]) < 1.5
@@ -162,9 +162,9 @@ def test_an_id_of_another_server_is_named_with_the_table():
     ids = np.arange(100)
     table = HashTable(SPEC, Keeping(), server=1, servers=2)
     wrong = ids[owners(ids, 2) == 0][0]
-    for use in (table.look_up, table.admit):
+    for use in (table.look_up, table.prepare):
         with pytest.raises(
-            ValueError, match=rf"Id {wrong} of table 'users' is not on server 1 of 2, but on server 0"
+            ValueError, match=rf"id {wrong} of table users is not in part 1 of 2, but in part 0"
         ):
             use(ids)
     assert len(table) == 0
@@ -174,7 +174,7 @@ def test_a_push_of_more_rows_than_there_may_be_changes_none():
     table = HashTable(SPEC, Keeping(max_rows=4))
     push(table, [1, 2])
     before = rows_of(table, range(6))
-    with pytest.raises(ValueError, match="5 rows of table 'users', of which at most 4 .*max_rows"):
+    with pytest.raises(ValueError, match="5 rows of table users, of which at most 4 .*max_rows"):
         push(table, [1, 2, 3, 4, 5])
     assert rows_of(table, range(6)) == before
 
@@ -184,9 +184,34 @@ def test_more_memory_than_there_is(monkeypatch):
     table = HashTable(SPEC, Keeping())
     push(table, range(100))
     before = rows_of(table, range(2000))
-    with pytest.raises(MemoryError, match=r"2000 rows of table 'users'.* and this server has 2e-05 GB"):
+    with pytest.raises(MemoryError, match=r"2000 rows of table users.* and this server has 2e-05 GB"):
         push(table, range(2000))
     assert rows_of(table, range(2000)) == before
+
+
+def test_rows_are_read_in_pieces_and_assigned():
+    table = HashTable(SPEC, Keeping(admit_after=2))
+    for ids in (range(-20, 30), range(-20, 30), [1000]):
+        push(table, ids)
+    push(table, range(-5, 5), seed=1)
+    pieces, start = [], 0
+    while not pieces or start:
+        start, ids, columns = table.read(start, 7)
+        assert (np.diff(ids) > 0).all()
+        pieces.append((ids, columns))
+    assert [len(ids) for ids, _ in pieces] == [7] * 7 + [1]
+    other = HashTable(SPEC, Keeping(admit_after=2))
+    push(other, [1000])
+    push(other, [1000])
+    for number, (ids, columns) in enumerate(pieces):
+        other.assign(ids, columns, clears=not number)
+    assert rows_of(other, range(-20, 31)) == rows_of(table, range(-20, 31))
+    assert (len(other), other.candidates) == (50, 0)
+    for each in (table, other):  # rows go on, and their slots
+        push(each, range(-5, 5), seed=2)
+    assert rows_of(other, range(-20, 30)) == rows_of(table, range(-20, 30))
+    assert table.read(0, 10)[0]
+    assert HashTable(SPEC, Keeping()).read(0, 10)[0] == 0
 
 
 @pytest.mark.parametrize("field", ["admit_after", "max_age", "max_rows"])

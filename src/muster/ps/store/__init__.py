@@ -7,5 +7,6 @@ from muster.ps.store._messages import PURPOSE as PURPOSE
 from muster.ps.store._messages import StoreStatistics as StoreStatistics
 from muster.ps.store._stored import StoredArray as StoredArray
 from muster.ps.store._stored import StoredFunction as StoredFunction
+from muster.ps.store._stored import StoredHash as StoredHash
 from muster.ps.store._stored import StoredName as StoredName
 from muster.ps.store._stored import TableUse as TableUse

@@ -1,7 +1,8 @@
 """Ask all servers for what their stores hold, at the same time."""
 
+import functools
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -14,8 +15,9 @@ from muster.ps._messages import End, Stats
 from muster.ps._plan import ArraySpec
 from muster.ps.store import _messages as messages
 from muster.ps.store._bundles import bundle, packed
+from muster.ps.store._hashed import columns_described
 from muster.ps.store._server_client import FunctionPart, ServerClient
-from muster.ps.store._stored import StoredArray, StoredFunction, StoredName
+from muster.ps.store._stored import StoredArray, StoredFunction, StoredHash, StoredName
 
 _T = TypeVar("_T")
 
@@ -123,8 +125,61 @@ class StoreClient:
         )
         return [found[name.server][name.name] for name in names]
 
+    def create_hashed(self, tables: Sequence[StoredHash]) -> None:
+        """Make hashed tables without rows; those that are there keep theirs."""
+        given: dict[int, list[StoredHash]] = {}
+        for table in tables:
+            given.setdefault(table.server, []).append(table)
+        self._some(
+            given,
+            lambda server, index: server.change(messages.CreateHashed(), [packed(given[index])]),
+            lambda server, index: server.done(),
+        )
+
+    def hashed_rows(self, name: StoredName, count: int) -> Iterator[tuple[Array, list[Array]]]:
+        """Return the rows of a hashed table on a server, some at a time; nobody may change it meanwhile.
+
+        Args:
+            name: The table.
+            count: How many rows at a time, at most.
+
+        Returns:
+            Ids, int64 of shape (n,), ascending in each piece, and for them the rows and each of their slots.
+        """
+        start = 0
+        while True:
+            message = messages.ReadHashed(name=name.name, start=start, count=count)
+            found = self._some(
+                [name.server],
+                functools.partial(_send, message),
+                lambda server, index: server.read_hashed(),
+            )
+            start, ids, columns = found[name.server]
+            if len(ids):
+                yield ids, columns
+            if not start:
+                return
+
+    def assign_hashed(
+        self, name: StoredName, ids: Any, columns: Sequence[Any], *, clears: bool = False
+    ) -> None:
+        """Give rows of a hashed table and their slots other values, and make them where there are none.
+
+        Args:
+            name: The table.
+            ids: Ids of its part, int64 of shape (n,), ascending.
+            columns: For them the rows, and each of their slots.
+            clears: Whether to forget all rows first.
+        """
+        given = bundle(columns_described(np.asarray(ids), [np.asarray(each) for each in columns]))
+        self._some(
+            [name.server],
+            lambda server, index: server.change(messages.AssignHashed(name=name.name, clears=clears), given),
+            lambda server, index: server.done(),
+        )
+
     def delete(self, names: Sequence[StoredName]) -> None:
-        """Forget arrays, and the functions that need them."""
+        """Forget arrays and hashed tables, and the functions that need them."""
         asked = _by_server(names)
         self._some(
             asked,
@@ -276,6 +331,10 @@ class StoreClient:
             lambda server, place: receive(server, asked[place]),
         )
         return dict(zip(asked, answers, strict=True))
+
+
+def _send(message: messages.Request, server: ServerClient, index: int) -> None:
+    server.send(message)
 
 
 def _by_server(names: Iterable[StoredName]) -> dict[int, list[str]]:

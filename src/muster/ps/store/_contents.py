@@ -9,13 +9,14 @@ from muster._text import printable
 from muster.ps._flat_layout import Array, Flat
 from muster.ps._plan import ArraySpec
 from muster.ps._replies import RefusedError
-from muster.ps._row_snapshots import Piece
+from muster.ps._row_snapshots import Part, Piece, RowSnapshot, RowSnapshots
 from muster.ps.store._function_layout import FunctionLayout
+from muster.ps.store._hashed import HashedTables
 from muster.ps.store._messages import Signature
-from muster.ps.store._row_uses import RowUse
-from muster.ps.store._stored import StoredFunction, TableUse, check_function, same_function
+from muster.ps.store._row_uses import NumberedRows, RowUse, columns_of
+from muster.ps.store._stored import StoredFunction, StoredHash, TableUse, check_function, same_function
 from muster.ps.store._values import Memory, StoredValues
-from muster.ps.tables import RowUpdate
+from muster.ps.tables import Column, RowUpdate
 
 
 class CompiledFunction(Protocol):
@@ -34,8 +35,16 @@ class Device(Memory, Protocol):
     def compile(self, function: StoredFunction, held: Mapping[str, ArraySpec]) -> CompiledFunction:
         """Return a function of values that are held; raises ValueError with a clause about it."""
 
-    def compile_rows(self, use: TableUse, held: Mapping[str, ArraySpec]) -> RowUpdate:
-        """Return the update of rows of a table; raises ValueError with a clause about it."""
+    def compile_rows(
+        self, use: TableUse, columns: Sequence[Column], held: Mapping[str, ArraySpec]
+    ) -> RowUpdate:
+        """Return the update of rows of a table; raises ValueError with a clause about it.
+
+        Args:
+            use: How a function uses the table.
+            columns: What each row of it has.
+            held: The arrays by name.
+        """
 
 
 class Description(msgspec.Struct, frozen=True):
@@ -44,18 +53,30 @@ class Description(msgspec.Struct, frozen=True):
     arrays: tuple[ArraySpec, ...] = ()
     functions: tuple[StoredFunction, ...] = ()
     by_rows: tuple[str, ...] = ()
+    hashed: tuple[StoredHash, ...] = ()
 
 
 class _Known:
     """A function that is registered."""
 
-    def __init__(self, function: StoredFunction, values: StoredValues, device: Device) -> None:
+    def __init__(
+        self, function: StoredFunction, values: StoredValues, hashed: HashedTables, device: Device
+    ) -> None:
         self.function = function
         self.compiled = device.compile(function, values.specs)
-        updates = [device.compile_rows(use, values.specs) if use.update else None for use in function.tables]
+        updates = []
+        for use in function.tables:
+            known = hashed.tables.get(use.columns[0])
+            columns = (
+                columns_of([values.specs[name] for name in use.columns])
+                if known is None
+                else known.columns.columns
+            )
+            updates.append(device.compile_rows(use, columns, values.specs) if use.update else None)
         # Nothing is refused from here on.
         self.tables = [
-            RowUse(use, values, update) for use, update in zip(function.tables, updates, strict=True)
+            RowUse(use, hashed.tables.get(use.columns[0]) or NumberedRows(use, values), values, update)
+            for use, update in zip(function.tables, updates, strict=True)
         ]
         self.signature = Signature(
             tuple(values.specs[name] for name in function.takes),
@@ -77,10 +98,13 @@ class Contents:
 
     Attributes:
         values: The arrays.
+        hashed: The hashed tables.
     """
 
     def __init__(self, device: Device) -> None:
         self.values = StoredValues(device)
+        self.hashed = HashedTables()
+        self._snapshots = RowSnapshots()
         self._device = device
         self._functions: dict[str, _Known] = {}
 
@@ -90,8 +114,8 @@ class Contents:
         return len(self._functions)
 
     def delete(self, names: Sequence[str]) -> None:
-        """Forget arrays, if they are here, and the functions that need them."""
-        gone = self.values.delete(names)
+        """Forget arrays and tables, if they are here, and the functions that need them."""
+        gone = self.values.delete(names) | self.hashed.delete(names)
         self._functions = {
             fingerprint: known
             for fingerprint, known in self._functions.items()
@@ -105,9 +129,9 @@ class Contents:
                 raise RefusedError("another function with its fingerprint is here already")
             return
         try:
-            check_function(function, self.values.specs)
+            check_function(function, self.values.specs, self.hashed.tables)
             self._device.check(function.pushed, self.values.nbytes)
-            self._functions[function.fingerprint] = _Known(function, self.values, self._device)
+            self._functions[function.fingerprint] = _Known(function, self.values, self.hashed, self._device)
         except ValueError as exc:
             raise RefusedError(f"its function cannot be used: {printable(str(exc))}") from exc
 
@@ -130,9 +154,7 @@ class Contents:
         rows: list[Array] = []
         if counts:
             ids = known.layout.unpack_ids(arrays, counts)
-            for table, wanted in zip(known.tables, ids, strict=True):
-                table.check(wanted)
-                rows.append(table.look_up(wanted))
+            rows = [table.look_up(wanted) for table, wanted in zip(known.tables, ids, strict=True)]
         return (*known.compiled.pull(self.values.whole(known.function.takes)).values(), *rows)
 
     def apply(self, fingerprint: str, counts: Sequence[int], arrays: Sequence[Array]) -> tuple[Array, ...]:
@@ -145,10 +167,10 @@ class Contents:
         """
         known = self._function(fingerprint)
         pushed, pushes = known.layout.unpack_pushed(arrays, counts)
-        for table, push in zip(known.tables, pushes, strict=True):
-            table.check(push.ids)
-        for table, push in zip(known.tables, pushes, strict=True):
-            table.apply(push)
+        updates = [table.prepare(push) for table, push in zip(known.tables, pushes, strict=True)]
+        # Nothing is refused from here on.
+        for update in updates:
+            update()
         function = known.function
         values = self.values.whole(function.whole)
         taken = known.compiled.apply(values, pushed)
@@ -182,16 +204,50 @@ class Contents:
         _require_counts(known.layout, counts)
         _require_sizes("elements are pushed", given, known.layout.pushed_sizes(counts))
 
+    def create(self, arrays: Sequence[tuple[ArraySpec, Array]], by_rows: Sequence[str]) -> None:
+        """Take arrays: see `StoredValues`."""
+        for spec, _ in arrays:
+            if spec.name in self.hashed.tables:
+                raise RefusedError(f"its array {printable(str(spec))} is here already, as a hashed table")
+        self.values.create(arrays, by_rows)
+
     def description(self) -> Description:
         """Return what this consists of, beside the values."""
         functions = tuple(known.function for known in self._functions.values())
-        return Description(tuple(self.values.specs.values()), functions, tuple(self.values.by_rows))
+        arrays, by_rows = tuple(self.values.specs.values()), tuple(self.values.by_rows)
+        return Description(arrays, functions, by_rows, self.hashed.described)
 
-    def restore(self, description: Description, arrays: Sequence[Array], pieces: Iterable[Piece]) -> None:
-        """Take up what another process has described, with its values: see `StoredValues`."""
-        self.values.restore(description.arrays, description.by_rows, arrays, pieces)
+    def begin_snapshot(self, description: bytes) -> RowSnapshot | None:
+        """Begin to give away rows, which the description names; None if there are none."""
+        parts = self._parts()
+        return self._snapshots.begin(description, parts) if parts else None
+
+    def restore(
+        self,
+        description: Description,
+        arrays: Sequence[Array],
+        pieces: Iterable[Piece],
+        clocks: Mapping[str, int],
+    ) -> None:
+        """Take up what another process has described.
+
+        Args:
+            description: What it has described.
+            arrays: The arrays that are not held by rows.
+            pieces: The rows that were given away.
+            clocks: How many pushes each hashed table has seen.
+        """
+        self.values.restore(description.arrays, description.by_rows, arrays)
+        self.hashed.create(description.hashed, {})
+        parts = self._parts()
+        for part, ids, rows in pieces:
+            parts[part].restore(ids, rows)
+        self.hashed.set_clocks(clocks)
         for function in description.functions:
             self.register(function)
+
+    def _parts(self) -> list[Part]:
+        return [*self.values.by_rows.values(), *self.hashed.parts()]
 
     def _function(self, fingerprint: str) -> _Known:
         known = self._functions.get(fingerprint)

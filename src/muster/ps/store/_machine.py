@@ -16,8 +16,9 @@ from muster.ps.store import _messages as messages
 from muster.ps.store._applied import Applied
 from muster.ps.store._bundles import BundleError, bundle, check_room, only, packed, unbundled, unpacked
 from muster.ps.store._contents import Contents, Description, Device
+from muster.ps.store._hashed import columns_described, columns_named
 from muster.ps.store._saved import FindStore, FoundStore, Recorded, SavedStore
-from muster.ps.store._stored import StoredFunction
+from muster.ps.store._stored import StoredFunction, StoredHash
 
 _log = logging.getLogger(__name__)
 
@@ -104,6 +105,8 @@ class StoreMachine:
                 messages.Create()
                 | messages.Assign()
                 | messages.AssignRows()
+                | messages.CreateHashed()
+                | messages.AssignHashed()
                 | messages.Delete()
                 | messages.Register()
                 | messages.Read()
@@ -148,7 +151,8 @@ class StoreMachine:
         return messages.StoreStatistics(
             version=self.version,
             variables=len(self._contents.values.specs),
-            nbytes=self._contents.values.nbytes,
+            nbytes=self._contents.values.nbytes + self._contents.hashed.nbytes,
+            tables=self._contents.hashed.statistics(),
             functions=self._contents.functions,
             remembered=len(self._applied),
             lost_updates=self._recovery.lost_updates,
@@ -171,8 +175,9 @@ class StoreMachine:
             applied=self._applied.numbers(),
             sequences=dict(self._sequences),
             changes=self._changes,
+            clocks=self._contents.hashed.clocks(),
         )
-        return Taken(saved, self._contents.values.flat(), self._contents.values.begin_snapshot(plan))
+        return Taken(saved, self._contents.values.flat(), self._contents.begin_snapshot(plan))
 
     def _answer(
         self, caller: Caller, message: messages.Request, arrays: Sequence[Array], now: float
@@ -211,6 +216,11 @@ class StoreMachine:
             case messages.ReadRows():
                 rows = self._contents.values.read_rows(message.name, only(arrays, 1)[0])
                 return messages.Values(version=self.version), bundle([rows])
+            case messages.ReadHashed():
+                table = self._contents.hashed.named(message.name).table
+                following, ids, columns = table.read(message.start, message.count)
+                values = bundle(columns_described(ids, columns))
+                return messages.Values(version=self.version, next=following), values
             case messages.Describe():
                 signature = self._contents.signature(message.function)
                 return messages.Described(), () if signature is None else [packed(signature)]
@@ -273,7 +283,7 @@ class StoreMachine:
         saved, contents, sequences = found.saved, Contents(self._device), dict(found.saved.sequences)
         if saved.plan:
             description = msgspec.msgpack.decode(saved.plan, type=Description)
-            contents.restore(description, found.arrays, found.pieces)
+            contents.restore(description, found.arrays, found.pieces, saved.clocks)
         for change, arrays in found.changes:
             if change.message is not None:
                 _change(contents, change.message, arrays)
@@ -314,11 +324,16 @@ class StoreMachine:
 def _change(contents: Contents, message: messages.Change, arrays: Sequence[Array]) -> None:
     match message:
         case messages.Create():
-            contents.values.create(unbundled(arrays), message.by_rows)
+            contents.create(unbundled(arrays), message.by_rows)
         case messages.Assign():
             contents.values.assign(unbundled(arrays))
         case messages.AssignRows():
             contents.values.assign_rows(message.name, *only(arrays, 2))
+        case messages.CreateHashed():
+            contents.hashed.create(unpacked(arrays, tuple[StoredHash, ...]), contents.values.specs)
+        case messages.AssignHashed():
+            table = contents.hashed.named(message.name)
+            table.assign(*columns_named(unbundled(arrays)), clears=message.clears)
         case messages.Delete():
             contents.delete(unpacked(arrays, tuple[str, ...]))
         case messages.Register():

@@ -66,9 +66,29 @@ class AssignRows(msgspec.Struct, tag="assign rows", frozen=True, kw_only=True):
     sequence: Number = 0
 
 
+class CreateHashed(msgspec.Struct, tag="create hashed", frozen=True, kw_only=True):
+    """Make hashed tables that are not there yet, described in a buffer; ``sequence`` as of `Create`."""
+
+    sequence: Number = 0
+
+
+class AssignHashed(msgspec.Struct, tag="assign hashed", frozen=True, kw_only=True):
+    """Give rows of a hashed table and their slots other values: a bundle of ids, ascending, and columns.
+
+    Args:
+        name: The name of the table.
+        clears: Whether to forget all rows first.
+        sequence: As of `Create`.
+    """
+
+    name: str
+    clears: bool = False
+    sequence: Number = 0
+
+
 class Delete(msgspec.Struct, tag="delete", frozen=True, kw_only=True):
-    """Forget arrays, whose names are in a buffer, and the functions that need them; ``sequence`` as of
-    `Create`."""
+    """Forget arrays and hashed tables, whose names are in a buffer, and the functions that need them;
+    ``sequence`` as of `Create`."""
 
     sequence: Number = 0
 
@@ -91,6 +111,20 @@ class ReadRows(msgspec.Struct, tag="read rows", frozen=True, kw_only=True):
     """
 
     name: str
+
+
+class ReadHashed(msgspec.Struct, tag="read hashed", frozen=True, kw_only=True):
+    """Ask for rows of a hashed table with their slots, some at a time.
+
+    Args:
+        name: The name of the table.
+        start: Where to begin: 0, and then where the answer before says.
+        count: How many rows, at most.
+    """
+
+    name: str
+    start: Number
+    count: Number
 
 
 class Describe(msgspec.Struct, tag="describe", frozen=True, kw_only=True):
@@ -165,16 +199,38 @@ class Signature(msgspec.Struct, frozen=True):
 
 
 class Values(msgspec.Struct, tag="values", frozen=True, kw_only=True):
-    """Answers `Read` and `ReadRows` by a bundle; `Pull` and `Apply` by what the function takes, in flat
-    buffers, and `Pull` also by the rows of each table.
+    """Answers `Read`, `ReadRows` and `ReadHashed` by a bundle; `Pull` and `Apply` by what the function takes,
+    in flat buffers, and `Pull` also by the rows of each table.
 
     Args:
         version: How many pushes have changed the values.
         repeated: Whether the closure had been applied before.
+        next: Where the rows of a hashed table go on; 0 if these were the last ones.
     """
 
     version: int
     repeated: bool = False
+    next: int = 0
+
+
+class TableStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """What is counted for a hashed table.
+
+    Args:
+        name: Its name.
+        rows: How many rows there are.
+        candidates: How many ids wait for more occurrences.
+        admitted: How many ids have got rows in this process.
+        evicted: How many rows went.
+        nbytes: The memory that it takes, in bytes.
+    """
+
+    name: str
+    rows: int
+    candidates: int
+    admitted: int
+    evicted: int
+    nbytes: int
 
 
 class StoreStatistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=True):
@@ -194,6 +250,7 @@ class StoreStatistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=Tru
         sent_bytes: The size of the buffers that were sent.
         lost_updates: How many pushes were lost, since the server was killed.
         lost_secs: How long training had gone on after the snapshot that it has restored, in seconds.
+        tables: What is counted for hashed tables.
     """
 
     version: int = 0
@@ -209,11 +266,12 @@ class StoreStatistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=Tru
     sent_bytes: int = 0
     lost_updates: int = 0
     lost_secs: float = 0.0
+    tables: tuple[TableStatistics, ...] = ()
 
 
 # For type checkers, and as unions for msgspec.
-Change = Create | Assign | AssignRows | Delete | Register
-Request = Join | Change | Read | ReadRows | Describe | Pull | Apply | Stats | End
+Change = Create | Assign | AssignRows | CreateHashed | AssignHashed | Delete | Register
+Request = Join | Change | Read | ReadRows | ReadHashed | Describe | Pull | Apply | Stats | End
 Answer = Joined | Described | Values | Done | Ended | Refused | StoreStatistics
 
 

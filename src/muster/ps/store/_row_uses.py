@@ -1,7 +1,8 @@
 """Rows of tables that functions look up and change."""
 
-from collections.abc import Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from muster._arrays import dtype_named
 from muster.ps._flat_layout import Array
@@ -10,44 +11,94 @@ from muster.ps.store._function_layout import RowPush, row_of
 from muster.ps.store._messages import TableSignature
 from muster.ps.store._stored import TableUse
 from muster.ps.store._values import StoredValues, check_ids
-from muster.ps.tables import Column, Columns, RowUpdate, Updater
+from muster.ps.tables import Column, Columns, Ids, RowUpdate, Trained, Updater
+
+
+class UsedRows(Protocol):
+    """A table that functions use by rows. What does not fit is refused before anything changes."""
+
+    @property
+    def row(self) -> ArraySpec:
+        """A row of it."""
+
+    @property
+    def columns(self) -> Columns:
+        """Its rows and their slots, by place."""
+
+    def look_up(self, ids: Ids) -> Array:
+        """Return the rows of ids; they are the caller's."""
+
+    def prepare(self, ids: Ids) -> Callable[[], Trained]:
+        """Return what is to be called when the rows of ids are changed, and says where they are."""
+
+
+class NumberedRows:
+    """A table whose ids are the numbers of its rows.
+
+    Args:
+        use: The names of its arrays, and its first id.
+        values: The arrays, which are held by rows from now on.
+    """
+
+    def __init__(self, use: TableUse, values: StoredValues) -> None:
+        stores = [values.rows(name) for name in use.columns]
+        self.row = row_of(values.specs[use.columns[0]])
+        self.columns = Columns(stores)
+        self._rows = stores[0]
+        self._start = use.start
+
+    def look_up(self, ids: Ids) -> Array:
+        """Return the rows of ids."""
+        (rows,) = self._rows.read(self._places(ids))
+        return rows
+
+    def prepare(self, ids: Ids) -> Callable[[], Trained]:
+        """Return what says where the rows of ids are."""
+        trained = Trained(self._places(ids), None)
+        return lambda: trained
+
+    def _places(self, ids: Ids) -> Ids:
+        check_ids(self.row.name, ids, self._start, self._start + len(self._rows))
+        return ids - self._start
 
 
 class RowUse:
-    """A function's use of a table that is held by rows.
+    """A function's use of a table.
 
     Args:
         use: What the function says.
-        values: The arrays.
+        table: The table.
+        values: The arrays that its update reads.
         update: Its update, compiled; None if rows are looked up only.
     """
 
-    def __init__(self, use: TableUse, values: StoredValues, update: RowUpdate | None) -> None:
-        self._use = use
+    def __init__(
+        self, use: TableUse, table: UsedRows, values: StoredValues, update: RowUpdate | None
+    ) -> None:
+        self.signature = TableSignature(table.row, use.row_pushes, use.pushed)
+        self._reads = use.reads
+        self._table = table
         self._values = values
-        stores = [values.rows(name) for name in use.columns]
-        self._rows = stores[0]
         self._updater: Updater | None = None
         if update is not None:
-            pushed = [column_of(each) for each in use.row_pushes]
-            self._updater = Updater(Columns(stores), pushed, update)
-        self.signature = TableSignature(row_of(values.specs[use.columns[0]]), use.row_pushes, use.pushed)
+            self._updater = Updater(table.columns, [column_of(each) for each in use.row_pushes], update)
 
-    def check(self, ids: Array) -> None:
-        """Raise RefusedError, with a clause, if ids are not of rows that are here, in order."""
-        check_ids(self._use.columns[0], ids, self._use.start, self._use.start + len(self._rows))
-
-    def look_up(self, ids: Array) -> Array:
+    def look_up(self, ids: Ids) -> Array:
         """Return the rows of ids, flat; they are the caller's."""
-        (rows,) = self._rows.read(ids - self._use.start)
-        return rows.reshape(-1)
+        return self._table.look_up(ids).reshape(-1)
 
-    def apply(self, pushed: RowPush) -> None:
-        """Update the rows that are pushed, if there is an update."""
-        if self._updater is not None and len(pushed.ids):
-            read: dict[str, Any] = self._values.whole(self._use.reads)
-            others = [*(read[name] for name in self._use.reads), *pushed.whole]
-            self._updater.apply(pushed.ids - self._use.start, pushed.rows, others)
+    def prepare(self, pushed: RowPush) -> Callable[[], None]:
+        """Return what updates the rows that are pushed; raises RefusedError if something does not fit."""
+        if self._updater is None:
+            return lambda: None
+        return functools.partial(self._apply, self._updater, pushed, self._table.prepare(pushed.ids))
+
+    def _apply(self, updater: Updater, pushed: RowPush, begin: Callable[[], Trained]) -> None:
+        places, chosen = begin()
+        if len(places):
+            rows = pushed.rows if chosen is None else [each[chosen] for each in pushed.rows]
+            read: dict[str, Any] = self._values.whole(self._reads)
+            updater.apply(places, rows, [*(read[name] for name in self._reads), *pushed.whole])
 
 
 def column_of(row: ArraySpec) -> Column:

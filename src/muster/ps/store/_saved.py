@@ -22,6 +22,7 @@ class SavedStore(msgspec.Struct, frozen=True, kw_only=True):
         applied: The closures from there on that the values contain.
         sequences: The last change of each client that they contain.
         changes: How many changes they contain.
+        clocks: How many pushes each hashed table has seen.
     """
 
     origin: str
@@ -32,6 +33,7 @@ class SavedStore(msgspec.Struct, frozen=True, kw_only=True):
     applied: tuple[int, ...] = ()
     sequences: dict[str, int] = {}
     changes: int = 0
+    clocks: dict[str, int] = {}
 
 
 class Recorded(msgspec.Struct, frozen=True):

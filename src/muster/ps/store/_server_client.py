@@ -14,10 +14,12 @@ from muster.ps._flat_layout import Array, allocate
 from muster.ps._line import Dial, Line
 from muster.ps._messages import Done, End, Ended, Refused, Seen
 from muster.ps._plan import is_of_numbers
+from muster.ps._replies import RefusedError
 from muster.ps._wire import Sizes
 from muster.ps.store import _messages as messages
 from muster.ps.store._bundles import BundleError, unbundled, unpacked
 from muster.ps.store._function_layout import FunctionLayout
+from muster.ps.store._hashed import columns_named
 
 
 class FunctionPart:
@@ -98,6 +100,14 @@ class ServerClient:
         try:
             return {spec.name: array for spec, array in unbundled(buffers)}
         except BundleError as exc:
+            raise self._line.astray(str(exc)) from exc
+
+    def read_hashed(self) -> tuple[int, Array, list[Array]]:
+        """Wait for rows of a hashed table, and where they go on."""
+        answer, buffers = self.receive()
+        try:
+            return answer.next, *columns_named(unbundled(buffers))
+        except (BundleError, RefusedError) as exc:
             raise self._line.astray(str(exc)) from exc
 
     def described(self) -> FunctionPart | None:

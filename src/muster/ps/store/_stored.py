@@ -1,12 +1,13 @@
 """What a server holds: arrays by name, and functions that read and change them."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import msgspec
 
 from muster.ps._plan import ArraySpec, check_specs
+from muster.ps.tables import Keeping, TableSpec
 
 _LONGEST_NAME = 1 << 10
 
@@ -47,18 +48,43 @@ class StoredArray(msgspec.Struct, frozen=True):
         return ArraySpec(self.name, self.shape, self.dtype)
 
 
+class StoredHash(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a hashed table that a server has.
+
+    Args:
+        name: Its name, which no array there has.
+        server: The number of the server.
+        spec: What its rows consist of.
+        keeping: Which ids get rows, and for how long.
+        part: Which part this is: of the ids whose owner it is, as `owners` says.
+        parts: How many there are.
+    """
+
+    name: str
+    server: int
+    spec: TableSpec
+    keeping: Keeping = Keeping()
+    part: int = 0
+    parts: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.part < self.parts:
+            raise ValueError(f"Part {self.part} of {self.parts} of table {self.name!r} is none.")
+
+
 class TableUse(msgspec.Struct, frozen=True, kw_only=True):
     """How a function uses some rows of a table.
 
     Args:
-        columns: The names of the table's array and of those of its slots, with a row for each of its rows.
+        columns: The names of the table's array and of those of its slots, with a row for each of its rows; or
+            the name of a hashed table, whose spec names the slots.
         update: A serialized ``jax.export.Exported`` for any number of rows, of ``update(*rows of columns,
             *row_pushes, *reads, *pushed) -> rows of columns``. It computes each row from the same row of its
             arguments: others come along that do not count. Empty if rows are looked up only.
         reads: The names of the arrays that it reads as a whole, as they are before the function's own update.
         pushed: What a worker pushes for it as a whole.
         row_pushes: What a worker pushes for each row: the shape and dtype of one.
-        start: The id of the first row.
+        start: The id of the first row; 0 of a hashed table.
     """
 
     columns: tuple[str, ...]
@@ -119,12 +145,13 @@ def _without_updates(function: StoredFunction) -> StoredFunction:
     return msgspec.structs.replace(function, update=b"", tables=tables)
 
 
-def check_function(function: StoredFunction, held: Mapping[str, ArraySpec]) -> None:
+def check_function(function: StoredFunction, held: Mapping[str, ArraySpec], hashed: Collection[str]) -> None:
     """Raise ValueError, with a clause about it, if a function contradicts itself or what a server holds.
 
     Args:
         function: The function.
         held: The server's arrays, by name.
+        hashed: The names of its hashed tables.
     """
     if not 0 < len(function.fingerprint) <= _LONGEST_NAME:
         raise ValueError("its fingerprint is empty or too long")
@@ -139,23 +166,34 @@ def check_function(function: StoredFunction, held: Mapping[str, ArraySpec]) -> N
     if function.pushed and not function.update:
         raise ValueError("it has no update for what is pushed")
     for table in function.tables:
-        _check_table(table, held)
+        _check_table(table, held, hashed)
+    changed = Counter(table.columns[0] for table in function.tables if table.update)
+    if several := [name for name, count in changed.items() if count > 1]:
+        raise ValueError(f"it changes rows of {several[0]} by two updates")
 
 
-def _check_table(table: TableUse, held: Mapping[str, ArraySpec]) -> None:
+def _check_table(table: TableUse, held: Mapping[str, ArraySpec], hashed: Collection[str]) -> None:
     if not table.columns:
         raise ValueError("it uses rows of a table without arrays")
-    _check_names("it uses rows of", table.columns, held)
+    if table.columns[0] in hashed:
+        if len(table.columns) > 1 or table.start:
+            raise ValueError(f"it names arrays or a first row of {table.columns[0]}, which is a hashed table")
+    else:
+        _check_arrays(table, held)
     _check_names(f"the update of rows of {table.columns[0]} reads", table.reads, held)
     check_specs("pushed", table.pushed)
     check_specs("pushed", table.row_pushes)
+    if (table.pushed or table.row_pushes or table.reads) and not table.update:
+        raise ValueError(f"it has no update for what is pushed for rows of {table.columns[0]}")
+
+
+def _check_arrays(table: TableUse, held: Mapping[str, ArraySpec]) -> None:
+    _check_names("it uses rows of", table.columns, held)
     for spec in (held[name] for name in table.columns):
         if not spec.shape or not spec.size:
             raise ValueError(f"it uses rows of {spec}, which has none")
         if spec.shape[0] != (rows := held[table.columns[0]].shape[0]):
             raise ValueError(f"it uses {spec} beside {table.columns[0]}, which has {rows} rows")
-    if (table.pushed or table.row_pushes or table.reads) and not table.update:
-        raise ValueError(f"it has no update for what is pushed for rows of {table.columns[0]}")
 
 
 def _check_names(what: str, names: tuple[str, ...], held: Mapping[str, ArraySpec]) -> None:

@@ -10,7 +10,6 @@ from muster._text import printable
 from muster.ps._flat_layout import Array
 from muster.ps._plan import ArraySpec
 from muster.ps._replies import RefusedError
-from muster.ps._row_snapshots import Piece, RowSnapshot, RowSnapshots
 from muster.ps.tables import Column, RowStore
 
 
@@ -47,7 +46,6 @@ class StoredValues:
         self._memory = memory
         self._whole: dict[str, Any] = {}
         self._rows: dict[str, RowStore] = {}
-        self._snapshots = RowSnapshots()
 
     def create(self, arrays: Sequence[tuple[ArraySpec, Array]], by_rows: Collection[str] = ()) -> None:
         """Take arrays, but for those that are here already.
@@ -153,29 +151,13 @@ class StoredValues:
             self._memory.get(self._whole[name]).reshape(-1) for name in self.specs if name in self._whole
         )
 
-    def begin_snapshot(self, of: bytes) -> RowSnapshot | None:
-        """Begin to give away the rows of the others; None if there are none.
-
-        Args:
-            of: What the snapshot is of.
-        """
-        parts = list(self._rows.values())
-        return self._snapshots.begin(of, parts) if parts else None
-
-    def restore(
-        self,
-        specs: Sequence[ArraySpec],
-        by_rows: Sequence[str],
-        arrays: Sequence[Array],
-        pieces: Iterable[Piece],
-    ) -> None:
-        """Take up what another process has held.
+    def restore(self, specs: Sequence[ArraySpec], by_rows: Sequence[str], arrays: Sequence[Array]) -> None:
+        """Take up what another process has held, but for rows, which are without content.
 
         Args:
             specs: All arrays, in the order in which they came.
-            by_rows: The names of those that are held by rows, in the order in which these are given away.
+            by_rows: The names of those that are held by rows.
             arrays: The others, flat.
-            pieces: The rows.
         """
         named = {spec.name: spec for spec in specs}
         flat = iter(arrays)
@@ -184,9 +166,6 @@ class StoredValues:
             self._rows[name] = _of_rows(named[name])
             self.nbytes += named[name].nbytes
         self.specs = named
-        parts = list(self._rows.values())
-        for part, ids, rows in pieces:
-            parts[part].restore(ids, rows)
 
     def _get(self, name: str) -> Array:
         rows = self._rows.get(name)

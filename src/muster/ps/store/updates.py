@@ -10,8 +10,9 @@ import numpy as np
 from muster._arrays import dtype_named
 from muster.ps._flat_layout import Array, Flat, FlatLayout
 from muster.ps._plan import ArraySpec
-from muster.ps.store._row_uses import column_of, columns_of
+from muster.ps.store._row_uses import column_of
 from muster.ps.store._stored import StoredFunction, TableUse
+from muster.ps.tables import Column
 from muster.ps.tables.updates import CompiledRowUpdate
 from muster.ps.updates import deserialized, require_dtypes, require_room, require_same
 
@@ -40,9 +41,10 @@ class JaxDevice:
         """Return a function of values that are held; raises ValueError with a clause about it."""
         return JaxFunction(function, held)
 
-    def compile_rows(self, use: TableUse, held: Mapping[str, ArraySpec]) -> CompiledRowUpdate:
+    def compile_rows(
+        self, use: TableUse, columns: Sequence[Column], held: Mapping[str, ArraySpec]
+    ) -> CompiledRowUpdate:
         """Return the update of rows of a table; raises ValueError with a clause about it."""
-        columns = columns_of([held[name] for name in use.columns])
         others = [*(held[name] for name in use.reads), *use.pushed]
         return CompiledRowUpdate(use.update, columns, [column_of(each) for each in use.row_pushes], others)
 

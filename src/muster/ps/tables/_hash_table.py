@@ -1,5 +1,9 @@
 """A table of ids of 64 bits without a vocabulary: rows appear when ids are first used, and may go again."""
 
+import functools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -19,6 +23,20 @@ _NOTE = Column((2,), np.dtype(np.uint32))
 # Where that and the row itself are: behind the id.
 _NOTES, _ROW = 1, 2
 _MOST = np.iinfo(np.uint32).max
+
+Mask = npt.NDArray[np.bool_]
+
+
+class Trained(NamedTuple):
+    """Where rows are that are to be updated.
+
+    Attributes:
+        places: The places.
+        chosen: Which of the ids that were given have them; None for all.
+    """
+
+    places: Places
+    chosen: Mask | None
 
 
 class HashTable:
@@ -42,6 +60,8 @@ class HashTable:
     Attributes:
         columns: The rows and their slots, by place.
         clock: How many pushes it has seen.
+        admitted: How many ids have got rows by pushes, in this process.
+        evicted: How many rows were given up.
     """
 
     def __init__(
@@ -58,14 +78,14 @@ class HashTable:
         self._rows = KeyedRows((_NOTE, *spec.columns))
         self._candidates = KeyedRows((_NOTE,))
         self.columns = Columns([self._rows.store], _ROW)
-        self.clock = 0
+        self.clock = self.admitted = self.evicted = 0
         self._memory = memory_bytes()
 
     def __len__(self) -> int:
         return len(self._rows)
 
     @property
-    def parts(self) -> "tuple[KeyedRows, KeyedRows]":
+    def parts(self) -> tuple[KeyedRows, KeyedRows]:
         """The rows, and the ids that wait for more occurrences, for snapshots; `clock` belongs to them."""
         return self._rows, self._candidates
 
@@ -102,21 +122,18 @@ class HashTable:
             rows[missing] = initial
         return rows
 
-    def admit(self, ids: Ids) -> tuple[Places, npt.NDArray[np.bool_]]:
-        """Count a push: ids that occur often enough now get rows, and others may lose theirs.
+    def prepare(self, ids: Ids) -> Callable[[], Trained]:
+        """Return what counts a push, which must follow before anything else changes this.
 
-        Each call makes rows older, also if it has no ids.
+        It makes rows for ids that occur often enough now, and others may lose theirs; all rows grow older,
+        also if there are no ids. It returns where the rows of ids are.
 
         Args:
             ids: Integers of shape (n,), ascending.
 
-        Returns:
-            The places of those that have rows now, and which these are.
-
         Raises:
-            ValueError: An id is another server's, or more rows would be changed at once than there may be. No
-                row has changed.
-            MemoryError: There is not enough for more rows. No row has changed.
+            ValueError: An id is another server's, or more rows would be changed at once than there may be.
+            MemoryError: There is not enough for more rows.
         """
         self._require_here(ids)
         places = self._rows.find(ids)
@@ -126,32 +143,73 @@ class HashTable:
             counted[missing] += self._counted(ids[missing])
             admitted = missing & (counted >= self.keeping.admit_after)
         self._require_room(int(np.count_nonzero(~missing)), int(np.count_nonzero(admitted)))
+        return functools.partial(self._admit, ids, places, counted, admitted)
+
+    def _admit(self, ids: Ids, places: Places, counted: Array, admitted: Mask) -> Trained:
+        missing = places < 0
         self.clock = (self.clock + 1) % (_MOST + 1)
         if self.keeping.admit_after > 1:
             waiting = missing & ~admitted
             self._candidates.discard(ids[admitted])
             self._candidates.put(ids[waiting], [self._noted(counted[waiting])])
         self._touch(places[~missing])
-        self._make_room(places[~missing], int(np.count_nonzero(admitted)))
         fresh = ids[admitted]
+        self._make_room(places[~missing], len(fresh))
         places[admitted] = self._rows.add(fresh, [self._noted(counted[admitted]), *self._initial(fresh)])
+        self.admitted += len(fresh)
         self._forget()
         trained = admitted | ~missing
-        return places[trained], trained
+        return Trained(places[trained], trained)
+
+    def read(self, start: int, count: int) -> tuple[int, Ids, list[Array]]:
+        """Return some rows, where to go on, 0 for nowhere, and their ids.
+
+        Args:
+            start: Where to begin: 0, and then where it went on.
+            count: How many rows, at most.
+        """
+        places = self._rows.store.used()
+        begin = int(np.searchsorted(places, start))
+        some = places[begin : begin + count]
+        following = int(some[-1]) + 1 if begin + count < len(places) and len(some) else 0
+        ids = self._rows.ids(some)
+        order = np.argsort(ids)
+        return following, ids[order], self._rows.store.read(some[order], _ROW)
+
+    def assign(self, ids: Ids, columns: Sequence[Array], *, clears: bool = False) -> None:
+        """Give rows and their slots other values, and make them where there are none.
+
+        Args:
+            ids: Integers of shape (n,), ascending.
+            columns: The rows, and each of their slots.
+            clears: Whether to forget all rows first.
+
+        Raises:
+            ValueError: An id is another server's.
+            MemoryError: There is not enough for more rows.
+        """
+        self._require_here(ids)
+        missing = int(np.count_nonzero(self._rows.find(ids) < 0))
+        require_room(self.spec, len(self) + missing, self._rows.nbytes_with(missing), self._memory)
+        if clears:
+            for rows in self.parts:
+                rows.remove(rows.store.used())
+        self._candidates.discard(ids)
+        self._rows.put(ids, [self._noted(np.full(len(ids), self.keeping.admit_after)), *columns])
 
     def _require_here(self, ids: Ids) -> None:
         here = self._are_here(ids)
         if not here.all():
             wrong = ids[~here][0]
             raise ValueError(
-                f"Id {wrong} of table {self.spec.name!r} is not on server {self._server} of {self._servers}, "
-                f"but on server {owners(ids[~here][:1], self._servers)[0]}."
+                f"id {wrong} of table {self.spec.name} is not in part {self._server} of {self._servers}, but "
+                f"in part {owners(ids[~here][:1], self._servers)[0]}"
             )
 
-    def _are_here(self, ids: Ids) -> npt.NDArray[np.bool_]:
+    def _are_here(self, ids: Ids) -> Mask:
         if self._servers == 1:
             return np.ones(len(ids), bool)
-        here: npt.NDArray[np.bool_] = owners(ids, self._servers) == self._server
+        here: Mask = owners(ids, self._servers) == self._server
         return here
 
     def _initial(self, ids: Ids) -> list[Array]:
@@ -187,8 +245,8 @@ class HashTable:
         most = self.keeping.max_rows
         if most is not None and kept + more > most:
             raise ValueError(
-                f"A push changes {kept + more} rows of table {self.spec.name!r}, of which at most {most} are "
-                "kept on a server. Raise max_rows, or make batches smaller."
+                f"a push changes {kept + more} rows of table {self.spec.name}, of which at most {most} are "
+                "kept on a server. Raise max_rows, or make batches smaller"
             )
         if most is None or len(self) + more <= most:
             require_room(self.spec, len(self) + more, self._rows.nbytes_with(more), self._memory)
@@ -202,9 +260,9 @@ class HashTable:
     def _forget(self) -> None:
         """Give up rows and candidates of too great an age, and candidates that are too many."""
         if (limit := self.keeping.age_limit(self.clock)) is not None:
-            for rows in (self._rows, self._candidates):
+            for rows in self.parts:
                 used = rows.store.used()
-                rows.remove(used[self._ages(rows, used) > limit])
+                self._remove(rows, used[self._ages(rows, used) > limit])
         if len(self._candidates) > (most := most_candidates(len(self))):
             self._evict(self._candidates, len(self._candidates) - most + most // 4)
 
@@ -217,7 +275,12 @@ class HashTable:
             ranks = (rows.store.column(_NOTES)[used, 1].astype(np.uint64) << np.uint64(32)) | ranks
         if kept is not None:
             ranks[np.searchsorted(used, kept)] = np.iinfo(ranks.dtype).max
-        rows.remove(used[least(count, ranks, rows.ids(used))])
+        self._remove(rows, used[least(count, ranks, rows.ids(used))])
+
+    def _remove(self, rows: KeyedRows, places: Places) -> None:
+        rows.remove(places)
+        if rows is self._rows:
+            self.evicted += len(places)
 
     def _ages(self, rows: KeyedRows, places: Places) -> npt.NDArray[np.uint32]:
         """Return how many pushes have come since rows changed."""

@@ -1,0 +1,167 @@
+"""The hashed tables of a store."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from muster._text import printable
+from muster.ps._flat_layout import Array
+from muster.ps._plan import ArraySpec
+from muster.ps._replies import RefusedError
+from muster.ps._row_snapshots import Part
+from muster.ps.store._messages import TableStatistics
+from muster.ps.store._stored import StoredHash
+from muster.ps.store._values import check_order
+from muster.ps.tables import Columns, HashTable, Ids, Trained
+
+_IDS = "ids"
+
+
+class HashedRows:
+    """A hashed table, as functions use it.
+
+    Each method raises RefusedError, with a clause, if what is asked of it is wrong.
+
+    Args:
+        stored: Describes it.
+
+    Attributes:
+        stored: As given.
+        table: Its rows.
+        row: A row of it.
+        columns: The rows and their slots, by place.
+    """
+
+    def __init__(self, stored: StoredHash) -> None:
+        self.stored = stored
+        spec = stored.spec
+        self.table = HashTable(spec, stored.keeping, server=stored.part, servers=stored.parts)
+        self.row = ArraySpec(stored.name, spec.shape, spec.dtype)
+        self.columns: Columns = self.table.columns
+
+    def look_up(self, ids: Ids) -> Array:
+        """Return the rows of ids, or what they will begin with."""
+        check_order(self.stored.name, ids)
+        with _refusing():
+            return self.table.look_up(ids)
+
+    def prepare(self, ids: Ids) -> Callable[[], Trained]:
+        """Return what makes rows for ids that are pushed, and says where they are."""
+        check_order(self.stored.name, ids)
+        with _refusing():
+            return self.table.prepare(ids)
+
+    def assign(self, ids: Ids, columns: Sequence[Array], *, clears: bool = False) -> None:
+        """Give rows and their slots other values, and make them where there are none.
+
+        Args:
+            ids: The ids.
+            columns: The rows and their slots.
+            clears: Whether to forget all rows first.
+        """
+        check_order(self.stored.name, ids)
+        wanted = [(each.dtype, (len(ids), *each.shape)) for each in self.columns.columns]
+        if [(each.dtype, each.shape) for each in columns] != wanted:
+            raise RefusedError(f"its {len(ids)} rows of {printable(self.stored.name)} are of other arrays")
+        with _refusing():
+            self.table.assign(ids, columns, clears=clears)
+
+
+class HashedTables:
+    """Holds hashed tables by name; see `StoredValues`."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, HashedRows] = {}
+
+    @property
+    def described(self) -> tuple[StoredHash, ...]:
+        """What they are, in the order in which they came."""
+        return tuple(each.stored for each in self._tables.values())
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take, in bytes."""
+        return sum(each.table.nbytes for each in self._tables.values())
+
+    @property
+    def tables(self) -> Mapping[str, HashedRows]:
+        """The tables, by name."""
+        return self._tables
+
+    def create(self, tables: Iterable[StoredHash], arrays: Mapping[str, ArraySpec]) -> None:
+        """Make tables without rows, but for those that are here already.
+
+        Args:
+            tables: The tables.
+            arrays: What has other names here.
+        """
+        new = {}
+        for stored in tables:
+            known = self._tables.get(stored.name)
+            if stored.name in arrays or (known is not None and known.stored != stored):
+                raise RefusedError(f"another table or array {printable(stored.name)} is here already")
+            if known is None:
+                new[stored.name] = stored
+        self._tables.update({name: HashedRows(stored) for name, stored in new.items()})
+
+    def delete(self, names: Iterable[str]) -> set[str]:
+        """Forget tables, if they are here, and return which were."""
+        gone = {name for name in names if name in self._tables}
+        for name in gone:
+            del self._tables[name]
+        return gone
+
+    def named(self, name: str) -> HashedRows:
+        """Return a table."""
+        if name not in self._tables:
+            raise RefusedError(f"there is no hashed table {printable(name)} on this server. Create it first")
+        return self._tables[name]
+
+    def parts(self) -> list[Part]:
+        """Return their rows, for a snapshot; `clocks` belong to them."""
+        return [part for each in self._tables.values() for part in each.table.parts]
+
+    def clocks(self) -> dict[str, int]:
+        """Return how many pushes each has seen."""
+        return {name: each.table.clock for name, each in self._tables.items()}
+
+    def set_clocks(self, clocks: Mapping[str, int]) -> None:
+        """Say how many pushes each has seen."""
+        for name, clock in clocks.items():
+            self._tables[name].table.clock = clock
+
+    def statistics(self) -> tuple[TableStatistics, ...]:
+        """Return what each has counted."""
+        return tuple(
+            TableStatistics(
+                name=name,
+                rows=len(each.table),
+                candidates=each.table.candidates,
+                admitted=each.table.admitted,
+                evicted=each.table.evicted,
+                nbytes=each.table.nbytes,
+            )
+            for name, each in self._tables.items()
+        )
+
+
+def columns_described(ids: Ids, columns: Sequence[Array]) -> list[tuple[ArraySpec, Array]]:
+    """Return ids, and what is kept for them, for a bundle."""
+    named = {_IDS: ids, **{str(number): each for number, each in enumerate(columns)}}
+    return [(ArraySpec(name, each.shape, each.dtype.name), each) for name, each in named.items()]
+
+
+def columns_named(arrays: Sequence[tuple[ArraySpec, Array]]) -> tuple[Ids, list[Array]]:
+    """Return what `columns_described` has described; raises RefusedError for something else."""
+    if not arrays or arrays[0][0].name != _IDS or arrays[0][1].ndim != 1:
+        raise RefusedError("its rows do not begin with their ids")
+    return np.asarray(arrays[0][1]), [array for _, array in arrays[1:]]
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, MemoryError) as exc:
+        raise RefusedError(printable(str(exc))) from exc
