@@ -15,10 +15,9 @@ _log = logging.getLogger(__name__)
 _SHARE = 0.1
 
 _S = TypeVar("_S", bound=Savable)
-_Given = TypeVar("_Given", bound=Savable, covariant=True)
 
 
-class Snapshotted(Protocol[_Given]):
+class Snapshotted(Protocol[_S]):
     """A machine whose values are saved."""
 
     @property
@@ -29,7 +28,7 @@ class Snapshotted(Protocol[_Given]):
     def version(self) -> int:
         """How many times the values were changed."""
 
-    def snapshot(self, at: float) -> Taken[_Given]:
+    def snapshot(self, at: float) -> Taken[_S]:
         """Return all that it needs to go on from here, as of a time in seconds since the epoch."""
 
 

@@ -219,8 +219,8 @@ class StoreMachine:
             case messages.ReadHashed():
                 table = self._contents.hashed.named(message.name).table
                 following, ids, columns = table.read(message.start, message.count)
-                values = bundle(columns_described(ids, columns))
-                return messages.Values(version=self.version, next=following), values
+                given = bundle(columns_described(ids, columns))
+                return messages.Values(version=self.version, next=following), given
             case messages.Describe():
                 signature = self._contents.signature(message.function)
                 return messages.Described(), () if signature is None else [packed(signature)]
