@@ -1,5 +1,7 @@
 """Parameter servers in memory: what a program's variables ask of real ones, and how often."""
 
+import numpy as np
+
 from muster.cluster import ClusterSpec, SimpleClusterResolver
 from muster.distribute import ParameterServerStrategy
 from muster.distribute.servers._stored_variables import StoredVariables
@@ -36,6 +38,20 @@ class MemoryStore:
             before = self.values[name]
             assert (value.shape, value.dtype) == (before.shape, before.dtype)
             self.values[name] = value.copy()
+
+    def reserve(self, arrays):
+        self._note("reserve", [])
+        for array in arrays:
+            self.servers[array.name] = array.server
+            self.values[array.key] = np.full(array.shape, np.nan, array.dtype)
+
+    def read_rows(self, name, ids):
+        self._note("read_rows", [found := self.values[name][ids]])
+        return found
+
+    def assign_rows(self, name, ids, rows):
+        self._note("assign_rows", [rows])
+        self.values[name][ids] = rows
 
     def delete(self, names):
         self._note("delete", [])

@@ -7,6 +7,7 @@ from muster.ps._flat_layout import FlatLayout as FlatLayout
 from muster.ps._flat_layout import allocate as allocate
 from muster.ps._line import Dial as Dial
 from muster.ps._machine import Machine as Machine
+from muster.ps._memory import memory_bytes as memory_bytes
 from muster.ps._messages import PURPOSE as PURPOSE
 from muster.ps._messages import SAVE_PURPOSE as SAVE_PURPOSE
 from muster.ps._messages import Round as Round

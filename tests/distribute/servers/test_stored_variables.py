@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from memory_store import MemoryStore, with_memory
 
+from muster._errors import ParameterServerError
 from muster._keras import keras
 from muster.distribute import FixedShardsPartitioner, MaxSizePartitioner
 from muster.distribute.servers import StoredVariables
+from muster.distribute.servers import _pieces as pieces
 from muster.distribute.servers import _stored_variables as stored_variables
 from muster.program.variables import together
 
@@ -57,6 +59,41 @@ def test_each_way_of_reading_asks_once():
         store.asked.clear()
         read()
         assert store.asked == ["read"]
+
+
+@pytest.fixture
+def small_pieces(monkeypatch):
+    monkeypatch.setattr(stored_variables, "LEAST_TABLE_BYTES", 1)
+    monkeypatch.setattr(pieces, "_PIECE_BYTES", 70)
+
+
+def test_large_tables_go_in_pieces(small_pieces):
+    strategy, store = with_memory(2, FixedShardsPartitioner(2))
+    table, other = made(strategy, (40, 2), "embeddings"), made(strategy, (40, 2), "kernel")
+    assert store.asked == ["reserve", *["assign_rows"] * 3] * 2 + ["create"] * 2
+    store.asked.clear()
+    store.largest = 0
+    np.testing.assert_array_equal(table.value, np.arange(80).reshape(40, 2))
+    table.assign(table * 2)
+    assert store.asked == ["read_rows"] * 12 + ["assign_rows"] * 6
+    assert store.largest <= 70
+    np.testing.assert_array_equal(table.value, 2 * np.arange(80).reshape(40, 2))
+    store.asked.clear()
+    with together([table, other]):
+        values = [np.asarray(each.value) for each in (other, table)]
+    np.testing.assert_array_equal(values[1], 2 * values[0])
+
+
+def test_a_table_that_does_not_fit_this_process(small_pieces, monkeypatch):
+    strategy, store = with_memory(2)
+    table = made(strategy, (40, 2), "embeddings")
+    monkeypatch.setattr(pieces, "memory_bytes", lambda: 300)
+    store.asked.clear()
+    with pytest.raises(
+        ParameterServerError, match="variable embeddings takes .* Read the rows that you need"
+    ):
+        np.asarray(table.value)
+    assert not store.asked
 
 
 def test_scalars_lie_on_one_server():

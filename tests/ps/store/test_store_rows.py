@@ -24,7 +24,7 @@ from store_values import (
 from muster.ps._plan import ArraySpec
 from muster.ps.store import StoredFunction
 from muster.ps.store import _messages as messages
-from muster.ps.store._bundles import bundle
+from muster.ps.store._bundles import bundle, packed
 
 BY_ROWS = ("rows", "rows/slot")
 SEEN = StoredFunction(
@@ -220,6 +220,24 @@ def test_rows_of_another_kind_are_not_assigned(chief):
             buffers,
         )
     assert not chief.first("rows")
+
+
+def test_tables_that_come_in_parts(worker, chief):
+    spec, rows = ArraySpec("parts", (4, 2), "float32"), np.arange(8, dtype=np.float32)
+    chief.change(messages.Reserve, [packed([spec, ROWS])])
+    chief.assign_rows("parts", [0, 1, 3], rows[:6])
+    chief.assign_rows("parts", [2], rows[6:])
+    assert worker.read("parts")[0].tolist() == [[0, 1], [2, 3], [6, 7], [4, 5]]
+    assert not worker.read("rows")[0].any()  # which was there
+    refused("is here already", chief.change, messages.Reserve, [packed([ArraySpec("a", (4, 2), "float32")])])
+    for wrong, text in (
+        (ArraySpec("no", (), "float32"), "no rows"),
+        (ArraySpec("no", (0, 2), "float32"), "no rows"),
+        (ArraySpec("no", (1 << 20, 2), "float32"), "too large"),
+        (ArraySpec("no", (-1, -2), "float32"), "negative size"),
+    ):
+        refused(text, chief.change, messages.Reserve, [packed([wrong])])
+    refused("it is not the coordinator", worker.change, messages.Reserve, [packed([spec])])
 
 
 def test_a_table_is_assigned_and_read_as_a_whole(worker, chief):

@@ -9,13 +9,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import numpy as np
 
 from muster._row_ids import LEAST_TABLE_BYTES
 from muster.checkpoint.objects import unique_path
+from muster.distribute.servers._pieces import (
+    Store,
+    assign_arrays,
+    comes_in_pieces,
+    pieces,
+    read_arrays,
+    require_room,
+)
 from muster.program.variables import (
     ByIdentity,
     Storage,
@@ -25,7 +33,7 @@ from muster.program.variables import (
     reference_of_new,
 )
 from muster.ps import ServedVariable, Shard, place
-from muster.ps.store import StoredArray, StoredName
+from muster.ps.store import StoredArray
 
 Array = np.ndarray[Any, Any]
 
@@ -46,28 +54,6 @@ class StoredRows:
     array: StoredArray
     start: int
     stop: int
-
-
-class Store(Protocol):
-    """All parameter servers of a job, as one thread asks them."""
-
-    def create(self, variables: Sequence[tuple[StoredArray, Array]], /) -> None:
-        """Create arrays with values."""
-
-    def read(self, names: Sequence[StoredName], /) -> list[Array]:
-        """Return the values of arrays."""
-
-    def assign(self, values: Mapping[StoredName, Array], /) -> None:
-        """Set arrays to values."""
-
-    def delete(self, names: Sequence[StoredName], /) -> None:
-        """Forget arrays."""
-
-    def end(self) -> None:
-        """Tell all servers that the job has ended."""
-
-    def close(self) -> None:
-        """Close all connections."""
 
 
 class StoredVariables(Storage):
@@ -146,7 +132,13 @@ class StoredVariables(Storage):
             self._forget(store)
             placed = self._placed(variable, like)
             for rows in placed:  # one after the other: all of them may not fit this process
-                store.create([(rows.array, compute(rows.start, rows.stop))])
+                if comes_in_pieces(rows.array):
+                    store.reserve([rows.array])
+                    for begin, end in pieces(rows.array):
+                        new = compute(rows.start + begin, rows.start + end)
+                        store.assign_rows(rows.array.key, np.arange(begin, end), new)
+                else:
+                    store.create([(rows.array, compute(rows.start, rows.stop))])
                 self._held[rows.array.server] += _nbytes(rows.array)
             self.assigned += 1
         self._rows[variable] = placed
@@ -180,10 +172,16 @@ class StoredVariables(Storage):
             together.flush()
 
     def pull(self, variables: Sequence[Any]) -> list[jax.Array]:
-        """Return the values of variables, in one message to each server."""
+        """Return the values of variables, in one message to each server but for large tables.
+
+        Raises:
+            ParameterServerError: One is larger than this process's memory.
+        """
         placed = [self._rows.get(variable, ()) for variable in variables]
+        for variable in variables:
+            require_room(variable.path, _nbytes(like_value_of(variable)))
         with self.store() as store:
-            arrays = iter(store.read([rows.array.key for each in placed for rows in each]))
+            arrays = iter(read_arrays(store, [rows.array for each in placed for rows in each]))
         values = []
         for each in placed:
             parts = [next(arrays) for _ in each]
@@ -192,14 +190,14 @@ class StoredVariables(Storage):
             return [jax.device_put(value) for value in values]
 
     def push(self, values: Sequence[tuple[Any, Any]]) -> None:
-        """Set variables to values, in one message to each server."""
-        arrays: dict[StoredName, Array] = {}
+        """Set variables to values, in one message to each server but for large tables."""
+        arrays: list[tuple[StoredArray, Array]] = []
         for variable, value in values:
             placed, value = self._rows.get(variable, ()), np.asarray(value)
             for rows in placed:
-                arrays[rows.array.key] = value if len(placed) == 1 else value[rows.start : rows.stop]
+                arrays.append((rows.array, value if len(placed) == 1 else value[rows.start : rows.stop]))
         with self.store() as store:
-            store.assign(arrays)
+            assign_arrays(store, arrays)
             self.assigned += 1
 
     def _placed(self, variable: Any, like: jax.ShapeDtypeStruct) -> tuple[StoredRows, ...]:

@@ -80,6 +80,17 @@ class StoreClient:
             [(array.server, array.spec, value) for array, value in given],
         )
 
+    def reserve(self, arrays: Iterable[StoredArray]) -> None:
+        """Give servers arrays whose rows are assigned next, a part at a time; those that are there stay."""
+        given: dict[int, list[ArraySpec]] = {}
+        for array in arrays:
+            given.setdefault(array.server, []).append(array.spec)
+        self._some(
+            given,
+            lambda server, index: server.change(messages.Reserve(), [packed(given[index])]),
+            lambda server, index: server.done(),
+        )
+
     def assign(self, values: Mapping[StoredName, Any]) -> None:
         """Give arrays other values, all of a server at one instant."""
         given = [(name, np.asarray(value)) for name, value in values.items()]

@@ -206,10 +206,13 @@ class Contents:
 
     def create(self, arrays: Sequence[tuple[ArraySpec, Array]], by_rows: Sequence[str]) -> None:
         """Take arrays: see `StoredValues`."""
-        for spec, _ in arrays:
-            if spec.name in self.hashed.tables:
-                raise RefusedError(f"its array {printable(str(spec))} is here already, as a hashed table")
+        self._require_free([spec for spec, _ in arrays])
         self.values.create(arrays, by_rows)
+
+    def reserve(self, specs: Sequence[ArraySpec]) -> None:
+        """Take arrays whose rows will be assigned: see `StoredValues`."""
+        self._require_free(specs)
+        self.values.reserve(specs)
 
     def description(self) -> Description:
         """Return what this consists of, beside the values."""
@@ -245,6 +248,11 @@ class Contents:
         self.hashed.set_clocks(clocks)
         for function in description.functions:
             self.register(function)
+
+    def _require_free(self, specs: Sequence[ArraySpec]) -> None:
+        for spec in specs:
+            if spec.name in self.hashed.tables:
+                raise RefusedError(f"its array {printable(str(spec))} is here already, as a hashed table")
 
     def _parts(self) -> list[Part]:
         return [*self.values.by_rows.values(), *self.hashed.parts()]

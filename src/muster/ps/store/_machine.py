@@ -9,6 +9,7 @@ import msgspec
 from muster._text import printable
 from muster.ps._flat_layout import Array, sizes_of
 from muster.ps._messages import Caller, Done, End, Ended, Refused, Stats, name_of
+from muster.ps._plan import ArraySpec
 from muster.ps._recovery import Recovery, no_snapshot
 from muster.ps._replies import RefusedError, Reply, require_versions
 from muster.ps._snapshots import Taken
@@ -103,6 +104,7 @@ class StoreMachine:
                 self._contents.check_pulled(message.function, message.counts, sizes)
             case (
                 messages.Create()
+                | messages.Reserve()
                 | messages.Assign()
                 | messages.AssignRows()
                 | messages.CreateHashed()
@@ -325,6 +327,8 @@ def _change(contents: Contents, message: messages.Change, arrays: Sequence[Array
     match message:
         case messages.Create():
             contents.create(unbundled(arrays), message.by_rows)
+        case messages.Reserve():
+            contents.reserve(unpacked(arrays, tuple[ArraySpec, ...]))
         case messages.Assign():
             contents.values.assign(unbundled(arrays))
         case messages.AssignRows():

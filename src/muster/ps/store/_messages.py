@@ -47,6 +47,13 @@ class Create(msgspec.Struct, tag="create", frozen=True, kw_only=True):
     by_rows: tuple[str, ...] = ()
 
 
+class Reserve(msgspec.Struct, tag="reserve", frozen=True, kw_only=True):
+    """Take arrays that are not there yet, described in a buffer, by rows: each has no content until all of
+    its rows have been assigned; ``sequence`` as of `Create`."""
+
+    sequence: Number = 0
+
+
 class Assign(msgspec.Struct, tag="assign", frozen=True, kw_only=True):
     """Give arrays other values, in a bundle; ``sequence`` as of `Create`."""
 
@@ -270,7 +277,7 @@ class StoreStatistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=Tru
 
 
 # For type checkers, and as unions for msgspec.
-Change = Create | Assign | AssignRows | CreateHashed | AssignHashed | Delete | Register
+Change = Create | Reserve | Assign | AssignRows | CreateHashed | AssignHashed | Delete | Register
 Request = Join | Change | Read | ReadRows | ReadHashed | Describe | Pull | Apply | Stats | End
 Answer = Joined | Described | Values | Done | Ended | Refused | StoreStatistics
 

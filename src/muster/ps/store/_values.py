@@ -8,7 +8,7 @@ import numpy as np
 from muster._arrays import dtype_named
 from muster._text import printable
 from muster.ps._flat_layout import Array
-from muster.ps._plan import ArraySpec
+from muster.ps._plan import ArraySpec, check_specs
 from muster.ps._replies import RefusedError
 from muster.ps.tables import Column, RowStore
 
@@ -54,19 +54,29 @@ class StoredValues:
             arrays: The arrays.
             by_rows: The names of those that are to be held by rows.
         """
-        for spec, _ in arrays:
-            if (known := self.specs.get(spec.name)) not in (None, spec):
-                raise RefusedError(f"its array {_said(spec)} is here already, as {_said(known)}")
-        new = [(spec, array) for spec, array in arrays if spec.name not in self.specs]
-        try:
-            self._memory.check([spec for spec, _ in new], self.nbytes)
-        except ValueError as exc:
-            raise RefusedError(printable(str(exc))) from exc
+        needed = {spec.name for spec in self._new([spec for spec, _ in arrays])}
+        new = [(spec, array) for spec, array in arrays if spec.name in needed]
         for spec, array in new:
             if spec.name in by_rows and spec.shape and spec.size:
                 self._rows[spec.name] = _in_rows(spec, array)
             else:
                 self._whole[spec.name] = self._memory.put(array)
+            self.specs[spec.name] = spec
+            self.nbytes += spec.nbytes
+
+    def reserve(self, specs: Sequence[ArraySpec]) -> None:
+        """Take arrays by rows, but for those that are here already.
+
+        They are without content until all of their rows have been assigned.
+        """
+        try:
+            check_specs("reserved", specs)
+        except ValueError as exc:
+            raise RefusedError(printable(str(exc))) from exc
+        if empty := [spec for spec in specs if not spec.shape or not spec.size]:
+            raise RefusedError(f"its array {_said(empty[0])} has no rows")
+        for spec in self._new(specs):
+            self._rows[spec.name] = _of_rows(spec)
             self.specs[spec.name] = spec
             self.nbytes += spec.nbytes
 
@@ -166,6 +176,18 @@ class StoredValues:
             self._rows[name] = _of_rows(named[name])
             self.nbytes += named[name].nbytes
         self.specs = named
+
+    def _new(self, specs: Sequence[ArraySpec]) -> list[ArraySpec]:
+        """Return those that are not here yet."""
+        for spec in specs:
+            if (known := self.specs.get(spec.name)) not in (None, spec):
+                raise RefusedError(f"its array {_said(spec)} is here already, as {_said(known)}")
+        new = [spec for spec in specs if spec.name not in self.specs]
+        try:
+            self._memory.check(new, self.nbytes)
+        except ValueError as exc:
+            raise RefusedError(printable(str(exc))) from exc
+        return new
 
     def _get(self, name: str) -> Array:
         rows = self._rows.get(name)
