@@ -1,105 +1,170 @@
-"""Measure tables of rows as a parameter server holds them: looking up, updating, memory and snapshots.
+"""Measure tables that a parameter server holds, over loopback: pulling rows, pushing their gradients, memory.
 
-What is measured are the tables alone, on one core and without connections.
+Each table is on a server of its own, a process on the same machine; a client pulls and pushes rows of all of
+them in turn.
 """
 
-import gc
+import contextlib
+import json
 import os
 import statistics
-import tempfile
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
+from bench.workers import free_ports
 
 from bench import _results
-from muster.ps.tables import Constant, DenseTable, HashTable, Keeping, SlotSpec, TableSpec, write_pieces
-from muster.ps.tables.updates import CompiledRowUpdate, export_row_update
+from muster.distribute import Server
+from muster.ps import ArraySpec
+from muster.ps.store import StoreClient, StoredArray, StoredFunction, StoredHash, StoredName, TableUse
+from muster.ps.tables import Constant, SlotSpec, TableSpec
 
 DIM, IDS = 32, 64 * 26
 SIZES = (10**6, 10**7)
-ROUNDS, STEPS, FILL = 30, 10, 1 << 16
-SPEC = TableSpec(
-    name="table", shape=(DIM,), initial=Constant(0.0), slots=(SlotSpec("accumulator", (DIM,), initial=0.1),)
-)
+ROUNDS, STEPS, FILL = 40, 10, 1 << 16
+ROW_BYTES = 2 * DIM * 4
+RATE, ROW = ArraySpec("rate", (), "float32"), ArraySpec("gradient", (DIM,), "float32")
 
 
-def adagrad(rows, accumulator, gradients, rate):
+def adagrad(rows: Any, accumulator: Any, gradients: Any, rate: Any) -> tuple[Any, Any]:
     accumulator = accumulator + gradients**2
     return rows - rate * gradients / jnp.sqrt(accumulator), accumulator
 
 
-def dense(rows: int, update: CompiledRowUpdate) -> DenseTable:
+def function(columns: tuple[str, ...]) -> StoredFunction:
+    """Return a function that trains rows by Adagrad."""
+    (count,) = jax.export.symbolic_shape("rows")
+    rows = jax.ShapeDtypeStruct((count, DIM), jnp.float32)
+    export = jax.export.export(jax.jit(adagrad), platforms=("cpu",))
+    update = bytes(export(rows, rows, rows, jax.ShapeDtypeStruct((), jnp.float32)).serialize())
+    use = TableUse(columns=columns, update=update, reads=("rate",), row_pushes=(ROW,))
+    return StoredFunction(fingerprint=columns[0], tables=(use,))
+
+
+def dense(client: StoreClient, rows: int) -> StoredFunction:
     """Make a table of ids from 0."""
-    table = DenseTable(SPEC, 0, rows, update)
-    table.initialize()
-    return table
+    arrays = [StoredArray(name, 0, (rows, DIM), "float32", by_rows=True) for name in ("table", "slot")]
+    client.reserve(arrays)
+    for array, value in zip(arrays, (0.0, 0.1), strict=True):
+        for start in range(0, rows, FILL):
+            ids = np.arange(start, min(start + FILL, rows))
+            client.assign_rows(array.key, ids, np.full((len(ids), DIM), value, np.float32))
+    return function(("table", "slot"))
 
 
-def hashed(rows: int, update: CompiledRowUpdate) -> HashTable:
+def hashed(client: StoreClient, rows: int) -> StoredFunction:
     """Make a table of the ids that `as_hashed` gives."""
-    table = HashTable(SPEC, Keeping(), update)
+    slot = SlotSpec("accumulator", (DIM,), initial=0.1)
+    spec = TableSpec(name="hashed", shape=(DIM,), initial=Constant(0.0), slots=(slot,))
+    client.create_hashed([StoredHash(name="hashed", server=0, spec=spec)])
     for start in range(0, rows, FILL):
-        ids = as_hashed(np.arange(start, min(start + FILL, rows)))
-        table.apply(ids, np.zeros((len(ids), DIM), np.float32), [0.1])
-    return table
+        ids = np.sort(as_hashed(np.arange(start, min(start + FILL, rows))))
+        new = [np.full((len(ids), DIM), value, np.float32) for value in (0.0, 0.1)]
+        client.assign_hashed(StoredName(0, "hashed"), ids, new)
+    return function(("hashed",))
 
 
 def as_hashed(ids: np.ndarray) -> np.ndarray:
     return ids * 0x5851F42D4C957F2D  # all different, of 64 bits
 
 
-KINDS: dict[str, tuple[Callable[..., Any], Callable[[np.ndarray], np.ndarray]]] = {
+KINDS: dict[str, tuple[Callable[..., StoredFunction], Callable[[np.ndarray], np.ndarray]]] = {
     "dense": (dense, lambda ids: ids),
     "hashed": (hashed, as_hashed),
 }
 
 
 class Contestant:
-    """A table of some kind and size, and ids of its rows.
+    """A table of some kind and size on a server, and ids of its rows.
 
     Attributes:
-        memory: The resident memory of the process that it takes, in times of its rows and slots.
+        memory: The resident memory of the server that it takes, in times of its rows and slots.
     """
 
-    def __init__(self, kind: str, rows: int, update: CompiledRowUpdate) -> None:
+    def __init__(self, kind: str, rows: int, client: StoreClient, process: int) -> None:
         make, given = KINDS[kind]
-        gc.collect()
-        before = resident_bytes()
-        self.table = make(rows, update)
-        self.memory = (resident_bytes() - before) / (rows * SPEC.row_nbytes)
+        self._client, self._process = client, process
+        client.create([(StoredArray("rate", 0, (), "float32"), np.float32(0.01))])
+        warm, _ = KINDS["dense"]
+        client.register([warm(client, 1 << 14)])  # the compiler's memory does not count
+        self._closures = 0
+        self._name = "table"
+        for size in (IDS, 1 << 14):
+            self._push(np.arange(size), np.zeros((size, DIM), np.float32))
+        client.delete([StoredName(0, name) for name in ("table", "slot")])
+        before = resident_bytes(process)
+        trained = make(client, rows)
+        client.register([trained])
+        self._name = trained.fingerprint
         rng = np.random.default_rng(0)
-        self._ids = [given(rng.integers(0, rows, IDS)) for _ in range(STEPS * ROUNDS)]
+        self._ids = [np.unique(given(rng.integers(0, rows, IDS))) for _ in range(STEPS * ROUNDS)]
         self._gradients = rng.normal(size=(IDS, DIM)).astype(np.float32)
+        self.seconds(0)
+        self.memory = (resident_bytes(process) - before) / (rows * ROW_BYTES)
 
     def seconds(self, number: int) -> tuple[float, float, float]:
-        """Return the seconds of a pull and of a push, by the clock and by the processor, in one round."""
+        """Return the seconds of a pull and a push by the clock, and how long the server was busy with each."""
         some = self._ids[number * STEPS : (number + 1) * STEPS]
-        start, busy = time.perf_counter(), time.process_time()
+        start, busy = time.perf_counter(), busy_seconds(self._process)
         for ids in some:
-            self.table.look_up(ids)
-        pulled = time.process_time()
+            self._client.pull(self._name, [[ids]])
+        pulled = busy_seconds(self._process)
         for ids in some:
-            self.table.apply(ids, self._gradients, [0.01])
-        pushed, end = time.process_time(), time.perf_counter()
+            self._push(ids, self._gradients[: len(ids)])
+        pushed, end = busy_seconds(self._process), time.perf_counter()
         return (end - start) / STEPS, (pulled - busy) / STEPS, (pushed - pulled) / STEPS
 
+    def _push(self, ids: np.ndarray, gradients: np.ndarray) -> None:
+        self._closures += 1
+        self._client.apply(self._name, self._closures, self._closures, [[]], [[(ids, [gradients])]])
 
-def resident_bytes() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+@contextlib.contextmanager
+def served() -> Iterator[tuple[StoreClient, int]]:
+    """Run a server; return a client of it, and its process."""
+    (port,) = free_ports(1)
+    cluster = {"ps": [f"127.0.0.1:{port}"], "chief": ["127.0.0.1:0"]}
+    command = [sys.executable, "-m", "bench._table_server", json.dumps(cluster)]
+    process = subprocess.Popen(command)
+    try:
+        with Server(cluster, "chief", 0) as server:
+            with contextlib.closing(server.store(uuid.uuid4().hex, starts=True)) as client:
+                yield client, process.pid
+                client.end()
+        process.wait(60)
+    finally:
+        process.kill()
+        process.wait()
 
 
-def measure(kind: str, update: CompiledRowUpdate) -> dict[str, Any]:
+def resident_bytes(process: int) -> int:
+    """Return the resident memory of a process."""
+    return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def busy_seconds(process: int) -> float:
+    """Return how long all threads of a process have run."""
+    tasks = Path(f"/proc/{process}/task").iterdir()
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+
+
+def measure(kind: str) -> dict[str, Any]:
     """Compare the sizes of tables of a kind, in turn."""
-    contestants = {rows: Contestant(kind, rows, update) for rows in SIZES}
-    times: dict[int, list[tuple[float, float, float]]] = {rows: [] for rows in SIZES}
-    for number in range(ROUNDS):
-        for rows, contestant in contestants.items():
-            times[rows].append(contestant.seconds(number))
+    with contextlib.ExitStack() as opened:
+        contestants = {rows: Contestant(kind, rows, *opened.enter_context(served())) for rows in SIZES}
+        times: dict[int, list[tuple[float, float, float]]] = {rows: [] for rows in SIZES}
+        for number in range(1, ROUNDS):
+            for rows, contestant in contestants.items():
+                times[rows].append(contestant.seconds(number))
     figures: dict[str, Any] = {}
     for rows, contestant in contestants.items():
         wall, pull, push = (statistics.median(each) for each in zip(*times[rows], strict=True))
@@ -115,49 +180,28 @@ def measure(kind: str, update: CompiledRowUpdate) -> dict[str, Any]:
         cells = [f"{rows:,}", *(f"{1e3 * each:.2f}" for each in (wall, pull, push))]
         cells += [f"{pulled:,.0f}", f"{pushed:,.0f}", f"{contestant.memory:.2f}"]
         print(f"| {kind} | {' | '.join(cells)} |", flush=True)
-    ratios = [sum(large[1:]) / sum(small[1:]) for small, large in zip(*times.values(), strict=True)]
-    figures["times_as_busy"] = statistics.median(ratios)
-    return figures | {"snapshots": snapshots(contestants[SIZES[0]])}
-
-
-def snapshots(contestant: Contestant) -> dict[str, Any]:
-    """Write all rows of a table, then what a round changes; push meanwhile."""
-    figures: dict[str, Any] = {}
-    table = contestant.table
-    for number, name in enumerate(("whole", "changes")):
-        snapshot = table.snapshot(whole=name == "whole")
-        contestant.seconds(number)
-        with tempfile.TemporaryDirectory() as folder:
-            start = time.perf_counter()
-            size = write_pieces(Path(folder) / "rows", snapshot.head, snapshot.next)
-            figures[name] = {"bytes": size, "s": time.perf_counter() - start}
-        snapshot.close(written=True)
+    pairs = list(zip(*times.values(), strict=True))
+    figures["times_as_long"] = statistics.median(large[0] / small[0] for small, large in pairs)
+    figures["times_as_busy"] = statistics.median(sum(large[1:]) / sum(small[1:]) for small, large in pairs)
     return figures
 
 
 def main() -> dict[str, Any]:
     """Print and return the figures of both kinds."""
-    update = CompiledRowUpdate(export_row_update(adagrad, SPEC), SPEC)
-    for rows in (IDS, FILL):  # so that memory and time of the compiler do not count
-        table = dense(rows, update)
-        table.apply(np.arange(rows), np.zeros((rows, DIM), np.float32), [0.1])
-    print(f"### Pulling and pushing {IDS:,} rows of {DIM} floats, with Adagrad's slot\n")
+    print(f"### Pulling and pushing {IDS:,} rows of {DIM} floats, with Adagrad's slot, over loopback\n")
     columns = "pull and push, ms | pull, busy ms | push, busy ms | rows/s pulled | rows/s pushed | memory"
     print(f"| table | rows | {columns} |")
     print("|---" * 8 + "|")
-    figures = {kind: measure(kind, update) for kind in KINDS}
-    print("\nRows/s are of a core that is always busy; the bar is 100,000. Memory is what the process grows")
-    print("by, in times of the rows and their slots; the bar is 1.15, and 1.5 of hashed tables.\n")
+    figures = {kind: measure(kind) for kind in KINDS}
+    print(
+        "\nBusy is the server's process. Rows/s are of one of its cores; the bar is 100,000. Memory is what"
+    )
+    print("it grows by, in times of the rows and their slots; the bar is 1.15, and 1.5 of hashed tables.\n")
     small, large = (f"{rows:,}" for rows in SIZES)
     for kind, found in figures.items():
-        written = [
-            f"{each['bytes'] / 1e6:.1f} MB in {each['s']:.2f} s"
-            for each in (found["snapshots"][name] for name in ("whole", "changes"))
-        ]
         print(
-            f"- {kind}: {large} rows keep a core busy {found['times_as_busy']:.2f} times as long as {small}; "
-            f"the bar is 1.3. A snapshot of {small} rows: {written[0]}; of the changes of {STEPS} pushes: "
-            f"{written[1]}."
+            f"- {kind}: {large} rows take {found['times_as_long']:.2f} times as long as {small} by the "
+            f"clock, and keep the server busy {found['times_as_busy']:.2f} times as long; the bar is 1.3."
         )
     return {"figures": figures}
 

@@ -14,7 +14,7 @@ from muster._errors import ParameterServerError
 from muster._keras import keras
 from muster.distribute import FixedShardsPartitioner, MaxSizePartitioner
 from muster.distribute.servers import StoredVariables
-from muster.distribute.servers import _pieces as pieces
+from muster.distribute.servers import _stored_arrays as stored_arrays
 from muster.distribute.servers import _stored_variables as stored_variables
 from muster.program.variables import together
 
@@ -64,7 +64,7 @@ def test_each_way_of_reading_asks_once():
 @pytest.fixture
 def small_pieces(monkeypatch):
     monkeypatch.setattr(stored_variables, "LEAST_TABLE_BYTES", 1)
-    monkeypatch.setattr(pieces, "_PIECE_BYTES", 70)
+    monkeypatch.setattr(stored_arrays, "_PIECE_BYTES", 70)
 
 
 def test_large_tables_go_in_pieces(small_pieces):
@@ -87,7 +87,7 @@ def test_large_tables_go_in_pieces(small_pieces):
 def test_a_table_that_does_not_fit_this_process(small_pieces, monkeypatch):
     strategy, store = with_memory(2)
     table = made(strategy, (40, 2), "embeddings")
-    monkeypatch.setattr(pieces, "memory_bytes", lambda: 300)
+    monkeypatch.setattr(stored_arrays, "memory_bytes", lambda: 300)
     store.asked.clear()
     with pytest.raises(
         ParameterServerError, match="variable embeddings takes .* Read the rows that you need"

@@ -16,7 +16,7 @@ import numpy as np
 
 from muster._row_ids import LEAST_TABLE_BYTES
 from muster.checkpoint.objects import unique_path
-from muster.distribute.servers._pieces import (
+from muster.distribute.servers._stored_arrays import (
     Store,
     assign_arrays,
     comes_in_pieces,
