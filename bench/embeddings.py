@@ -112,7 +112,7 @@ class Contestant:
         self.memory = (resident_bytes(process) - before) / (rows * ROW_BYTES)
 
     def seconds(self, number: int) -> tuple[float, float, float]:
-        """Return the seconds of a pull and a push by the clock, and how long the server was busy with each."""
+        """Return seconds of a pull and a push: of both by the clock, and of each that the server was busy."""
         some = self._ids[number * STEPS : (number + 1) * STEPS]
         start, busy = time.perf_counter(), busy_seconds(self._process)
         for ids in some:

@@ -16,7 +16,8 @@ from muster.cluster import (
 from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._placement import Placement
 from muster.distribute.servers._coordinator_links import CoordinatorLinks
-from muster.distribute.servers._stored_arrays import Store, StoredVariables
+from muster.distribute.servers._stored_arrays import Store
+from muster.distribute.servers._stored_variables import StoredVariables
 from muster.distribute.strategies._parameter_server import Partitioner, check_settings
 from muster.distribute.strategies._strategy import Strategy
 from muster.ps.store import PURPOSE, StoreClient
