@@ -14,10 +14,12 @@ from memory_servers import RealServers
 
 from jobs import DEADLINE, Job
 from muster._keras import keras
+from muster._row_ids import LEAST_TABLE_BYTES
 from muster.cluster import ClusterSpec
 from muster.data import Dataset
 from muster.distribute import function
 from muster.distribute.coordinator import experimental_get_current_worker_index
+from muster.program import GradientTape
 
 _HERE = Path(__file__).parent
 _SERVER, _COORDINATOR = [_HERE / "server_child.py"], [_HERE / "coordinator_child.py"]
@@ -155,6 +157,39 @@ def test_what_is_added_counts_once_although_workers_are_killed(tmp_path):
             coordinator.join()
             assert servers.value(count).tolist() == [2000.0]
             assert servers.value(rows).tolist() == [2000.0] * 6
+
+
+def test_rows_of_a_table_change_once_although_workers_are_killed(tmp_path):
+    rows = LEAST_TABLE_BYTES // 16
+    ids = np.array([0, 3, rows // 2 - 1, rows // 2, rows - 1], "int32")
+    with Job(tmp_path, _SERVER, worker=2, ps=2) as job:
+        for index in range(2):
+            job.start("ps", index)
+        workers = [job.start("worker", index) for index in range(2)]
+        with with_servers(job) as (coordinator, servers):
+            table = keras.Variable(np.zeros((rows, 4)), dtype="float32", name="table")
+            servers.add(table, (0, 0, rows // 2), (1, rows // 2, rows))
+            optimizer = keras.optimizers.SGD(1.0)
+            optimizer.build([table])
+            for variable in optimizer.variables:
+                servers.add(variable, (1, 0, None))
+
+            @function
+            def step(ids):
+                with GradientTape() as tape:
+                    total = keras.ops.sum(table.value[ids])
+                optimizer.apply(tape.gradient(total, [table]), [table])
+
+            values = [coordinator.schedule(step, args=(ids[: 1 + i % 5],)) for i in range(1000)]
+            for kill in range(2):
+                until(lambda kill=kill: values[50 + 400 * kill].status.value == "READY")
+                workers[kill].process.kill()
+                workers[kill].code()
+                workers[kill] = job.start("worker", kill)
+            coordinator.join()
+            expected = np.zeros((rows, 4))
+            expected[ids] = [[-1000.0], [-800.0], [-600.0], [-400.0], [-200.0]]
+            np.testing.assert_array_equal(servers.value(table), expected)
 
 
 def test_closures_wait_for_a_server_that_is_killed_and_go_on(tmp_path):
