@@ -10,7 +10,7 @@ import signal
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+sys.path[:0] = [str(Path(__file__).parent), *map(str, Path(__file__).parents[1:3])]
 
 from coordinated import counting  # noqa: E402
 from fit_cases import X, Y  # noqa: E402

@@ -76,7 +76,8 @@ def test_a_coordinator_that_was_killed_goes_on_at_the_exact_step(tmp_path):
         chief = Job(tmp_path / "chief", _COORDINATOR)
         chief.cluster = job.cluster
         with chief:
-            assert chief.start("chief", options=options).code() == -signal.SIGKILL
+            first = chief.start("chief", options=options)
+            assert first.code() == -signal.SIGKILL, first.log
             again = chief.start("chief", options=options)
             assert again.code() == 0, again.log
         job.all_end_well()
