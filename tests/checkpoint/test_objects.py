@@ -8,13 +8,13 @@ import pytest
 from muster import CheckpointMismatchError
 from muster._keras import keras
 from muster.checkpoint import list_variables, read_checkpoint, write_checkpoint
-from muster.checkpoint.objects import assign_saved, copied_values, unique_path
+from muster.checkpoint.objects import assign_saved, copied_values, named_variables, unique_path
 
 
 def test_a_model_is_restored_that_was_built_otherwise(tmp_path: Path) -> None:
     called = keras.Sequential([keras.layers.Dense(2, name="out")], name="net")
     called(np.ones((1, 3)))
-    path = write_checkpoint(tmp_path, 1, copied_values({"model": called.variables}), {})
+    path = write_checkpoint(tmp_path, 1, copied_values(named_variables({"model": called.variables})), {})
     assert list(list_variables(path)) == ["model/net/out/kernel", "model/net/out/bias"]
 
     inputs = keras.Input((3,))
@@ -34,7 +34,7 @@ def test_names_are_unique_and_their_order_is_kept(tmp_path: Path) -> None:
     values = [np.arange(2, dtype=dtype) for dtype in ("int8", "float32", "int16", "uint32", "float16")]
     net = [keras.Variable(value, dtype=value.dtype.name, name="w") for value in values]
     step = keras.Variable(7, dtype="int32", name="step")
-    path = write_checkpoint(tmp_path, 1, copied_values({"net": net, "step": [step]}), {})
+    path = write_checkpoint(tmp_path, 1, copied_values(named_variables({"net": net, "step": [step]})), {})
     assert list(list_variables(path)) == ["net/w", "net/w_1", "net/w_2", "net/w_3", "net/w_4", "step/step"]
 
     for variable in [*net, step]:
@@ -47,7 +47,7 @@ def test_names_are_unique_and_their_order_is_kept(tmp_path: Path) -> None:
 
 def test_the_name_of_an_object_has_no_slash() -> None:
     with pytest.raises(ValueError, match="cannot be called 'a/b'"):
-        copied_values({"a/b": [keras.Variable(1.0)]})
+        named_variables({"a/b": [keras.Variable(1.0)]})
 
 
 @pytest.mark.parametrize(

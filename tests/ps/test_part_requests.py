@@ -73,7 +73,9 @@ def first(pulled):
 
 @contextlib.contextmanager
 def writer_of(server):
-    writer = PartWriter(server.service, server.machine, "ps 0")
+    writer = PartWriter(
+        server.service, lambda save: server.machine.part(save, time.monotonic()), "ps 0"
+    )
     with accepting(writer.serve) as address:
         yield address
     writer.close()

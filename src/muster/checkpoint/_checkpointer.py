@@ -5,7 +5,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self
@@ -117,6 +117,7 @@ class Checkpointer:
         metadata: Mapping[str, Any],
         *,
         parts: Parts | None = None,
+        names: Sequence[str] | None = None,
         wait: bool = False,
     ) -> str:
         """Start to write a checkpoint, after waiting for the save under way.
@@ -128,6 +129,7 @@ class Checkpointer:
             metadata: Entries that can be stored as JSON. They are copied.
             parts: Further variables, whose values other processes hold. Those have begun to write when this
                 returns, or have sent their values if they do not see the directory.
+            names: The order of all variables in the manifest; None for that of the parts, then of the others.
             wait: Whether to wait until the checkpoint is on the disk.
 
         Returns:
@@ -143,7 +145,7 @@ class Checkpointer:
         if self._closed:
             raise CheckpointError(f"The checkpointer of {self._directory} is closed.")
         self._lease.check()
-        snapshot = take_snapshot(step, variables, metadata)
+        snapshot = take_snapshot(step, variables, metadata, names)
         self.wait()
         if parts is not None:
             self._sweep()

@@ -9,7 +9,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -52,16 +52,21 @@ class Snapshot:
         variables: The arrays that this process writes, by name.
         metadata: Entries that are stored as JSON.
         parts: What other processes write; None for nothing.
+        names: The order of all variables in the manifest; None for that of the parts, then of this process.
     """
 
     step: int
     variables: Mapping[str, np.ndarray[Any, Any]]
     metadata: Mapping[str, Any]
     parts: BegunParts | None = None
+    names: Sequence[str] | None = None
 
 
 def take_snapshot(
-    step: int, variables: Mapping[str, np.ndarray[Any, Any]], metadata: Mapping[str, Any]
+    step: int,
+    variables: Mapping[str, np.ndarray[Any, Any]],
+    metadata: Mapping[str, Any],
+    names: Sequence[str] | None = None,
 ) -> Snapshot:
     """Check the contents of a checkpoint, and copy the metadata, but not the arrays.
 
@@ -83,7 +88,7 @@ def take_snapshot(
         copied = json.loads(json.dumps(dict(metadata)))
     except (TypeError, ValueError) as exc:
         raise TypeError(f"The metadata of a checkpoint must be JSON: {exc}.") from exc
-    return Snapshot(int(step), arrays, copied)
+    return Snapshot(int(step), arrays, copied, names=names)
 
 
 def snapshot_with_parts(directory: str, snapshot: Snapshot, parts: Parts) -> Snapshot:
@@ -174,6 +179,8 @@ def write_snapshot(
             if parts is not None:
                 records = {**parts.records, **records}
                 files.update(zip(parts.files, parts.under_way.wait(), strict=True))
+            if snapshot.names is not None:
+                records = {name: records[name] for name in snapshot.names}
             manifest = Manifest(
                 step=snapshot.step,
                 time=now,

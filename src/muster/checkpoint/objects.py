@@ -40,8 +40,8 @@ def unique_path(path: str, taken: Container[str]) -> str:
     return next(candidate for candidate in candidates if candidate not in taken)
 
 
-def copied_values(objects: Mapping[str, Iterable[Variable]]) -> dict[str, np.ndarray[Any, Any]]:
-    """Return copies of the values of variables, by their names in a checkpoint.
+def named_variables(objects: Mapping[str, Iterable[Variable]]) -> dict[str, Variable]:
+    """Return variables by their names in a checkpoint.
 
     Args:
         objects: The variables of each object, by the object's name.
@@ -49,7 +49,20 @@ def copied_values(objects: Mapping[str, Iterable[Variable]]) -> dict[str, np.nda
     Raises:
         ValueError: The name of an object contains "/".
     """
-    return {name: np.array(variable.value) for name, variable in _named(objects).items()}
+    named: dict[str, Variable] = {}
+    for name, variables in objects.items():
+        if "/" in name:
+            raise ValueError(
+                f"An object in a checkpoint cannot be called {name!r}: '/' ends an object's name."
+            )
+        for variable in variables:
+            named[unique_path(f"{name}/{variable.path}", named)] = variable
+    return named
+
+
+def copied_values(named: Mapping[str, Variable]) -> dict[str, np.ndarray[Any, Any]]:
+    """Return copies of the values of variables, by name."""
+    return {name: np.array(variable.value) for name, variable in named.items()}
 
 
 def assign_saved(checkpoint: Checkpoint, objects: Mapping[str, Iterable[Variable]], advice: str) -> None:
@@ -69,7 +82,7 @@ def assign_saved(checkpoint: Checkpoint, objects: Mapping[str, Iterable[Variable
     for name in saved:
         unmatched[name.partition("/")[0]].append(name)
     matches = []
-    for name, variable in _named(objects).items():
+    for name, variable in named_variables(objects).items():
         names, shape = unmatched[name.partition("/")[0]], tuple(variable.shape)
         match = names.popleft() if names else None
         if match is None or saved[match].shape != shape:
@@ -86,16 +99,3 @@ def assign_saved(checkpoint: Checkpoint, objects: Mapping[str, Iterable[Variable
         )
     for variable, value in matches:
         variable.assign(value)
-
-
-def _named(objects: Mapping[str, Iterable[Variable]]) -> dict[str, Variable]:
-    """Return variables by their names in a checkpoint."""
-    named: dict[str, Variable] = {}
-    for name, variables in objects.items():
-        if "/" in name:
-            raise ValueError(
-                f"An object in a checkpoint cannot be called {name!r}: '/' ends an object's name."
-            )
-        for variable in variables:
-            named[unique_path(f"{name}/{variable.path}", named)] = variable
-    return named

@@ -131,21 +131,20 @@ class Machine:
         """How many times the values were changed."""
         return self.holdings.version
 
-    def part(self, plan: str, origin: str, now: float) -> dict[str, Array]:
+    def part(self, save: messages.SavePart, now: float) -> dict[str, Array]:
         """Return all arrays of a plan by name, as they are now; they are never changed afterwards.
 
         Args:
-            plan: The fingerprint of the plan.
-            origin: The random id of the initial values that the chief knows of.
+            save: What the chief asks for.
             now: The time, as for `handle`.
 
         Raises:
             RefusedError: This server has another plan, or no values.
         """
-        self._restore(messages.Seen(origin=origin), now)
+        self._restore(messages.Seen(origin=save.origin), now)
         if not self.holdings.initialized:
             raise RefusedError("this server was started again, and has no values that it could save")
-        if plan != self.holdings.fingerprint:
+        if save.plan != self.holdings.fingerprint:
             raise RefusedError("its plan differs from that of this task. Run the same program in all tasks")
         return self.holdings.by_name()
 

@@ -266,18 +266,20 @@ class Statistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=True):
 
 
 class SavePart(msgspec.Struct, tag="save_part", frozen=True, kw_only=True):
-    """Ask for everything in a file; the only request but `WritePart` of a connection with its own purpose.
+    """Ask for values in a file; the only request but `WritePart` of a connection with its own purpose.
     `PartTaken` is answered at once: the server holds the values as they are then.
 
     Args:
-        plan: The fingerprint of the plan.
+        plan: The fingerprint of the plan, all arrays of which are written; empty for a variable store.
+        arrays: The names of the arrays of a variable store.
         origin: The random id of the initial values that the chief knows of: see `Seen`.
         folder: The folder of the checkpoint.
         token: A file in it, by which the server knows the folder.
         file: The name of the file to write.
     """
 
-    plan: str
+    plan: str = ""
+    arrays: tuple[str, ...] = ()
     origin: str
     folder: str
     token: str

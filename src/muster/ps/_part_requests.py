@@ -1,6 +1,7 @@
 """The chief's side of a checkpoint that servers write side by side."""
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -203,3 +204,39 @@ class PartRequests:
     def _close(self) -> None:
         for request in self._requests:
             request.close()
+
+
+class PartSavers:
+    """Lets all servers of a job write their parts of checkpoints.
+
+    Args:
+        servers: The name of each server, and what connects to it for that.
+    """
+
+    def __init__(self, servers: Sequence[tuple[str, Dial]]) -> None:
+        self._servers = servers
+        self._told = False  # that servers do not see the folder
+
+    def begin(self, saves: Sequence[messages.SavePart]) -> PartRequests | None:
+        """Let the servers write the values that they have now; None if one does not see the folder.
+
+        Args:
+            saves: What to ask of each.
+
+        Raises:
+            CheckpointError: One cannot be reached, or refuses; none writes.
+        """
+        asked = zip(self._servers, saves, strict=True)
+        requests = PartRequests([PartRequest(name, dial, save) for (name, dial), save in asked])
+        blind = [name for (name, _), found in zip(self._servers, requests.begin(), strict=True) if not found]
+        if not blind:
+            return requests
+        if not self._told:
+            _log.warning(
+                "%s does not see %s, which is not on storage that it shares with the chief: the chief reads "
+                "all values, and writes the checkpoints alone.",
+                " and ".join(blind),
+                os.path.dirname(saves[0].folder),
+            )
+        self._told = True
+        return None

@@ -4,12 +4,13 @@ import logging
 import shutil
 import threading
 import time
+from collections.abc import Callable, Mapping
 
 from muster._text import printable
 from muster.checkpoint import sees_folder, write_part
 from muster.net import Connection, Hello, ProtocolError, encode_frame
 from muster.ps import _messages as messages
-from muster.ps._machine import Machine
+from muster.ps._flat_layout import Array
 from muster.ps._replies import RefusedError
 from muster.ps._service import Service
 from muster.ps._wire import receive_message
@@ -27,13 +28,16 @@ class PartWriter:
 
     Args:
         service: The server.
-        machine: What holds the values there.
+        part: Returns the arrays of a request by key, as they are now; called between two requests of the
+            service. They are never changed afterwards. Raises RefusedError.
         name: The task, for the log, such as ``"ps 0"``.
     """
 
-    def __init__(self, service: Service, machine: Machine, name: str) -> None:
+    def __init__(
+        self, service: Service, part: Callable[[messages.SavePart], Mapping[str, Array]], name: str
+    ) -> None:
         self._service = service
-        self._machine = machine
+        self._part = part
         self._name = name
         self._threads: set[threading.Thread] = set()
         # A chief whose connection broke asks again while its file may still be written.
@@ -68,9 +72,7 @@ class PartWriter:
         if not isinstance(save, messages.SavePart):
             raise ProtocolError(f"it begins with {messages.name_of(save)}")
         try:
-            arrays = self._service.between(
-                lambda: self._machine.part(save.plan, save.origin, time.monotonic())
-            )
+            arrays = self._service.between(lambda: self._part(save))
             self._service.check_job(hello)  # which the service knows now that it has answered
         except RefusedError as exc:
             _send(connection, messages.Refused(text=str(exc)))

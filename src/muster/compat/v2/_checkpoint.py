@@ -10,11 +10,12 @@ from muster import checkpoint
 from muster._errors import CheckpointMismatchError
 from muster._keras import keras
 from muster.checkpoint import BASENAME
-from muster.checkpoint.objects import Variable, assign_saved, copied_values
+from muster.checkpoint.objects import Variable, assign_saved
 from muster.checkpoint.tensorflow import is_tensorflow_checkpoint, newest_checkpoint, restore_objects
 from muster.distribute import ShardedVariable, Strategy, get_strategy
 from muster.distribute.fit import scope_of_model
 from muster.distribute.functions import check_labels
+from muster.distribute.servers import save_variables
 from muster.distribute.strategies import strategy_of
 from muster.program.variables import together
 
@@ -101,9 +102,7 @@ class Checkpoint:
         }
         metadata = {"save_counter": self.save_counter, "run_calls": self.run_calls, "builds": builds}
         checkpoint.note_training(writer.directory)
-        with self._together():
-            values = copied_values(self._variables())
-        return writer.save(self.save_counter, values, metadata, wait=True)
+        return save_variables(writer, self.save_counter, self._variables(), metadata, wait=True)
 
     def restore(
         self, save_path: str | os.PathLike[str] | None, options: CheckpointOptions | None = None

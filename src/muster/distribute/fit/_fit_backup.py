@@ -9,10 +9,11 @@ from typing import Any
 from muster._errors import CheckpointError, CheckpointMismatchError
 from muster._keras import keras
 from muster.checkpoint import Checkpointer, restore_latest
-from muster.checkpoint.objects import Variable, assign_saved, copied_values
+from muster.checkpoint.objects import Variable, assign_saved
 from muster.distribute.fit._agreement import Agreement, random_state
 from muster.distribute.fit._fit_input import Batches, Position
 from muster.distribute.fit._fit_step import StepFunction
+from muster.distribute.servers import save_variables
 from muster.program.variables import together
 
 
@@ -159,10 +160,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
             return
         logs = {name: float(value) for name, value in (logs or {}).items()}
         progress = _Progress(epoch, step, position.drawn, position.random, logs, self._saves)
-        objects = _objects(self.model)
-        with together(chain(*objects.values())):
-            values = copied_values(objects)
-        self._writer.save(self._saves, values, dataclasses.asdict(progress))
+        save_variables(self._writer, self._saves, _objects(self.model), dataclasses.asdict(progress))
 
     def _restore(self) -> None:
         self._share_all()

@@ -22,6 +22,7 @@ from muster.ps import (
     no_snapshot,
 )
 from muster.ps.store import PURPOSE as STORE_PURPOSE
+from muster.ps.store import SAVE_PURPOSE as STORE_SAVE_PURPOSE
 from muster.ps.store import Keeper, StoreMachine, StoreStatistics
 from muster.ps.store.updates import JaxDevice
 from muster.ps.updates import CompiledRows, versions
@@ -40,12 +41,12 @@ class Held(NamedTuple):
 
     Attributes:
         service: Holds the values.
-        part_writer: Writes them into checkpoints.
+        part_writers: Write them into checkpoints.
         handlers: By purpose, what takes over a connection.
     """
 
     service: Service
-    part_writer: PartWriter
+    part_writers: tuple[PartWriter, ...]
     handlers: dict[str, Handler]
 
 
@@ -93,10 +94,12 @@ def hold(
     plans = Desk(machine, saver, lambda: report(machine.statistics(time.monotonic())))
     variables = Desk(store, keeper, lambda: report_store(store.statistics()))
     service = Service(name, [plans, variables])
-    part_writer = PartWriter(service, machine, name)
+    saves = PartWriter(service, lambda save: machine.part(save, time.monotonic()), name)
+    store_saves = PartWriter(service, lambda save: store.part(save, time.monotonic()), name)
     handlers: dict[str, Handler] = {
         PURPOSE: functools.partial(service.serve, plans),
-        SAVE_PURPOSE: part_writer.serve,
+        SAVE_PURPOSE: saves.serve,
         STORE_PURPOSE: functools.partial(service.serve, variables),
+        STORE_SAVE_PURPOSE: store_saves.serve,
     }
-    return Held(service, part_writer, handlers)
+    return Held(service, (saves, store_saves), handlers)

@@ -1,7 +1,6 @@
 """A worker's servers: what its engine and its loop of steps ask of them."""
 
 import logging
-import os
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +11,7 @@ from muster._errors import JobEndedError, MissingPeerError
 from muster.distribute.engine._served import NoMoreSteps
 from muster.distribute.engine._shards import Buffers, Division
 from muster.distribute.servers._plans import plans_of
-from muster.ps import Client, Dial, PartRequest, PartRequests, Plan, Round, SavePart, Servers, fingerprint
+from muster.ps import Client, Dial, PartRequests, PartSavers, Plan, Round, SavePart, Servers, fingerprint
 from muster.ps.updates import versions
 
 _log = logging.getLogger(__name__)
@@ -30,7 +29,7 @@ class RemoteServers:
     Args:
         task: The name of this task.
         dials: The name of each server, such as ``ps 0 at host:port``, and what connects to it.
-        save_dials: What connects to each server to let it write its part of a checkpoint.
+        save_dials: Likewise, to let each server write its part of a checkpoint.
         starts: Whether this is the chief, whose values the servers start from.
 
     Attributes:
@@ -44,7 +43,7 @@ class RemoteServers:
         self,
         task: str,
         dials: Sequence[tuple[str, Dial]],
-        save_dials: Sequence[Dial] = (),
+        save_dials: Sequence[tuple[str, Dial]] = (),
         *,
         starts: bool,
     ) -> None:
@@ -52,7 +51,7 @@ class RemoteServers:
         self.global_step = 0
         self._task = task
         self._dials = dials
-        self._save_dials = save_dials
+        self._savers = PartSavers(save_dials)
         self._plans: list[str] = []  # their fingerprints
         self._origins: list[str] = []  # the random ids of each server's initial values
         self._starts = starts
@@ -62,7 +61,6 @@ class RemoteServers:
         self._ticket: int | None = None
         self._round: Round | None = None  # of the ticket
         self._finished = False
-        self._told = False  # that servers do not see the chief's folder
 
     @property
     def count(self) -> int:
@@ -178,29 +176,13 @@ class RemoteServers:
             token: A file in it.
             files: The name of the file that each server is to write.
         """
-        asked = zip(self._dials, self._save_dials, self._plans, self._origins, files, strict=True)
-        requests = PartRequests(
+        asked = zip(self._plans, self._origins, files, strict=True)
+        return self._savers.begin(
             [
-                PartRequest(
-                    name,
-                    dial,
-                    SavePart(plan=plan, origin=origin, folder=folder, token=token, file=file),
-                )
-                for (name, _), dial, plan, origin, file in asked
+                SavePart(plan=plan, origin=origin, folder=folder, token=token, file=file)
+                for plan, origin, file in asked
             ]
         )
-        blind = [name for (name, _), found in zip(self._dials, requests.begin(), strict=True) if not found]
-        if not blind:
-            return requests
-        if not self._told:
-            _log.warning(
-                "%s does not see %s, which is not on storage that it shares with the chief: the chief reads "
-                "all values, and writes the checkpoints alone.",
-                " and ".join(blind),
-                os.path.dirname(folder),
-            )
-        self._told = True
-        return None
 
     def look_up_step(self) -> int | None:
         """Ask the first server for the global step; None once the job has ended. Takes part in nothing."""

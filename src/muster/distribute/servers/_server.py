@@ -83,7 +83,7 @@ class Server:
         self._service: Service | None = None
         self._closures: ClosureService | None = None
         self._reported = Statistics()
-        self._part_writer: PartWriter | None = None
+        self._part_writers: tuple[PartWriter, ...] = ()
         self._roster: Roster | None = None
         if start:
             self.start()
@@ -110,7 +110,7 @@ class Server:
         service: Service | None = None
         handlers: dict[str, Handler] = {}
         if self._task.type == TaskType.PS:
-            service, self._part_writer, handlers = hold(
+            service, self._part_writers, handlers = hold(
                 str(self._task),
                 keeps_step=self._task.index == 0,
                 workers=_workers(self._cluster),
@@ -195,8 +195,7 @@ class Server:
         Raises:
             ClusterError: There is no parameter server, or more than one chief.
         """
-        dials = self._named_dials(PURPOSE)
-        save_dials = [dial for _, dial in self._named_dials(SAVE_PURPOSE)]
+        dials, save_dials = self._named_dials(PURPOSE), self._named_dials(SAVE_PURPOSE)
         return RemoteServers(str(self._task), dials, save_dials, starts=starts)
 
     def store(self, origin: str, *, starts: bool) -> StoreClient:
@@ -242,8 +241,8 @@ class Server:
             self._service.close()
         if self._closures is not None:
             self._closures.close()
-        if self._part_writer is not None:
-            self._part_writer.close()
+        for writer in self._part_writers:
+            writer.close()
         if self._roster is not None:
             self._roster.done()
             self._roster.close()

@@ -5,7 +5,7 @@ import math
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -32,7 +32,7 @@ from muster.program.variables import (
     may_be_split,
     reference_of_new,
 )
-from muster.ps import ServedVariable, Shard, place
+from muster.ps import PartRequests, PartSavers, SavePart, ServedVariable, Shard, place
 from muster.ps.store import StoredArray
 
 Array = np.ndarray[Any, Any]
@@ -68,8 +68,11 @@ class StoredVariables(Storage):
         servers: The number of servers.
         partitioner: Says from a variable's shape and dtype how many shards there are along each axis; None
             splits nothing.
+        savers: Lets the servers write into checkpoints; None if they cannot.
+        origin: The random id by which they know this program.
 
     Attributes:
+        servers: The number of servers.
         assigned: How often values were set or created here. Workers that have read values before the last
             time have old ones.
     """
@@ -79,8 +82,12 @@ class StoredVariables(Storage):
         connect: Callable[[], Store],
         servers: int,
         partitioner: Callable[[tuple[int, ...], Any], Sequence[int]] | None = None,
+        savers: PartSavers | None = None,
+        origin: str = "",
     ) -> None:
         self.assigned = 0
+        self.servers = servers
+        self._savers, self._origin = savers, origin
         self._connect = connect
         self._store: Store | None = None
         self._partitioner = partitioner
@@ -89,6 +96,33 @@ class StoredVariables(Storage):
         self._rows: ByIdentity[tuple[StoredRows, ...]] = ByIdentity()
         self._gone: deque[tuple[StoredRows, ...]] = deque()  # of variables that exist no more
         self._lock = threading.RLock()
+
+    @property
+    def can_save(self) -> bool:
+        """Whether the servers can write into checkpoints."""
+        return self._savers is not None
+
+    def save(
+        self, folder: str, token: str, parts: Sequence[tuple[str, Iterable[str]]]
+    ) -> PartRequests | None:
+        """Let the servers write values into a checkpoint; None if one does not see its folder.
+
+        Args:
+            folder: The folder.
+            token: The name of a file in it.
+            parts: The name of the file that each server writes, and of the arrays in it.
+
+        Raises:
+            CheckpointError: One cannot be reached, or refuses; none writes.
+        """
+        if self._savers is None:
+            return None
+        return self._savers.begin(
+            [
+                SavePart(arrays=tuple(names), origin=self._origin, folder=folder, token=token, file=file)
+                for file, names in parts
+            ]
+        )
 
     @contextlib.contextmanager
     def store(self) -> Iterator[Store]:

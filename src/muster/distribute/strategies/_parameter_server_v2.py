@@ -20,7 +20,8 @@ from muster.distribute.servers._stored_arrays import Store
 from muster.distribute.servers._stored_variables import StoredVariables
 from muster.distribute.strategies._parameter_server import Partitioner, check_settings
 from muster.distribute.strategies._strategy import Strategy
-from muster.ps.store import PURPOSE, StoreClient
+from muster.ps import Dial, PartSavers
+from muster.ps.store import PURPOSE, SAVE_PURPOSE, StoreClient
 from muster.ps.updates import versions
 
 
@@ -68,8 +69,9 @@ class ParameterServerStrategy(Strategy):
         self.links = CoordinatorLinks(self.cluster)
         self.max_staleness = max_staleness
         super().__init__(Placement(None), DeviceEngine())
-        servers = [Task(TaskType.PS, index) for index in self.cluster.task_indices(TaskType.PS)]
-        self.storage = StoredVariables(self._connect, len(servers), variable_partitioner)
+        savers = PartSavers(self._servers(SAVE_PURPOSE))
+        count = self.cluster.num_tasks(TaskType.PS)
+        self.storage = StoredVariables(self._connect, count, variable_partitioner, savers, self.links.run)
 
     @property
     def cluster_resolver(self) -> ClusterResolver:
@@ -87,10 +89,13 @@ class ParameterServerStrategy(Strategy):
             self.links.close()
 
     def _connect(self) -> Store:
-        tasks = [Task(TaskType.PS, index) for index in self.cluster.task_indices(TaskType.PS)]
-        servers = [(self.links.name_of(task), self.links.dial_to(task, PURPOSE)) for task in tasks]
         _CONNECTED.add(self)
-        return StoreClient(servers, self.links.run, versions(), starts=True)
+        return StoreClient(self._servers(PURPOSE), self.links.run, versions(), starts=True)
+
+    def _servers(self, purpose: str) -> list[tuple[str, Dial]]:
+        """Return the name of each parameter server, and what connects to it."""
+        tasks = [Task(TaskType.PS, index) for index in self.cluster.task_indices(TaskType.PS)]
+        return [(self.links.name_of(task), self.links.dial_to(task, purpose)) for task in tasks]
 
 
 _CONNECTED: weakref.WeakSet[ParameterServerStrategy] = weakref.WeakSet()

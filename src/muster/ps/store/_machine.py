@@ -8,7 +8,7 @@ import msgspec
 
 from muster._text import printable
 from muster.ps._flat_layout import Array, sizes_of
-from muster.ps._messages import Caller, Done, End, Ended, Refused, Stats, name_of
+from muster.ps._messages import Caller, Done, End, Ended, Refused, SavePart, Seen, Stats, name_of
 from muster.ps._plan import ArraySpec
 from muster.ps._recovery import Recovery, no_snapshot
 from muster.ps._replies import RefusedError, Reply, require_versions
@@ -27,6 +27,7 @@ _LOST = (
     "this server was started again, and has no snapshot of the values that it had. Start the job again: it "
     "goes on from its last checkpoint. With a snapshot_dir, servers go on by themselves"
 )
+_OTHER = "another coordinator has begun a job on this server since. Start one at a time"
 
 
 class _Peer(NamedTuple):
@@ -181,6 +182,22 @@ class StoreMachine:
         )
         return Taken(saved, self._contents.values.flat(), self._contents.begin_snapshot(plan))
 
+    def part(self, save: SavePart, now: float) -> dict[str, Array]:
+        """Return arrays by name, as they are now; they are never changed afterwards.
+
+        Args:
+            save: What the coordinator asks for.
+            now: The time, as for `handle`.
+
+        Raises:
+            RefusedError: This server has not all of them, or those of another coordinator.
+        """
+        if not self._origin:
+            self._restore(Seen(origin=save.origin), now)
+        if save.origin != self._origin:
+            raise RefusedError(_OTHER if self._origin else _LOST)
+        return {spec.name: array for spec, array in self._contents.read(save.arrays)}
+
     def _answer(
         self, caller: Caller, message: messages.Request, arrays: Sequence[Array], now: float
     ) -> tuple[Any, Sequence[Array]]:
@@ -193,9 +210,7 @@ class StoreMachine:
         if self.ended:
             return Ended(), ()
         if peer.origin != self._origin:
-            raise RefusedError(
-                "another coordinator has begun a job on this server since. Start one at a time"
-            )
+            raise RefusedError(_OTHER)
         self.check_sizes(message, sizes_of(arrays))
         try:
             return self._done(peer, message, arrays)
@@ -267,7 +282,7 @@ class StoreMachine:
             raise RefusedError("it names no coordinator's program")
         self._peers.pop(caller, None)
         if not self._origin:
-            self._restore(message, now)
+            self._restore(msgspec.structs.replace(message.seen, origin=message.origin), now)
         if message.origin != self._origin:
             self._open(caller, message)
         self._recovery.count(message.seen, now)
@@ -277,9 +292,9 @@ class StoreMachine:
         sequence = self._sequences.get(message.client, 0)
         return messages.Joined(run=self._run, version=self.version, sequence=sequence)
 
-    def _restore(self, message: messages.Join, now: float) -> None:
+    def _restore(self, seen: Seen, now: float) -> None:
         """Take up the snapshot of an origin, if there is one."""
-        found = self._recovery.find(msgspec.structs.replace(message.seen, origin=message.origin), now)
+        found = self._recovery.find(seen, now)
         if found is None:
             return
         saved, contents, sequences = found.saved, Contents(self._device), dict(found.saved.sequences)
@@ -298,11 +313,7 @@ class StoreMachine:
     def _open(self, caller: Caller, message: messages.Join) -> None:
         """Begin a new store, for a coordinator that comes first, or after another one."""
         if not message.starts:
-            raise RefusedError(
-                "another coordinator has begun a job on this server since. Start one at a time"
-                if self._origin
-                else _LOST
-            )
+            raise RefusedError(_OTHER if self._origin else _LOST)
         if message.seen.run:
             raise RefusedError(_LOST)
         others = [

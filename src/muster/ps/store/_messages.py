@@ -12,6 +12,7 @@ from muster.ps._plan import ArraySpec
 
 # What connections to stores are for, in their greeting.
 PURPOSE = "variable store"
+SAVE_PURPOSE = "part of a checkpoint, of a variable store"
 
 Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 
