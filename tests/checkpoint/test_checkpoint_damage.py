@@ -93,12 +93,12 @@ def test_no_checkpoint(tmp_path: Path) -> None:
 def test_unknown_format_is_not_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, 1)
     with monkeypatch.context() as patch:
-        patch.setattr("muster.checkpoint._manifest.FORMAT", 2)
+        patch.setattr("muster.checkpoint._manifest.FORMAT", 3)
         path = write(tmp_path, 2)
     # Falling back would throw away what a newer version wrote.
     for read, where in ((read_checkpoint, path), (restore_latest, tmp_path)):
         with pytest.raises(
-            CheckpointError, match="has format 2, but this version of muster reads format 1"
+            CheckpointError, match="has format 3, but this version of muster reads formats"
         ) as info:
             read(where)
         assert not isinstance(info.value, DamagedCheckpointError)

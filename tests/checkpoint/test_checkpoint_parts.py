@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 
 import numpy as np
 import pytest
@@ -9,9 +10,12 @@ import pytest
 from muster._errors import CheckpointError
 from muster.checkpoint import (
     Checkpointer,
+    PartRecord,
     Piece,
     VariableRecord,
+    changed_rows,
     latest_checkpoint,
+    link_base,
     list_checkpoints,
     read_checkpoint,
     repair,
@@ -53,7 +57,7 @@ class TwoWriters:
     def wait(self):
         folder, files = self.begun
         arrays = {"t[0:3]": TABLE[:3]}, {"t[3:5]": TABLE[3:], "count": EXPECTED["count"]}
-        records = [write_part(folder, *each) for each in zip(files, arrays, strict=True)]
+        records = [PartRecord(write_part(folder, *each)) for each in zip(files, arrays, strict=True)]
         if self.fails:
             raise self.fails
         return records
@@ -136,3 +140,59 @@ def test_a_part_is_written_under_a_name_of_data_only_and_anew_where_a_killed_pro
     write_part(str(tmp_path), "variables-12345678-ps-0.safetensors", {"a": TABLE})
     with pytest.raises(FileNotFoundError):
         write_part(str(tmp_path / "none"), "variables-12345678-ps-0.safetensors", {"a": TABLE})
+
+
+class OneTable:
+    """A writer of a table, which writes only rows that have changed when it can."""
+
+    writers = ("ps-0",)
+
+    def __init__(self, table):
+        self.table, self.saved, self.base = table, None, None
+
+    def records(self, files):
+        return {"table": VariableRecord(self.table.shape, "float32", (Piece(files[0], "t", 0, 5),))}
+
+    def begin(self, folder, token, files):
+        self.begun = folder, *files
+        return self
+
+    def wait(self):
+        folder, file = self.begun
+        if self.base is None or not link_base(folder, self.base[0]):
+            record = write_part(folder, file, {"t": self.table})
+            self.base, self.saved = (os.path.join(folder, file), record), self.table.copy()
+            return [PartRecord(record)]
+        numbers = np.flatnonzero((self.table != self.saved).any(1))
+        record = write_part(folder, file, {"t": self.table[numbers], changed_rows("t"): numbers})
+        base = os.path.join(folder, os.path.basename(self.base[0]))
+        self.base = base, self.base[1]
+        return [PartRecord(record, ["t"], (os.path.basename(base), self.base[1]))]
+
+
+def test_rows_that_have_changed_complete_a_file_of_an_earlier_checkpoint_which_may_be_gone(tmp_path):
+    parts = OneTable(TABLE.copy())
+    with Checkpointer(tmp_path, max_to_keep=1) as writer:
+        for step in range(4):
+            parts.table[step] = 100 + step
+            path = writer.save(step, OWN, {}, parts=parts, wait=True)
+            found = read_checkpoint(path).variables
+            np.testing.assert_array_equal(found["table"], parts.table)
+            np.testing.assert_array_equal(found["seed"], OWN["seed"])
+        assert [info.step for info in list_checkpoints(tmp_path)] == [3]
+        assert sorted(map(writer_of, os.listdir(path))) == ["", "", "ps-0", "ps-0"]  # "" of the manifest, too
+        path = writer.save(3, OWN, {}, parts=parts, wait=True)  # once more
+    np.testing.assert_array_equal(read_checkpoint(path).variables["table"], parts.table)
+    os.unlink(os.path.join(path, "manifest.json"))
+    assert "manifest.json rebuilt" in repair(tmp_path)[0]
+    np.testing.assert_array_equal(read_checkpoint(path).variables["table"], parts.table)
+
+
+def test_only_a_checkpoint_with_changes_is_of_the_newer_format(tmp_path):
+    parts, formats = OneTable(TABLE.copy()), []
+    with Checkpointer(tmp_path) as writer:
+        for step in range(2):
+            path = writer.save(step, OWN, {}, parts=parts, wait=True)
+            with open(os.path.join(path, "manifest.json")) as file:
+                formats.append(re.search(r'"format":(\d)', file.read())[1])
+    assert formats == ["1", "2"]

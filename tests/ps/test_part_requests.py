@@ -73,9 +73,7 @@ def first(pulled):
 
 @contextlib.contextmanager
 def writer_of(server):
-    writer = PartWriter(
-        server.service, lambda save: server.machine.part(save, time.monotonic()), "ps 0"
-    )
+    writer = PartWriter(server.service, lambda save: server.machine.part(save, time.monotonic()), "ps 0")
     with accepting(writer.serve) as address:
         yield address
     writer.close()
@@ -120,7 +118,7 @@ def test_a_part_is_of_one_instant_and_pushes_go_on_while_it_is_written(saved, mo
     gate.opened.set()
     (record,) = requests.wait()
     assert saved.written == {"a": 1.0, "b": 1.0, "count": 1.0}
-    assert record.bytes == (saved.folder / FILE).stat().st_size
+    assert record.file.bytes == (saved.folder / FILE).stat().st_size
     assert saved.push(1.0) == 5.0
 
 

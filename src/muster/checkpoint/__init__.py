@@ -23,8 +23,11 @@ from muster.checkpoint._lease import WriterWatch as WriterWatch
 from muster.checkpoint._manifest import Piece as Piece
 from muster.checkpoint._manifest import VariableRecord as VariableRecord
 from muster.checkpoint._manifest import sync_directory as sync_directory
+from muster.checkpoint._parts import PartRecord as PartRecord
 from muster.checkpoint._parts import Parts as Parts
 from muster.checkpoint._parts import PartsUnderWay as PartsUnderWay
+from muster.checkpoint._parts import changed_rows as changed_rows
+from muster.checkpoint._parts import link_base as link_base
 from muster.checkpoint._parts import sees_folder as sees_folder
 from muster.checkpoint._parts import write_part as write_part
 from muster.checkpoint._read import Checkpoint as Checkpoint

@@ -23,7 +23,23 @@ from muster.checkpoint._checksum import with_checksum, without_checksum
 
 FILE_NAME = "manifest.json"
 UNFINISHED = FILE_NAME + ".tmp"
-FORMAT = 1
+# Versions of the format that this version reads; a manifest has the first that knows all that it says.
+FORMAT, FORMAT_WITH_CHANGES = 1, 2
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Rows that replace some of a piece.
+
+    Attributes:
+        file: The data file that has them.
+        rows: The key of their numbers there, from 0 at the start of the piece: int64 of shape (n,).
+        key: The key of the rows, of shape (n, ...).
+    """
+
+    file: str
+    rows: str
+    key: str
 
 
 @dataclass(frozen=True)
@@ -31,13 +47,15 @@ class Piece:
     """Rows ``start`` to ``stop`` (excluded) of a variable, stored as one array of a data file.
 
     A variable that is split along its first dimension has several pieces. Any other is one piece from 0
-    to the length of that dimension; a scalar counts as one row.
+    to the length of that dimension; a scalar counts as one row. Rows that have changed since the data file
+    was written, for an earlier checkpoint, are in ``changes``.
     """
 
     file: str
     key: str
     start: int
     stop: int
+    changes: Changes | None = None
 
 
 @dataclass(frozen=True)
@@ -82,10 +100,11 @@ class Manifest:
 def encode(manifest: Manifest) -> bytes:
     """Return the bytes of the manifest's file."""
     # Not asdict of all, which would copy the metadata.
+    changed = any(piece.changes for each in manifest.variables.values() for piece in each.pieces)
     contents = {
-        "format": FORMAT,
+        "format": FORMAT_WITH_CHANGES if changed else FORMAT,
         **vars(manifest),
-        "variables": {name: asdict(record) for name, record in manifest.variables.items()},
+        "variables": {name: _encoded(record) for name, record in manifest.variables.items()},
         "files": {name: asdict(record) for name, record in manifest.files.items()},
     }
     return with_checksum(json.dumps(contents, separators=(",", ":")).encode()[1:] + b"\n")
@@ -106,19 +125,32 @@ def decode(data: bytes, path: str) -> Manifest:
     if body is None:
         raise DamagedCheckpointError(f"{path} does not match its checksum: its bytes have changed.")
     contents = json.loads(body)
-    if (version := contents.pop("format")) != FORMAT:
+    if (version := contents.pop("format")) not in (FORMAT, FORMAT_WITH_CHANGES):
         raise CheckpointError(
-            f"{path} has format {version!r}, but this version of muster reads format {FORMAT}. "
-            "Use the version that wrote it, or a newer one."
+            f"{path} has format {version!r}, but this version of muster reads formats {FORMAT} and "
+            f"{FORMAT_WITH_CHANGES}. Use the version that wrote it, or a newer one."
         )
     contents["variables"] = {
         name: VariableRecord(
-            tuple(entry["shape"]), entry["dtype"], tuple(Piece(**piece) for piece in entry["pieces"])
+            tuple(entry["shape"]), entry["dtype"], tuple(_decoded(piece) for piece in entry["pieces"])
         )
         for name, entry in contents["variables"].items()
     }
     contents["files"] = {name: FileRecord(**entry) for name, entry in contents["files"].items()}
     return Manifest(**contents)
+
+
+def _encoded(record: VariableRecord) -> dict[str, Any]:
+    entry = asdict(record)
+    for piece in entry["pieces"]:
+        if piece["changes"] is None:
+            del piece["changes"]
+    return entry
+
+
+def _decoded(piece: dict[str, Any]) -> Piece:
+    changes = piece.pop("changes", None)
+    return Piece(**piece, changes=None if changes is None else Changes(**changes))
 
 
 def read_bytes(checkpoint: str) -> bytes:

@@ -2,22 +2,38 @@
 
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from muster.checkpoint._arrays import FileRecord, open_regular, write_arrays
 from muster.checkpoint._layout import data_name, is_data_name
-from muster.checkpoint._manifest import VariableRecord
+from muster.checkpoint._manifest import Changes, Piece, VariableRecord
+
+
+@dataclass(frozen=True)
+class PartRecord:
+    """Describe a file that another process has written.
+
+    Attributes:
+        file: Its size and its checksum.
+        changed: The keys of the arrays of which it has only some rows: those that differ from the base.
+        base: The name of another file in the folder, from an earlier checkpoint, and its record; None if
+            nothing is taken from there.
+    """
+
+    file: FileRecord
+    changed: Collection[str] = ()
+    base: tuple[str, FileRecord] | None = None
 
 
 class PartsUnderWay(Protocol):
     """Parts that are being written."""
 
-    def wait(self) -> list[FileRecord]:
+    def wait(self) -> list[PartRecord]:
         """Return the records of the files, once all of them are on the disk.
 
         Raises:
@@ -83,6 +99,55 @@ def begin_parts(path: str, parts: Parts) -> BegunParts | None:
     if under_way is None:
         return None
     return BegunParts(token, files, parts.records(files), under_way)
+
+
+def finish_parts(begun: BegunParts) -> tuple[dict[str, VariableRecord], dict[str, FileRecord]]:
+    """Wait for all parts, and return the records of their variables and of all files that have some of them.
+
+    Raises:
+        CheckpointError: One cannot be written.
+    """
+    written = dict(zip(begun.files, begun.under_way.wait(), strict=True))
+    files = {name: part.file for name, part in written.items()}
+    files.update(part.base for part in written.values() if part.base is not None)
+
+    def completed(piece: Piece) -> Piece:
+        part = written[piece.file]
+        if part.base is None or piece.key not in part.changed:
+            return piece
+        changes = Changes(piece.file, changed_rows(piece.key), piece.key)
+        return replace(piece, file=part.base[0], changes=changes)
+
+    records = {
+        name: replace(record, pieces=tuple(map(completed, record.pieces)))
+        for name, record in begun.records.items()
+    }
+    return records, files
+
+
+def changed_rows(key: str) -> str:
+    """Return the key of the numbers of those rows of an array that a part has."""
+    return f"{key}#rows"
+
+
+def link_base(folder: str, base: str) -> bool:
+    """Let a checkpoint's folder have a data file of an earlier checkpoint, too, without a copy.
+
+    Args:
+        folder: The folder.
+        base: The path of the file.
+
+    Returns:
+        Whether it has it now: not if the file is gone, or the file system has no hard links.
+    """
+    linked = os.path.join(folder, os.path.basename(base))
+    try:
+        os.link(base, linked)
+    except FileExistsError:  # this checkpoint is written again
+        return os.path.samefile(base, linked)
+    except OSError:
+        return False
+    return True
 
 
 def sees_folder(folder: str, token: str) -> bool:

@@ -238,9 +238,14 @@ def _assemble(
         raise DamagedCheckpointError(
             f"{path}: the {rows} rows of {name!r} are not covered once each by {spans}."
         )
-    arrays = [
-        files[piece.file][piece.key].view(dtype).reshape((piece.stop - piece.start, *record.shape[1:]))
-        for piece in pieces
-    ]
+    arrays = []
+    for piece in pieces:
+        array = files[piece.file][piece.key].view(dtype)
+        array = array.reshape((piece.stop - piece.start, *record.shape[1:]))
+        if (changes := piece.changes) is not None:
+            numbers = files[changes.file][changes.rows].view(np.int64)
+            changed = files[changes.file][changes.key].view(dtype)
+            array[numbers] = changed.reshape((len(numbers), *record.shape[1:]))
+        arrays.append(array)
     array = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
     return array.reshape(record.shape)

@@ -38,7 +38,7 @@ from muster.checkpoint._manifest import (
     sync_directory,
     write_manifest,
 )
-from muster.checkpoint._parts import BegunParts, Parts, begin_parts
+from muster.checkpoint._parts import BegunParts, Parts, begin_parts, finish_parts
 
 _log = logging.getLogger(__name__)
 
@@ -177,8 +177,8 @@ def write_snapshot(
             records = {name: _record(array, own_name, name) for name, array in snapshot.variables.items()}
             files: dict[str, FileRecord] = {}
             if parts is not None:
-                records = {**parts.records, **records}
-                files.update(zip(parts.files, parts.under_way.wait(), strict=True))
+                of_parts, files = finish_parts(parts)
+                records = {**of_parts, **records}
             if snapshot.names is not None:
                 records = {name: records[name] for name in snapshot.names}
             manifest = Manifest(

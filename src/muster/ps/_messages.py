@@ -296,16 +296,34 @@ class WritePart(msgspec.Struct, tag="write_part", frozen=True, kw_only=True):
     """Write the file, since all servers see the folder. Answered by `PartWritten` or `Refused` when done."""
 
 
+class Base(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of an earlier checkpoint, which is in the folder of this one, too.
+
+    Args:
+        name: Its name.
+        bytes: Its size.
+        crc32: Its checksum.
+    """
+
+    name: str
+    bytes: int
+    crc32: int
+
+
 class PartWritten(msgspec.Struct, tag="part_written", frozen=True, kw_only=True):
     """Answers `WritePart`.
 
     Args:
         bytes: The size of the file.
         crc32: Its checksum.
+        changed: The arrays of which it has only the rows that differ from the base.
+        base: The file that has all of their rows; None if nothing is taken from there.
     """
 
     bytes: int
     crc32: int
+    changed: tuple[str, ...] = ()
+    base: Base | None = None
 
 
 # For type checkers, and as unions for msgspec.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from muster._errors import CheckpointError, StrayPeerError
 from muster._text import printable
-from muster.checkpoint import FileRecord
+from muster.checkpoint import FileRecord, PartRecord
 from muster.net import Connection, ProtocolError, encode_frame
 from muster.ps import _messages as messages
 from muster.ps._line import Dial
@@ -92,7 +92,7 @@ class PartRequest:
             except OSError:
                 self.close()  # it is asked again
 
-    def wait(self) -> FileRecord:
+    def wait(self) -> PartRecord:
         """Return the record of the file, once it is on the disk.
 
         Raises:
@@ -124,7 +124,10 @@ class PartRequest:
             self.close()
             if not isinstance(answer, messages.PartWritten):
                 raise self._failed(f"it gives an answer that does not fit: {messages.name_of(answer)}")
-            return FileRecord(answer.bytes, answer.crc32)
+            file, base = FileRecord(answer.bytes, answer.crc32), answer.base
+            if base is None:
+                return PartRecord(file)
+            return PartRecord(file, answer.changed, (base.name, FileRecord(base.bytes, base.crc32)))
 
     def close(self) -> None:
         """Close the connection. A server that was not told to write forgets what it holds for that."""
@@ -184,13 +187,13 @@ class PartRequests:
         self._close()
         return found
 
-    def wait(self) -> list[FileRecord]:
+    def wait(self) -> list[PartRecord]:
         """Return the records of the files, once no server writes any more.
 
         Raises:
             CheckpointError: One cannot write: the first of those that cannot.
         """
-        records: list[FileRecord] = []
+        records: list[PartRecord] = []
         failures: list[CheckpointError] = []
         for request in self._requests:
             try:
