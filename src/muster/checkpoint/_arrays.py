@@ -13,12 +13,13 @@ import os
 import stat
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from muster._arrays import dtype_named
 from muster._errors import DamagedCheckpointError
 
 # Other types are stored as flat U8; their real type and shape stand in the manifest.
@@ -105,6 +106,55 @@ def write_arrays(
                 while chunk:
                     chunk = chunk[file.write(chunk) :]
         os.fsync(file.fileno())
+    return FileRecord(size, crc)
+
+
+def fill_arrays(
+    path: str,
+    arrays: Mapping[str, np.ndarray[Any, Any]],
+    blank: Mapping[str, tuple[tuple[int, ...], str]],
+    fill: Callable[[Mapping[str, np.ndarray[Any, Any]]], None],
+) -> FileRecord:
+    """Write arrays as `write_arrays` does, and others that need not fit the memory.
+
+    Args:
+        path: The path of the file, which must not exist yet.
+        arrays: Arrays by key.
+        blank: The shapes and the names of the dtypes of the others, by key.
+        fill: Given the others in the file, writes their elements.
+
+    Returns:
+        The size and the checksum of the file.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    made = {
+        key: np.broadcast_to(np.zeros((), dtype_named(dtype)), shape) for key, (shape, dtype) in blank.items()
+    }
+    every = {**arrays, **made}
+    keys = sorted(every, key=lambda key: -every[key].dtype.itemsize)
+    header = _header([(key, every[key]) for key in keys], None)
+    size = len(header) + sum(array.nbytes for array in every.values())
+    with open(path, "x+b") as file:
+        # Blocks that are written first are there: writing to mapped memory cannot say that the disk is full.
+        os.posix_fallocate(file.fileno(), 0, size)
+        mapped = np.memmap(file, np.uint8, "r+", shape=(size,))
+        mapped[: len(header)] = np.frombuffer(header, np.uint8)
+        start, views = len(header), {}
+        for key in keys:
+            stop = start + every[key].nbytes
+            if key in arrays:
+                mapped[start:stop] = _bytes_of(every[key])
+            else:
+                views[key] = mapped[start:stop].view(every[key].dtype).reshape(every[key].shape)
+            start = stop
+        fill(views)
+        mapped.flush()
+        os.fsync(file.fileno())
+        crc = 0
+        for start in range(0, size, _CHUNK):
+            crc = zlib.crc32(mapped[start : start + _CHUNK].data, crc)
     return FileRecord(size, crc)
 
 

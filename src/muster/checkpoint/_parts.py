@@ -2,14 +2,14 @@
 
 import os
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from muster.checkpoint._arrays import FileRecord, open_regular, write_arrays
+from muster.checkpoint._arrays import FileRecord, fill_arrays, open_regular, write_arrays
 from muster.checkpoint._layout import data_name, is_data_name
 from muster.checkpoint._manifest import Changes, Piece, VariableRecord
 
@@ -155,13 +155,21 @@ def sees_folder(folder: str, token: str) -> bool:
     return os.path.isfile(os.path.join(folder, token))
 
 
-def write_part(folder: str, file: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> FileRecord:
+def write_part(
+    folder: str,
+    file: str,
+    arrays: Mapping[str, np.ndarray[Any, Any]],
+    blank: Mapping[str, tuple[tuple[int, ...], str]] | None = None,
+    fill: Callable[[Mapping[str, np.ndarray[Any, Any]]], None] | None = None,
+) -> FileRecord:
     """Write a part of a checkpoint, for the process that commits it, and wait until it is on the disk.
 
     Args:
         folder: The folder of the checkpoint.
         file: The name of the file; what a process that was killed has left there is replaced.
         arrays: Arrays by key.
+        blank: The shapes and the names of the dtypes of others, which may be too large for the memory.
+        fill: Given these in the file, writes their elements.
 
     Raises:
         ValueError: The name is none of a data file.
@@ -173,7 +181,7 @@ def write_part(folder: str, file: str, arrays: Mapping[str, np.ndarray[Any, Any]
     with suppress(FileNotFoundError):
         os.unlink(path)
     try:
-        return write_arrays(path, arrays)
+        return write_arrays(path, arrays) if fill is None else fill_arrays(path, arrays, blank or {}, fill)
     except BaseException:
         with suppress(OSError):
             os.unlink(path)

@@ -16,6 +16,7 @@ from muster.ps._messages import Statistics as Statistics
 from muster.ps._part_requests import PartRequest as PartRequest
 from muster.ps._part_requests import PartRequests as PartRequests
 from muster.ps._part_requests import PartSavers as PartSavers
+from muster.ps._part_values import PartValues as PartValues
 from muster.ps._part_writer import PartWriter as PartWriter
 from muster.ps._partitioners import FixedShardsPartitioner as FixedShardsPartitioner
 from muster.ps._partitioners import MaxSizePartitioner as MaxSizePartitioner

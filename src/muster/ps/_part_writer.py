@@ -1,16 +1,18 @@
 """A server's part of a checkpoint: written on a thread, while the server goes on."""
 
+import contextlib
 import logging
+import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from muster._text import printable
-from muster.checkpoint import sees_folder, write_part
+from muster.checkpoint import link_base, sees_folder
 from muster.net import Connection, Hello, ProtocolError, encode_frame
 from muster.ps import _messages as messages
-from muster.ps._flat_layout import Array
+from muster.ps._part_values import Base, PartValues
 from muster.ps._replies import RefusedError
 from muster.ps._service import Service
 from muster.ps._wire import receive_message
@@ -28,20 +30,28 @@ class PartWriter:
 
     Args:
         service: The server.
-        part: Returns the arrays of a request by key, as they are now; called between two requests of the
-            service. They are never changed afterwards. Raises RefusedError.
+        begin: Returns the values of a request as they are now, and whether those of tables must be whole is
+            its second argument; called between two requests of the service. Raises RefusedError.
         name: The task, for the log, such as ``"ps 0"``.
+        has_tables: Whether there may be rows of tables, which are given away for one checkpoint at a time.
     """
 
     def __init__(
-        self, service: Service, part: Callable[[messages.SavePart], Mapping[str, Array]], name: str
+        self,
+        service: Service,
+        begin: Callable[[messages.SavePart, bool], PartValues],
+        name: str,
+        *,
+        has_tables: bool = False,
     ) -> None:
         self._service = service
-        self._part = part
+        self._begin = begin
+        self._has_tables = has_tables
+        self._base: Base | None = None
         self._name = name
         self._threads: set[threading.Thread] = set()
         # A chief whose connection broke asks again while its file may still be written.
-        self._writing = threading.Lock()
+        self._writing = threading.RLock()
 
     def serve(self, connection: Connection, hello: Hello) -> None:
         """Take over a connection: the handler of an `Acceptor`."""
@@ -72,23 +82,51 @@ class PartWriter:
         if not isinstance(save, messages.SavePart):
             raise ProtocolError(f"it begins with {messages.name_of(save)}")
         try:
-            arrays = self._service.between(lambda: self._part(save))
-            self._service.check_job(hello)  # which the service knows now that it has answered
+            if sees_folder(save.folder, save.token):
+                with self._writing if self._has_tables else contextlib.nullcontext():
+                    self._save_values(connection, hello, save)
+            else:
+                self._service.check_job(hello)
+                _send(connection, messages.PartTaken(found=False))
         except RefusedError as exc:
             _send(connection, messages.Refused(text=str(exc)))
-            return
-        found = sees_folder(save.folder, save.token)
-        _send(connection, messages.PartTaken(found=found))
-        if not found or not isinstance(_receive(connection), messages.WritePart):
-            return
+
+    def _save_values(self, connection: Connection, hello: Hello, save: messages.SavePart) -> None:
+        has_base = self._base is not None and link_base(save.folder, self._base.path)
+        values = self._service.between(lambda: self._begin(save, not has_base))
+        written = False
         try:
-            with self._writing:
-                record = write_part(save.folder, save.file, arrays)
+            self._service.check_job(hello)  # which the service knows now that it has answered
+            _send(connection, messages.PartTaken(found=True))
+            if isinstance(_receive(connection), messages.WritePart):
+                with self._writing:
+                    answer = self._write(save, values)
+                written = isinstance(answer, messages.PartWritten)
+                _send(connection, answer)
+        finally:
+            values.close(written)
+
+    def _write(self, save: messages.SavePart, values: PartValues) -> messages.PartAnswer:
+        base = self._base if values.needs_base else None
+        try:
+            record = values.write(save.folder, save.file)
         except (ValueError, OSError) as exc:
             _log.warning("%s cannot write its part of %s: %s.", self._name, printable(save.folder), exc)
-            _send(connection, messages.Refused(text=_explained(save.folder, exc)))
-        else:
-            _send(connection, messages.PartWritten(bytes=record.bytes, crc32=record.crc32))
+            return messages.Refused(text=_explained(save.folder, exc))
+        if values.rows is not None:
+            # What was linked into this folder stays there when the earlier checkpoint is deleted.
+            file, kept = (save.file, record) if base is None else (os.path.basename(base.path), base.record)
+            self._base = Base(os.path.join(save.folder, file), kept)
+        if base is None:
+            return messages.PartWritten(bytes=record.bytes, crc32=record.crc32)
+        return messages.PartWritten(
+            bytes=record.bytes,
+            crc32=record.crc32,
+            changed=values.tables,
+            base=messages.Base(
+                name=os.path.basename(base.path), bytes=base.record.bytes, crc32=base.record.crc32
+            ),
+        )
 
 
 def _explained(folder: str, exc: Exception) -> str:

@@ -41,6 +41,10 @@ class Part(Protocol):
     def changed_nbytes(self) -> int | None:
         """That of those written since the last time that all were given away; None if that is not known."""
 
+    @property
+    def rows(self) -> int:
+        """How many rows are still to be taken."""
+
     def begin(self, whole: bool) -> None:
         """Begin to give away rows as they are now: all, or those written since the last time it was all."""
 
@@ -65,6 +69,7 @@ class RowSnapshot:
     Attributes:
         whole: As given.
         layouts: What the rows of each part have.
+        counts: How many rows of each part there are, without those that are gone.
     """
 
     def __init__(self, parts: Sequence[Part], whole: bool, closed: Callable[[bool], None]) -> None:
@@ -74,6 +79,7 @@ class RowSnapshot:
         self._closed = closed
         for part in parts:
             part.begin(whole)
+        self.counts = tuple(part.rows for part in parts)
 
     def __iter__(self) -> Iterator[Piece]:
         """Return the rows, once; soon, for rows that change meanwhile are set aside."""
@@ -94,17 +100,18 @@ class RowSnapshots:
     def __init__(self) -> None:
         self._known: Any = None  # what the last one with all rows was of; None if it is not kept
 
-    def begin(self, of: Any, parts: Sequence[Part]) -> RowSnapshot:
+    def begin(self, of: Any, parts: Sequence[Part], *, whole: bool = False) -> RowSnapshot:
         """Begin a snapshot, which has all rows unless the last one is kept, and few have changed since.
 
         Args:
             of: What it is of, which the one before with all rows must have been of, too.
             parts: The rows.
+            whole: Whether it is to have all rows in any case.
         """
         changed = [part.changed_nbytes for part in parts]
         known = [each for each in changed if each is not None]
         many = 2 * sum(known) > sum(part.nbytes for part in parts)
-        whole = self._known != of or len(known) < len(changed) or many
+        whole = whole or self._known != of or len(known) < len(changed) or many
 
         def closed(written: bool) -> None:
             self._known = of if written else None

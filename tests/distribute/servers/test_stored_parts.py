@@ -2,10 +2,12 @@
 
 import contextlib
 import logging
+import os
 
 import numpy as np
 import pytest
 
+import muster
 import muster.compat.tensorflow as tf
 from jobs import free_addresses
 from muster._errors import CheckpointError
@@ -13,6 +15,7 @@ from muster._keras import keras
 from muster.checkpoint import list_rows
 from muster.cluster import ClusterSpec, SimpleClusterResolver
 from muster.distribute import FixedShardsPartitioner, ParameterServerStrategy, Server
+from muster.distribute.coordinator import ClusterCoordinator
 from muster.ps import _part_writer
 
 pytestmark = [
@@ -109,3 +112,77 @@ def test_a_server_with_the_variables_of_another_coordinator_writes_nothing(tmp_p
             checkpoint.save(tmp_path / "ckpt")
         later.close()
     assert tf.train.latest_checkpoint(tmp_path) == first
+
+
+@contextlib.contextmanager
+def embedding(servers):
+    """Yield a model whose table lies on servers by rows, its optimizer, and what trains some ids."""
+    with strategy_of(servers) as (strategy, _):
+        with strategy.scope():
+            layer = keras.layers.Embedding(40_000, 8, name="table")
+            layer.build()
+            optimizer = keras.optimizers.Adagrad(0.1)
+            optimizer.build(layer.trainable_variables)
+        coordinator = ClusterCoordinator(strategy)
+        stack = contextlib.ExitStack()
+        with stack:
+            stack.enter_context(Server(strategy.cluster, "worker", 0))
+            stack.callback(coordinator.close)
+
+            @muster.function
+            def step(ids):
+                with muster.GradientTape() as tape:
+                    loss = keras.ops.sum(layer(ids) ** 2)
+                optimizer.apply(tape.gradient(loss, layer.trainable_variables), layer.trainable_variables)
+
+            def train(*ids):
+                coordinator.schedule(step, args=(np.array(ids, np.int32),))
+                coordinator.join()
+
+            yield tf.train.Checkpoint(layer=layer, optimizer=optimizer), train
+
+
+def test_between_full_checkpoints_only_rows_that_have_changed_are_written(tmp_path):
+    sizes, values = [], []
+    with embedding(2) as (checkpoint, train):
+        manager = tf.train.CheckpointManager(checkpoint, tmp_path, max_to_keep=2)
+        for ids in ((3, 39_999), (5, 20_001, 39_999), (7,)):
+            train(*ids)
+            path = manager.save()
+            own = {each.name for each in os.scandir(path) if each.stat().st_nlink == 1}
+            sizes.append(sum(os.path.getsize(os.path.join(path, name)) for name in own))
+            values.append(values_of(checkpoint.layer, checkpoint.optimizer))
+    whole = 40_000 * 8 * 4 * 2
+    assert sizes[0] > whole
+    # The first one is gone, so that nobody shares the large files with the last one but the one between.
+    assert max(sizes[1:]) < whole / 100
+    assert len(manager.checkpoints) == 2
+    for path, expected in zip(manager.checkpoints, values[1:], strict=True):
+        with embedding(1) as (checkpoint, _):
+            checkpoint.restore(path)
+            assert_same(values_of(checkpoint.layer, checkpoint.optimizer), expected)
+
+
+def test_without_the_file_of_an_earlier_checkpoint_all_rows_are_written_again(tmp_path):
+    with embedding(1) as (checkpoint, train):
+        train(3)
+        first = checkpoint.save(tmp_path / "ckpt")
+        size = part_size(first)
+        train(5)
+        assert part_size(checkpoint.save(tmp_path / "ckpt")) < size / 100
+        for path in tmp_path.glob("ckpt-*/*-ps-0.safetensors"):
+            path.unlink()
+        train(7)
+        last = checkpoint.save(tmp_path / "ckpt")
+        assert part_size(last) == size
+        expected = values_of(checkpoint.layer, checkpoint.optimizer)
+    with embedding(1) as (checkpoint, _):
+        checkpoint.restore(last)
+        assert_same(values_of(checkpoint.layer, checkpoint.optimizer), expected)
+
+
+def part_size(path):
+    """Return the size of what a server has written newly into a checkpoint."""
+    return sum(
+        each.stat().st_size for each in os.scandir(path) if "-ps-" in each.name and each.stat().st_nlink == 1
+    )

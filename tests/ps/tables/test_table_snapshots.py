@@ -28,29 +28,45 @@ class Dense:
     """A table that is held in a part for each column."""
 
     def __init__(self):
-        self.parts = [RowStore([column], ROWS) for column in SPEC.columns]
-        for part in self.parts:
-            part.write(slice(0, ROWS), [np.ones((ROWS, *part.columns[0].shape), np.float32)])
+        self.hold([RowStore([column], ROWS) for column in SPEC.columns])
+        for store in self.stores:
+            store.write(slice(0, ROWS), [np.ones((ROWS, *store.columns[0].shape), np.float32)])
+
+    def hold(self, stores):
+        self.stores, self.parts = stores, [store.for_snapshots for store in stores]
 
     def push(self, ids, seed):
-        train(Columns(self.parts), *summed(ids, gradients(ids, seed)))
+        train(Columns(self.stores), *summed(ids, gradients(ids, seed)))
 
 
 class Narrow(Dense):
     """Several rows of this table share what is said of them."""
 
     def __init__(self):
-        self.parts = [RowStore([Column((), np.dtype(name))], ROWS) for name in ("float32", "float16")]
-        for part in self.parts:
-            part.write(slice(0, ROWS), [np.ones(ROWS)])
+        self.hold([RowStore([Column((), np.dtype(name))], ROWS) for name in ("float32", "float16")])
+        for store in self.stores:
+            store.write(slice(0, ROWS), [np.ones(ROWS)])
 
     def push(self, ids, seed):
         ids, sums = summed(ids, gradients(ids, seed))
         pushed = [Column((), np.dtype(np.float32))]
         update = Updater(
-            Columns(self.parts), pushed, lambda rows, pushed, others: [rows[0] + pushed[0], rows[1] + 1]
+            Columns(self.stores), pushed, lambda rows, pushed, others: [rows[0] + pushed[0], rows[1] + 1]
         )
         update.apply(ids, [sums[:, 0]], [RATE])
+
+
+class ForCheckpoints(Dense):
+    """Rows are taken for checkpoints, and those of some moment for a snapshot meanwhile."""
+
+    def hold(self, stores):
+        super().hold(stores)
+        self.parts = [store.for_checkpoints for store in stores]
+
+    def push(self, ids, seed):
+        super().push(ids, seed)
+        if seed % 5 == 0:
+            RowSnapshots().begin("another", [store.for_snapshots for store in self.stores])
 
 
 class Hashed:
@@ -64,7 +80,7 @@ class Hashed:
         train_hashed(self.table, ids, gradients(ids, seed))
 
 
-KINDS = [Dense, Narrow, Hashed]
+KINDS = [Dense, Narrow, ForCheckpoints, Hashed]
 
 
 def contents(pieces):
@@ -81,10 +97,11 @@ def everything(servers):
     """What a table has now, by another sequence of snapshots, which changes nothing about the first."""
     found = {}
     for number, part in enumerate(servers.parts):
-        store = getattr(part, "store", part)
-        places = store.used()
-        columns = store.read(places)
-        ids, columns = (columns[0], columns[1:]) if store is not part else (places, columns)
+        places = part.store.used()
+        columns = part.store.read(places)
+        ids, columns = (
+            (columns[0], columns[1:]) if isinstance(part, keyed_rows.KeyedRows) else (places, columns)
+        )
         for row, each in enumerate(ids.tolist()):
             found[number, each] = tuple(column[row].tobytes() for column in columns)
     return found

@@ -13,6 +13,7 @@ from muster.ps import (
     SAVE_PURPOSE,
     Desk,
     Machine,
+    PartValues,
     PartWriter,
     Saved,
     Saver,
@@ -94,8 +95,10 @@ def hold(
     plans = Desk(machine, saver, lambda: report(machine.statistics(time.monotonic())))
     variables = Desk(store, keeper, lambda: report_store(store.statistics()))
     service = Service(name, [plans, variables])
-    saves = PartWriter(service, lambda save: machine.part(save, time.monotonic()), name)
-    store_saves = PartWriter(service, lambda save: store.part(save, time.monotonic()), name)
+    saves = PartWriter(service, lambda save, _: PartValues(machine.part(save, time.monotonic())), name)
+    store_saves = PartWriter(
+        service, lambda save, whole: store.begin_part(save, whole, time.monotonic()), name, has_tables=True
+    )
     handlers: dict[str, Handler] = {
         PURPOSE: functools.partial(service.serve, plans),
         SAVE_PURPOSE: saves.serve,

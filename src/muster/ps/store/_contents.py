@@ -7,6 +7,7 @@ import msgspec
 
 from muster._text import printable
 from muster.ps._flat_layout import Array, Flat
+from muster.ps._part_values import PartValues
 from muster.ps._plan import ArraySpec
 from muster.ps._replies import RefusedError
 from muster.ps._row_snapshots import Part, Piece, RowSnapshot, RowSnapshots
@@ -104,7 +105,7 @@ class Contents:
     def __init__(self, device: Device) -> None:
         self.values = StoredValues(device)
         self.hashed = HashedTables()
-        self._snapshots = RowSnapshots()
+        self._snapshots, self._checkpoints = RowSnapshots(), RowSnapshots()
         self._device = device
         self._functions: dict[str, _Known] = {}
 
@@ -225,6 +226,24 @@ class Contents:
         parts = self._parts()
         return self._snapshots.begin(description, parts) if parts else None
 
+    def begin_part(self, names: Sequence[str], *, whole: bool) -> PartValues:
+        """Begin to give away arrays for a checkpoint.
+
+        Args:
+            names: Which.
+            whole: Whether those that are held by rows are to be given away with all rows; else those that
+                have changed since that was so are enough.
+        """
+        by_rows = self.values.by_rows
+        tables = tuple(name for name in names if name in by_rows)
+        arrays = dict(
+            (spec.name, array) for spec, array in self.values.read([n for n in names if n not in by_rows])
+        )
+        if not tables:
+            return PartValues(arrays)
+        takers = [by_rows[name].for_checkpoints for name in tables]
+        return PartValues(arrays, tables, self._checkpoints.begin(tables, takers, whole=whole))
+
     def restore(
         self,
         description: Description,
@@ -255,7 +274,7 @@ class Contents:
                 raise RefusedError(f"its array {printable(str(spec))} is here already, as a hashed table")
 
     def _parts(self) -> list[Part]:
-        return [*self.values.by_rows.values(), *self.hashed.parts()]
+        return [*(rows.for_snapshots for rows in self.values.by_rows.values()), *self.hashed.parts()]
 
     def _function(self, fingerprint: str) -> _Known:
         known = self._functions.get(fingerprint)

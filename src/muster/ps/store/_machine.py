@@ -9,6 +9,7 @@ import msgspec
 from muster._text import printable
 from muster.ps._flat_layout import Array, sizes_of
 from muster.ps._messages import Caller, Done, End, Ended, Refused, SavePart, Seen, Stats, name_of
+from muster.ps._part_values import PartValues
 from muster.ps._plan import ArraySpec
 from muster.ps._recovery import Recovery, no_snapshot
 from muster.ps._replies import RefusedError, Reply, require_versions
@@ -182,11 +183,12 @@ class StoreMachine:
         )
         return Taken(saved, self._contents.values.flat(), self._contents.begin_snapshot(plan))
 
-    def part(self, save: SavePart, now: float) -> dict[str, Array]:
-        """Return arrays by name, as they are now; they are never changed afterwards.
+    def begin_part(self, save: SavePart, whole: bool, now: float) -> PartValues:
+        """Begin to give away arrays as they are now, for a checkpoint.
 
         Args:
             save: What the coordinator asks for.
+            whole: See `StoredValues.begin_part`.
             now: The time, as for `handle`.
 
         Raises:
@@ -196,7 +198,7 @@ class StoreMachine:
             self._restore(Seen(origin=save.origin), now)
         if save.origin != self._origin:
             raise RefusedError(_OTHER if self._origin else _LOST)
-        return {spec.name: array for spec, array in self._contents.read(save.arrays)}
+        return self._contents.begin_part(save.arrays, whole=whole)
 
     def _answer(
         self, caller: Caller, message: messages.Request, arrays: Sequence[Array], now: float

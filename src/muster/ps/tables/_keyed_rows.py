@@ -60,7 +60,12 @@ class KeyedRows:
     def changed_nbytes(self) -> int | None:
         """The size of the rows written since the last time that all were given away, about, in bytes; None if
         too many are gone since to say which."""
-        return None if self._gone is None else self.store.changed_nbytes
+        return None if self._gone is None else self.store.for_snapshots.changed_nbytes
+
+    @property
+    def rows(self) -> int:
+        """How many rows are still to be taken."""
+        return self.store.for_snapshots.rows
 
     def find(self, ids: Ids) -> Places:
         """Return the place of each id; -1 of those that are not here."""
@@ -116,7 +121,7 @@ class KeyedRows:
 
     def begin(self, whole: bool) -> None:
         """Begin to give away rows as they are now: all, or those written since the last time it was all."""
-        self.store.begin(whole)
+        self.store.for_snapshots.begin(whole)
         self._gone_pieces = []
         if whole:
             self._gone = []
@@ -129,7 +134,7 @@ class KeyedRows:
         """Return the next rows to give away; None if there are no more. Those without arrays are gone."""
         if self._gone_pieces:
             return self._gone_pieces.pop(), ()
-        if (found := self.store.take()) is None:
+        if (found := self.store.for_snapshots.take()) is None:
             return None
         _, (ids, *arrays) = found
         return ids, tuple(arrays)
@@ -137,7 +142,7 @@ class KeyedRows:
     def stop(self) -> None:
         """Give away no more."""
         self._gone_pieces = []
-        self.store.stop()
+        self.store.for_snapshots.stop()
 
     def _room_for(self, more: int) -> int:
         """Return how many places there must be to add rows."""

@@ -18,9 +18,10 @@ from muster.ps.tables._spec import Column
 
 Places = npt.NDArray[np.int64]
 
-# What is said of a block of places: it has rows; they differ from those of the last whole snapshot; they
-# are still to be given away for the snapshot that is being taken.
-_USED, _CHANGED, _PENDING = np.uint8(4), np.uint8(2), np.uint8(1)
+# What is said of a block of places: it has rows; and for each `RowTaker`: they differ from those that it has
+# taken last, when it took all; it is still to take them.
+_USED = np.uint8(1)
+_CHANGED, _PENDING = (np.uint8(2), np.uint8(8)), (np.uint8(4), np.uint8(16))
 # Rows of fewer bytes share what is said of them with those beside them, so that it takes little memory.
 _BLOCK_BYTES = 16
 # How many bytes of rows there are in a piece, and how many blocks are looked at for it.
@@ -28,11 +29,15 @@ _PIECE_BYTES, _WINDOW = 1 << 20, 1 << 20
 
 
 class RowStore:
-    """Rows by place. One thread changes them; another one may take them for a snapshot meanwhile.
+    """Rows by place. One thread changes them; others may take them meanwhile.
 
     Args:
         columns: What each row has.
         places: The number of places. No rows are in use at first.
+
+    Attributes:
+        for_snapshots: Takes rows for the server's own snapshots.
+        for_checkpoints: Takes rows for checkpoints.
     """
 
     def __init__(self, columns: Sequence[Column], places: int) -> None:
@@ -42,9 +47,8 @@ class RowStore:
         self._shift = max(0, (_BLOCK_BYTES // self.row_nbytes).bit_length() - 1)
         self._arrays = [np.empty((places, *column.shape), column.dtype) for column in columns]
         self._flags = np.zeros(self._blocks(places), np.uint8)
-        self._aside: list[tuple[Places, tuple[Array, ...]]] = []
-        self._cursor: int | None = None  # the next block to give away
-        self._lock = threading.Lock()  # for all that writes, and for what gives away
+        self._lock = threading.Lock()  # for all that writes, and for what takes rows
+        self.for_snapshots, self.for_checkpoints = self._takers = RowTaker(self, 0), RowTaker(self, 1)
 
     def __len__(self) -> int:
         return self._size
@@ -58,11 +62,6 @@ class RowStore:
     def layout(self) -> RowLayout:
         """What each row has."""
         return tuple((column.shape, column.dtype.name) for column in self.columns)
-
-    @property
-    def changed_nbytes(self) -> int:
-        """The size of the rows written since the last time that all were given away, about, in bytes."""
-        return (int(np.count_nonzero(self._flags & _CHANGED)) << self._shift) * self.row_nbytes
 
     def grow(self, places: int) -> None:
         """Have room for more rows; most systems enlarge large arrays without a copy."""
@@ -101,62 +100,11 @@ class RowStore:
             self._set_aside(places)
             for array, values in zip(self._arrays[start:], arrays, strict=False):
                 array[places] = values
-            self._flags[self._block_of(places)] |= _USED | _CHANGED
-
-    def restore(self, places: Places, arrays: Sequence[Array]) -> None:
-        """Take back what `take` gave away."""
-        self.write(places, arrays)
-
-    def begin(self, whole: bool) -> None:
-        """Begin to give away rows as they are now: all, or those written since the last time it was all."""
-        with self._lock:
-            if whole:
-                self._flags &= ~_CHANGED
-                self._flags |= self._flags >> np.uint8(2)  # used, so pending
-            else:
-                self._flags |= (self._flags & _CHANGED) >> np.uint8(1)
-            self._cursor = 0
-
-    def take(self) -> tuple[Places, tuple[Array, ...]] | None:
-        """Return the next rows to give away, and their places; None if there are no more."""
-        with self._lock:
-            return self._take()
-
-    def _take(self) -> tuple[Places, tuple[Array, ...]] | None:
-        if self._aside:
-            return self._aside.pop()
-        most = max(1, _PIECE_BYTES // self.row_nbytes >> self._shift)
-        while self._cursor is not None and self._cursor < len(self._flags):
-            window = self._flags[self._cursor : self._cursor + _WINDOW]
-            blocks = np.flatnonzero(window & _PENDING)[:most]
-            window[blocks] &= ~_PENDING
-            places = self._places_of(blocks + self._cursor)
-            self._cursor += int(blocks[-1]) + 1 if len(blocks) == most else len(window)
-            if places.size:
-                return places, tuple(self.read(places))
-        self._cursor = None
-        return None
-
-    def stop(self) -> None:
-        """Give away no more."""
-        with self._lock:
-            if self._cursor is not None:
-                self._flags &= ~_PENDING
-                self._cursor = None
-            self._aside.clear()
+            self._flags[self._block_of(places)] |= _USED | _CHANGED[0] | _CHANGED[1]
 
     def _set_aside(self, places: Places | slice) -> None:
-        """Copy rows that are still to be given away, before they change."""
-        if self._cursor is None:
-            return
-        blocks = self._block_of(places)
-        if isinstance(blocks, slice):
-            blocks = np.arange(blocks.start, blocks.stop)
-        pending = np.unique(blocks[self._flags[blocks] & _PENDING != 0])
-        if pending.size:
-            rows = self._places_of(pending)
-            self._aside.append((rows, tuple(self.read(rows))))
-            self._flags[pending] &= ~_PENDING
+        for taker in self._takers:
+            taker.set_aside(places)
 
     def _blocks(self, places: int) -> int:
         return -(-places >> self._shift)
@@ -172,6 +120,109 @@ class RowStore:
         within = np.arange(1 << self._shift)
         places = ((blocks[:, None] << self._shift) + within).reshape(-1)
         return places[places < self._size]
+
+
+class RowTaker:
+    """Takes the rows of a store as they were at some moment, a piece at a time, while they change.
+
+    It takes all of them, or those that have changed since it took all. See ``_row_snapshots.Part``.
+
+    Args:
+        store: The store.
+        number: Which of its takers this is.
+
+    Attributes:
+        store: As given.
+    """
+
+    def __init__(self, store: RowStore, number: int) -> None:
+        self.store = store
+        self._changed, self._pending = _CHANGED[number], _PENDING[number]
+        self._aside: list[tuple[Places, tuple[Array, ...]]] = []
+        self._cursor: int | None = None  # the next block to take
+
+    @property
+    def layout(self) -> RowLayout:
+        """What each row has."""
+        return self.store.layout
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the rows take, in bytes."""
+        return self.store.nbytes
+
+    @property
+    def changed_nbytes(self) -> int:
+        """The size of the rows written since the last time that all were taken, about, in bytes."""
+        blocks = int(np.count_nonzero(self.store._flags & self._changed))
+        return (blocks << self.store._shift) * self.store.row_nbytes
+
+    @property
+    def rows(self) -> int:
+        """How many rows are still to be taken."""
+        with self.store._lock:
+            pending = np.flatnonzero(self.store._flags & self._pending)
+            return len(self.store._places_of(pending)) + sum(len(places) for places, _ in self._aside)
+
+    def begin(self, whole: bool) -> None:
+        """Begin to take rows as they are now: all, or those written since the last time that it was all."""
+        store = self.store
+        with store._lock:
+            flags = store._flags
+            if whole:
+                flags &= ~self._changed
+                flags |= (flags & _USED) * self._pending
+            else:
+                flags |= (flags & self._changed) << np.uint8(1)
+            self._cursor = 0
+
+    def take(self) -> tuple[Places, tuple[Array, ...]] | None:
+        """Return the next rows, and their places; None if there are no more."""
+        with self.store._lock:
+            return self._take()
+
+    def stop(self) -> None:
+        """Take no more."""
+        with self.store._lock:
+            if self._cursor is not None:
+                self.store._flags &= ~self._pending
+                self._cursor = None
+            self._aside.clear()
+
+    def restore(self, places: Places, arrays: Sequence[Array]) -> None:
+        """Write back what `take` has returned."""
+        self.store.write(places, arrays)
+
+    def set_aside(self, places: Places | slice) -> None:
+        """Copy rows that are still to be taken, before they change; the store is locked."""
+        if self._cursor is None:
+            return
+        store = self.store
+        blocks = store._block_of(places)
+        if isinstance(blocks, slice):
+            blocks = np.arange(blocks.start, blocks.stop)
+        pending = np.unique(blocks[store._flags[blocks] & self._pending != 0])
+        if pending.size:
+            rows = store._places_of(pending)
+            self._aside.append((rows, tuple(store.read(rows))))
+            store._flags[pending] &= ~self._pending
+
+    def _take(self) -> tuple[Places, tuple[Array, ...]] | None:
+        if self._aside:
+            return self._aside.pop()
+        store = self.store
+        flags = store._flags
+        most = max(1, _PIECE_BYTES // store.row_nbytes >> store._shift)
+        while self._cursor is not None and self._cursor < len(flags):
+            window = flags[self._cursor : self._cursor + _WINDOW]
+            blocks = np.flatnonzero(window & self._pending)[:most]
+            window[blocks] &= ~self._pending
+            places = store._places_of(blocks + self._cursor)
+            self._cursor += int(blocks[-1]) + 1 if len(blocks) == most else len(window)
+            if places.size:
+                return places, tuple(store.read(places))
+        self._cursor = None
+        return None
 
 
 class Columns:
