@@ -236,9 +236,8 @@ class Contents:
         """
         by_rows = self.values.by_rows
         tables = tuple(name for name in names if name in by_rows)
-        arrays = dict(
-            (spec.name, array) for spec, array in self.values.read([n for n in names if n not in by_rows])
-        )
+        whole_ones = self.values.read([name for name in names if name not in by_rows])
+        arrays = {spec.name: array for spec, array in whole_ones}
         if not tables:
             return PartValues(arrays)
         takers = [by_rows[name].for_checkpoints for name in tables]
