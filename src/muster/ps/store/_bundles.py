@@ -62,6 +62,11 @@ def bundle(arrays: Sequence[tuple[ArraySpec, Any]]) -> list[Array]:
     return [packed(specs), *flat.values()]
 
 
+def described(name: str, array: Array) -> ArraySpec:
+    """Return what describes an array."""
+    return ArraySpec(name, array.shape, array.dtype.name)
+
+
 def unbundled(buffers: Sequence[Array]) -> list[tuple[ArraySpec, Array]]:
     """Return the arrays in buffers: views of these.
 

@@ -1,6 +1,5 @@
 """Ask all servers for what their stores hold, at the same time."""
 
-import functools
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
@@ -12,9 +11,8 @@ from muster.ps._asking import ask_all, tell_all
 from muster.ps._flat_layout import Array
 from muster.ps._line import Dial
 from muster.ps._messages import End, Stats
-from muster.ps._plan import ArraySpec
 from muster.ps.store import _messages as messages
-from muster.ps.store._bundles import bundle, packed
+from muster.ps.store._bundles import bundle, described, packed
 from muster.ps.store._hashed import columns_described
 from muster.ps.store._server_client import FunctionPart, ServerClient
 from muster.ps.store._stored import StoredArray, StoredFunction, StoredHash, StoredName
@@ -71,36 +69,27 @@ class StoreClient:
 
     def create(self, variables: Iterable[tuple[StoredArray, Any]]) -> None:
         """Give servers arrays, with their initial values; those that are there keep their values."""
-        given = list(variables)
-        by_rows: dict[int, list[str]] = {}
-        for array, _ in given:
-            by_rows.setdefault(array.server, []).extend([array.name] if array.by_rows else [])
+        given = _by_server((array.server, (array, value)) for array, value in variables)
         self._change(
-            lambda index: messages.Create(by_rows=tuple(by_rows[index])),
-            [(array.server, array.spec, value) for array, value in given],
+            {
+                index: (
+                    messages.Create(by_rows=tuple(array.name for array, _ in some if array.by_rows)),
+                    bundle([(array.spec, value) for array, value in some]),
+                )
+                for index, some in given.items()
+            }
         )
 
     def reserve(self, arrays: Iterable[StoredArray]) -> None:
         """Give servers arrays whose rows are assigned next, a part at a time; those that are there stay."""
-        given: dict[int, list[ArraySpec]] = {}
-        for array in arrays:
-            given.setdefault(array.server, []).append(array.spec)
-        self._some(
-            given,
-            lambda server, index: server.change(messages.Reserve(), [packed(given[index])]),
-            lambda server, index: server.done(),
-        )
+        given = _by_server((array.server, array.spec) for array in arrays)
+        self._change({index: (messages.Reserve(), [packed(specs)]) for index, specs in given.items()})
 
     def assign(self, values: Mapping[StoredName, Any]) -> None:
         """Give arrays other values, all of a server at one instant."""
-        given = [(name, np.asarray(value)) for name, value in values.items()]
-        self._change(
-            lambda index: messages.Assign(),
-            [
-                (name.server, ArraySpec(name.name, value.shape, value.dtype.name), value)
-                for name, value in given
-            ],
-        )
+        arrays = ((name, np.asarray(value)) for name, value in values.items())
+        given = _by_server((name.server, (described(name.name, array), array)) for name, array in arrays)
+        self._change({index: (messages.Assign(), bundle(some)) for index, some in given.items()})
 
     def assign_rows(self, name: StoredName, ids: Any, rows: Any) -> None:
         """Give rows of an array other values.
@@ -111,11 +100,7 @@ class StoreClient:
             rows: An array of n rows.
         """
         arrays = [np.ascontiguousarray(each).reshape(-1) for each in (ids, rows)]
-        self._some(
-            [name.server],
-            lambda server, index: server.change(messages.AssignRows(name=name.name), arrays),
-            lambda server, index: server.done(),
-        )
+        self._change({name.server: (messages.AssignRows(name=name.name), arrays)})
 
     def read_rows(self, name: StoredName, ids: Any) -> Array:
         """Return rows of an array; the arguments are those of `assign_rows`."""
@@ -128,7 +113,7 @@ class StoreClient:
 
     def read(self, names: Sequence[StoredName]) -> list[Array]:
         """Return arrays, all of a server at one instant of its own."""
-        asked = _by_server(names)
+        asked = _by_server((name.server, name.name) for name in dict.fromkeys(names))
         found = self._some(
             asked,
             lambda server, index: server.send(messages.Read(), [packed(asked[index])]),
@@ -136,16 +121,10 @@ class StoreClient:
         )
         return [found[name.server][name.name] for name in names]
 
-    def create_hashed(self, tables: Sequence[StoredHash]) -> None:
+    def create_hashed(self, tables: Iterable[StoredHash]) -> None:
         """Make hashed tables without rows; those that are there keep theirs."""
-        given: dict[int, list[StoredHash]] = {}
-        for table in tables:
-            given.setdefault(table.server, []).append(table)
-        self._some(
-            given,
-            lambda server, index: server.change(messages.CreateHashed(), [packed(given[index])]),
-            lambda server, index: server.done(),
-        )
+        given = _by_server((table.server, table) for table in tables)
+        self._change({index: (messages.CreateHashed(), [packed(some)]) for index, some in given.items()})
 
     def hashed_rows(self, name: StoredName, count: int) -> Iterator[tuple[Array, list[Array]]]:
         """Return the rows of a hashed table on a server, some at a time; nobody may change it meanwhile.
@@ -157,19 +136,19 @@ class StoreClient:
         Returns:
             Ids, int64 of shape (n,), ascending in each piece, and for them the rows and each of their slots.
         """
-        start = 0
+        message = messages.ReadHashed(name=name.name, start=0, count=count)
         while True:
-            message = messages.ReadHashed(name=name.name, start=start, count=count)
             found = self._some(
                 [name.server],
-                functools.partial(_send, message),
+                lambda server, index: server.send(message),  # noqa: B023  # it is called at once
                 lambda server, index: server.read_hashed(),
             )
-            start, ids, columns = found[name.server]
+            following, ids, columns = found[name.server]
             if len(ids):
                 yield ids, columns
-            if not start:
+            if not following:
                 return
+            message = messages.ReadHashed(name=name.name, start=following, count=count)
 
     def assign_hashed(
         self, name: StoredName, ids: Any, columns: Sequence[Any], *, clears: bool = False
@@ -183,30 +162,18 @@ class StoreClient:
             clears: Whether to forget all rows first.
         """
         given = bundle(columns_described(np.asarray(ids), [np.asarray(each) for each in columns]))
-        self._some(
-            [name.server],
-            lambda server, index: server.change(messages.AssignHashed(name=name.name, clears=clears), given),
-            lambda server, index: server.done(),
-        )
+        self._change({name.server: (messages.AssignHashed(name=name.name, clears=clears), given)})
 
     def delete(self, names: Sequence[StoredName]) -> None:
         """Forget arrays and hashed tables, and the functions that need them."""
-        asked = _by_server(names)
-        self._some(
-            asked,
-            lambda server, index: server.change(messages.Delete(), [packed(asked[index])]),
-            lambda server, index: server.done(),
-        )
+        given = _by_server((name.server, name.name) for name in dict.fromkeys(names))
+        self._change({index: (messages.Delete(), [packed(some)]) for index, some in given.items()})
         self._functions.clear()
 
     def register(self, functions: Sequence[StoredFunction | None]) -> None:
         """Give each server its part of a function; None to those that take no part in it."""
         given = {index: each for index, each in enumerate(functions) if each is not None}
-        self._some(
-            given,
-            lambda server, index: server.change(messages.Register(), [packed(given[index])]),
-            lambda server, index: server.done(),
-        )
+        self._change({index: (messages.Register(), [packed(each)]) for index, each in given.items()})
         for each in given.values():
             self._functions.pop(each.fingerprint, None)
 
@@ -285,24 +252,11 @@ class StoreClient:
         for server in self._servers:
             server.close()
 
-    def _change(
-        self,
-        message: Callable[[int], messages.Change],
-        given: Iterable[tuple[int, ArraySpec, Any]],
-    ) -> None:
-        """Send arrays to servers.
-
-        Args:
-            message: Returns the message to a server, by its number.
-            given: The number of the server of each array, its description, and its elements.
-        """
-        arrays: dict[int, list[tuple[ArraySpec, Any]]] = {}
-        for index, spec, value in given:
-            arrays.setdefault(index, []).append((spec, value))
-        bundles = {index: bundle(each) for index, each in arrays.items()}  # all are right before one is sent
+    def _change(self, changes: Mapping[int, tuple[messages.Change, Sequence[Array]]]) -> None:
+        """Make changes on servers, each with its buffers, by their number."""
         self._some(
-            bundles,
-            lambda server, index: server.change(message(index), bundles[index]),
+            changes,
+            lambda server, index: server.change(*changes[index]),
             lambda server, index: server.done(),
         )
 
@@ -344,13 +298,9 @@ class StoreClient:
         return dict(zip(asked, answers, strict=True))
 
 
-def _send(message: messages.Request, server: ServerClient, index: int) -> None:
-    server.send(message)
-
-
-def _by_server(names: Iterable[StoredName]) -> dict[int, list[str]]:
-    """Return the names of each server, each once."""
-    asked: dict[int, dict[str, None]] = {}
-    for name in names:
-        asked.setdefault(name.server, {})[name.name] = None
-    return {index: list(each) for index, each in asked.items()}
+def _by_server(items: Iterable[tuple[int, _T]]) -> dict[int, list[_T]]:
+    """Return what there is for each server."""
+    found: dict[int, list[_T]] = {}
+    for index, item in items:
+        found.setdefault(index, []).append(item)
+    return found

@@ -10,6 +10,7 @@ from muster.ps._flat_layout import Array
 from muster.ps._plan import ArraySpec
 from muster.ps._replies import RefusedError
 from muster.ps._row_snapshots import Part
+from muster.ps.store._bundles import described
 from muster.ps.store._messages import TableStatistics
 from muster.ps.store._stored import StoredHash
 from muster.ps.store._values import check_order
@@ -149,7 +150,7 @@ class HashedTables:
 def columns_described(ids: Ids, columns: Sequence[Array]) -> list[tuple[ArraySpec, Array]]:
     """Return ids, and what is kept for them, for a bundle."""
     named = {_IDS: ids, **{str(number): each for number, each in enumerate(columns)}}
-    return [(ArraySpec(name, each.shape, each.dtype.name), each) for name, each in named.items()]
+    return [(described(name, each), each) for name, each in named.items()]
 
 
 def columns_named(arrays: Sequence[tuple[ArraySpec, Array]]) -> tuple[Ids, list[Array]]:
