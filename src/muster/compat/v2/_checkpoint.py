@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from muster import checkpoint
 from muster._errors import CheckpointMismatchError
@@ -30,14 +30,24 @@ class CheckpointOptions(NamedTuple):
     experimental_enable_async_checkpoint: bool = False
 
 
+@runtime_checkable
+class _Positioned(Protocol):
+    """An iterator that can go on where another one was."""
+
+    @property
+    def position(self) -> Mapping[str, Any]: ...
+
+    def go_on(self, position: Mapping[str, Any]) -> None: ...
+
+
 class Checkpoint:
     """Saves and restores variables: single ones, and those of models, optimizers and metrics.
 
-    Variables are saved by the argument's name and their path, and matched by their order. The objects are
-    attributes, too.
+    Variables are saved by the argument's name and their path, and matched by their order. Iterators over
+    datasets go on where they were. The objects are attributes, too.
 
     Args:
-        objects: Variables, and objects that have variables.
+        objects: Variables, objects that have variables, and iterators.
 
     Attributes:
         save_counter: The number of saves so far.
@@ -49,20 +59,22 @@ class Checkpoint:
     """
 
     def __init__(self, **objects: Any) -> None:
-        for name, each in objects.items():
+        self._iterators = {name: each for name, each in objects.items() if isinstance(each, _Positioned)}
+        self._objects = {name: each for name, each in objects.items() if name not in self._iterators}
+        for name, each in self._objects.items():
             if not isinstance(each, keras.Variable) and not hasattr(each, "variables"):
                 raise ValueError(
                     f"Checkpoint takes variables and what has some, got {name}={each!r}. Give models, "
-                    "optimizers, metrics or variables."
+                    "optimizers, metrics or variables, or iterators over a Dataset."
                 )
-        self._objects = objects
         self.save_counter = self.run_calls = 0
 
     def __getattr__(self, name: str) -> Any:
+        objects = {**self.__dict__.get("_objects", {}), **self.__dict__.get("_iterators", {})}
         try:
-            return self.__dict__["_objects"][name]
+            return objects[name]
         except KeyError:
-            names = ", ".join(self.__dict__.get("_objects", {}))
+            names = ", ".join(objects)
             raise AttributeError(f"This checkpoint has no {name!r}: it has {names}.", name=name) from None
 
     def save(self, file_prefix: str | os.PathLike[str], options: CheckpointOptions | None = None) -> str:
@@ -100,7 +112,13 @@ class Checkpoint:
             for name, each in self._objects.items()
             if isinstance(each, keras.Layer) and each.built
         }
-        metadata = {"save_counter": self.save_counter, "run_calls": self.run_calls, "builds": builds}
+        positions = {name: each.position for name, each in self._iterators.items()}
+        metadata = {
+            "save_counter": self.save_counter,
+            "run_calls": self.run_calls,
+            "builds": builds,
+            "positions": positions,
+        }
         checkpoint.note_training(writer.directory)
         return save_variables(writer, self.save_counter, self._variables(), metadata, wait=True)
 
@@ -116,7 +134,8 @@ class Checkpoint:
 
         Raises:
             CheckpointNotFoundError: There is no checkpoint at this path.
-            CheckpointMismatchError: Variables are missing, or have other shapes.
+            CheckpointMismatchError: Variables or iterators are missing, or have other shapes.
+            PositionError: An iterator is of another dataset.
         """
         if save_path is None:
             return Restored()
@@ -124,12 +143,19 @@ class Checkpoint:
             self._restore_tensorflow(os.fspath(save_path))
             return Restored()
         found = checkpoint.read_checkpoint(save_path)
+        positions = found.metadata.get("positions", {})
+        if missing := [name for name in self._iterators if name not in positions]:
+            raise CheckpointMismatchError(
+                f"The checkpoint {found.path} has no position of the iterator {missing[0]!r}. Restore without it."
+            )
         self._build_layers(found.metadata.get("builds", {}))
         if len(found.variables) > sum(map(len, self._variables().values())):
             self._build_optimizer()
         advice = "Build models and optimizers (`optimizer.build(model.trainable_variables)`) first."
         with self._together():
             assign_saved(found, self._variables(), advice)
+        for name, each in self._iterators.items():
+            each.go_on(positions[name])
         self.save_counter = int(found.metadata.get("save_counter", found.step))
         self.run_calls = int(found.metadata.get("run_calls", 0))
         return Restored()

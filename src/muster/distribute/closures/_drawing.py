@@ -28,7 +28,25 @@ class Batch(NamedTuple):
     kinds: tuple[ArrayKind, ...] | None
 
 
-_END = Batch((), None)
+END = Batch((), None)
+
+
+class Batches:
+    """Makes batches of elements, and checks that JAX can take their numbers."""
+
+    def __init__(self) -> None:
+        self._limits: Limits | None = None
+
+    def of(self, element: Any) -> Batch:
+        """Return the batch of an element.
+
+        Raises:
+            DatasetError: It holds a number that JAX would cut off.
+        """
+        leaves = jax.tree.leaves(element)
+        self._limits = self._limits or Limits(leaves)
+        self._limits.check(leaves, element)
+        return Batch(leaves, tuple(map(kind_of, leaves)))
 
 
 class Drawing:
@@ -68,7 +86,7 @@ class Drawing:
                 return batch
             if self._error is not None:
                 raise self._error
-            return _END
+            return END
 
     def give_back(self, batches: Sequence[Batch]) -> None:
         """Take back what was taken last: it is the next."""
@@ -89,13 +107,10 @@ class Drawing:
         try:
             dataset = self._make()
             del self._make  # it may hold data
+            batches = Batches()
             with dataset.iterator() as elements:
-                limits: Limits | None = None
                 for element in elements:
-                    leaves = jax.tree.leaves(element)
-                    limits = limits or Limits(leaves)
-                    limits.check(leaves, element)
-                    if not self._put(Batch(leaves, tuple(map(kind_of, leaves)))):
+                    if not self._put(batches.of(element)):
                         return
         except Exception as exc:
             self._error = exc

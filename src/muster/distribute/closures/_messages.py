@@ -140,9 +140,11 @@ class Iterate(msgspec.Struct, tag="iterate", frozen=True):
 
     Args:
         iterator: The number of the iterator.
+        shared: Where the pass begins that all workers share; None if the worker makes one of its own.
     """
 
     iterator: int
+    shared: dict[str, Any] | None = None
 
 
 class Forget(msgspec.Struct, tag="forget", frozen=True):
@@ -160,6 +162,8 @@ class Run(msgspec.Struct, tag="run", frozen=True):
         iterators: The numbers of its iterators.
         watermark: The number below which all closures have ended.
         generation: Values that were pulled for a closure of another generation are not used for this one.
+        numbers: For each draw of the program, the number of the batch that it takes of a shared pass: None at
+            the end, and for other iterators. Empty if no iterator is shared.
     """
 
     closure: int
@@ -167,6 +171,7 @@ class Run(msgspec.Struct, tag="run", frozen=True):
     iterators: tuple[int, ...] = ()
     watermark: int = 0
     generation: int = 0
+    numbers: tuple[int | None, ...] = ()
 
 
 class Stop(msgspec.Struct, tag="stop", frozen=True):

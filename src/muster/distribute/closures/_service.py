@@ -182,8 +182,8 @@ class _Link:
                     session.learn(name, _bytes(arrays))
                 case messages.Own():
                     session.own(message, arrays[0])
-                case messages.Iterate(iterator=number):
-                    session.iterate(number, _bytes(arrays))
+                case messages.Iterate():
+                    session.iterate(message, _bytes(arrays))
                 case messages.Forget(iterators=numbers):
                     session.forget(numbers)
                 case messages.Stop():

@@ -19,6 +19,7 @@ from muster.data import Dataset
 from muster.distribute.closures import _messages as messages
 from muster.distribute.closures._asked_rows import AskedRows
 from muster.distribute.closures._drawing import Batch, Drawing
+from muster.distribute.closures._reading import Reading
 from muster.distribute.closures._store import Store
 from muster.distribute.engine._compiled import compiled
 from muster.distribute.engine._traced import Executables
@@ -76,7 +77,7 @@ class Session:
         self._programs: dict[str, messages.Program] = {}
         self._computes: dict[tuple[str, str], Callable[..., list[jax.Array]]] = {}
         self._own: dict[str, Any] = {}
-        self._drawings: dict[int, Drawing] = {}
+        self._drawings: dict[int, Drawing | Reading] = {}
         # What the last push has brought: the function, the generation, and the values.
         self._newest: tuple[str, int, list[list[Array]]] = ("", -1, [])
 
@@ -91,8 +92,12 @@ class Session:
         """Keep the first value of a variable of this worker."""
         self._own.setdefault(message.name, _shaped([array], [message.array])[0])
 
-    def iterate(self, number: int, pickled: bytes) -> None:
+    def iterate(self, message: messages.Iterate, pickled: bytes) -> None:
         """Begin to iterate over a dataset.
+
+        Args:
+            message: The number of the iterator, and of which pass it is.
+            pickled: Makes the dataset.
 
         Raises:
             RequestError: The coordinator may not send code.
@@ -107,7 +112,11 @@ class Session:
             dataset: Dataset = pickle.loads(pickled)()
             return dataset
 
-        self._drawings[number] = Drawing(make, self._wake)
+        self._drawings[message.iterator] = (
+            Drawing(make, self._wake)
+            if message.shared is None
+            else Reading(make, message.shared, self._wake)
+        )
 
     def forget(self, numbers: Iterable[int]) -> None:
         """Let go of iterators."""
@@ -152,8 +161,9 @@ class Session:
             The answer, and the flat arrays that follow it.
         """
         program = self._programs[asked.program]
-        drawn: list[tuple[Drawing, Batch]] = []
+        drawn: list[tuple[Drawing | Reading, Batch]] = []
         try:
+            self._ask(asked, program)
             for draw in program.draws:
                 drawing = self._drawings[asked.iterators[draw.source]]
                 if not wait(drawing.ready):
@@ -178,6 +188,13 @@ class Session:
             _give_back(drawn)
             return messages.Stopped(asked.closure), ()
         return messages.Ran(asked.closure), results
+
+    def _ask(self, asked: messages.Run, program: messages.Program) -> None:
+        """Say which batches of shared passes a closure takes."""
+        for source, iterator in enumerate(asked.iterators if asked.numbers else ()):
+            if isinstance(drawing := self._drawings[iterator], Reading):
+                pairs = zip(program.draws, asked.numbers, strict=True)
+                drawing.ask([number for draw, number in pairs if draw.source == source])
 
     def _compute(
         self, asked: messages.Run, program: messages.Program, inputs: Sequence[Any], wait: Wait
@@ -254,7 +271,7 @@ def describe(closure: int, exc: Exception) -> messages.Failed:
     return messages.Failed(closure, classes, str(exc)[:_MAX_TEXT], trace)
 
 
-def _give_back(drawn: Sequence[tuple[Drawing, Batch]]) -> None:
+def _give_back(drawn: Sequence[tuple[Drawing | Reading, Batch]]) -> None:
     for drawing in dict.fromkeys(each for each, _ in drawn):
         drawing.give_back([batch for each, batch in drawn if each is drawing])
 

@@ -12,6 +12,7 @@ import jax
 
 from muster.cluster import ClusterSpec, Task, TaskType
 from muster.distribute.closures import PURPOSE
+from muster.distribute.coordinator._grant import Grant
 from muster.distribute.coordinator._kind import ClosureKind
 from muster.distribute.coordinator._lane import Lane
 from muster.distribute.coordinator._per_worker import PerWorkerDataset, PerWorkerIterator
@@ -133,6 +134,7 @@ class ClusterCoordinator:
             TypeError: ``fn`` is a plain Python function, or takes other arguments.
             ValueError: An argument is a RemoteValue: fetch it first.
             TraceError: The function cannot run on workers.
+            OutOfRangeError: An iterator that workers share has not as many batches left as the function takes.
         """
         function = fn.function if isinstance(fn, ConcreteFunction) else fn
         if not isinstance(function, Function):
@@ -160,7 +162,13 @@ class ClusterCoordinator:
             self._assigned = storage.assigned
             self._schedule.renew()
         value = RemoteValue(self._schedule.ended, self._schedule.renew)
-        self._schedule.put(Closure(kind, kind.flat_arrays(leaves), iterators, value))
+        arrays, grant = kind.flat_arrays(leaves), Grant(iterators)
+        grant.numbers_for(kind.program.draws)
+        try:
+            self._schedule.put(Closure(kind, arrays, iterators, value, grant))
+        except BaseException:
+            grant.give_back()
+            raise
         return value
 
     @property
@@ -199,22 +207,25 @@ class ClusterCoordinator:
         for lane in _LANES.pop(self._schedule, []):
             lane.join(_END_SECS)
 
-    def create_per_worker_dataset(self, dataset_fn: Any) -> PerWorkerDataset:
-        """Make a dataset of which each worker has its own, and reads all.
+    def create_per_worker_dataset(self, dataset_fn: Any, dispatch: str | None = None) -> PerWorkerDataset:
+        """Make a dataset of which each worker has its own, and reads all or what it is handed out.
 
         Args:
             dataset_fn: A dataset, one of the strategy, or a function that returns one. Workers get the
                 function and call it; it is called here, too, to learn what elements are like.
+            dispatch: ``"dynamic"`` hands each batch of a pass out to one function that is scheduled, whichever
+                worker runs it. The dataset must be the same wherever it is made. None lets each worker read
+                all, unless the options of the dataset say ``"dynamic"``.
 
         Returns:
             A dataset whose iterators are arguments of scheduled functions. Those of a worker that was lost
-            start over when it is back.
+            start over when it is back, unless workers share them.
 
         Raises:
-            ValueError: It is no dataset, or uses or creates variables.
+            ValueError: It is no dataset, or uses or creates variables; or ``dispatch`` is something else.
             TypeError: The function does not return a dataset.
         """
-        return PerWorkerDataset(dataset_fn)
+        return PerWorkerDataset(dataset_fn, dispatch)
 
 
 _ATTRIBUTE = "_cluster_coordinator"

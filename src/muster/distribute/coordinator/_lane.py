@@ -191,11 +191,12 @@ class _Link:
         while True:
             try:
                 name, encoded = program.encoded(self._platform)
+                numbers = task.closure.grant.numbers_for(program.draws)
             except Exception as exc:
                 return schedule.fail(self._worker, exc)
             self._teach(task, program, name, encoded)
             iterators = tuple(each.number for each in task.closure.iterators)
-            run = messages.Run(task.number, name, iterators, task.watermark, task.generation)
+            run = messages.Run(task.number, name, iterators, task.watermark, task.generation, numbers)
             self._expected = program
             self._send(run, task.closure.arrays)
             answer, arrays = self._hear(task.number)
@@ -232,7 +233,8 @@ class _Link:
             if gone := tuple(number for number in self._iterators if not is_used(number)):
                 self._send(messages.Forget(gone))
                 self._iterators.difference_update(gone)
-            self._send(messages.Iterate(iterator.number), [np.frombuffer(iterator.dataset.pickled, np.uint8)])
+            made = [np.frombuffer(iterator.dataset.pickled, np.uint8)]
+            self._send(messages.Iterate(iterator.number, iterator.shared), made)
             self._iterators.add(iterator.number)
 
     def _send(self, message: Any, arrays: Sequence[Array] = ()) -> None:

@@ -1,8 +1,9 @@
 """Datasets of which each worker has its own, and iterators over them."""
 
 import itertools
+import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -11,8 +12,9 @@ import jax
 from muster._arrays import dtype_named
 from muster._errors import DatasetError
 from muster._user_code import no_stop_iteration
-from muster.data import Dataset, GetNext, TensorSpec
+from muster.data import Dataset, GetNext, TensorSpec, check_dispatch
 from muster.distribute.closures import ArrayKind, kind_of
+from muster.distribute.coordinator._numbers import Numbers
 from muster.distribute.coordinator._pickling import pickled
 from muster.distribute.functions._draws import Kind
 from muster.distribute.input._distributed_dataset import DistributedDataset
@@ -27,33 +29,36 @@ _ON_COORDINATOR = (
 
 
 class PerWorkerDataset:
-    """A dataset that each worker makes for itself, and reads all of.
+    """A dataset that each worker makes for itself, and reads all of, or shares with the others.
 
     Args:
         source: A dataset, or a function that makes one; it is called here, too, for the spec of elements.
+        dispatch: ``"dynamic"`` lets workers share each pass; None does what the dataset's options say.
 
     Raises:
-        ValueError: It is neither; or the function needs or creates variables.
+        ValueError: It is neither; the function needs or creates variables; or ``dispatch`` is something else.
         TypeError: The function returns something else than a dataset.
 
     Source: tensorflow/python/distribute/coordinator/values.py, ``PerWorkerDatasetFromDatasetFunction``.
     """
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: Any, dispatch: str | None = None) -> None:
+        check_dispatch(dispatch)
         if not (isinstance(source, Dataset | DistributedDataset) or callable(source)):
             raise ValueError(
                 f"Unexpected dataset type! create_per_worker_dataset takes a Dataset or a function that "
                 f"returns one, got {source!r}."
             )
         made = _made_by(source) if callable(source) else source
-        self._sample = made.dataset if isinstance(made, DistributedDataset) else made
-        self.pickled = pickled(source if callable(source) else self._sample)
+        self.sample = made.dataset if isinstance(made, DistributedDataset) else made
+        self._is_shared = bool(dispatch or self.sample.options().experimental_distribute.dispatch)
+        self.pickled = pickled(source if callable(source) else self.sample)
         self._kinds: tuple[ArrayKind, ...] | None = None
 
     @cached_property
     def element_spec(self) -> Any:
         """A structure of ``TensorSpec``."""
-        return self._sample.element_spec
+        return self.sample.element_spec
 
     def __iter__(self) -> "PerWorkerIterator":
         if current_scope() is not None:
@@ -61,7 +66,7 @@ class PerWorkerDataset:
                 "__iter__() is not supported inside of tf.function or in graph mode. Make the iterator "
                 "outside, and give it to the function as an argument."
             )
-        return PerWorkerIterator(self)
+        return DispatchedIterator(self) if self._is_shared else PerWorkerIterator(self)
 
     @cached_property
     def key(self) -> Any:
@@ -76,7 +81,7 @@ class PerWorkerDataset:
             if all(_is_known(spec) for spec in specs):
                 self._kinds = tuple(ArrayKind(tuple(spec.shape), str(spec.dtype)) for spec in specs)
             else:
-                with self._sample.iterator() as elements:
+                with self.sample.iterator() as elements:
                     first = next(elements, None)
                 # Of a dataset without elements only the end is drawn.
                 self._kinds = tuple(
@@ -91,12 +96,19 @@ class PerWorkerIterator(GetNext):
     Attributes:
         number: Its number, by which workers know theirs.
         dataset: The dataset.
+        shared: Where the pass begins that all workers share; None if each makes one of its own.
 
     Source: tensorflow/python/distribute/coordinator/values.py, ``PerWorkerDistributedIterator``.
     """
 
     def __init__(self, dataset: PerWorkerDataset) -> None:
         self.dataset = dataset
+        self.shared: dict[str, Any] | None = None
+        self.become_new()
+
+    def become_new(self) -> None:
+        """Let workers make their iterators anew."""
+        _alive.pop(getattr(self, "number", 0), None)
         self.number = next(_numbers)
         _alive[self.number] = self
 
@@ -105,6 +117,60 @@ class PerWorkerIterator(GetNext):
 
     def __next__(self) -> Any:
         raise NotImplementedError(_ON_COORDINATOR)
+
+
+class DispatchedIterator(PerWorkerIterator):
+    """One pass over a dataset that all workers share: each batch is drawn by one closure.
+
+    ``schedule`` takes the batches of a function in order, and raises OutOfRangeError when none is left. A
+    closure that runs again draws the same ones. Those of closures that are cancelled, or fail, come next.
+
+    Args:
+        dataset: The dataset.
+    """
+
+    def __init__(self, dataset: PerWorkerDataset) -> None:
+        super().__init__(dataset)
+        self._lock = threading.Lock()
+        self._begin({})
+
+    @property
+    def position(self) -> dict[str, Any]:
+        """What was handed out so far, as JSON; `go_on` of an iterator over an equal dataset continues there.
+
+        All of that has been computed once the coordinator has joined.
+        """
+        with self._lock:
+            numbers = self._numbers
+            return {**self._elements.position, "elements": numbers.next, "returned": numbers.returned}
+
+    def go_on(self, position: Mapping[str, Any]) -> None:
+        """Hand out what is left at a `position`, maybe of another program. Join the coordinator before.
+
+        Raises:
+            PositionError: It belongs to another dataset.
+        """
+        with self._lock:
+            self._begin(position)
+            self.become_new()
+
+    def take(self) -> int | None:
+        """Return the number of the next batch; None at the end."""
+        with self._lock:
+            return self._numbers.take()
+
+    def give_back(self, numbers: Iterable[int]) -> None:
+        """Take back the numbers of batches that no closure has had an effect of."""
+        with self._lock:
+            for number in numbers:
+                self._numbers.give_back(number)
+
+    def _begin(self, position: Mapping[str, Any]) -> None:
+        elements = self.dataset.sample.numbered(position or None)
+        weakref.finalize(self, elements.close)
+        self._elements = elements
+        self._numbers = Numbers(elements.has, position.get("elements", 0), position.get("returned", ()))
+        self.shared = elements.position
 
 
 _alive: weakref.WeakValueDictionary[int, PerWorkerIterator] = weakref.WeakValueDictionary()

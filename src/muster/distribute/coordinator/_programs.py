@@ -85,6 +85,11 @@ class ShippedProgram:
         """The arrays of the results."""
         return self._program.results
 
+    @property
+    def draws(self) -> tuple[Draw, ...]:
+        """The batches that it draws, in order."""
+        return self._program.draws
+
     def finish(self, arrays: Sequence[Any]) -> Any:
         """Return the result, of its flat arrays."""
         kinds = self._program.results

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from muster._errors import CancelledError
+from muster.distribute.coordinator._grant import Grant
 from muster.distribute.coordinator._kind import ClosureKind
 from muster.distribute.coordinator._per_worker import PerWorkerIterator
 from muster.distribute.coordinator._queue import ClosureQueue
@@ -23,12 +24,19 @@ class Closure(NamedTuple):
         arrays: The arrays of the arguments, flat.
         iterators: The iterators among the arguments.
         value: Takes the result.
+        grant: The batches that it draws of iterators that workers share.
     """
 
     kind: ClosureKind
     arrays: Sequence[Array]
     iterators: tuple[PerWorkerIterator, ...]
     value: RemoteValue
+    grant: Grant = Grant(())
+
+    def fail(self, error: BaseException) -> None:
+        """Note that it has failed, or was cancelled, and has had no effect."""
+        self.value.fail(error)
+        self.grant.give_back()
 
 
 class Task(NamedTuple):
@@ -153,20 +161,20 @@ class Schedule:
     def fail(self, worker: int, error: BaseException) -> None:
         """Note the error of a worker's closure."""
         with self.ended:
-            self._queue.end(worker, error).value.fail(error)
+            self._queue.end(worker, error).fail(error)
             self._notify()
 
     def stop(self, worker: int) -> None:
         """Note that a worker has stopped at a cancelled closure."""
         with self.ended:
-            self._queue.end(worker).value.fail(_cancelled())
+            self._queue.end(worker).fail(_cancelled())
             self._notify()
 
     def lose(self, worker: int) -> None:
         """Note that a worker is gone, with whatever it ran."""
         with self.ended:
             if (cancelled := self._queue.lose(worker)) is not None:
-                cancelled.value.fail(_cancelled())
+                cancelled.fail(_cancelled())
             self.ended.notify_all()
             self._added.notify()
 
@@ -175,7 +183,7 @@ class Schedule:
         with self.ended:
             self._fatal = error
             for closure in self._queue.cancel():
-                closure.value.fail(error)
+                closure.fail(error)
             self.ended.notify_all()
 
     def close(self, *, ends: bool = False) -> None:
@@ -204,7 +212,7 @@ class Schedule:
 
     def _cancel(self) -> None:
         for closure in self._queue.cancel():
-            closure.value.fail(_cancelled())
+            closure.fail(_cancelled())
         self.ended.notify_all()
         self._wake()
         self.ended.wait_for(lambda: not self._queue.cancelling)

@@ -1,0 +1,69 @@
+"""Which batches a closure draws of passes that workers share."""
+
+import collections
+from collections.abc import Sequence
+
+from muster._errors import OutOfRangeError
+from muster.distribute.closures import Draw
+from muster.distribute.coordinator._per_worker import DispatchedIterator, PerWorkerIterator
+
+
+class Grant:
+    """The batches that one closure draws of iterators that workers share.
+
+    Args:
+        iterators: The iterators of the closure, by their number among its sources.
+    """
+
+    def __init__(self, iterators: Sequence[PerWorkerIterator]) -> None:
+        self._iterators = {
+            source: each for source, each in enumerate(iterators) if isinstance(each, DispatchedIterator)
+        }
+        self._taken: dict[int, list[int]] = {source: [] for source in self._iterators}
+
+    def numbers_for(self, draws: Sequence[Draw]) -> tuple[int | None, ...]:
+        """Return the number of the batch for each draw of a program; nothing if no iterator is shared.
+
+        The number is None at the end of an iterator, and for those that each worker has for itself. Programs
+        of one function may draw differently, as at the end: what is missing is taken now, and what is too
+        much goes back.
+
+        Raises:
+            OutOfRangeError: There are not enough, and the program needs them. All that was taken goes back.
+        """
+        if not self._iterators:
+            return ()
+        left = {source: collections.deque(numbers) for source, numbers in self._taken.items()}
+        numbers: list[int | None] = []
+        for draw in draws:
+            number = None
+            if draw.source in left:
+                if left[draw.source]:
+                    number = left[draw.source].popleft()
+                elif (number := self._iterators[draw.source].take()) is not None:
+                    self._taken[draw.source].append(number)
+                elif not draw.optional:
+                    count = len(self._taken[draw.source])
+                    self.give_back()
+                    raise _out_of_range(count)
+            numbers.append(number)
+        for source, unused in left.items():
+            self._iterators[source].give_back(unused)
+            self._taken[source] = [number for number in self._taken[source] if number not in unused]
+        return tuple(numbers)
+
+    def give_back(self) -> None:
+        """Let other closures draw the batches, since this one has had no effect."""
+        for source, iterator in self._iterators.items():
+            taken, self._taken[source] = self._taken[source], []
+            iterator.give_back(taken)
+
+
+def _out_of_range(left: int) -> OutOfRangeError:
+    return OutOfRangeError(
+        f"End of sequence: the function takes more batches than the {left} that are left of this pass. They "
+        "stay, to be drawn one by one."
+        if left
+        else "End of sequence: all batches of this pass are handed out. Make another iterator for the next "
+        "pass."
+    )
