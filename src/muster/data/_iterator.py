@@ -162,9 +162,7 @@ def _load(node: Node, run: Run, handles: Handles) -> Iterator[list[Any]]:
         yield elements
 
 
-def begin_run(
-    node: Node, position: Mapping[str, Any] | None, seed: int | None = None
-) -> tuple[Run, int]:
+def begin_run(node: Node, position: Mapping[str, Any] | None, seed: int | None = None) -> tuple[Run, int]:
     """Begin an iteration, or go on with one; return it and the number of its elements that are taken.
 
     Args:

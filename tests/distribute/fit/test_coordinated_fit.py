@@ -1,7 +1,9 @@
 """`fit`, `evaluate` and `predict` under ParameterServerStrategy; servers and workers are threads here."""
 
+import gc
 import os
 import signal
+import weakref
 
 import numpy as np
 import pytest
@@ -291,6 +293,23 @@ def test_steps_that_add_again_and_again_count_everything(strategy):
 
     history = within(strategy, build).fit(**DATA, epochs=2, verbose=0, shuffle=False).history
     assert history["examples"] == [ROWS * 1000.0 + 4] * 2
+
+
+def test_a_model_that_nobody_has_any_more_is_let_go(strategy):
+    model = within(strategy, plain)
+    model.fit(**DATA, verbose=0)
+    known = weakref.ref(model)
+    del model
+    gc.collect()
+    assert known() is None
+
+
+def test_training_ends_when_a_loss_is_not_a_number(strategy):
+    model = within(strategy, plain)
+    model.set_weights([np.full(each.shape, np.inf) for each in model.weights])
+    history = model.fit(**DATA, epochs=3, verbose=0, callbacks=[keras.callbacks.TerminateOnNaN()]).history
+    assert len(history["loss"]) == 1
+    assert int(model.optimizer.iterations.value) < STEPS
 
 
 def test_what_goes_wrong_is_said(strategy):

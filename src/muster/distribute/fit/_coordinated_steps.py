@@ -1,5 +1,6 @@
 """The steps of a model's ``fit``, ``evaluate`` and ``predict`` as functions that workers run."""
 
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -22,46 +23,47 @@ _AHEAD = 3
 class CoordinatedStep:
     """A few of Keras' stateless steps, one after the other, as one function of variables.
 
+    Takes a list of batches, or of iterators from which to draw them. It does not keep the model alive, since
+    a coordinator keeps this as long as the function exists, which the model has.
+
     Args:
-        name: The name of Keras' step, for messages.
-        step: ``(state, batch) -> (state, results)``.
-        state: Returns the variables of the state, in lists as Keras' state has their values.
+        step: ``(method, state, batch) -> (state, results)``, of an object that the model has.
+        state: Returns the variables of a method's state, in lists as Keras has their values; likewise.
+        name: The method: fit, evaluate or predict.
         optimized: The numbers of the lists that an optimizer changes, by gradients.
         concatenates: Whether the results of the steps are concatenated, rather than the last returned.
 
     Attributes:
-        function: Takes a list of batches, or of iterators from which to draw them.
-        results: The structure of the results, once the function was traced.
+        results: The structure of the results, once this was traced.
     """
 
     def __init__(
         self,
+        step: Callable[[str, Any, Any], tuple[Any, Any]],
+        state: Callable[[str], list[list[Any]]],
         name: str,
-        step: Callable[[Any, Any], tuple[Any, Any]],
-        state: Callable[[], list[list[Any]]],
         optimized: Sequence[int],
         *,
         concatenates: bool,
     ) -> None:
-        self._step = step
-        self._state = state
+        self._step = weakref.WeakMethod(step)
+        self._state = weakref.WeakMethod(state)
+        self._name = name
         self._optimized = optimized
         self._concatenates = concatenates
         self.results: Any = None
 
-        def run(batches: Sequence[Any]) -> Any:
-            return self._run(batches)
-
-        run.__name__ = name
-        self.function = Function(run)
-
-    def _run(self, batches: Sequence[Any]) -> Any:
-        variables = self._state()
+    def __call__(self, batches: Sequence[Any]) -> Any:
+        take_step, state_of = self._step(), self._state()
+        if take_step is None or state_of is None:
+            raise RuntimeError("The model of this step is there no more.")
+        variables = state_of(self._name)
         before = [[variable.value for variable in each] for each in variables]
         state: Any = tuple(before)
         made = []
         for each in batches:
-            state, result = self._step(state, next(each) if isinstance(each, GetNext) else each)
+            batch = next(each) if isinstance(each, GetNext) else each
+            state, result = take_step(self._name, state, batch)
             made.append(result)
         for number, (group, old, new) in enumerate(zip(variables, before, state, strict=True)):
             # Servers add what the worker adds, and take what else it assigns.
@@ -80,6 +82,7 @@ class CoordinatedFunction(StepFunction):
 
     Args:
         coordinator: Has the workers run them.
+        name: The name of Keras' step, for messages.
         step: What they run.
         draw: Returns the next batch from Keras' iterator, or an iterator of the workers'.
         steps_per_call: The number of steps in a call.
@@ -96,6 +99,7 @@ class CoordinatedFunction(StepFunction):
     def __init__(
         self,
         coordinator: ClusterCoordinator,
+        name: str,
         step: CoordinatedStep,
         draw: Callable[[Iterator[Any]], Any],
         steps_per_call: int,
@@ -107,6 +111,8 @@ class CoordinatedFunction(StepFunction):
         super().__init__(steps_per_call)
         self.step = step
         self.trained = trained
+        self._function = Function(step)
+        self._function.__name__ = name
         self._coordinator = coordinator
         self._draw = draw
         self._limit = _AHEAD * workers
@@ -120,7 +126,7 @@ class CoordinatedFunction(StepFunction):
         try:
             self._coordinator.closures.wait_for_room(self._limit)
             with INTERRUPTS:
-                value = self._coordinator.schedule(self.step.function, args=(batches,))
+                value = self._coordinator.schedule(self._function, args=(batches,))
                 self._results.expect(value, batches)
             if error is not None:
                 raise error

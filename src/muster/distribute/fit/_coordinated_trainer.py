@@ -93,15 +93,16 @@ class CoordinatedTrainer(DistributedTrainer):
             return
         coordinator = ClusterCoordinator(self.strategy)
         step = CoordinatedStep(
-            _STEPS[name],
-            functools.partial(self._step, name),
-            functools.partial(self._groups, name),
+            self._step,
+            self._groups,
+            name,
             (0, 2) if name == TRAINS else (),
             concatenates=name == PREDICTS,
         )
         kind = CoordinatedPrediction if name == PREDICTS else CoordinatedFunction
         function = kind(
             coordinator,
+            _STEPS[name],
             step,
             functools.partial(self._next, name),
             model.steps_per_execution,
