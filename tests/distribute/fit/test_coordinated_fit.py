@@ -68,6 +68,14 @@ def plain(**compile_args):
     return model
 
 
+def dropping(**compile_args):
+    """Another one, with dropout."""
+    model = plain()
+    dropped = keras.Sequential([keras.Input((6,)), layers.Dropout(0.3), *model.layers])
+    dropped.compile(model.optimizer, model.loss, **compile_args)
+    return dropped
+
+
 def within(strategy, build, **arguments):
     with strategy.scope():
         return build(**arguments)
@@ -242,10 +250,10 @@ def test_training_goes_on_at_the_exact_step(strategy, tmp_path, several):
         backup = keras.callbacks.BackupAndRestore(tmp_path, save_freq=several)
         return model.fit(**DATA, epochs=3, verbose=0, callbacks=[backup, *callbacks]).history
 
-    first, whole = (within(strategy, plain, steps_per_execution=several) for _ in range(2))
+    first, whole = (within(strategy, dropping, steps_per_execution=several) for _ in range(2))
     with pytest.raises(OSError, match="killed here"):
         fit(first, KillsOnce())
-    again = within(strategy, plain, steps_per_execution=several)
+    again = within(strategy, dropping, steps_per_execution=several)
     history = fit(again)
     assert len(history["loss"]) == 2
     np.random.seed(3)

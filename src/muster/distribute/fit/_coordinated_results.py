@@ -21,6 +21,7 @@ class Results:
     Attributes:
         logs: Of all steps whose results have arrived, those of the one that was scheduled last. This dict
             is filled as results arrive: who was given it finds the last results there in the end.
+        seeds: The seeds of the worker that took that step, after it.
     """
 
     def __init__(self, explain: Callable[[Any], None]) -> None:
@@ -31,6 +32,7 @@ class Results:
     def begin(self) -> None:
         """Forget all results."""
         self.logs: dict[str, Any] = {}
+        self.seeds: Sequence[Any] = ()
         self._awaited.clear()
         self._expected, self._newest, self._have_ended = 0, -1, False
         self._unexplained: int | None = None
@@ -54,12 +56,15 @@ class Results:
             each for each, (_, result, _) in zip(self._awaited, arrived, strict=True) if result is None
         )
         for number, result, batches in arrived:
-            if not isinstance(result, dict):
+            if result is None:
                 continue
+            logs, seeds = result
             if number > self._newest:
-                self._newest = number
-                self.logs.update(result)
-            self._check(result, batches)
+                self._newest, self.seeds = number, seeds
+                if isinstance(logs, dict):
+                    self.logs.update(logs)
+            if isinstance(logs, dict):
+                self._check(logs, batches)
 
     def end(self) -> None:
         """Take the last results: all steps have ended. The next one begins anew."""
@@ -67,9 +72,9 @@ class Results:
         self._awaited.clear()
         self._have_ended = True
 
-    def _check(self, result: dict[str, Any], batches: Sequence[Any]) -> None:
+    def _check(self, logs: dict[str, Any], batches: Sequence[Any]) -> None:
         """Explain a loss that is NaN: a mean stays so, and a batch of another step may be the reason."""
-        loss = result.get("loss", 0.0)
+        loss = logs.get("loss", 0.0)
         if np.ndim(loss) or not math.isnan(loss):
             return
         if self._unexplained is None:

@@ -15,7 +15,10 @@ from muster.distribute.fit._fit_interrupts import INTERRUPTS
 from muster.distribute.fit._fit_step import StepFunction
 from muster.distribute.functions._function import Function
 from muster.program.passes import mark_pushed
+from muster.program.variables import storage_of
 
+# Keras' names of steps, for messages.
+_NAMES = {"fit": "train_step", "evaluate": "test_step", "predict": "predict_step"}
 # How many calls of each worker may wait or run: one runs, and the others are there when it ends.
 _AHEAD = 3
 
@@ -23,8 +26,9 @@ _AHEAD = 3
 class CoordinatedStep:
     """A few of Keras' stateless steps, one after the other, as one function of variables.
 
-    Takes a list of batches, or of iterators from which to draw them. It does not keep the model alive, since
-    a coordinator keeps this as long as the function exists, which the model has.
+    Takes a list of batches, or of iterators from which to draw them. Returns the results, and the worker's
+    seeds after them. It does not keep the model alive, since a coordinator keeps this as long as the function
+    exists, which the model has.
 
     Args:
         step: ``(method, state, batch) -> (state, results)``, of an object that the model has.
@@ -49,6 +53,7 @@ class CoordinatedStep:
         self._step = weakref.WeakMethod(step)
         self._state = weakref.WeakMethod(state)
         self._name = name
+        self.__name__ = _NAMES[name]
         self._optimized = optimized
         self._concatenates = concatenates
         self.results: Any = None
@@ -71,10 +76,16 @@ class CoordinatedStep:
             for variable, first, value, last in zip(group, old, new, values, strict=True):
                 if value is not first:
                     variable.assign(last)
+        seeds = [variable.value for group in variables for variable in kept_by_workers(group)]
         self.results = jax.tree.structure(made[-1])
         if self._concatenates and len(made) > 1:
-            return jax.tree.map(lambda *each: jnp.concatenate(each), *made)
-        return made[-1]
+            return jax.tree.map(lambda *each: jnp.concatenate(each), *made), seeds
+        return made[-1], seeds
+
+
+def kept_by_workers(variables: Sequence[Any]) -> list[Any]:
+    """Return the variables that are on no server: the seeds, of which each worker has its own."""
+    return [variable for variable in variables if storage_of(variable) is None]
 
 
 class CoordinatedFunction(StepFunction):
@@ -82,7 +93,6 @@ class CoordinatedFunction(StepFunction):
 
     Args:
         coordinator: Has the workers run them.
-        name: The name of Keras' step, for messages.
         step: What they run.
         draw: Returns the next batch from Keras' iterator, or an iterator of the workers'.
         steps_per_call: The number of steps in a call.
@@ -99,7 +109,6 @@ class CoordinatedFunction(StepFunction):
     def __init__(
         self,
         coordinator: ClusterCoordinator,
-        name: str,
         step: CoordinatedStep,
         draw: Callable[[Iterator[Any]], Any],
         steps_per_call: int,
@@ -112,7 +121,6 @@ class CoordinatedFunction(StepFunction):
         self.step = step
         self.trained = trained
         self._function = Function(step)
-        self._function.__name__ = name
         self._coordinator = coordinator
         self._draw = draw
         self._limit = _AHEAD * workers

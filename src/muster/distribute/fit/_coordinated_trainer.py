@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from muster.cluster import TaskType
-from muster.data import Dataset
 from muster.distribute.coordinator._cluster_coordinator import ClusterCoordinator
 from muster.distribute.coordinator._per_worker import PerWorkerDataset
 from muster.distribute.fit._coordinated_input import WorkerBatches, made_by_workers
@@ -20,12 +19,12 @@ from muster.distribute.fit._coordinated_steps import (
     CoordinatedFunction,
     CoordinatedPrediction,
     CoordinatedStep,
+    kept_by_workers,
 )
 from muster.distribute.fit._fit import (
     DATASETS,
     FUNCTIONS,
     PREDICTS,
-    TESTS,
     TRAINS,
     DistributedTrainer,
     explain,
@@ -33,14 +32,11 @@ from muster.distribute.fit._fit import (
 from muster.distribute.fit._fit_callback_list import EpochCallbacks
 from muster.distribute.fit._fit_input import StepBatches
 from muster.distribute.input._dataset_creator import DatasetCreator
-from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.program.variables import keep_no_state, like_value_of, note_synced, together
 
 # The methods of a model that read or assign all of its variables, and those of its metrics.
 _ALL_VALUES = ("export", "get_weights", "load_weights", "save", "save_weights", "set_weights")
 _METRICS = ("get_metrics_result", "reset_metrics")
-
-_STEPS = {TRAINS: "train_step", TESTS: "test_step", PREDICTS: "predict_step"}
 
 
 class CoordinatedTrainer(DistributedTrainer):
@@ -102,7 +98,6 @@ class CoordinatedTrainer(DistributedTrainer):
         kind = CoordinatedPrediction if name == PREDICTS else CoordinatedFunction
         function = kind(
             coordinator,
-            _STEPS[name],
             step,
             functools.partial(self._next, name),
             model.steps_per_execution,
@@ -135,6 +130,9 @@ class CoordinatedTrainer(DistributedTrainer):
                 ClusterCoordinator(self.strategy).join()
             finally:
                 self._end_results()
+            seeds = kept_by_workers(self._model.non_trainable_variables)
+            for variable, value in zip(seeds, self._results[TRAINS].seeds, strict=False):
+                variable.assign(value)  # to be saved: another coordinator gives it to its workers
         note_synced(self._model)
 
     def _end_results(self) -> None:
@@ -152,7 +150,7 @@ class CoordinatedTrainer(DistributedTrainer):
 
     def _dataset_batches(
         self,
-        dataset: Dataset | DistributedDataset | DatasetCreator | PerWorkerDataset,
+        dataset: Any,
         per_epoch: int | None,
         class_weight: dict[int, float] | None = None,
         *,

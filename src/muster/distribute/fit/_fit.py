@@ -310,7 +310,7 @@ class DistributedTrainer:
 
     def _dataset_batches(
         self,
-        dataset: Dataset | DistributedDataset | DatasetCreator,
+        dataset: Any,
         per_epoch: int | None,
         class_weight: dict[int, float] | None = None,
         *,
