@@ -21,7 +21,7 @@ from muster.cluster.roster._roster import EXIT_PEER_LOST
 
 pytestmark = pytest.mark.alone
 
-SERVED = ["--chief", "--ps", "1"]
+SERVED = ["--ps", "1"]
 
 
 def test_all_end_well(launch):
@@ -355,7 +355,6 @@ def _without_styles(text):
     [
         (["nowhere.py"], {}, "there is no nowhere.py in "),
         (["--workers", "0", CHILD], {}, "at least one task that trains"),
-        (["--ps", "1", CHILD], {}, "A job with parameter servers needs a chief"),
         (["--workers", "-1", CHILD], {}, "argument --workers: must be 0 or more, given: -1"),
         (["--workers", "two", CHILD], {}, "must be an integer, given: 'two'"),
         (["--devices-per-worker", "0", CHILD], {}, "must be 1 or more, given: 0"),

@@ -22,7 +22,7 @@ _EPILOG = """\
 examples:
   muster run --workers 2 train.py
   muster run --chief --workers 1 --evaluator --restarts 3 train.py --model_dir /data/model
-  muster run --chief --workers 3 --ps 2 --evaluator --restarts 9 train.py
+  muster run --workers 3 --ps 2 --evaluator --restarts 9 train.py
 
 how a job ends:
   The job has ended well when every task has, the evaluator included.
@@ -32,6 +32,8 @@ how a job ends:
   So it is for each task of a job with parameter servers: it alone is started again, at its address. Without
   restarts left, the others go on without a worker, and the job counts as failed at its end; the loss of
   the chief or a server ends it. Such a job ends with its chief: workers and servers follow by themselves.
+  All this holds for Estimators and for programs with a ClusterCoordinator, which runs in the chief. A
+  coordinator that has no worker any more waits ten minutes for one, and fails then.
   At Ctrl-C, SIGTERM and SIGHUP all tasks finish a step, save and end, however long that takes, up to ten
   minutes. A second Ctrl-C kills them at once.
   Nothing that a task has started goes on running after the job.
@@ -41,9 +43,9 @@ exit code:
   the job; 2 if these options make no sense.
 
 cores:
-  Tasks that train get equal shares. A parameter server counts for a quarter of one; if that is less than
-  a core for all servers, they are bound to none. The evaluator is bound to none. GPUs are for training;
-  the evaluator gets one that is left over.
+  Tasks that train get equal shares, and so does a coordinator. A parameter server counts for a quarter of
+  one; if that is less than a core for all servers, they are bound to none. The evaluator is bound to none.
+  GPUs are for training; the evaluator gets one that is left over.
 
 environment variables of a task:
   TF_CONFIG         all addresses, and which task it is; for the evaluator only those of training tasks
@@ -53,6 +55,8 @@ environment variables of a task:
                     MUSTER_SECRET or MUSTER_SECRET_FILE that is set here already is kept
   MUSTER_TLS        the folder of ca.crt, tls.crt and tls.key, if it is set here; `muster keys` makes one
   MUSTER_TERMINATION_LOG  the file in which it says why it ends, where that is another task's doing
+  MUSTER_SNAPSHOT_DIR  where parameter servers keep what they go on from, with --ps and --restarts, unless the
+                    program says where: a folder beside the logs, removed at the end
   MUSTER_PROFILE    the folder for traces, with --profile
 """
 

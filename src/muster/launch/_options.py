@@ -28,15 +28,15 @@ def add_job_options(
         "--chief",
         action="store_true",
         help="add a task of type chief, which trains as the workers do, and saves; without it worker 0 is "
-        "the chief, but not in a job with parameter servers",
+        "the chief, but a job with parameter servers always has one",
     )
     parser.add_argument(
         "--ps",
         type=integer(0),
         default=0,
         metavar="N",
-        help="tasks of type ps: parameter servers, on which Estimators train without waiting for each other; "
-        "they need --chief (default: 0)",
+        help="tasks of type ps: parameter servers, for Estimators that train without waiting for each other "
+        "and for a ClusterCoordinator; the job has a chief then, which trains or coordinates (default: 0)",
     )
     parser.add_argument(
         "--evaluator", action="store_true", help="add a task that evaluates checkpoints while others train"
@@ -61,7 +61,7 @@ def shape_of(args: argparse.Namespace) -> JobShape:
     """
     return JobShape(
         workers=args.workers,
-        chief=args.chief,
+        chief=args.chief or args.ps > 0,
         ps=args.ps,
         evaluator=args.evaluator,
         devices_per_worker=args.devices_per_worker,

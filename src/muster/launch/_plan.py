@@ -21,7 +21,7 @@ class JobShape:
 
     Args:
         workers: The number of tasks of type ``worker``.
-        chief: Whether there is a ``chief``, which trains as the workers do.
+        chief: Whether there is a ``chief``, which trains as the workers do, or is their coordinator.
         ps: The number of parameter servers, tasks of type ``ps``.
         evaluator: Whether there is an ``evaluator``, outside the cluster.
         devices_per_worker: The number of devices of each training task: GPUs, or virtual devices of the CPU.
@@ -48,7 +48,7 @@ class JobShape:
         if self.ps and not self.chief:
             raise ClusterError(
                 "A job with parameter servers needs a chief, which saves and ends the job, given: "
-                f"ps {self.ps}, workers {self.workers}, no chief. Add one, by --chief; it trains, too."
+                f"ps {self.ps}, workers {self.workers}, no chief. Add one."
             )
         if self.devices_per_worker is not None and self.devices_per_worker < 1:
             raise ClusterError(

@@ -32,6 +32,8 @@ from muster.net import Credentials
 _LOOK_SECS = 0.1  # the period of reading logs
 _SHOW_SECS = 0.5  # the period of drawing the table
 _BLAMED_LINES = 20
+# The folder below that of the logs where parameter servers keep what they go on from.
+_SNAPSHOTS = "snapshots"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -80,6 +82,7 @@ def run_job(options: RunOptions, machine: Machine, environ: Mapping[str, str], v
         code = _Run(options, machine, environ, view, log_dir).until_end()
         return code
     finally:
+        shutil.rmtree(log_dir / _SNAPSHOTS, ignore_errors=True)  # of servers that were not told of the end
         if options.log_dir is None and (code == 0 or not any(log_dir.iterdir())):
             shutil.rmtree(log_dir)
 
@@ -92,7 +95,9 @@ class _Run:
     ) -> None:
         self._options = options
         self._machine = machine
-        self._environ = environ
+        self._environ = dict(environ)
+        if options.restarts and options.shape.ps:
+            self._environ.setdefault("MUSTER_SNAPSHOT_DIR", str((log_dir / _SNAPSHOTS).absolute()))
         self._view = view
         self._log_dir = log_dir
         self._command = [sys.executable, str(options.script), *options.arguments]

@@ -69,16 +69,24 @@ class Desk(Generic[_M]):
         machine: What answers; nobody but the service may use it meanwhile.
         saver: Writes snapshots; None for none.
         report: Called about once a second, on the service's thread.
+        next_secs: How long to wait for the next caller when all are gone, in seconds; None for ever.
 
     Attributes:
         joined: The connections on which the first request has come.
+        was_joined: Whether there was one.
     """
 
     def __init__(
-        self, machine: _M, saver: Keeps[_M] | None = None, report: Callable[[], None] | None = None
+        self,
+        machine: _M,
+        saver: Keeps[_M] | None = None,
+        report: Callable[[], None] | None = None,
+        next_secs: float | None = None,
     ) -> None:
         self.machine = machine
         self.report = report
+        self.next_secs = next_secs
+        self.was_joined = False
         self.joined: dict[Caller, Peer] = {}
         self._saver = saver
         self._numbers = itertools.count(1) if machine.many else itertools.repeat(0)

@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from muster._errors import MissingPeerError
 from muster._text import printable
+from muster.cluster.roster import RunningClock
 from muster.net import Connection, Hello, ProtocolError, drop_first
 from muster.ps import _messages as messages
 from muster.ps._desk import Desk, Peer
@@ -56,6 +58,8 @@ class Service:
         self._closing = self._leaving = False
         self._ended, self._alone = threading.Event(), threading.Event()
         self._failure: Exception | None = None
+        self._clock = RunningClock()
+        self._alone_since: float | None = None
         self._selector = selectors.DefaultSelector()
         self._wake_in, self._wake_out = socket.socketpair()
         self._wake_in.setblocking(False)
@@ -115,6 +119,7 @@ class Service:
         """Wait until the job has ended and the workers have heard of it, or until `leave` or `close`.
 
         Raises:
+            MissingPeerError: All callers are gone, and no other one has come in time.
             Exception: What has ended the thread: a failure of the update, or of the system.
         """
         self._ended.wait()
@@ -164,6 +169,8 @@ class Service:
                     self._ended.set()
                     if not self._peers:
                         self._alone.set()
+        except MissingPeerError as exc:
+            self._failure = exc
         except Exception as exc:
             _log.exception("%s cannot go on.", self._name)
             self._failure = exc
@@ -194,6 +201,20 @@ class Service:
                 desk.report()
         for peer in [each for each in self._peers if now - (each.refused_at or now) > _DRAIN_SECS]:
             self._drop(peer)
+        self._wait_for_others()
+
+    def _wait_for_others(self) -> None:
+        """Raise MissingPeerError if nobody has come for long since all callers of a desk are gone."""
+        now = self._clock()
+        if self._peers or self._alone_since is None:
+            self._alone_since = now
+        secs = now - self._alone_since
+        for desk in self._desks:
+            if desk.was_joined and desk.next_secs is not None and secs >= desk.next_secs:
+                raise MissingPeerError(
+                    f"{self._name} has lost all tasks that it has served, and no other one has come for "
+                    f"{desk.next_secs:.0f} s. Start the job again: it goes on from its last checkpoint."
+                )
 
     def _take(self, desk: Desk[Any], connection: Connection, hello: Hello) -> None:
         peer = Peer(desk, connection, desk.caller(hello))
@@ -229,6 +250,7 @@ class Service:
     def _handle(self, peer: Peer, message: Any, arrays: Sequence[Array]) -> None:
         joined = peer.desk.joined
         if isinstance(message, peer.desk.machine.first):
+            peer.desk.was_joined = True
             # The caller's other connection is broken, and it was the first to see that.
             before, joined[peer.caller] = joined.get(peer.caller), peer
             if before is not None and before is not peer:

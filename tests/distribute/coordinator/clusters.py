@@ -7,7 +7,7 @@ import uuid
 
 from jobs import free_addresses
 from muster.cluster import ClusterSpec, TaskType
-from muster.cluster.roster import derive_job_id
+from muster.cluster.roster import derive_job_id, query_status
 from muster.distribute import DistributedDataset, OneDeviceStrategy, Server
 from muster.distribute.coordinator import ClusterCoordinator
 from muster.net import NO_CREDENTIALS, Hello, dial
@@ -25,6 +25,12 @@ class Links:
         job = os.environ.get("MUSTER_JOB_ID") or derive_job_id(self._cluster)
         hello = Hello(purpose=purpose, name="chief 0", callee=str(task), job=job, run=self.run)
         return functools.partial(dial, address, hello, NO_CREDENTIALS)
+
+    def ask(self, task, timeout_secs):
+        query_status(self._cluster.task_address(task.type, task.index), timeout_secs)
+
+    def on_close(self, call):
+        """Tests close coordinators themselves."""
 
     def name_of(self, task):
         return f"{task} at {self._cluster.task_address(task.type, task.index)}"

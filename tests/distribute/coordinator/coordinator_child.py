@@ -9,15 +9,17 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
 import numpy as np  # noqa: E402
-from clusters import Strategy  # noqa: E402
-
-from muster.cluster import ClusterSpec  # noqa: E402
-from muster.distribute import function  # noqa: E402
+from jobs import free_addresses  # noqa: E402
+from muster.cluster import ClusterSpec, SimpleClusterResolver  # noqa: E402
+from muster.distribute import ParameterServerStrategy, function  # noqa: E402
 from muster.distribute.coordinator import ClusterCoordinator  # noqa: E402
 
 options = json.loads(sys.argv[1])
-cluster = ClusterSpec({"worker": json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"]})
-coordinator = ClusterCoordinator(Strategy(cluster))
+workers = json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"]
+cluster = ClusterSpec(
+    {"worker": workers, "ps": free_addresses(1)}
+)  # no server is needed: there is no variable
+coordinator = ClusterCoordinator(ParameterServerStrategy(SimpleClusterResolver(cluster)))
 
 
 @function

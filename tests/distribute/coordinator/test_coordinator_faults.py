@@ -1,20 +1,28 @@
 """Workers that are lost and come back, and what is refused."""
 
+import contextlib
 import logging
 import threading
 
 import jax
 import numpy as np
 import pytest
-from clusters import Strategy, cluster_of, coordinated, coordinator_of, start_worker
+from clusters import Links, Strategy, cluster_of, coordinated, coordinator_of, start_worker
+from gates import GATES, Gate, gated
 from memory_servers import MemoryServers
 
-from muster._errors import CancelledError, RosterError, TraceError
+from jobs import free_addresses
+from muster._errors import CancelledError, MissingPeerError, RosterError, TraceError
 from muster._keras import keras
+from muster.cluster import ClusterSpec, SimpleClusterResolver
 from muster.data import Dataset
-from muster.distribute import function
+from muster.distribute import ParameterServerStrategy, Server, function
 from muster.distribute.closures import _service, _session
-from muster.distribute.coordinator import ClusterCoordinator, _lane
+from muster.distribute.coordinator import (
+    ClusterCoordinator,
+    _lane,
+    experimental_get_current_worker_index,
+)
 from muster.distribute.coordinator._pickling import pickled
 
 
@@ -99,13 +107,13 @@ def test_a_strategy_has_one_coordinator():
 
 
 def test_a_second_coordinator_of_a_cluster_is_refused(monkeypatch):
-    monkeypatch.setattr(_lane, "_BUSY_SECS", 0.1)
     monkeypatch.setattr(_lane, "_LONGEST_PAUSE", 0.1)
     cluster = cluster_of(1)
     with start_worker(cluster, 0), coordinator_of(Strategy(cluster)) as first:
         assert first.schedule(one).fetch() == 1.0
         with coordinator_of(Strategy(cluster)) as second:
             value = second.schedule(one)
+            monkeypatch.setattr(_lane, "_BUSY_SECS", 0.1)
             with pytest.raises(RosterError, match="worker 0.*another coordinator uses this worker"):
                 second.join()
             with pytest.raises(RosterError, match="another coordinator"):
@@ -219,6 +227,137 @@ def test_an_argument_is_what_it_was_when_the_function_was_scheduled():
         with start_worker(cluster, 0):
             assert value.fetch().tolist() == [2.0, 4.0]
             assert isinstance(value.get(), jax.Array)
+
+
+def held_by(coordinator, number):
+    """An iterator whose only element waits for the gate of this number."""
+    GATES[number] = Gate()
+    return iter(coordinator.create_per_worker_dataset(lambda: gated(number)))
+
+
+@pytest.fixture
+def quick_questions(monkeypatch):
+    monkeypatch.setattr(_lane, "_QUIET_SECS", 0.05)
+    monkeypatch.setattr(_lane, "_ASK_SECS", 30.0)
+
+
+def test_what_runs_on_a_worker_that_stands_still_runs_elsewhere_and_counts_once(quick_questions):
+    servers, cluster = MemoryServers(), cluster_of(2, 1)
+    count = servers.add(keras.Variable(0, name="count", dtype="int32"))
+    strategy = Strategy(cluster, servers)
+    still, asked, links = {1}, [], Links(cluster)
+
+    def ask_unless_still(task, timeout_secs):
+        asked.append(task.index)
+        if task.index in still:
+            raise TimeoutError("it does not answer")
+        links.ask(task, timeout_secs)
+
+    def dial_unless_still(task, purpose):
+        def dial(timeout_secs):
+            if task.index in still:
+                raise TimeoutError("it does not answer")
+            return links.dial_to(task, purpose)(timeout_secs)
+
+        return dial
+
+    strategy.links.ask, strategy.links.dial_to = ask_unless_still, dial_unless_still
+
+    @function
+    def step():
+        count.assign_add(7)
+        return experimental_get_current_worker_index()
+
+    apply, calls = servers.apply, []
+    reached, released, pushed = threading.Event(), threading.Event(), threading.Semaphore(0)
+
+    def held_apply(*args):
+        calls.append(args)
+        if len(calls) == 1:
+            reached.set()
+            released.wait(60.0)
+        newest = apply(*args)
+        pushed.release()
+        return newest
+
+    servers.apply = held_apply
+    with contextlib.ExitStack() as stack:
+        for index in range(2):
+            stack.enter_context(start_worker(cluster, index, servers))
+        coordinator = stack.enter_context(coordinator_of(strategy))
+        value = coordinator.schedule(step)
+        assert reached.wait(60.0)
+        while asked.count(0) < 3:  # it is busy, and says so
+            threading.Event().wait(0.01)
+        assert not coordinator.done()
+        still.add(0)
+        still.remove(1)
+        assert value.fetch() == 1
+        released.set()  # the one that has stood still goes on
+        for _ in range(2):
+            assert pushed.acquire(timeout=60.0)
+        assert servers.repeated == 1
+        assert servers.value(count) == 7
+        still.clear()  # it is used again
+        while coordinator._schedule._present != {0, 1}:
+            threading.Event().wait(0.01)
+
+
+def test_a_coordinator_whose_workers_are_all_gone_says_so(monkeypatch):
+    monkeypatch.setattr(_lane, "_DESERTED_SECS", 0.3)
+    cluster = cluster_of(2)
+    with coordinator_of(Strategy(cluster)) as coordinator:
+        with start_worker(cluster, 0), start_worker(cluster, 1):
+            assert coordinator.schedule(one).fetch() == 1.0
+        value = coordinator.schedule(one)
+        with pytest.raises(MissingPeerError, match="All workers have been gone .* refused"):
+            coordinator.join()
+        with pytest.raises(MissingPeerError):
+            value.fetch()
+
+
+def test_a_worker_waits_for_the_next_coordinator_but_not_for_ever(monkeypatch):
+    monkeypatch.setattr(_service, "_NEXT_SECS", 0.1)
+    monkeypatch.setattr(_service, "_LOOK_SECS", 0.05)
+    cluster = cluster_of(1)
+    with start_worker(cluster, 0) as server:
+        assert not server._closures._ended.wait(0.3)  # the first one may come late
+        with coordinator_of(Strategy(cluster)) as coordinator:
+            assert coordinator.schedule(one).fetch() == 1.0
+        with pytest.raises(MissingPeerError, match="worker 0 has lost its coordinator"):
+            server.join()
+
+
+def test_a_worker_that_is_told_to_leave_does_when_its_coordinator_has(monkeypatch):
+    cluster = cluster_of(1)
+    with start_worker(cluster, 0) as server:
+        thread = threading.Thread(target=server.join)
+        with coordinator_of(Strategy(cluster)) as coordinator:
+            assert coordinator.schedule(one).fetch() == 1.0
+            server._closures.leave()
+            thread.start()
+            assert coordinator.schedule(one).fetch() == 1.0
+        thread.join(60.0)
+        assert not thread.is_alive()
+
+
+def test_all_hear_of_the_end_though_a_function_runs_and_no_variable_was_created():
+    server, worker = free_addresses(2)
+    cluster = ClusterSpec({"ps": [server], "worker": [worker]})
+    strategy = ParameterServerStrategy(SimpleClusterResolver(cluster))
+    servers = [Server(cluster, job) for job in cluster.jobs]
+    threads = [threading.Thread(target=each.join) for each in servers]
+    for thread in threads:
+        thread.start()
+    coordinator = ClusterCoordinator(strategy)
+    value = coordinator.schedule(function(lambda it: next(it)), args=(held_by(coordinator, 8),))
+    assert GATES[8].reached.wait(60.0)
+    strategy.close()
+    for thread in threads:
+        thread.join(60.0)
+    GATES[8].released.set()
+    assert not any(thread.is_alive() for thread in threads)
+    assert value.status.value == "NOT_READY"
 
 
 def test_a_worker_that_cannot_be_reached_is_not_called_without_a_pause():

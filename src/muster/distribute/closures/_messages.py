@@ -181,7 +181,7 @@ class Stop(msgspec.Struct, tag="stop", frozen=True):
 
 
 class End(msgspec.Struct, tag="end", frozen=True):
-    """The coordinator says that the job has ended; the connection ends."""
+    """Says that the job has ended: the only request of a connection of the coordinator's own."""
 
 
 class Ready(msgspec.Struct, tag="ready", frozen=True):

@@ -13,6 +13,8 @@ from typing import Any
 import jax
 
 from muster._arrays import dtype_named
+from muster._errors import MissingPeerError
+from muster.cluster.roster import RunningClock
 from muster.distribute.closures import _messages as messages
 from muster.distribute.closures._session import (
     RequestError,
@@ -32,6 +34,9 @@ _log = logging.getLogger(__name__)
 _SEND_SECS = 600.0
 # How long to wait for the end of a closure when the service is closed, in seconds.
 _CLOSE_SECS = 10.0
+# How long to wait for the next coordinator when one is gone, in seconds; and how often to look.
+_NEXT_SECS = 600.0
+_LOOK_SECS = 1.0
 
 
 class ClosureService:
@@ -51,7 +56,9 @@ class ClosureService:
         self.connect = connect
         self._lock = threading.Lock()
         self._links: set[_Link] = set()
-        self._closed = False
+        self._closed = self._leaving = False
+        self._clock = RunningClock()
+        self._alone_since: float | None = None  # when the last coordinator was lost
         self._ended = threading.Event()
 
     def serve(self, connection: Connection, hello: Hello) -> None:
@@ -66,11 +73,29 @@ class ClosureService:
                 if each.hello.run == hello.run:
                     each.close()  # the coordinator was the first to see that it is broken
             self._links.add(link)
+            self._alone_since = None
             link.thread.start()
 
     def join(self) -> None:
-        """Wait until the coordinator has ended the job, or until `close`."""
-        self._ended.wait()
+        """Wait until the coordinator has ended the job, or until `leave` or `close`.
+
+        Raises:
+            MissingPeerError: The coordinator is gone, and no other one has come for ten minutes.
+        """
+        while not self._ended.wait(_LOOK_SECS):
+            now = self._clock()
+            with self._lock:
+                if self._leaving and not self._links:
+                    return
+                if self._alone_since is not None and now - self._alone_since >= _NEXT_SECS:
+                    raise MissingPeerError(
+                        f"{self.name} has lost its coordinator, and no other one has come for "
+                        f"{_NEXT_SECS:.0f} s. Start the job again: it goes on from its last checkpoint."
+                    )
+
+    def leave(self) -> None:
+        """Let `join` return once no coordinator is connected. Handlers of signals may call it, too."""
+        self._leaving = True
 
     def end(self) -> None:
         """Let `join` return."""
@@ -91,6 +116,8 @@ class ClosureService:
         """Note that a connection has ended."""
         with self._lock:
             self._links.discard(link)
+            if not self._links:
+                self._alone_since = self._clock()
 
 
 class _Link:
@@ -153,7 +180,7 @@ class _Link:
     def _serve(self) -> None:
         service = self._service
         begin, _ = self._next()
-        if not isinstance(begin, messages.Begin):
+        if not isinstance(begin, messages.Begin | messages.End):
             raise RequestError(f"it sends a {messages.name_of(begin)} before it begins")
         if self._other is not None:
             raise RequestError(
@@ -161,6 +188,9 @@ class _Link:
                 f"{self._other.connection.origin}: a cluster has one. End one of the two",
                 busy=True,
             )
+        if isinstance(begin, messages.End):
+            service.end()
+            return
         if begin.versions != (ours := versions()):
             raise RequestError(f"it has {begin.versions}, and this worker {ours}: install the same")
         proved = self.hello.proves or self.connection.encrypted
@@ -188,9 +218,6 @@ class _Link:
                     session.forget(numbers)
                 case messages.Stop():
                     pass  # the closure had ended before
-                case messages.End():
-                    service.end()
-                    return
                 case _:
                     raise RequestError(f"it sends a {messages.name_of(message)} once more")
 

@@ -1,9 +1,7 @@
 """ClusterCoordinator: has workers run functions, on variables that parameter servers hold."""
 
-import atexit
+import functools
 import inspect
-import sys
-import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -24,7 +22,7 @@ from muster.distribute.replicas._replica_context import current_context
 from muster.distribute.replicas._values import is_leaf
 from muster.ps import Dial
 
-# How long workers may take to hear that the job has ended, in seconds.
+# How long the threads that call workers may take to end, in seconds.
 _END_SECS = 5.0
 
 
@@ -42,6 +40,12 @@ class Links(Protocol):
 
     def name_of(self, task: Task) -> str:
         """Return a task's name and address."""
+
+    def ask(self, task: Task, timeout_secs: float) -> None:
+        """Return if a task's process answers; else raise OSError or StrayPeerError."""
+
+    def on_close(self, call: Callable[[], None]) -> None:
+        """Call a function before the tasks hear that the job has ended."""
 
 
 class CoordinatedStrategy(Protocol):
@@ -106,10 +110,18 @@ class ClusterCoordinator:
         tasks = [Task(TaskType.WORKER, n) for n in strategy.cluster.task_indices(TaskType.WORKER)]
         links = strategy.links
         lanes = [
-            Lane(task.index, links.name_of(task), links.dial_to(task, PURPOSE), links.run, self._schedule)
+            Lane(
+                task.index,
+                links.name_of(task),
+                links.dial_to(task, PURPOSE),
+                functools.partial(links.ask, task),
+                links.run,
+                self._schedule,
+            )
             for task in tasks
         ]
-        _LANES[self._schedule] = lanes
+        self._end_lanes = functools.partial(_end_lanes, self._schedule, lanes)
+        links.on_close(self._end_lanes)
         weakref.finalize(self, self._schedule.close).atexit = False
 
     def schedule(
@@ -203,9 +215,7 @@ class ClusterCoordinator:
 
         A program need not call it: workers hear from its end.
         """
-        self._schedule.close()
-        for lane in _LANES.pop(self._schedule, []):
-            lane.join(_END_SECS)
+        self._end_lanes()
 
     def create_per_worker_dataset(self, dataset_fn: Any, dispatch: str | None = None) -> PerWorkerDataset:
         """Make a dataset of which each worker has its own, and reads all or what it is handed out.
@@ -229,19 +239,12 @@ class ClusterCoordinator:
 
 
 _ATTRIBUTE = "_cluster_coordinator"
-_LANES: weakref.WeakKeyDictionary[Schedule, list[Lane]] = weakref.WeakKeyDictionary()
 
 
-@atexit.register
-def _end_jobs() -> None:
-    """Tell workers that the job has ended when the program ends without an error."""
-    jobs = list(_LANES.items())
-    for schedule, _ in jobs:
-        schedule.close(ends=not hasattr(sys, "last_value"))
-    deadline = time.monotonic() + _END_SECS
-    for _, lanes in jobs:
-        for lane in lanes:
-            lane.join(max(0.0, deadline - time.monotonic()))
+def _end_lanes(schedule: Schedule, lanes: Sequence[Lane]) -> None:
+    schedule.close()
+    for lane in lanes:
+        lane.join(_END_SECS)
 
 
 def _count(cluster: ClusterSpec, job: str) -> int:

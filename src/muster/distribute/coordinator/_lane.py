@@ -7,19 +7,19 @@ import socket
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from muster._arrays import dtype_named
-from muster._errors import AuthenticationError, RosterError, StrayPeerError
+from muster._errors import AuthenticationError, MissingPeerError, RosterError, StrayPeerError
 from muster._text import printable
 from muster.distribute import closures as messages
 from muster.distribute.coordinator._failures import error_of
 from muster.distribute.coordinator._per_worker import is_used
 from muster.distribute.coordinator._programs import ShippedProgram
 from muster.distribute.coordinator._schedule import Schedule, Task
-from muster.net import Connection, ProtocolError
+from muster.net import Connection, ProtocolError, drop_first
 from muster.ps import Array, Dial, Incoming, allocate, encode
 from muster.ps.updates import versions
 
@@ -28,15 +28,25 @@ _log = logging.getLogger(__name__)
 # How long to try to connect at once, and to pause between, in seconds.
 _DIAL_SECS = 10.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
-# How long a worker may take to read a request, and to answer the first, in seconds.
-_SEND_SECS = 600.0
+# How long a worker may take to answer the first request, in seconds.
 _BEGIN_SECS = 60.0
-# How long a worker may have another coordinator, which was killed and is not missed yet, in seconds.
-_BUSY_SECS = 30.0
+# A worker from which nothing comes for some time is asked whether it runs, and may take some to say so, in
+# seconds. One that does not twice stands still.
+_QUIET_SECS, _ASK_SECS = 5.0, 10.0
+# How long a worker may have another coordinator, which may be gone and is not missed yet, in seconds.
+_BUSY_SECS = 60.0
+# How long to wait for a worker when all are gone that there were, in seconds.
+_DESERTED_SECS = 600.0
 # What makes seeds of neighbours differ: an odd number of 32 bits, of which half are set.
 _SPREAD = 0x9E3779B9
 # After how many seconds without the worker, it is said once more.
 _SAY_SECS = 30.0
+
+
+class Ask(Protocol):
+    """Raises OSError or StrayPeerError if a worker's process does not answer within some seconds."""
+
+    def __call__(self, timeout_secs: float, /) -> None: ...
 
 
 class Lane:
@@ -46,14 +56,16 @@ class Lane:
         worker: The index of the worker.
         name: Its name and address, for messages.
         dial: Connects to it.
+        ask: Raises OSError or StrayPeerError if its process does not answer within some seconds.
         origin: The random id of this coordinator, which parameter servers know.
         schedule: Where the closures come from.
     """
 
-    def __init__(self, worker: int, name: str, dial: Dial, origin: str, schedule: Schedule) -> None:
+    def __init__(self, worker: int, name: str, dial: Dial, ask: Ask, origin: str, schedule: Schedule) -> None:
         self._worker = worker
         self._name = name
         self._dial = dial
+        self._ask = ask
         self._origin = origin
         self._schedule = schedule
         self._wake_in, self._wake_out = socket.socketpair()
@@ -80,9 +92,9 @@ class Lane:
                     return
                 with connection:
                     try:
-                        _Link(self._worker, self._name, connection, self._wake_in, self._schedule).serve(
-                            self._origin
-                        )
+                        _Link(
+                            self._worker, self._name, connection, self._ask, self._wake_in, self._schedule
+                        ).serve(self._origin)
                     except _RefusedError as exc:
                         now = time.monotonic()
                         busy_since = now if busy_since is None else busy_since
@@ -118,6 +130,14 @@ class Lane:
                 return None
             except (OSError, StrayPeerError) as exc:
                 waited = time.monotonic() - began
+                if self._schedule.deserted_secs >= _DESERTED_SECS:
+                    self._schedule.fail_forever(
+                        MissingPeerError(
+                            f"All workers have been gone for {_DESERTED_SECS:.0f} s; {self._name} cannot be "
+                            f"reached: {exc}. Start them again, and then the coordinator."
+                        )
+                    )
+                    return None
                 if waited >= say_at:
                     level = logging.WARNING if say_at else logging.INFO
                     _log.log(level, "%s cannot be reached for %.0f s: %s.", self._name, waited, exc)
@@ -150,17 +170,26 @@ class _Link:
         worker: The index of the worker.
         name: Its name and address.
         connection: The connection.
+        ask: As of `Lane`.
         wake: A socket that becomes ready when a closure is to stop.
         schedule: Where the closures come from.
     """
 
     def __init__(
-        self, worker: int, name: str, connection: Connection, wake: socket.socket, schedule: Schedule
+        self,
+        worker: int,
+        name: str,
+        connection: Connection,
+        ask: Ask,
+        wake: socket.socket,
+        schedule: Schedule,
     ) -> None:
         self._worker = worker
         self._name = name
         self._connection = connection
         self._incoming = Incoming(connection, messages.AnswerHeader, self._place)
+        self._ask = ask
+        self._unanswered = 0  # how often it was asked whether it runs, since it was heard of
         self._wake_in = wake
         self._schedule = schedule
         self._platform = ""
@@ -179,10 +208,9 @@ class _Link:
         if not isinstance(ready, messages.Ready):
             raise self._astray(ready)
         self._platform = ready.platform
+        self._schedule.meet(self._worker)
         while (task := self._schedule.take(self._worker)) is not None:
             self._run(task)
-        if self._schedule.ends:
-            self._send(messages.End())
 
     def _run(self, task: Task) -> None:
         """Have a closure run, by the program that fits the batches that it draws."""
@@ -238,7 +266,15 @@ class _Link:
             self._iterators.add(iterator.number)
 
     def _send(self, message: Any, arrays: Sequence[Array] = ()) -> None:
-        self._connection.send_all(encode(message, arrays), time.monotonic() + _SEND_SECS)
+        left = encode(message, arrays)
+        while left:
+            try:
+                drop_first(left, self._connection.send(left))
+            except BlockingIOError:
+                try:
+                    self._connection.wait(select.POLLOUT, time.monotonic() + _QUIET_SECS)
+                except TimeoutError:
+                    self._ask_whether_it_runs()
 
     def _hear(self, closure: int | None, deadline: float | None = None) -> tuple[Any, Sequence[Array]]:
         """Wait for the next answer; tell the worker once if the closure that it runs is to stop."""
@@ -259,14 +295,28 @@ class _Link:
             return answer, arrays
 
     def _wait(self, deadline: float | None) -> None:
-        ready = self._poll.poll(None if deadline is None else max(0.0, 1000 * (deadline - time.monotonic())))
+        ready = self._poll.poll(1000 * _QUIET_SECS)
         if not ready:
-            raise TimeoutError("it does not answer in time")
+            if deadline is not None and time.monotonic() >= deadline:
+                raise TimeoutError("it does not answer in time")
+            self._ask_whether_it_runs()
         for descriptor, _ in ready:
             if descriptor == self._wake_in.fileno():
                 _drain(self._wake_in)
         if self._schedule.closed:
             raise ConnectionAbortedError("the coordinator has ended")
+
+    def _ask_whether_it_runs(self) -> None:
+        """Raise TimeoutError if its process does not answer twice: if this one was itself suspended, only the
+        first time is lost."""
+        try:
+            self._ask(_ASK_SECS)
+        except (OSError, StrayPeerError) as exc:
+            self._unanswered += 1
+            if self._unanswered > 1:
+                raise TimeoutError(f"it stands still or is cut off: {exc}") from exc
+        else:
+            self._unanswered = 0
 
     def _place(self, message: Any, sizes: Sequence[tuple[str, int]]) -> list[Array]:
         wanted: list[tuple[str, int]] = []

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from muster._errors import CancelledError
+from muster.cluster.roster import RunningClock
 from muster.distribute.coordinator._grant import Grant
 from muster.distribute.coordinator._kind import ClosureKind
 from muster.distribute.coordinator._per_worker import PerWorkerIterator
@@ -14,6 +15,8 @@ from muster.ps import Array
 
 # How many closures may wait.
 _LIMIT = 256 * 1024
+# How long a call of a worker that does not answer may take, in seconds.
+_LONGEST_CALL_SECS = 60.0
 
 
 class Closure(NamedTuple):
@@ -65,18 +68,20 @@ class Schedule:
     Attributes:
         ended: Notified when a closure has ended.
         closed: Whether no worker gets closures any more.
-        ends: Whether workers are to hear then that the job has ended.
     """
 
     def __init__(self, limit: int = _LIMIT, max_staleness: int | None = None) -> None:
         lock = threading.Lock()
         self.ended = threading.Condition(lock)
-        self.closed = self.ends = False
+        self.closed = False
         self._added = threading.Condition(lock)
         self._queue: ClosureQueue[Closure] = ClosureQueue(limit, max_staleness)
         self._waits_for_others = max_staleness is not None
         self._fatal: BaseException | None = None
         self._on_cancel: list[Callable[[], None]] = []
+        self._clock = RunningClock(_LONGEST_CALL_SECS)
+        self._present: set[int] = set()  # the workers that are connected
+        self._deserted_at: float | None = None  # when the last of them was lost
 
     def on_cancel(self, wake: Callable[[], None]) -> None:
         """Call a function when closures that run are to stop, or all ends."""
@@ -138,6 +143,18 @@ class Schedule:
         with self.ended:
             self._queue.renew()
 
+    def meet(self, worker: int) -> None:
+        """Note that a worker is connected."""
+        with self.ended:
+            self._present.add(worker)
+            self._deserted_at = None
+
+    @property
+    def deserted_secs(self) -> float:
+        """How long there has been no worker, since the last one was lost; asked about once a second."""
+        now = self._clock()
+        return 0.0 if self._deserted_at is None else now - self._deserted_at
+
     def take(self, worker: int) -> Task | None:
         """Wait for a closure for a worker, and return it; None when all ends."""
         with self._added:
@@ -173,6 +190,9 @@ class Schedule:
     def lose(self, worker: int) -> None:
         """Note that a worker is gone, with whatever it ran."""
         with self.ended:
+            self._present.discard(worker)
+            if not self._present and self._deserted_at is None:
+                self._deserted_at = self._clock()
             if (cancelled := self._queue.lose(worker)) is not None:
                 cancelled.fail(_cancelled())
             self.ended.notify_all()
@@ -186,14 +206,10 @@ class Schedule:
                 closure.fail(error)
             self.ended.notify_all()
 
-    def close(self, *, ends: bool = False) -> None:
-        """Let the threads of workers end.
-
-        Args:
-            ends: Whether workers are to hear that the job has ended.
-        """
+    def close(self) -> None:
+        """Let the threads of workers end."""
         with self.ended:
-            self.closed, self.ends = True, ends
+            self.closed = True
             self._added.notify_all()
         self._wake()
 

@@ -28,6 +28,9 @@ from muster.ps.store import Keeper, StoreMachine, StoreStatistics
 from muster.ps.store.updates import JaxDevice
 from muster.ps.updates import CompiledRows, versions
 
+# How long to wait for the next coordinator when one is gone, with its workers, in seconds.
+_NEXT_SECS = 600.0
+
 
 class Keeping(NamedTuple):
     """Where a parameter server keeps what it goes on from, and how much it may lose: see `Server`."""
@@ -93,7 +96,7 @@ def hold(
         record=None if keeper is None else keeper.record,
     )
     plans = Desk(machine, saver, lambda: report(machine.statistics(time.monotonic())))
-    variables = Desk(store, keeper, lambda: report_store(store.statistics()))
+    variables = Desk(store, keeper, lambda: report_store(store.statistics()), _NEXT_SECS)
     service = Service(name, [plans, variables])
     saves = PartWriter(service, lambda save, _: PartValues(machine.part(save, time.monotonic())), name)
     store_saves = PartWriter(

@@ -26,6 +26,9 @@ _log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
+# Names the folder of all servers' snapshots, as `muster run` sets it.
+_SNAPSHOT_DIR = "MUSTER_SNAPSHOT_DIR"
+
 
 class Server:
     """Runs the server of one task of a cluster.
@@ -43,7 +46,8 @@ class Server:
         config: Accepted for TensorFlow's programs.
         start: Whether to start at once.
         snapshot_dir: The folder in which a parameter server keeps what it goes on from when it is killed and
-            started again; None for none, so that its loss ends the job.
+            started again. None takes a folder in the one that the environment variable MUSTER_SNAPSHOT_DIR
+            names, if there is one; else its loss ends the job.
         snapshot_secs: How many seconds of training it may lose then; None for any number.
         snapshot_updates: How many updates it may lose then; None for any number. Writing snapshots takes no
             more than a tenth of the time, so that it may lose more where they are large.
@@ -78,6 +82,8 @@ class Server:
         self._task = Task(job_name, task_index)
         self._address = cluster.task_address(job_name, task_index)
         self._keeping: Keeping | None = None
+        if snapshot_dir is None and job_name == TaskType.PS and (parent := os.environ.get(_SNAPSHOT_DIR)):
+            snapshot_dir = os.path.join(parent, f"ps-{task_index}")
         if snapshot_dir is not None:
             self._keeping = Keeping(snapshot_dir, snapshot_secs, snapshot_updates)
         self._service: Service | None = None
@@ -156,10 +162,12 @@ class Server:
         """Serve until the chief has ended the job.
 
         At Ctrl-C and SIGTERM, which may have come to all tasks, a parameter server goes on until the workers
-        have gone, so that the chief can save. Once more ends it at once.
+        have gone, and a worker until its coordinator has, so that the chief can save. Once more ends it at
+        once.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed; SystemExit for SIGTERM.
+            MissingPeerError: The coordinator is gone, and no other one has come for ten minutes.
         """
         self.start()
         service, closures = self._service, self._closures
@@ -167,17 +175,16 @@ class Server:
             raise RuntimeError(f"{self._task} is neither a parameter server nor a worker: it serves nobody.")
         _log.info("%s serves at %s until the chief ends the job.", self._task, self._address)
         if service is not None:
-            self._join_until_left(service)
+            self._join_until_left(service, "workers have")
         elif closures is not None:
             self.roster.report(state=TaskState.TRAINING)
-            closures.join()
-            self.close()
+            self._join_until_left(closures, "coordinator has")
         _log.info("%s ends, as the job has ended.", self._task)
 
-    def _join_until_left(self, service: Service) -> None:
+    def _join_until_left(self, service: Service | ClosureService, others_have: str) -> None:
         def leave() -> None:
             _log.warning(
-                "%s serves until the workers have gone; another signal stops it at once.", self._task
+                "%s serves until the %s gone; another signal stops it at once.", self._task, others_have
             )
             service.leave()
 

@@ -40,9 +40,6 @@ class Store(Protocol):
     def delete(self, names: Sequence[StoredName], /) -> None:
         """Forget arrays."""
 
-    def end(self) -> None:
-        """Tell all servers that the job has ended."""
-
     def close(self) -> None:
         """Close all connections."""
 

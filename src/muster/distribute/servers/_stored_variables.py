@@ -132,20 +132,12 @@ class StoredVariables(Storage):
                 self._store = self._connect()
             yield self._store
 
-    def close(self, *, ends: bool) -> None:
-        """Leave the servers, if they were connected to; variables are there no more.
-
-        Args:
-            ends: Whether to tell them that the job has ended.
-        """
+    def close(self) -> None:
+        """Leave the servers, if they were connected to; variables are there no more."""
         with self._lock:
             store, self._store = self._store, None
         if store is not None:
-            try:
-                if ends:
-                    store.end()
-            finally:
-                store.close()
+            store.close()
 
     def rows_of(self, variable: Any) -> tuple[StoredRows, ...]:
         """Return where the rows of a variable are, in order; nothing if they are not on these servers."""

@@ -1,10 +1,9 @@
 """ParameterServerStrategy: a coordinator's variables on parameter servers, which workers train."""
 
 import atexit
-import sys
-import weakref
 
 from muster._errors import ClusterError
+from muster._exit_code import PROGRAM_END
 from muster.cluster import (
     ClusterResolver,
     ClusterSpec,
@@ -67,6 +66,8 @@ class ParameterServerStrategy(Strategy):
         self._resolver = cluster_resolver or TFConfigClusterResolver()
         self.cluster = _checked(self._resolver)
         self.links = CoordinatorLinks(self.cluster)
+        PROGRAM_END.watch()
+        atexit.register(_end_job, self.links)
         self.max_staleness = max_staleness
         super().__init__(Placement(None), DeviceEngine())
         savers = PartSavers(self._servers(SAVE_PURPOSE))
@@ -81,15 +82,14 @@ class ParameterServerStrategy(Strategy):
         """Leave the tasks of the job. A program need not call this: it happens when it ends.
 
         Args:
-            ends: Whether to tell the servers that the job has ended.
+            ends: Whether to tell the servers and workers that the job has ended.
         """
         try:
-            self.storage.close(ends=ends)
+            self.storage.close()
         finally:
-            self.links.close()
+            self.links.close(ends=ends)
 
     def _connect(self) -> Store:
-        _CONNECTED.add(self)
         return StoreClient(self._servers(PURPOSE), self.links.run, versions(), starts=True)
 
     def _servers(self, purpose: str) -> list[tuple[str, Dial]]:
@@ -98,14 +98,10 @@ class ParameterServerStrategy(Strategy):
         return [(self.links.name_of(task), self.links.dial_to(task, purpose)) for task in tasks]
 
 
-_CONNECTED: weakref.WeakSet[ParameterServerStrategy] = weakref.WeakSet()
-
-
-@atexit.register
-def _end_jobs() -> None:
-    """Tell servers that the job has ended when the program ends without an error."""
-    for strategy in list(_CONNECTED):
-        strategy.close(ends=not hasattr(sys, "last_value"))
+def _end_job(links: CoordinatorLinks) -> None:
+    """Tell servers and workers that the job has ended if the program ends well; else they wait for the next
+    one."""
+    links.close(ends=PROGRAM_END.is_good())
 
 
 def _checked(resolver: ClusterResolver) -> ClusterSpec:

@@ -1,0 +1,90 @@
+"""A program with a coordinator, as TensorFlow's guide writes it, which counts and saves what it counts.
+
+Argument: JSON: folder (of checkpoints, and of what else it writes), steps, pause (how long a step takes, in
+seconds), ends (how the coordinator ends: None, or a code for sys.exit), deserted (how long it waits for a
+worker when all are gone, in seconds; None for as long as users' do).
+"""
+
+import json
+import logging
+import sys
+import time
+from pathlib import Path
+
+import muster.compat.tensorflow as tf
+from muster.distribute import ParameterServerStrategy
+from muster.distribute.coordinator import ClusterCoordinator, _lane
+
+A_ROUND = 20
+
+
+def serve(resolver):
+    print("serves", flush=True)
+    server = tf.distribute.Server(
+        resolver.cluster_spec(),
+        job_name=resolver.task_type,
+        task_index=resolver.task_id,
+        protocol=resolver.rpc_layer or "grpc",
+        start=True,
+    )
+    server.join()
+    print("was told to end", flush=True)
+
+
+def count_up(resolver, folder, steps, pause):
+    """Count in closures, until there were so many; save after each round."""
+    strategy = ParameterServerStrategy(resolver)
+    coordinator = ClusterCoordinator(strategy)
+    with strategy.scope():
+        step = tf.Variable(0, dtype="int64", name="step")
+        places = tf.Variable([0.0] * 8, name="places")
+    checkpoint = tf.train.Checkpoint(step=step, places=places)
+    manager = tf.train.CheckpointManager(checkpoint, str(folder / "checkpoints"), max_to_keep=2)
+    checkpoint.restore(manager.latest_checkpoint)
+    print("begins at", int(step), flush=True)
+
+    def batches():
+        from muster.data import Dataset
+
+        def elements():
+            number = 0
+            while True:
+                time.sleep(pause)
+                number += 1
+                yield number
+
+        return Dataset.from_generator(elements, output_types="int64", output_shapes=())
+
+    @tf.function
+    def train(iterator):
+        number = next(iterator)
+        step.assign_add(1)
+        places.assign_add(tf.ones(8))
+        return number
+
+    iterator = iter(coordinator.create_per_worker_dataset(batches))
+    while (before := int(step)) < steps:
+        count = min(A_ROUND, steps - before)
+        numbers = [coordinator.schedule(train, args=(iterator,)) for _ in range(count)]
+        coordinator.join()
+        highest = max(int(number) for number in coordinator.fetch(numbers))
+        manager.save()
+        print(f"counted {before} + {count} = {int(step)}, up to batch {highest}", flush=True)
+    print("ends at", int(step), sorted(set(places.numpy().tolist())), flush=True)
+
+
+def main(options):
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    if resolver.task_type in ("worker", "ps"):
+        serve(resolver)
+        return
+    if options["deserted"] is not None:
+        _lane._DESERTED_SECS = options["deserted"]
+    count_up(resolver, Path(options["folder"]), options["steps"], options["pause"])
+    if options["ends"] is not None:
+        sys.exit(options["ends"])
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
