@@ -1,8 +1,8 @@
 """A program with a coordinator, as TensorFlow's guide writes it, which counts and saves what it counts.
 
-Argument: JSON: folder (of checkpoints, and of what else it writes), steps, pause (how long a step takes, in
-seconds), ends (how the coordinator ends: None, or a code for sys.exit), deserted (how long it waits for a
-worker when all are gone, in seconds; None for as long as users' do).
+Argument: JSON: folder (of checkpoints; when there is a file "enough" in it, this ends), steps (how many at
+most), pause (how long one takes, in seconds), ends (a code for sys.exit in the coordinator; without it, it
+returns), patience (other values for constants in seconds, by name).
 """
 
 import json
@@ -67,9 +67,11 @@ def count_up(resolver, folder, steps, pause):
         count = min(A_ROUND, steps - before)
         numbers = [coordinator.schedule(train, args=(iterator,)) for _ in range(count)]
         coordinator.join()
-        highest = max(int(number) for number in coordinator.fetch(numbers))
+        drawn = sorted(int(number) for number in coordinator.fetch(numbers))
         manager.save()
-        print(f"counted {before} + {count} = {int(step)}, up to batch {highest}", flush=True)
+        print(f"counted {before} + {count} = {int(step)}, batches {drawn[0]} to {drawn[-1]}", flush=True)
+        if (folder / "enough").exists():
+            break
     print("ends at", int(step), sorted(set(places.numpy().tolist())), flush=True)
 
 
@@ -79,10 +81,10 @@ def main(options):
     if resolver.task_type in ("worker", "ps"):
         serve(resolver)
         return
-    if options["deserted"] is not None:
-        _lane._DESERTED_SECS = options["deserted"]
+    for name, secs in options.get("patience", {}).items():
+        setattr(_lane, name, secs)
     count_up(resolver, Path(options["folder"]), options["steps"], options["pause"])
-    if options["ends"] is not None:
+    if "ends" in options:
         sys.exit(options["ends"])
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
 import numpy as np  # noqa: E402
+
 from jobs import free_addresses  # noqa: E402
 from muster.cluster import ClusterSpec, SimpleClusterResolver  # noqa: E402
 from muster.distribute import ParameterServerStrategy, function  # noqa: E402
@@ -16,9 +17,7 @@ from muster.distribute.coordinator import ClusterCoordinator  # noqa: E402
 
 options = json.loads(sys.argv[1])
 workers = json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"]
-cluster = ClusterSpec(
-    {"worker": workers, "ps": free_addresses(1)}
-)  # no server is needed: there is no variable
+cluster = ClusterSpec({"worker": workers, "ps": free_addresses(1)})  # nobody is there, nor needed
 coordinator = ClusterCoordinator(ParameterServerStrategy(SimpleClusterResolver(cluster)))
 
 
