@@ -1,6 +1,6 @@
 """A process that trains until it is killed or done. Run by test_estimator_multiprocess.py.
 
-Arguments: the model directory, a file to add a line to for each step, and the last step. A line is
+Arguments: the model directory, a file to add a line to for each step, the last step, a strategy. A line is
 "<step> <loss in hexadecimal> <the examples of the batch>". The model has dropout and Adam's state, and the
 input is shuffled anew in every epoch: resuming is exact only if all of that is.
 """
@@ -12,6 +12,7 @@ import numpy as np
 import muster
 from muster._keras import keras
 from muster.data import Dataset
+from muster.distribute import CentralStorageStrategy, MirroredStrategy
 from muster.estimator import Estimator, EstimatorSpec, RunConfig, SessionRunArgs, SessionRunHook
 
 COUNT = 37
@@ -53,10 +54,22 @@ class Report(SessionRunHook):
         print(step, flush=True)
 
 
-def main(model_dir, report, max_steps):
-    config = RunConfig(tf_random_seed=1, save_checkpoints_steps=10, log_step_count_steps=None)
+STRATEGIES = {
+    "default": lambda: None,
+    "mirrored": lambda: MirroredStrategy(["/cpu:0", "/cpu:1"]),
+    "central storage": lambda: CentralStorageStrategy(["/cpu:0", "/cpu:1"]),
+}
+
+
+def main(model_dir, report, max_steps, strategy):
+    config = RunConfig(
+        tf_random_seed=1,
+        save_checkpoints_steps=10,
+        log_step_count_steps=None,
+        train_distribute=STRATEGIES[strategy](),
+    )
     Estimator(model_fn, model_dir, config).train(input_fn, hooks=[Report(report)], max_steps=max_steps)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])

@@ -17,19 +17,23 @@ pytestmark = pytest.mark.alone
 CHILD = Path(__file__).with_name("resume_child.py")
 
 
-def started(model_dir, report, max_steps, log):
-    return Process([CHILD, model_dir, report, max_steps], os.environ | {"XLA_FLAGS": ""}, log)
+TWO_DEVICES = "--xla_force_host_platform_device_count=2"
 
 
-def finish(*arguments):
-    process, log = started(*arguments), arguments[-1]
+def started(model_dir, report, max_steps, log, strategy="default"):
+    flags = "" if strategy == "default" else TWO_DEVICES
+    return Process([CHILD, model_dir, report, max_steps, strategy], os.environ | {"XLA_FLAGS": flags}, log)
+
+
+def finish(model_dir, report, max_steps, log, strategy="default"):
+    process = started(model_dir, report, max_steps, log, strategy)
     assert process.wait(DEADLINE) == 0, log.read_text()
 
 
-def stop(number, after, model_dir, report, max_steps, log):
+def stop(number, after, model_dir, report, max_steps, log, strategy="default"):
     """Send a signal to a training that has taken so many more steps; its exit code."""
     before, deadline = len(lines_of(report)), time.monotonic() + DEADLINE
-    process = started(model_dir, report, max_steps, log)
+    process = started(model_dir, report, max_steps, log, strategy)
     while len(lines_of(report)) < before + after:
         assert process.poll() is None, log.read_text()
         assert time.monotonic() < deadline, log.read_text()
@@ -44,28 +48,29 @@ def lines_of(report):
     return [(int(line.split()[0]), *line.split()[1:]) for line in lines if line.endswith("\n")]
 
 
-def kill_again_and_again(tmp_path, kills, seed):
+def kill_again_and_again(tmp_path, kills, seed, strategy="default"):
     """Kill a training at random steps, run it to its end, and compare with one that was left alone."""
     draw = random.Random(seed)
     max_steps = 40 * (kills + 1)
     log = tmp_path / "log"
     # The order of the shuffle is drawn when training first starts: both begin at the same first checkpoint.
-    finish(tmp_path / "alone", tmp_path / "alone.txt", 1, log)
+    finish(tmp_path / "alone", tmp_path / "alone.txt", 1, log, strategy)
     first = read_checkpoint(tmp_path / "alone" / "ckpt-0")
     assert first.metadata["ended"] is False
     shutil.rmtree(tmp_path / "alone" / "ckpt-1")
     (tmp_path / "alone.txt").unlink()
     shutil.copytree(tmp_path / "alone", tmp_path / "killed")
-    finish(tmp_path / "alone", tmp_path / "alone.txt", max_steps, log)
+    finish(tmp_path / "alone", tmp_path / "alone.txt", max_steps, log, strategy)
     expected = dict.fromkeys(lines_of(tmp_path / "alone.txt"))
     assert [line[0] for line in expected] == list(range(1, max_steps + 1))
 
     report = tmp_path / "killed.txt"
     for _ in range(kills):
-        code = stop(signal.SIGKILL, draw.randint(1, 45), tmp_path / "killed", report, max_steps, log)
+        after = draw.randint(1, 45)
+        code = stop(signal.SIGKILL, after, tmp_path / "killed", report, max_steps, log, strategy)
         assert code == -signal.SIGKILL, log.read_text()
         assert restore_latest(tmp_path / "killed") is not None
-    finish(tmp_path / "killed", report, max_steps, log)
+    finish(tmp_path / "killed", report, max_steps, log, strategy)
     lines = lines_of(report)
     assert lines[-1][0] == max_steps
     # Some steps were done twice, from the same checkpoint: each time bit for bit as in the other run.
@@ -75,8 +80,9 @@ def kill_again_and_again(tmp_path, kills, seed):
     assert all(values[0][path].tobytes() == values[1][path].tobytes() for path in values[0])
 
 
-def test_training_that_is_killed_goes_on_exactly(tmp_path):
-    kill_again_and_again(tmp_path, kills=2, seed=1)
+@pytest.mark.parametrize("strategy", ["default", "mirrored", "central storage"])
+def test_training_that_is_killed_goes_on_exactly(tmp_path, strategy):
+    kill_again_and_again(tmp_path, kills=2, seed=1, strategy=strategy)
 
 
 @pytest.mark.soak
