@@ -1,8 +1,9 @@
 """A program with a coordinator, as TensorFlow's guide writes it, which counts and saves what it counts.
 
 Argument: JSON: folder (of checkpoints; when there is a file "enough" in it, this ends), steps (how many at
-most), pause (how long one takes, in seconds), ends (a code for sys.exit in the coordinator; without it, it
-returns), patience (other values for constants in seconds, by name).
+most), pause (how long one takes, in seconds), fails (whether workers fail when they start), ends (a code for
+sys.exit in the coordinator; without it, it returns), patience (other values for constants in seconds, by
+name).
 """
 
 import json
@@ -63,6 +64,17 @@ def count_up(resolver, folder, steps, pause):
         return number
 
     iterator = iter(coordinator.create_per_worker_dataset(batches))
+    try:
+        count_rounds(coordinator, train, iterator, step, steps, manager, folder)
+    except KeyboardInterrupt:
+        coordinator.join()
+        manager.save()
+        print("saved at", int(step), flush=True)
+        raise
+    print("ends at", int(step), sorted(set(places.numpy().tolist())), flush=True)
+
+
+def count_rounds(coordinator, train, iterator, step, steps, manager, folder):
     while (before := int(step)) < steps:
         count = min(A_ROUND, steps - before)
         numbers = [coordinator.schedule(train, args=(iterator,)) for _ in range(count)]
@@ -72,13 +84,14 @@ def count_up(resolver, folder, steps, pause):
         print(f"counted {before} + {count} = {int(step)}, batches {drawn[0]} to {drawn[-1]}", flush=True)
         if (folder / "enough").exists():
             break
-    print("ends at", int(step), sorted(set(places.numpy().tolist())), flush=True)
 
 
 def main(options):
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     if resolver.task_type in ("worker", "ps"):
+        if resolver.task_type == "worker" and options.get("fails"):
+            sys.exit(5)
         serve(resolver)
         return
     for name, secs in options.get("patience", {}).items():

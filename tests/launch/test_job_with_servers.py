@@ -9,6 +9,7 @@ from muster.cluster.roster import EXIT_PEER_LOST, Termination
 from muster.launch._events import (
     Blame,
     CleanUp,
+    Coordinates,
     Ended,
     Finish,
     Finishing,
@@ -61,6 +62,29 @@ def test_training_goes_on_without_a_worker_but_the_job_has_failed():
     assert job.said == 2 * ["Training goes on without it; the job will count as failed."]
     assert job.at(8, Ended(CHIEF, 0)) == []
     assert job.at(9, Ended(PS0, 0)) == [CleanUp(), Blame(W0, 3), Finish(3)]
+
+
+def test_a_coordinator_without_workers_ends_the_job():
+    job = Course(CHIEF, W0, W1, PS0, restarts=1)
+    job.at(1, Ended(W0, 3))
+    assert job.at(1.5, Coordinates()) == []
+    job.at(1.6, Ended(W1, 4))
+    assert not job.job.lacks_workers  # one is started again
+    assert job.at(1 + PAUSE_SECS + 0.1, Coordinates()) == [Start((W0,), 1)]
+    job.at(5, Ended(W0, KILLED))
+    assert job.job.lacks_workers
+    assert job.at(6, Coordinates()) == [Send((CHIEF, PS0), signal.SIGTERM)]
+    assert job.said[-1] == "The coordinator has no worker left."
+    assert job.at(7, Ended(CHIEF, -signal.SIGTERM), Ended(PS0, 143)) == [CleanUp(), Blame(W1, 4), Finish(4)]
+
+
+def test_a_chief_that_trains_needs_no_workers():
+    job = Course(CHIEF, W0, PS0)
+    job.at(1, Ended(W0, 3))
+    assert job.job.lacks_workers
+    assert job.at(2, Ended(CHIEF, 0)) == []
+    assert not job.job.lacks_workers
+    assert job.at(2.1, Coordinates()) == []
 
 
 @pytest.mark.parametrize("task", [CHIEF, PS1])

@@ -121,11 +121,41 @@ def test_a_coordinator_that_is_killed_goes_on_from_its_checkpoint(count, tmp_pat
     assert job.text.count(" waits for it.") >= 1
 
 
-def test_a_job_without_workers_ends_with_an_error(count):
-    job = count(workers=1, patience={"_DESERTED_SECS": 2.0})
+def test_a_job_of_which_everything_was_killed_goes_on_from_its_checkpoint(count, tmp_path):
+    first = count("--restarts", "1", workers=1)
+    until_round(first, lambda found: found[0] > 0)
+    for process in first.left():
+        os.kill(process, signal.SIGKILL)
+    assert first.end() == -signal.SIGKILL
+    again = count("--restarts", "1", workers=1)
+    again.read_until("chief 0  | begins at")
+    *_, (_, number, after, *_) = rounds(first)
+    (begins,) = re.findall(r"begins at (\d+)$", again.text, re.M)
+    assert int(begins) in (after, after + number)
+    until_round(again, lambda found: True)
+    ended_well(again, tmp_path)
+
+
+def test_workers_and_servers_serve_until_the_coordinator_has_saved(count):
+    job = count(workers=1)
+    until_round(job, lambda found: True)
+    job.process.send_signal(signal.SIGINT)
+    assert job.end(DEADLINE) == 128 + signal.SIGINT, job.text
+    assert re.search(r"^chief 0 +\| saved at \d+$", job.text, re.M), job.text
+    assert "worker 0 serves until the coordinator has gone" in job.text
+    assert "ps 0 serves until the workers have gone" in job.text
+    assert "Killing" not in job.text
+
+
+def test_a_job_whose_workers_are_all_lost_ends_with_an_error(count):
+    job = count(workers=1)
     until_round(job, lambda found: True)
     os.kill(process_of(job, "worker0"), signal.SIGKILL)
-    assert job.end(DEADLINE) == 1, job.text
-    assert "Training goes on without it; the job will count as failed." in job.text
-    assert "MissingPeerError: All workers have been gone for 2 s; worker 0 at " in job.text
-    assert re.search(r"^muster +\| chief 0 failed: exit code 1\.", job.text, re.M)
+    assert job.end(DEADLINE) == 128 + signal.SIGKILL, job.text
+    assert "The coordinator has no worker left." in job.text
+
+
+def test_a_job_whose_workers_do_not_even_start_ends_with_their_exit_code(count):
+    job = count(workers=2, fails=True)
+    assert job.end(DEADLINE) == 5, job.text
+    assert "The coordinator has no worker left." in job.text

@@ -32,8 +32,8 @@ how a job ends:
   So it is for each task of a job with parameter servers: it alone is started again, at its address. Without
   restarts left, the others go on without a worker, and the job counts as failed at its end; the loss of
   the chief or a server ends it. Such a job ends with its chief: workers and servers follow by themselves.
-  All this holds for Estimators and for programs with a ClusterCoordinator, which runs in the chief. A
-  coordinator that has no worker any more waits ten minutes for one, and fails then.
+  All this holds for Estimators and for programs with a ClusterCoordinator, which runs in the chief: without a
+  worker, an Estimator's chief trains on alone, and the loss of a coordinator's last one ends the job.
   At Ctrl-C, SIGTERM and SIGHUP all tasks finish a step, save and end, however long that takes, up to ten
   minutes. A second Ctrl-C kills them at once.
   Nothing that a task has started goes on running after the job.

@@ -98,7 +98,12 @@ class Stopped:
     tasks: tuple[Task, ...]
 
 
-Event = Ended | Received | Finishing | Stopped
+@dataclasses.dataclass(frozen=True)
+class Coordinates:
+    """The chief says that it is a coordinator: without workers it waits for ever."""
+
+
+Event = Ended | Received | Finishing | Stopped | Coordinates
 Action = Start | Send | Say | Blame | CleanUp | Finish
 
 

@@ -12,7 +12,7 @@ The events are the ends of tasks, and the signals that the launcher gets. The ru
   training goes on, and the job fails when that has ended.
 - So it is for every task of a job with parameter servers, whose tasks do without each other for a while: with
   restarts left, only what has failed is started again. Without, the others do without a worker, and the loss
-  of the chief or a server ends the attempt, as above.
+  of the chief or a server ends the attempt, as above, and that of the last worker if the chief coordinates.
 - A chief that ends with 0 ends a job with parameter servers: no trainer or server is started again. They end
   by themselves, servers after the trainers; who does not in time gets SIGTERM, and SIGKILL after the grace
   time. The evaluator may take longer.
@@ -37,6 +37,7 @@ from muster.launch._events import (
     Action,
     Blame,
     CleanUp,
+    Coordinates,
     Ended,
     Event,
     Finish,
@@ -127,6 +128,15 @@ class Job:
         """Whether tasks were told to end, and some still run."""
         return self._phase is _Phase.ENDING
 
+    @property
+    def lacks_workers(self) -> bool:
+        """Whether no worker runs or is started again, of a job with servers, and some have failed."""
+        workers = [ended for ended in self._failed if ended.task.type == TaskType.WORKER]
+        tasks = {*self._running, *self._again}
+        left = any(task.type == TaskType.WORKER for task in tasks)
+        runs = self._phase is _Phase.RUNNING and not self._chief_is_done
+        return self._serves and runs and bool(workers) and not left
+
     def handle(self, events: Iterable[Event], now: float) -> list[Action]:
         """Take the events that have come at once, and return the actions.
 
@@ -148,6 +158,8 @@ class Job:
                     self._stopped = {task: self._stopped.get(task, now) for task in tasks}
                 case Finishing(tasks):
                     actions += self._note_finishing(tasks, now)
+                case Coordinates():
+                    actions += self._note_coordinator(now)
         return actions + self._advance(now)
 
     def _note_end(self, ended: Ended, now: float) -> list[Action]:
@@ -204,6 +216,11 @@ class Job:
         if comes_late:
             return [_blame(ended), Say("The job will count as failed.")]
         return [_blame(ended), Say("Training goes on without it; the job will count as failed.")]
+
+    def _note_coordinator(self, now: float) -> list[Action]:
+        if not self.lacks_workers:
+            return []
+        return [Say("The coordinator has no worker left."), *self._end(signal.SIGTERM, now)]
 
     def _note_signal(self, number: int, now: float) -> list[Action]:
         again = self._signal is not None
@@ -408,7 +425,7 @@ def _rank(event: Event) -> int:
     match event:
         case Ended(task):
             return _RANKS.get(task.type, 0)
-        case Finishing() | Stopped():
+        case Finishing() | Stopped() | Coordinates():
             return 4
         case Received():
             return 5

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from muster.cluster import Task
-from muster.cluster.roster import RunningClock
+from muster._errors import StrayPeerError
+from muster.cluster import Task, TaskType
+from muster.cluster.roster import RunningClock, TaskState, query_status
 from muster.launch import _events as job
 from muster.launch._job import Job
 from muster.launch._machine import Machine
@@ -32,6 +33,8 @@ from muster.net import Credentials
 _LOOK_SECS = 0.1  # the period of reading logs
 _SHOW_SECS = 0.5  # the period of drawing the table
 _BLAMED_LINES = 20
+# How often to ask the chief whether it is a coordinator, and how long it may take to answer, in seconds.
+_ASK_SECS, _ANSWER_SECS = 1.0, 0.5
 # The folder below that of the logs where parameter servers keep what they go on from.
 _SNAPSHOTS = "snapshots"
 
@@ -111,7 +114,7 @@ class _Run:
         self._running: set[Task] = set()
         self._states: dict[Task, str] = {}
         self._poller: StatusPoller | None = None
-        self._shown_at = 0.0
+        self._shown_at = self._asked_at = 0.0
         self._clock = RunningClock()  # else a frozen job would find all its deadlines over
 
     def until_end(self) -> int:
@@ -211,10 +214,26 @@ class _Run:
             events.append(job.Finishing(tuple(t for t in self._running if self._processes[t].is_finishing)))
         if self._keeper is not None:
             reap_orphans({self._keeper.pid, *(self._processes[task].pid for task in self._processes)})
+        if self._job.lacks_workers and self._chief_coordinates():
+            events.append(job.Coordinates())
         events += map(job.Received, self._signals.receive())
         if time.monotonic() - self._shown_at >= _SHOW_SECS:
             self._show()
         return events
+
+    def _chief_coordinates(self) -> bool:
+        """Ask the chief, once a second, whether it is a coordinator."""
+        chief = Task(TaskType.CHIEF, 0)
+        if chief not in self._running or time.monotonic() - self._asked_at < _ASK_SECS:
+            return False
+        credentials = Credentials.from_environ(self._environ)
+        try:
+            status = query_status(self._ports[chief].address, _ANSWER_SECS, credentials, task=chief)
+        except (OSError, StrayPeerError):
+            return False  # it has not begun, or is no program of muster
+        finally:
+            self._asked_at = time.monotonic()
+        return status.progress.state == TaskState.COORDINATING
 
     def _show(self) -> None:
         if self._poller is None:

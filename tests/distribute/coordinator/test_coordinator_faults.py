@@ -24,6 +24,7 @@ from muster.distribute.coordinator import (
     experimental_get_current_worker_index,
 )
 from muster.distribute.coordinator._pickling import pickled
+from muster.distribute.servers import _held
 
 
 @function
@@ -326,6 +327,21 @@ def test_a_worker_waits_for_the_next_coordinator_but_not_for_ever(monkeypatch):
             assert coordinator.schedule(one).fetch() == 1.0
         with pytest.raises(MissingPeerError, match="worker 0 has lost its coordinator"):
             server.join()
+
+
+def test_a_server_waits_for_the_next_coordinator_but_not_for_ever(monkeypatch):
+    monkeypatch.setattr(_held, "_NEXT_SECS", 0.1)
+    server, worker = free_addresses(2)
+    cluster = ClusterSpec({"ps": [server], "worker": [worker]})
+    with Server(cluster, "ps") as ps:
+        assert not ps._service._ended.wait(2.5)  # the first one may come late
+        strategy = ParameterServerStrategy(SimpleClusterResolver(cluster))
+        with strategy.scope():
+            kept = keras.Variable(1.0)
+        assert float(kept.value) == 1.0
+        strategy.close(ends=False)
+        with pytest.raises(MissingPeerError, match="ps 0 has lost all tasks that it has served"):
+            ps.join()
 
 
 def test_a_worker_that_is_told_to_leave_does_when_its_coordinator_has(monkeypatch):

@@ -28,6 +28,7 @@ class TaskState(enum.StrEnum):
     STARTING = "starting"
     WAITING = "waiting"
     TRAINING = "training"
+    COORDINATING = "coordinating"
     EVALUATING = "evaluating"
     SAVING = "saving"
     DONE = "done"

@@ -83,7 +83,7 @@ class CoordinatorLinks:
                 self._roster = Roster.from_environ(
                     self._environ, self._cluster, chief, peers=(), on_lost=lambda task, reason: None
                 )
-                self._roster.report(state=TaskState.TRAINING)
+                self._roster.report(state=TaskState.COORDINATING)
             return self._roster
 
     def on_close(self, call: Callable[[], None]) -> None:
