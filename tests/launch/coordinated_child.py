@@ -14,7 +14,7 @@ from pathlib import Path
 
 import muster.compat.tensorflow as tf
 from muster.distribute import ParameterServerStrategy
-from muster.distribute.coordinator import ClusterCoordinator, _lane
+from muster.distribute.coordinator import ClusterCoordinator, _link
 
 A_ROUND = 20
 
@@ -95,7 +95,7 @@ def main(options):
         serve(resolver)
         return
     for name, secs in options.get("patience", {}).items():
-        setattr(_lane, name, secs)
+        setattr(_link, name, secs)
     count_up(resolver, Path(options["folder"]), options["steps"], options["pause"])
     if "ends" in options:
         sys.exit(options["ends"])

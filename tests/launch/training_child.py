@@ -1,7 +1,7 @@
 """A training with a coordinator, which goes on from its last checkpoint. Run by test_coordinator_soak.py.
 
-Argument: JSON: folder (of checkpoints), steps, pause (how long a worker takes for a batch, in seconds). The
-training is the function that `TRAIN` names; it ends when it has made so many steps, however often it began.
+Argument: JSON: by ("loop" or "fit"), folder (of checkpoints), steps, pause (how long a worker takes for a
+batch, in seconds). It ends when it has made so many steps, however often it began.
 """
 
 import json
@@ -14,7 +14,7 @@ import numpy as np
 
 import muster.compat.tensorflow as tf
 from muster import keras
-from muster.distribute import ParameterServerStrategy
+from muster.distribute import DatasetCreator, ParameterServerStrategy
 from muster.distribute.coordinator import ClusterCoordinator
 
 A_ROUND = 100
@@ -71,7 +71,28 @@ def by_a_loop(strategy, folder, steps, pause):
     return int(optimizer.iterations), np.asarray(model.get_weights()[0]).reshape(-1)
 
 
-TRAIN = by_a_loop
+def by_fit(strategy, folder, steps, pause):
+    """Train by `fit`; return as `by_a_loop` does."""
+    with strategy.scope():
+        model = keras.Sequential([keras.Input((FEATURES,)), keras.layers.Dense(1)])
+        model.compile(keras.optimizers.Adam(0.02), "mse")
+    history = model.fit(
+        DatasetCreator(lambda context: batches(pause)()),
+        steps_per_epoch=A_ROUND,
+        epochs=steps // A_ROUND,
+        verbose=0,
+        callbacks=[
+            keras.callbacks.BackupAndRestore(str(folder), save_freq=A_ROUND // 2),
+            keras.callbacks.LambdaCallback(
+                on_epoch_end=lambda epoch, logs: print("step", A_ROUND * (epoch + 1), flush=True)
+            ),
+        ],
+    )
+    print("epochs", history.epoch[-1] + 1, flush=True)
+    return int(model.optimizer.iterations), np.asarray(model.get_weights()[0]).reshape(-1)
+
+
+TRAIN = {"loop": by_a_loop, "fit": by_fit}
 
 
 def main(options):
@@ -82,7 +103,7 @@ def main(options):
         return
     strategy = ParameterServerStrategy(resolver)
     folder = Path(options["folder"])
-    made, weights = TRAIN(strategy, folder, options["steps"], options["pause"])
+    made, weights = TRAIN[options["by"]](strategy, folder, options["steps"], options["pause"])
     print("made", made, "steps, to", [round(float(each), 1) for each in weights], flush=True)
 
 

@@ -21,6 +21,7 @@ from muster.distribute.closures import _service, _session
 from muster.distribute.coordinator import (
     ClusterCoordinator,
     _lane,
+    _link,
     experimental_get_current_worker_index,
 )
 from muster.distribute.coordinator._pickling import pickled
@@ -38,8 +39,8 @@ def test_what_a_worker_has_pushed_counts_once_although_it_is_lost_before_it_says
     count = servers.add(keras.Variable(0.0, name="count"))
     apply, lost = servers.apply, []
 
-    def apply_and_lose(function, closure, watermark, pushed):
-        newest = apply(function, closure, watermark, pushed)
+    def apply_and_lose(function, closure, *others):
+        newest = apply(function, closure, *others)
         if closure == 7 and not lost:
             lost.append(threading.current_thread())
             raise ConnectionResetError("the worker is killed here")
@@ -238,8 +239,8 @@ def held_by(coordinator, number):
 
 @pytest.fixture
 def quick_questions(monkeypatch):
-    monkeypatch.setattr(_lane, "_QUIET_SECS", 0.05)
-    monkeypatch.setattr(_lane, "_ASK_SECS", 30.0)
+    monkeypatch.setattr(_link, "_QUIET_SECS", 0.05)
+    monkeypatch.setattr(_link, "_ASK_SECS", 30.0)
 
 
 def test_what_runs_on_a_worker_that_stands_still_runs_elsewhere_and_counts_once(quick_questions):
