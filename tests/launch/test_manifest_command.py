@@ -91,7 +91,7 @@ def test_kubernetes_jobs_of_parameter_servers_get_no_gpu(capsys):
 
 def test_a_tfjob_calls_parameter_servers_as_the_operator_does(capsys):
     _, job = objects(
-        capsys, "tfjob", "--name", "a", "--chief", "--ps", "2", "--evaluator", "--gpus", "1", "train.py"
+        capsys, "tfjob", "--name", "a", "--ps", "2", "--evaluator", "--gpus", "1", "train.py"
     )  # fmt: skip
     replicas = job["spec"]["tfReplicaSpecs"]
     counts = {role: spec["replicas"] for role, spec in replicas.items()}
