@@ -9,8 +9,14 @@ from muster._errors import DatasetError
 NO_ROW = 2**31 - 1
 """An id that asks for no row, for where there is nothing to look up. It gives a row of NaNs."""
 
+HASHED_ROWS = NO_ROW
+"""The number of rows that a hashed table has in programs, which number the ids of a batch."""
+
+NO_ID = -1
+"""An id of 64 bits that asks for no row of a hashed table."""
+
 LEAST_TABLE_BYTES = 1 << 20
-"""A table of fewer bytes travels as a whole, and is updated as one: that costs little, and leaves no row out."""
+"""A table of fewer bytes travels as a whole, and all of it is updated: that costs little, and is exact."""
 
 
 def unique_ids(table: str, ids: Any, rows: int) -> np.ndarray[Any, np.dtype[np.int32]]:
@@ -34,3 +40,40 @@ def unique_ids(table: str, ids: Any, rows: int) -> np.ndarray[Any, np.dtype[np.i
             f"the table more rows, or map such ids to one that it has; an id of {NO_ROW} asks for none."
         )
     return unique
+
+
+def wide_ids(ids: Any) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    r"""Return ids of 64 bits as JAX, which computes with 32 bits, can hold them: for ``HashEmbedding``.
+
+    Args:
+        ids: Integers of any shape S; `NO_ID`, -1, asks for no row.
+
+    Returns:
+        uint32 of shape (\*S, 2): the lower and the upper half of each id.
+
+    Raises:
+        TypeError: They are no integers.
+    """
+    array = np.asarray(ids)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"wide_ids takes integers, got dtype {array.dtype}. Hash text before.")
+    return np.ascontiguousarray(array.astype("<i8")).view("<u4").reshape(*array.shape, 2)
+
+
+def unique_wide_ids(
+    pairs: Any,
+) -> tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, np.dtype[np.int32]]]:
+    """Return ids of 64 bits, each once, in ascending order, and the place of each given one among them.
+
+    Args:
+        pairs: As `wide_ids` returns them, of shape (n, 2).
+
+    Returns:
+        The ids, int64, without `NO_ID`; and the places, int32 of shape (n,), with `NO_ROW` for it.
+    """
+    ids = np.ascontiguousarray(np.asarray(pairs, "<u4")).view("<i8").reshape(-1)
+    there = ids != NO_ID
+    unique, places = np.unique(ids[there], return_inverse=True)
+    numbers = np.full(len(ids), NO_ROW, np.int32)
+    numbers[there] = places
+    return unique, numbers

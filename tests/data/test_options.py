@@ -33,5 +33,5 @@ def test_dispatch_is_dynamic_or_nothing() -> None:
     assert options.experimental_distribute.dispatch is None
     options.experimental_distribute.dispatch = "dynamic"
     assert Dataset.range(1).with_options(options).map(abs).options() == options
-    with pytest.raises(ValueError, match='dispatch is "dynamic".* or None, got \'Dynamic\''):
+    with pytest.raises(ValueError, match="dispatch is \"dynamic\".* or None, got 'Dynamic'"):
         options.experimental_distribute.dispatch = "Dynamic"

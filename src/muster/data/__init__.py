@@ -4,6 +4,7 @@ A `Dataset` describes a source and operations on it, with the names and the mean
 ``tf.data``. Data in memory is read by index, a batch at a time.
 """
 
+from muster._row_ids import wide_ids as wide_ids
 from muster.data._dataset import INFINITE_CARDINALITY as INFINITE_CARDINALITY
 from muster.data._dataset import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
 from muster.data._dataset import Dataset as Dataset

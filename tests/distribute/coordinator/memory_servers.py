@@ -48,6 +48,9 @@ class Variables:
     def rows_of(self, variable):
         return self._rows.get(variable, ())
 
+    def columns_of(self, variable):
+        return ()
+
     @contextlib.contextmanager
     def store(self):
         yield self

@@ -43,7 +43,15 @@ def test_numbers_that_come_back_go_first_and_all_are_handed_out():
 
 @pytest.mark.parametrize(
     ("last", "asked", "expected"),
-    [(None, [3], []), (3, [4], [5]), (3, [5], [7]), (3, [5, 6], [8, 9]), (3, [2], []), (3, [30], []), (3, [], [])],
+    [
+        (None, [3], []),
+        (3, [4], [5]),
+        (3, [5], [7]),
+        (3, [5, 6], [8, 9]),
+        (3, [2], []),
+        (3, [30], []),
+        (3, [], []),
+    ],
 )
 def test_what_a_worker_is_asked_for_next_is_foreseen(last, asked, expected):
     assert foreseen(last, asked) == expected

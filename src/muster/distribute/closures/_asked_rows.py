@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from muster._arrays import dtype_named
-from muster._row_ids import NO_ROW, unique_ids
+from muster._row_ids import NO_ROW, unique_ids, unique_wide_ids
 from muster.distribute.closures._messages import Table
 from muster.ps import Array
+from muster.ps.tables import owners
 
 
 class AskedRows:
@@ -18,18 +19,31 @@ class AskedRows:
         tables: The tables.
         ids: For each the ids that look-ups ask for, in any order, with repetitions.
 
+    Attributes:
+        numbers: For each hashed table, which of its rows each id asks for.
+
     Raises:
         DatasetError: A table has no such row.
     """
 
     def __init__(self, tables: Sequence[Table], ids: Sequence[Any]) -> None:
         self._tables = tables
-        self._ids = [unique_ids(t.name, each, t.shape[0]) for t, each in zip(tables, ids, strict=True)]
+        self.numbers: list[Array] = []
+        self._ids: list[Array] = []
         # Of each table, its parts, and which of the ids those have.
-        self._parts = [
-            [(part.server, slice(*np.searchsorted(each, (part.start, part.stop)))) for part in table.parts]
-            for table, each in zip(tables, self._ids, strict=True)
-        ]
+        self._parts: list[list[tuple[int, Any]]] = []
+        for table, given in zip(tables, ids, strict=True):
+            if table.hashed:
+                unique, numbers = unique_wide_ids(given)
+                owner = owners(unique, len(table.parts))
+                self.numbers.append(numbers)
+                some: list[Any] = [np.flatnonzero(owner == part.start) for part in table.parts]
+            else:
+                unique = unique_ids(table.name, given, table.shape[0])
+                spans = [np.searchsorted(unique, (part.start, part.stop)) for part in table.parts]
+                some = [slice(*span) for span in spans]
+            self._ids.append(unique)
+            self._parts.append([(part.server, each) for part, each in zip(table.parts, some, strict=True)])
 
     def ids(self, servers: int) -> list[list[Array]]:
         """Return the ids for each server, by table, and by the table's parts there."""
@@ -41,6 +55,8 @@ class AskedRows:
 
     def taken(self, answers: Sequence[list[Array]]) -> list[Array]:
         """Take the rows out of what servers have answered; return the ids and the rows of each table.
+
+        The ids are those by which the program looks rows up: of hashed tables, their numbers.
 
         Args:
             answers: Of each server, arrays that are taken as a whole, and then rows in the order of `ids`.
@@ -55,7 +71,7 @@ class AskedRows:
         made = []
         for table, ids, parts in zip(self._tables, self._ids, self._parts, strict=True):
             padded = np.full(table.given, NO_ROW, np.int32)
-            padded[: len(ids)] = ids
+            padded[: len(ids)] = np.arange(len(ids)) if table.hashed else ids
             values = np.zeros((table.given, *table.shape[1:]), dtype_named(table.dtype))
             for server, some in parts:
                 values[some] = next(rows[server])
@@ -72,7 +88,7 @@ class AskedRows:
         left = iter(arrays)
         rows: list[list[tuple[Array, list[Array]]]] = [[] for _ in range(servers)]
         for table, ids, parts in zip(self._tables, self._ids, self._parts, strict=True):
-            made = [np.asarray(next(left)) for _ in range(table.pushed)]
+            made = [np.asarray(next(left))[: len(ids)] for _ in range(table.pushed)]
             for server, some in parts:
                 rows[server].append((ids[some].astype(np.int64), [each[some] for each in made]))
         return rows

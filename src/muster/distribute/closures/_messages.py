@@ -38,12 +38,12 @@ class Draw(msgspec.Struct, frozen=True):
 
 
 class TableRows(msgspec.Struct, frozen=True):
-    """Rows of a table on a server.
+    """Rows of a table on a server; a part of a hashed table.
 
     Args:
         server: The number of the server.
-        start: The first row.
-        stop: The row after the last.
+        start: The first row; the number of the part.
+        stop: The row after the last; the number of the next part.
     """
 
     server: int
@@ -61,6 +61,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
         given: How many rows the program is given; those that no id asks for are zeros.
         pushed: How many arrays with as many rows the program pushes for it.
         parts: Where its rows are, in order.
+        hashed: Whether it has rows for ids of 64 bits.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     given: int
     pushed: int
     parts: tuple[TableRows, ...]
+    hashed: bool = False
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,11 +78,13 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
     Args:
         compute: A function, exported by JAX for a platform: of the values of servers, the ids and the rows of
-            each table, the worker's own variables, the worker's index, the arguments, and the arrays of the
-            batches, flat and in this order. It returns what is pushed, the rows that are pushed for each
-            table, the new values of the worker's own variables, and the results.
-        ids: A function, exported likewise: of what ``compute`` takes from the worker's own variables on. It
-            returns the ids that each table is asked for. Empty if there are no tables.
+            each table, the worker's own variables, the worker's index, the arguments, the arrays of the
+            batches, and the numbers of the ids of hashed tables, flat and in this order. It returns what is
+            pushed, the rows that are pushed for each table, the new values of the worker's own variables, and
+            the results.
+        ids: A function, exported likewise: of what ``compute`` takes from the worker's own variables to the
+            batches. It returns the ids that each table is asked for: int32 of shape (n,), or, of hashed
+            tables, uint32 of shape (n, 2). Empty if there are no tables.
         tables: The tables of which it takes rows.
         function: The name by which servers know what is pulled and pushed; empty for nothing.
         pushed: How many arrays are pushed to each server; nothing if servers change nothing.

@@ -113,9 +113,7 @@ class Session:
             return dataset
 
         self._drawings[message.iterator] = (
-            Drawing(make, self._wake)
-            if message.shared is None
-            else Reading(make, message.shared, self._wake)
+            Drawing(make, self._wake) if message.shared is None else Reading(make, message.shared, self._wake)
         )
 
     def forget(self, numbers: Iterable[int]) -> None:
@@ -210,7 +208,8 @@ class Session:
             of_tables = rows.taken(taken)
         else:
             taken = self._pulled(program.function, asked.generation)
-        args = [*itertools.chain(*taken), *of_tables, *given]
+        numbers = rows.numbers if rows is not None else []
+        args = [*itertools.chain(*taken), *of_tables, *given, *numbers]
         made = iter(self._compiled(asked.program, "compute", program.compute, args)(*args))
         pushed = [[next(made) for _ in range(count)] for count in program.pushed]
         row_pushes = [next(made) for table in program.tables for _ in range(table.pushed)]

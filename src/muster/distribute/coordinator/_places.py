@@ -27,6 +27,20 @@ class StoredRows(Protocol):
         """The row after the last."""
 
 
+class HashedColumn(NamedTuple):
+    """What servers keep for each row of a hashed table: the row, or a slot of an optimizer.
+
+    Attributes:
+        path: The path of its variable; None if the function does not use that.
+        shape: Its shape for one row.
+        dtype: The name of its dtype.
+    """
+
+    path: str | None
+    shape: tuple[int, ...]
+    dtype: str
+
+
 class Source(NamedTuple):
     """Something that a worker pushes: rows of a variable's value, or of an array that it has computed."""
 
@@ -41,6 +55,7 @@ class Places:
         specs: Path -> shape and dtype of each variable.
         placed: Path -> where the rows of each variable on servers are, in order.
         pushed: The shape and dtype of each array that the worker computes for servers.
+        hashed: Path of a hashed table -> what servers keep for each row, in order.
     """
 
     def __init__(
@@ -48,8 +63,9 @@ class Places:
         specs: Mapping[str, jax.ShapeDtypeStruct],
         placed: Mapping[str, Sequence[StoredRows]],
         pushed: Sequence[jax.ShapeDtypeStruct],
+        hashed: Mapping[str, Sequence[HashedColumn]],
     ) -> None:
-        self.specs, self.placed = specs, placed
+        self.specs, self.placed, self.hashed = specs, placed, hashed
         self._pushed = pushed
 
     def rows(self, path: str, stored: StoredRows) -> Rows:

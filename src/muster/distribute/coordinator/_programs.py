@@ -13,14 +13,15 @@ from jax.extend import core as jex
 
 from muster._errors import TraceError
 from muster.distribute.closures import ArrayKind, Draw, Program
-from muster.distribute.coordinator._places import Places, StoredRows
+from muster.distribute.coordinator._places import HashedColumn, Places, StoredRows
 from muster.distribute.coordinator._stored_functions import StoredFunctions
 from muster.distribute.coordinator._stored_tables import stored_lookups
+from muster.distribute.coordinator._worker_parts import Part, worker_parts
 from muster.distribute.functions import _draws as drawn
 from muster.distribute.functions._traced_function import Values
-from muster.program.passes import split_at_pushes
+from muster.program.passes import split_at_pushes, with_given_numbers
 from muster.program.trace import FunctionProgram
-from muster.program.variables import VariableKind, value_of
+from muster.program.variables import VariableKind, like_value_of, value_of
 from muster.ps.store import StoredFunction
 
 # What exported functions cannot do: they would run this process' Python.
@@ -46,6 +47,9 @@ class Variables(Protocol):
     def rows_of(self, variable: Any, /) -> Sequence[StoredRows]:
         """Return where the rows of a variable are, in order; nothing if they are on no server."""
 
+    def columns_of(self, variable: Any, /) -> Sequence[Any]:
+        """Return a hashed table's variable and those of its slots, in order; nothing for other variables."""
+
     def store(self) -> AbstractContextManager[Store]:
         """Lend the servers to this thread."""
 
@@ -68,7 +72,7 @@ class ShippedProgram:
     def __init__(
         self,
         name: str,
-        parts: Mapping[str, tuple[Callable[..., list[jax.Array]], Sequence[jax.ShapeDtypeStruct]]],
+        parts: Mapping[str, Part],
         program: Program,
         finish: Callable[[Sequence[Any]], Any],
         own: Sequence[tuple[str, np.ndarray[Any, Any]]],
@@ -149,34 +153,22 @@ def program_of(
     batch = [*arguments, *batches]
     state = {spec.path: jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in traced.variables}
     own = {spec.path: variable for spec, variable in traced.used if spec.kind is VariableKind.SEED}
-    served = split_at_pushes(
-        lambda values, arrays: traced.step(values, arrays),
-        state,
-        batch,
-        list(own),
-        returns_updated=True,
-    )
     placed = {spec.path: _rows_of(name, v, variables) for spec, v in traced.used if spec.path not in own}
-    places = Places(state, placed, served.pushed)
+    hashed = _hashed(traced, variables)
     try:
-        lookups = stored_lookups(served, places, batch)
+        tables = {id(v): spec.path for spec, v in traced.used if spec.path in hashed}
+        numbered = with_given_numbers(traced.step, state, batch, list(own), tables) if tables else None
+        step = traced.step if numbered is None else numbered.function
+        given = [*batch, *(numbered.numbers.values() if numbered else ())]
+        served = split_at_pushes(
+            lambda values, arrays: step(values, arrays), state, given, list(own), returns_updated=True
+        )
+        places = Places(state, placed, served.pushed, hashed)
+        lookups = stored_lookups(served, places, given)
     except TraceError as exc:
         raise TraceError(f"The function {name!r} cannot be scheduled: {exc}") from exc
-    functions = StoredFunctions(served, lookups, places, batch, servers)
-    taken = len(functions.shapes)
-    tables = taken + len(functions.row_shapes)
-
-    def compute(*flat: jax.Array) -> list[jax.Array]:
-        kept = tables + len(served.local)
-        pushes, local, results = functions.work(
-            flat[:taken], flat[taken:tables], flat[tables:kept], list(flat[kept:])
-        )
-        return [*pushes, *local, *results]
-
-    own_shapes = [*(state[path] for path in served.local), *batch]
-    parts = {"compute": (compute, [*functions.shapes, *functions.row_shapes, *own_shapes])}
-    if lookups is not None:
-        parts["ids"] = functions.ids, own_shapes
+    functions = StoredFunctions(served, lookups, places, given, servers)
+    parts = worker_parts(functions, lookups, numbered, [state[path] for path in served.local], batch)
     program = Program(
         compute=b"",
         tables=functions.tables,
@@ -206,6 +198,24 @@ def _rows_of(name: str, variable: Any, variables: Variables | None) -> Sequence[
             "on no parameter server. Create it inside of `with strategy.scope():`."
         )
     return rows
+
+
+def _hashed(
+    traced: FunctionProgram[Values], variables: Variables | None
+) -> dict[str, Sequence[HashedColumn]]:
+    """Return what servers keep for each row of the hashed tables that a function uses, by their paths."""
+    if variables is None:
+        return {}
+    paths = {id(variable): spec.path for spec, variable in traced.used}
+    kept = {spec.path: variables.columns_of(variable) for spec, variable in traced.used}
+    return {
+        path: [
+            HashedColumn(paths.get(id(each)), tuple(each.shape[1:]), str(like_value_of(each).dtype))
+            for each in columns
+        ]
+        for path, columns in kept.items()
+        if columns
+    }
 
 
 def _refuse_callbacks(name: str, closed: jex.ClosedJaxpr, has_effects: bool) -> None:

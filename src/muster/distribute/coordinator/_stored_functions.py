@@ -105,14 +105,6 @@ class StoredFunctions:
         changes = any(parts) or any(use.update for use in itertools.chain(*uses))
         self.pushed = tuple(map(len, self._pushed)) if changes else ()
 
-    def ids(self, *flat: jax.Array) -> list[jax.Array]:
-        """Compute the ids that each table is asked for, of the worker's own variables and the batch."""
-        if self._lookups is None:
-            return []
-        own = len(self._step.local)
-        made = self._lookups.ids(flat[:own], list(flat[own:]))
-        return [made[table.name] for table in self.tables]
-
     def work(
         self, taken: Sequence[jax.Array], rows: Sequence[jax.Array], local: Sequence[jax.Array], batch: Any
     ) -> tuple[list[jax.Array], list[jax.Array], Any]:

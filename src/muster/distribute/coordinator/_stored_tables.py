@@ -11,7 +11,7 @@ import msgspec
 from muster._errors import TraceError
 from muster._row_ids import LEAST_TABLE_BYTES
 from muster.distribute.closures import Table, TableRows
-from muster.distribute.coordinator._places import Places, Source, StoredRows
+from muster.distribute.coordinator._places import HashedColumn, Places, Source, StoredRows
 from muster.distribute.engine._shards import Rows
 from muster.program.passes import LookupStep, NotByRowsError, ServedStep, UpdatePart, find_lookups
 from muster.ps import ArraySpec
@@ -65,6 +65,10 @@ def _apart(lookups: LookupStep, places: Places, table: str) -> NotByRowsError | 
         for path in lookups.columns[table]:
             if places.name_of(path, rows) is None:
                 return NotByRowsError(table, f"the same rows of {path} are on another server")
+    if kept := [column.path for column in places.hashed.get(table, ())]:
+        for path in lookups.columns[table]:
+            if path not in kept:
+                return NotByRowsError(table, f"{path} is no slot of it")
     return None
 
 
@@ -114,12 +118,15 @@ class StoredTables:
     def _table(self, path: str, asked: int) -> Table:
         spec = self._places.specs[path]
         stored = self._places.placed[path]
-        stops = [each.start + each.array.shape[0] for each in stored]
+        stops = [each.stop for each in stored]
+        if path not in self._places.hashed:
+            stops = [each.start + each.array.shape[0] for each in stored]
         return Table(
             name=path,
             shape=tuple(spec.shape),
             dtype=str(spec.dtype),
             given=max(1, min(asked, spec.shape[0])),
+            hashed=path in self._places.hashed,
             pushed=len(self._lookups.row_pushes[path]),
             parts=tuple(
                 TableRows(each.array.server, each.start, stop)
@@ -131,9 +138,11 @@ class StoredTables:
         """Let a server use the rows of a table that it holds."""
         server, rows = stored.array.server, self._places.rows(table, stored)
         names = [self._places.name_of(path, rows) for path in self._lookups.columns[table]]
-        columns = tuple(name for name in names if name is not None)
+        columns, start = tuple(name for name in names if name is not None), stored.start
+        if table in self._places.hashed:
+            columns, start = columns[:1], 0
         if part is None:
-            use = TableUse(columns=columns, start=stored.start)
+            use = TableUse(columns=columns, start=start)
             self.uses[server].append(use)
             self.meaning += f"\n{server} {use}"
             return
@@ -148,7 +157,7 @@ class StoredTables:
             reads=tuple(here.values()),
             pushed=tuple(self._places.spec(each) for each in brought),
             row_pushes=tuple(self._row_push(number) for number in by_rows),
-            start=stored.start,
+            start=start,
         )
         text, update = self._update(table, part, [*here, *keys])
         self.meaning += f"\n{server} {use} {text}"
@@ -169,7 +178,12 @@ class StoredTables:
         """
         if (table, *numbers) in self._exported:
             return self._exported[table, *numbers]
-        columns = self._lookups.columns[table]
+        kept = self._places.hashed.get(table) or [
+            HashedColumn(path, tuple(spec.shape[1:]), str(spec.dtype))
+            for path in self._lookups.columns[table]
+            for spec in [self._places.specs[path]]
+        ]
+        columns = [column.path or f"slot {number}" for number, column in enumerate(kept)]
         by_rows = self._lookups.row_pushes[table]
         keys: list[str | int] = [*columns, *by_rows, *numbers]
 
@@ -179,8 +193,7 @@ class StoredTables:
             new: Mapping[str, jax.Array] = dict(zip(part.updates, made, strict=True))
             return [new.get(path, values[path]) for path in columns]
 
-        tall = [self._places.specs[path] for path in columns]
-        rows = [jax.ShapeDtypeStruct((self._symbol, *each.shape[1:]), each.dtype) for each in tall]
+        rows = [jax.ShapeDtypeStruct((self._symbol, *each.shape), each.dtype) for each in kept]
         for number in by_rows:
             one = self._lookups.row_shape(number)
             rows.append(jax.ShapeDtypeStruct((self._symbol, *one.shape), one.dtype))

@@ -1,5 +1,6 @@
 """A job with parameter servers: the server of a task, and a worker's connections to all of them."""
 
 from muster.distribute.servers._coordinator_links import CoordinatorLinks as CoordinatorLinks
+from muster.distribute.servers._hashed_tables import HashedInitializer as HashedInitializer
 from muster.distribute.servers._stored_parts import save_variables as save_variables
 from muster.distribute.servers._stored_variables import StoredVariables as StoredVariables

@@ -8,7 +8,7 @@ import numpy as np
 from muster._arrays import dtype_named
 from muster._errors import ParameterServerError
 from muster.ps import memory_bytes
-from muster.ps.store import StoredArray, StoredName
+from muster.ps.store import StoredArray, StoredHash, StoredName
 
 Array = np.ndarray[Any, Any]
 
@@ -21,6 +21,9 @@ class Store(Protocol):
 
     def create(self, variables: Sequence[tuple[StoredArray, Array]], /) -> None:
         """Create arrays with values."""
+
+    def create_hashed(self, tables: Sequence[StoredHash], /) -> None:
+        """Create hashed tables without rows."""
 
     def read(self, names: Sequence[StoredName], /) -> list[Array]:
         """Return the values of arrays."""

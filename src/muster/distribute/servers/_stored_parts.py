@@ -95,6 +95,8 @@ def _divided(named: Mapping[str, Variable]) -> tuple[dict[str, Variable], Parts 
     chosen: StoredVariables | None = None
     for name, variable in named.items():
         storage, *others = {storage_of(each) for each in _variables([variable])}
+        if isinstance(storage, StoredVariables):
+            storage.refuse_hashed(_variables([variable]))
         if isinstance(storage, StoredVariables) and storage.can_save and not others:
             chosen = chosen or storage
             if storage is chosen:

@@ -16,6 +16,7 @@ import numpy as np
 
 from muster._row_ids import LEAST_TABLE_BYTES
 from muster.checkpoint.objects import unique_path
+from muster.distribute.servers._hashed_tables import HashedInitializer, HashedTables
 from muster.distribute.servers._stored_arrays import (
     Store,
     assign_arrays,
@@ -94,6 +95,7 @@ class StoredVariables(Storage):
         self._held = [0] * servers
         self._names: set[str] = set()
         self._rows: ByIdentity[tuple[StoredRows, ...]] = ByIdentity()
+        self._hashed = HashedTables(servers)
         self._gone: deque[tuple[StoredRows, ...]] = deque()  # of variables that exist no more
         self._lock = threading.RLock()
 
@@ -140,8 +142,19 @@ class StoredVariables(Storage):
             store.close()
 
     def rows_of(self, variable: Any) -> tuple[StoredRows, ...]:
-        """Return where the rows of a variable are, in order; nothing if they are not on these servers."""
+        """Return where the rows of a variable are, in order; nothing if they are not on these servers.
+
+        Of a hashed table and its slots these are parts, each with its number as ``start``, and without rows.
+        """
+        with self._lock:
+            if tables := self._hashed.to_create(variable):
+                with self.store() as store:
+                    store.create_hashed(tables)
         return self._rows.get(variable, ())
+
+    def columns_of(self, variable: Any) -> tuple[Any, ...]:
+        """Return the variable of a hashed table, and those of its slots, in order; nothing for others."""
+        return self._hashed.columns_of(variable)
 
     def split(self, name: str, shape: tuple[int, ...], dtype: str) -> list[tuple[int, int]]:
         """Return the first row of each shard that a variable is divided into, and the row after its last.
@@ -153,6 +166,9 @@ class StoredVariables(Storage):
 
     def create(self, variable: Any, initial: Any) -> None:
         like = like_value_of(variable)
+        if isinstance(initial, HashedInitializer) or self._hashed.are_beside(reference_of_new(), like):
+            self._create_hashed(variable, like, initial)
+            return
         compute = initial_rows(initial, like.shape, like.dtype.name)
         with self.store() as store:
             self._forget(store)
@@ -201,8 +217,10 @@ class StoredVariables(Storage):
         """Return the values of variables, in one message to each server but for large tables.
 
         Raises:
+            NotImplementedError: One is a hashed table.
             ParameterServerError: One is larger than this process's memory.
         """
+        self.refuse_hashed(variables)
         placed = [self._rows.get(variable, ()) for variable in variables]
         for variable in variables:
             require_room(variable.path, _nbytes(like_value_of(variable)))
@@ -217,6 +235,7 @@ class StoredVariables(Storage):
 
     def push(self, values: Sequence[tuple[Any, Any]]) -> None:
         """Set variables to values, in one message to each server but for large tables."""
+        self.refuse_hashed(variable for variable, _ in values)
         arrays: list[tuple[StoredArray, Array]] = []
         for variable, value in values:
             placed, value = self._rows.get(variable, ()), np.asarray(value)
@@ -225,6 +244,38 @@ class StoredVariables(Storage):
         with self.store() as store:
             assign_arrays(store, arrays)
             self.assigned += 1
+
+    def _create_hashed(self, variable: Any, like: Any, initial: Any) -> None:
+        """Take the variable of a hashed table, or of a slot of one."""
+        path = unique_path(variable.path, self._names)
+        self._names.add(path)
+        is_table = isinstance(initial, HashedInitializer)
+        if is_table:
+            self._hashed.add(variable, path, like, initial)
+        else:
+            self._hashed.add_slot(reference_of_new(), variable, path, like, initial)
+        name = self._hashed.name_of(variable) or path
+        shape = (0, *like.shape[1:])
+        self._rows[variable] = placed = tuple(
+            StoredRows(StoredArray(name, server, shape, like.dtype.name, by_rows=True), server, server + 1)
+            for server in range(len(self._held))
+        )
+        if is_table:
+            weakref.finalize(variable, self._gone.append, placed).atexit = False
+
+    def refuse_hashed(self, variables: Iterable[Any]) -> None:
+        """Refuse to read or assign hashed tables, of whose rows nobody has all.
+
+        Raises:
+            NotImplementedError: There is one among some variables.
+        """
+        for variable in variables:
+            if (name := self._hashed.name_of(variable)) is not None:
+                raise NotImplementedError(
+                    f"{variable.path}: the rows of the hashed table {name} are there for scheduled functions "
+                    "that look up ids, and cannot be read, assigned or saved in checkpoints as a whole. Servers "
+                    "keep them in their snapshots: see snapshot_dir of Server."
+                )
 
     def _placed(self, variable: Any, like: jax.ShapeDtypeStruct) -> tuple[StoredRows, ...]:
         """Return where the rows of a new variable go."""

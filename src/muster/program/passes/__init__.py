@@ -7,6 +7,9 @@ from muster.program.passes._lookups import LookupStep as LookupStep
 from muster.program.passes._parts import Part as Part
 from muster.program.passes._parts import all_reduce_on_host as all_reduce_on_host
 from muster.program.passes._parts import split_at_all_reduces as split_at_all_reduces
+from muster.program.passes._row_numbers import NumberedStep as NumberedStep
+from muster.program.passes._row_numbers import row_numbers as row_numbers
+from muster.program.passes._row_numbers import with_given_numbers as with_given_numbers
 from muster.program.passes._row_values import NotByRowsError as NotByRowsError
 from muster.program.passes._served import ServedStep as ServedStep
 from muster.program.passes._served import UpdatePart as UpdatePart

@@ -64,6 +64,12 @@ def as_marked() -> contextlib.AbstractContextManager[None]:
     return context
 
 
+def marking() -> contextlib.AbstractContextManager[None]:
+    """Trace code for `split_at_pushes`."""
+    context: contextlib.AbstractContextManager[None] = _MARKING(True)
+    return context
+
+
 @dataclass(frozen=True)
 class UpdatePart:
     """How some variables are updated.
@@ -282,7 +288,7 @@ def split_at_pushes(
         TraceError: Gradients are applied inside of a loop or a branch, or something depends on a variable
             after it was updated and may not.
     """
-    with _MARKING(True):
+    with marking():
         closed, shapes = jax.make_jaxpr(function, return_shape=True)(state, batch)
     closed = _with_selected_branches(with_inlined_jits(closed, push_p))
     closed = with_single_sums(closed, len(state), push_p)

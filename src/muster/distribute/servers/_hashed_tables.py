@@ -1,0 +1,148 @@
+"""Hashed tables of a coordinator's program: variables whose rows come and go on parameter servers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+
+from muster.program.variables import ByIdentity
+from muster.ps.store import StoredHash
+from muster.ps.tables import Constant, Keeping, Normal, SlotSpec, TableSpec, Uniform
+
+
+@dataclass(frozen=True)
+class HashedInitializer:
+    """Initializes the variable of a hashed table, which parameter servers alone can hold.
+
+    Attributes:
+        rows: What rows begin with.
+        keeping: Which ids get rows, and for how long.
+    """
+
+    rows: Constant | Normal | Uniform
+    keeping: Keeping
+
+    def __call__(self, shape: Any, dtype: Any = None, **options: Any) -> Any:
+        """Refuse to make all rows.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError(
+            "The rows of a HashEmbedding live on parameter servers alone. Create and build it within "
+            "`with strategy.scope():` of ParameterServerStrategy; elsewhere use keras.layers.Embedding for "
+            "ids that keras.layers.Hashing makes."
+        )
+
+
+@dataclass
+class _Table:
+    """A hashed table, and its slots so far.
+
+    Attributes:
+        name: Its name on servers.
+        row: The shape of a row.
+        dtype: The name of its dtype.
+        initializer: What it was created with.
+        slots: The variables of its slots, and what they are.
+        is_created: Whether servers have it.
+    """
+
+    name: str
+    row: tuple[int, ...]
+    dtype: str
+    initializer: HashedInitializer
+    slots: list[tuple[Any, SlotSpec]] = field(default_factory=list)
+    is_created: bool = False
+
+
+class HashedTables:
+    """Knows the hashed tables of a program, by their variables.
+
+    Servers get a table when a function that uses it is scheduled first: then its optimizer has made slots.
+
+    Args:
+        servers: The number of servers, each of which has a part of every table.
+    """
+
+    def __init__(self, servers: int) -> None:
+        self._servers = servers
+        self._tables: ByIdentity[_Table] = ByIdentity()
+        self._of_slots: ByIdentity[_Table] = ByIdentity()
+
+    def add(
+        self, variable: Any, name: str, like: jax.ShapeDtypeStruct, initializer: HashedInitializer
+    ) -> None:
+        """Take a table."""
+        self._tables[variable] = _Table(name, tuple(like.shape[1:]), like.dtype.name, initializer)
+
+    def are_beside(self, variable: Any, like: jax.ShapeDtypeStruct) -> bool:
+        """Return whether a new variable, created beside another one, is a slot of a hashed table."""
+        return self._tables.get(variable, None) is not None and tuple(variable.shape) == like.shape
+
+    def add_slot(
+        self, table: Any, variable: Any, name: str, like: jax.ShapeDtypeStruct, initial: Any
+    ) -> None:
+        """Take a slot of a table.
+
+        Args:
+            table: The variable of the table.
+            variable: The slot's.
+            name: Its name.
+            like: Its shape and dtype.
+            initial: Its initializer.
+
+        Raises:
+            ValueError: Servers have the table already, or rows do not all begin with the same number.
+        """
+        known = self._tables.get(table, None)
+        if known is None:
+            raise KeyError(table.path)
+        if known.is_created:
+            raise ValueError(
+                f"The slot {name} comes too late: servers have the table {known.name} already, since a "
+                "function that uses it was scheduled. Call optimizer.build(model.trainable_variables) before."
+            )
+        with jax.core.eval_context():
+            first = np.unique(np.asarray(initial((1, *known.row), dtype=like.dtype)))
+        if len(first) != 1:
+            raise ValueError(f"The slot {name} of {known.name} must begin with the same number everywhere.")
+        known.slots.append((variable, SlotSpec(name, known.row, like.dtype.name, float(first[0]))))
+        self._of_slots[variable] = known
+
+    def name_of(self, variable: Any) -> str | None:
+        """Return the name of the table that a variable, or its slot, is of; None if it is none."""
+        table = self._tables.get(variable, None) or self._of_slots.get(variable, None)
+        return None if table is None else table.name
+
+    def columns_of(self, variable: Any) -> tuple[Any, ...]:
+        """Return a table's variable, and those of its slots, in order; nothing for others."""
+        table = self._tables.get(variable, None)
+        return () if table is None else (variable, *(slot for slot, _ in table.slots))
+
+    def to_create(self, variable: Any) -> Sequence[StoredHash]:
+        """Return the parts of a table that servers do not have yet; they are to be created then."""
+        table = self._tables.get(variable, None)
+        if table is None or table.is_created:
+            return ()
+        table.is_created = True
+        spec = TableSpec(
+            name=table.name,
+            shape=table.row,
+            dtype=table.dtype,
+            initial=table.initializer.rows,
+            slots=tuple(slot for _, slot in table.slots),
+        )
+        return [
+            StoredHash(
+                name=table.name,
+                server=server,
+                spec=spec,
+                keeping=table.initializer.keeping,
+                part=server,
+                parts=self._servers,
+            )
+            for server in range(self._servers)
+        ]
