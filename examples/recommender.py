@@ -5,11 +5,16 @@ evaluator measures each checkpoint on clicks that nobody trained on:
 
     muster run --chief --workers 2 --ps 2 --evaluator examples/recommender.py
 
-The clicks are made up. So it is known how probable each was, and which AUC a model can reach at best. The
-same command goes on from the last checkpoint.
+The table of users has more bytes than a worker may hold: WORKER_MB, below. The clicks are made up. So it is
+known how probable each was, and which AUC a model can reach at best. The same command goes on from the last
+checkpoint.
 """
 
 import argparse
+import functools
+import os
+import threading
+import time
 
 import numpy as np
 
@@ -26,6 +31,7 @@ NUM_TRAINING, NUM_HELD_OUT = 400_000, 20_000  # clicks
 BATCH_SIZE = 512
 EPOCH_STEPS = 250  # of all workers together
 DIM = 16  # numbers in a row of a table
+WORKER_MB = 220  # what a worker may hold beside its code: data, programs and rows
 
 # What people like are multiples of irrational numbers: spread evenly, and nothing that a model could guess.
 IRRATIONALS = np.sqrt([2, 3, 5, 7])
@@ -62,41 +68,73 @@ def make_model(num_users):
     for name, rows in (("user", num_users), ("item", NUM_ITEMS)):
         spread = keras.initializers.RandomNormal(stddev=0.3)
         row = keras.layers.Embedding(rows, DIM, embeddings_initializer=spread, name=f"{name}s")(inputs[name])
-        towers.append(keras.layers.Dense(DIM)(keras.layers.Dense(2 * DIM, activation="relu")(row)))
+        towers.append(keras.layers.Dense(DIM)(keras.layers.Dense(2 * DIM, activation="tanh")(row)))
     return keras.Model(inputs, keras.layers.Dense(1)(keras.layers.Dot(axes=1)(towers)))
+
+
+def make_optimizer():
+    return keras.optimizers.Adagrad(0.2, initial_accumulator_value=1e-4)
+
+
+def training_clicks(num_users):
+    """Return a dataset of batches without an end, in another order each time."""
+    shown, clicked, _ = make_clicks(NUM_TRAINING, num_users, seed=1)
+    return Dataset.from_tensor_slices((shown, clicked)).shuffle(NUM_TRAINING).repeat().batch(BATCH_SIZE)
+
+
+def train_on(batch, model, optimizer):
+    """Make a step, and return its loss."""
+    shown, clicked = batch
+    with muster.GradientTape() as tape:
+        logits = model(shown, training=True)
+        loss = keras.losses.BinaryCrossentropy(from_logits=True)(clicked[:, np.newaxis], logits)
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+    return loss
+
+
+def resident_mb():
+    """Return the memory of this process, in MB."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def limit_memory(megabytes):
+    """End this process as a container does, if from now on it takes so much more memory."""
+    most = resident_mb() + megabytes
+
+    def watch():
+        while (taken := resident_mb()) <= most:
+            time.sleep(0.02)
+        print(f"This task takes {taken:.0f} MB, and may take {most:.0f}.", flush=True)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def train(args, resolver):
     """Have the workers train, and save a checkpoint after each epoch."""
-    num_users = args.users
     num_servers = len(resolver.cluster_spec().task_indices("ps"))
     strategy = ParameterServerStrategy(resolver, FixedShardsPartitioner(num_servers))
     coordinator = ClusterCoordinator(strategy)
+    keras.utils.set_random_seed(1)
     with strategy.scope():
-        model = make_model(num_users)
-        optimizer = keras.optimizers.Adagrad(0.2, initial_accumulator_value=1e-4)
+        model, optimizer = make_model(args.users), make_optimizer()
         optimizer.build(model.trainable_variables)
-    loss_fn = keras.losses.BinaryCrossentropy(from_logits=True)
-
-    def clicks():
-        # Each worker reads all clicks, in an order of its own.
-        shown, clicked, _ = make_clicks(NUM_TRAINING, num_users, seed=1)
-        return Dataset.from_tensor_slices((shown, clicked)).shuffle(NUM_TRAINING).repeat().batch(BATCH_SIZE)
 
     @muster.function
     def step(batches):
-        shown, clicked = next(batches)
-        with muster.GradientTape() as tape:
-            loss = loss_fn(clicked[:, np.newaxis], model(shown, training=True))
-        gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
-        return loss
+        return train_on(next(batches), model, optimizer)
 
     manager = tf.train.CheckpointManager(
-        tf.train.Checkpoint(model=model, optimizer=optimizer), args.model_dir, max_to_keep=3
+        tf.train.Checkpoint(model=model, optimizer=optimizer), args.model_dir, max_to_keep=2
     )
     manager.restore_or_initialize()
-    batches = iter(coordinator.create_per_worker_dataset(clicks))
+    # Each worker reads all clicks, in an order of its own.
+    dataset = coordinator.create_per_worker_dataset(functools.partial(training_clicks, args.users))
+    batches = iter(dataset)
+    table = 4e-6 * args.users * DIM
+    print(f"The table of users has {table:.0f} MB; a worker may hold {WORKER_MB} MB.", flush=True)
     for epoch in range(int(optimizer.iterations) // EPOCH_STEPS, args.epochs):
         losses = [coordinator.schedule(step, args=(batches,)) for _ in range(EPOCH_STEPS)]
         coordinator.join()
@@ -124,10 +162,12 @@ def main():
     parser = argparse.ArgumentParser(description="Train a recommender with its tables on parameter servers.")
     parser.add_argument("--model-dir", default="runs/recommender", help="(default: %(default)s)")
     parser.add_argument("--epochs", type=int, default=8, help="how many (default: %(default)s)")
-    parser.add_argument("--users", type=int, default=20_000, help="how many (default: %(default)s)")
+    parser.add_argument("--users", type=int, default=4_000_000, help="how many (default: %(default)s)")
     args = parser.parse_args()
 
     resolver = TFConfigClusterResolver()
+    if resolver.task_type == "worker":
+        limit_memory(WORKER_MB)
     match resolver.task_type:
         case "ps" | "worker":
             Server(resolver.cluster_spec(), resolver.task_type, resolver.task_id).join()

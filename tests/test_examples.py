@@ -286,7 +286,6 @@ def test_the_migrated_program_trains_its_estimator_in_a_cluster() -> None:
         assert re.search(rf"^{task} \| INFO:muster:Loss for final step", done.stdout, re.M), done.stdout
 
 
-@pytest.mark.xfail(reason="Model.fit does not go through workers yet")
 def test_the_migrated_program_trains_in_three_ways() -> None:
     done = run_example("migrate_multi_worker.py")
     assert done.returncode == 0, done.stderr
@@ -325,6 +324,23 @@ def test_the_recommender_says_how_to_start_it() -> None:
     assert "muster run --chief --workers 2 --ps 2 --evaluator" in done.stderr
 
 
+def test_the_limit_of_a_worker_ends_one_that_holds_more() -> None:
+    code = """
+import time, numpy, recommender
+recommender.limit_memory(100)
+small = numpy.ones(10_000_000 // 8)
+time.sleep(0.2)
+print("goes on", flush=True)
+large = numpy.ones(150_000_000 // 8)
+time.sleep(60)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=EXAMPLES, capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 1, done.stderr
+    assert re.fullmatch(r"goes on\nThis task takes \d+ MB, and may take \d+\.\n", done.stdout)
+
+
 @pytest.mark.alone
 @pytest.mark.timeout(700)
 def test_the_recommender_comes_near_to_the_best_and_goes_on(tmp_path: Path) -> None:
@@ -353,11 +369,12 @@ def test_the_recommender_comes_near_to_the_best_and_goes_on(tmp_path: Path) -> N
         return done.stdout
 
     assert re.findall(r"^chief 0 +\| Epoch (\d) of", train(1), re.M) == ["1"]
-    shown = train(5)
-    assert re.findall(r"^chief 0 +\| Epoch (\d) of", shown, re.M) == list("2345")
+    shown = train(3)
+    assert re.findall(r"^chief 0 +\| Epoch (\d) of", shown, re.M) == list("23")
     found = re.search(
-        r"^evaluator 0 \| AUC after 1250 steps: (.*)\. The best possible is (.*)\.$", shown, re.M
+        r"^evaluator 0 \| AUC after 750 steps: (.*)\. The best possible is (.*)\.$", shown, re.M
     )
     assert found, shown
-    assert float(found[2]) == pytest.approx(0.901, abs=0.001)
-    assert float(found[1]) >= 0.8
+    assert float(found[2]) == pytest.approx(0.904, abs=0.001)
+    assert float(found[1]) >= 0.72
+    assert "The table of users has 256 MB; a worker may hold 220 MB." in shown

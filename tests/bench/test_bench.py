@@ -82,3 +82,21 @@ def test_a_canned_model_is_measured_alone(tmp_path, monkeypatch):
     figures = json.loads((tmp_path / "canned.json").read_text())
     assert list(figures["ms_per_step"]) == ["muster"]
     assert figures["losses"][0] > figures["losses"][1]
+
+
+def test_tables_on_servers_and_in_workers_are_compared(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.recommender", "--rows", "30000", "--large-rows", "40000"]
+        + ["--steps", "8", "--alternations", "1", "--results", tmp_path],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads((tmp_path / "recommender.json").read_text())
+    tables = [(each["table"], each["rows"]) for each in found["figures"]]
+    assert tables == [("served", 30_000), ("mirrored", 30_000), ("sparse", 30_000), ("served", 40_000)]
+    assert all(each["batches_s"] > 0 and each["worker_mb"] > 0 for each in found["figures"])
+    assert set(found["ratios"]) == {"mirrored", "sparse"}
