@@ -198,7 +198,7 @@ def test_rows_are_read_and_assigned_in_pieces():
         ),
     )
     refused(
-        "its rows do not begin with their ids",
+        "its AssignHashed is none: it does not begin with the ids of its rows",
         chief.ask,
         messages.AssignHashed(name="hashed", sequence=99),
         bundle([(A, full(A, 1))]),

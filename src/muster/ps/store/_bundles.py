@@ -16,6 +16,8 @@ from muster.ps._replies import RefusedError
 
 _T = TypeVar("_T")
 
+_IDS = "ids"
+
 
 class BundleError(ValueError):
     """Buffers are not what they are to be; the text is a clause."""
@@ -83,6 +85,24 @@ def unbundled(buffers: Sequence[Array]) -> list[tuple[ArraySpec, Array]]:
         raise BundleError("it has other elements than it describes")
     arrays = layout.unpack(dict(zip(layout.sizes, buffers[1:], strict=True)))
     return [(spec, arrays[spec.name]) for spec in specs]
+
+
+def bundle_columns(ids: Array, columns: Sequence[Array]) -> list[Array]:
+    """Return ids, and what is kept for them, in buffers, after their description."""
+    named = {_IDS: ids, **{str(number): each for number, each in enumerate(columns)}}
+    return bundle([(described(name, each), each) for name, each in named.items()])
+
+
+def unbundled_columns(buffers: Sequence[Array]) -> tuple[Array, list[Array]]:
+    """Return ids, and what is kept for them: views of buffers.
+
+    Raises:
+        BundleError: They are something else.
+    """
+    arrays = unbundled(buffers)
+    if not arrays or arrays[0][0].name != _IDS or arrays[0][1].ndim != 1:
+        raise BundleError("it does not begin with the ids of its rows")
+    return arrays[0][1], [array for _, array in arrays[1:]]
 
 
 def check_room(sizes: Sequence[tuple[str, int]]) -> None:

@@ -12,8 +12,7 @@ from muster.ps._flat_layout import Array
 from muster.ps._line import Dial
 from muster.ps._messages import End, Stats
 from muster.ps.store import _messages as messages
-from muster.ps.store._bundles import bundle, described, packed
-from muster.ps.store._hashed import columns_described
+from muster.ps.store._bundles import bundle, bundle_columns, described, packed
 from muster.ps.store._server_client import FunctionPart, ServerClient
 from muster.ps.store._stored import StoredArray, StoredFunction, StoredHash, StoredName
 
@@ -161,7 +160,7 @@ class StoreClient:
             columns: For them the rows, and each of their slots.
             clears: Whether to forget all rows first.
         """
-        given = bundle(columns_described(np.asarray(ids), [np.asarray(each) for each in columns]))
+        given = bundle_columns(np.asarray(ids), [np.asarray(each) for each in columns])
         self._change({name.server: (messages.AssignHashed(name=name.name, clears=clears), given)})
 
     def delete(self, names: Sequence[StoredName]) -> None:

@@ -3,20 +3,15 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-import numpy as np
-
 from muster._text import printable
 from muster.ps._flat_layout import Array
 from muster.ps._plan import ArraySpec
 from muster.ps._replies import RefusedError
 from muster.ps._row_snapshots import Part
-from muster.ps.store._bundles import described
 from muster.ps.store._messages import TableStatistics
 from muster.ps.store._stored import StoredHash
 from muster.ps.store._values import check_order
 from muster.ps.tables import Columns, HashTable, Ids, Trained
-
-_IDS = "ids"
 
 
 class HashedRows:
@@ -145,19 +140,6 @@ class HashedTables:
             )
             for name, each in self._tables.items()
         )
-
-
-def columns_described(ids: Ids, columns: Sequence[Array]) -> list[tuple[ArraySpec, Array]]:
-    """Return ids, and what is kept for them, for a bundle."""
-    named = {_IDS: ids, **{str(number): each for number, each in enumerate(columns)}}
-    return [(described(name, each), each) for name, each in named.items()]
-
-
-def columns_named(arrays: Sequence[tuple[ArraySpec, Array]]) -> tuple[Ids, list[Array]]:
-    """Return what `columns_described` has described; raises RefusedError for something else."""
-    if not arrays or arrays[0][0].name != _IDS or arrays[0][1].ndim != 1:
-        raise RefusedError("its rows do not begin with their ids")
-    return np.asarray(arrays[0][1]), [array for _, array in arrays[1:]]
 
 
 @contextmanager

@@ -16,9 +16,18 @@ from muster.ps._replies import RefusedError, Reply, require_versions
 from muster.ps._snapshots import Taken
 from muster.ps.store import _messages as messages
 from muster.ps.store._applied import Applied
-from muster.ps.store._bundles import BundleError, bundle, check_room, only, packed, unbundled, unpacked
+from muster.ps.store._bundles import (
+    BundleError,
+    bundle,
+    bundle_columns,
+    check_room,
+    only,
+    packed,
+    unbundled,
+    unbundled_columns,
+    unpacked,
+)
 from muster.ps.store._contents import Contents, Description, Device
-from muster.ps.store._hashed import columns_described, columns_named
 from muster.ps.store._saved import FindStore, FoundStore, Recorded, SavedStore
 from muster.ps.store._stored import StoredFunction, StoredHash
 
@@ -238,7 +247,7 @@ class StoreMachine:
             case messages.ReadHashed():
                 table = self._contents.hashed.named(message.name).table
                 following, ids, columns = table.read(message.start, message.count)
-                given = bundle(columns_described(ids, columns))
+                given = bundle_columns(ids, columns)
                 return messages.Values(version=self.version, next=following), given
             case messages.Describe():
                 signature = self._contents.signature(message.function)
@@ -350,7 +359,7 @@ def _change(contents: Contents, message: messages.Change, arrays: Sequence[Array
             contents.hashed.create(unpacked(arrays, tuple[StoredHash, ...]), contents.values.specs)
         case messages.AssignHashed():
             table = contents.hashed.named(message.name)
-            table.assign(*columns_named(unbundled(arrays)), clears=message.clears)
+            table.assign(*unbundled_columns(arrays), clears=message.clears)
         case messages.Delete():
             contents.delete(unpacked(arrays, tuple[str, ...]))
         case messages.Register():

@@ -14,12 +14,10 @@ from muster.ps._flat_layout import Array, allocate
 from muster.ps._line import Dial, Line
 from muster.ps._messages import Done, End, Ended, Refused, Seen
 from muster.ps._plan import is_of_numbers
-from muster.ps._replies import RefusedError
 from muster.ps._wire import Sizes
 from muster.ps.store import _messages as messages
-from muster.ps.store._bundles import BundleError, unbundled, unpacked
+from muster.ps.store._bundles import BundleError, unbundled, unbundled_columns, unpacked
 from muster.ps.store._function_layout import FunctionLayout
-from muster.ps.store._hashed import columns_named
 
 
 class FunctionPart:
@@ -106,8 +104,8 @@ class ServerClient:
         """Wait for rows of a hashed table, and where they go on."""
         answer, buffers = self.receive()
         try:
-            return answer.next, *columns_named(unbundled(buffers))
-        except (BundleError, RefusedError) as exc:
+            return answer.next, *unbundled_columns(buffers)
+        except BundleError as exc:
             raise self._line.astray(str(exc)) from exc
 
     def described(self) -> FunctionPart | None:

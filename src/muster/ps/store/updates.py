@@ -13,7 +13,6 @@ from muster.ps._plan import ArraySpec
 from muster.ps.store._row_uses import column_of
 from muster.ps.store._stored import StoredFunction, TableUse
 from muster.ps.tables import Column
-from muster.ps.tables.updates import CompiledRowUpdate
 from muster.ps.updates import deserialized, require_dtypes, require_room, require_same
 
 _Values = Mapping[str, jax.Array]
@@ -43,7 +42,7 @@ class JaxDevice:
 
     def compile_rows(
         self, use: TableUse, columns: Sequence[Column], held: Mapping[str, ArraySpec]
-    ) -> CompiledRowUpdate:
+    ) -> "CompiledRowUpdate":
         """Return the update of rows of a table; raises ValueError with a clause about it."""
         others = [*(held[name] for name in use.reads), *use.pushed]
         return CompiledRowUpdate(use.update, columns, [column_of(each) for each in use.row_pushes], others)
@@ -128,6 +127,55 @@ def _joined(parts: Sequence[jax.Array]) -> jax.Array:
         joined = jax.lax.dynamic_update_slice(joined, part, (start,))
         start += part.size
     return joined
+
+
+class CompiledRowUpdate:
+    """An exported update, compiled for each number of rows that it gets: the `RowUpdate` of a table.
+
+    Args:
+        exported: A serialized ``jax.export.Exported`` for any number of rows, which takes rows of the columns
+            and what is pushed for each, and then other arrays; it returns rows of the columns.
+        columns: What is kept for each row.
+        pushed: What is pushed for each row.
+        others: The other arrays.
+
+    Raises:
+        ValueError: It is none, or does not fit; the text is a clause about it.
+    """
+
+    def __init__(
+        self,
+        exported: bytes,
+        columns: Sequence[Column],
+        pushed: Sequence[Column],
+        others: Sequence[ArraySpec],
+    ) -> None:
+        update = deserialized(exported)
+        count = _rows(update)
+        rows, given = (
+            [jax.ShapeDtypeStruct((count, *each.shape), each.dtype) for each in some]
+            for some in (columns, pushed)
+        )
+        taken = [*rows, *given, *map(_shape, others)]
+        require_same("its update of rows takes", update.in_avals, taken, "the function")
+        require_same("its update of rows returns", update.out_avals, rows, "the function")
+        self._call = jax.jit(update.call)
+
+    def __call__(
+        self, rows: Sequence[Array], pushed: Sequence[Array], others: Sequence[Any]
+    ) -> Sequence[Array]:
+        """Return the new rows of all columns."""
+        # Waits for what is computed, so that what was given can be used again.
+        made = self._call(*rows, *pushed, *others)
+        return [np.asarray(array) for array in jax.tree.leaves(made)]
+
+
+def _rows(update: jax.export.Exported) -> Any:
+    """Return the number of rows that an update takes: any, by its own name."""
+    shape = update.in_avals[0].shape if update.in_avals else ()
+    if not shape or not jax.export.is_symbolic_dim(shape[0]):
+        raise ValueError("its update of rows is not for any number of rows")
+    return shape[0]
 
 
 def _shape(spec: ArraySpec) -> jax.ShapeDtypeStruct:
