@@ -86,8 +86,10 @@ def test_servers_forget_closures_that_have_ended():
         for _ in range(200):
             coordinator.schedule(step)
         coordinator.join()
-    assert servers.value(count) == 200.0
-    assert len(servers.applied[0]) <= 3
+        coordinator.schedule(step)  # a slow worker may have kept the others' from being forgotten
+        coordinator.join()
+    assert servers.value(count) == 201.0
+    assert servers.applied[0] == {201}
 
 
 def test_the_coordinator_waits_for_workers_that_are_not_up_yet():

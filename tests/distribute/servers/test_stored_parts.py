@@ -104,7 +104,7 @@ def test_a_server_with_the_variables_of_another_coordinator_writes_nothing(tmp_p
             model, optimizer = built(1)
         checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer)
         first = checkpoint.save(tmp_path / "ckpt")
-        strategy.storage.close(ends=False)
+        strategy.storage.close()
         later = ParameterServerStrategy(strategy.cluster_resolver)
         with later.scope():
             tf.Variable(1.0)
