@@ -12,6 +12,7 @@ from muster.ps._messages import PURPOSE as PURPOSE
 from muster.ps._messages import SAVE_PURPOSE as SAVE_PURPOSE
 from muster.ps._messages import Round as Round
 from muster.ps._messages import SavePart as SavePart
+from muster.ps._messages import SharedInput as SharedInput
 from muster.ps._messages import Statistics as Statistics
 from muster.ps._part_requests import PartRequest as PartRequest
 from muster.ps._part_requests import PartRequests as PartRequests

@@ -82,6 +82,7 @@ class Machine:
         self._changed = False  # whether pushes have changed them
         self._recovery: Recovery[Found[Saved]] = Recovery(name, run, find)
         self._last_step = -1
+        self._shared: messages.SharedInput | None = None
         self._versions = versions
         self._turns = Turns(keeps_step=keeps_step, workers=workers)
         self._workers: dict[str, _Worker] = {}  # by task
@@ -248,6 +249,8 @@ class Machine:
             plan=self.holdings.plan.encode(),
             version=self.holdings.version,
             step=self._turns.step,
+            open=self._turns.open,
+            shared=self._shared,
             at=at,
             pushes=tuple(
                 # What was pushed in an open round is not in the values yet, and comes again.
@@ -277,7 +280,8 @@ class Machine:
             saved = found.saved
             self.holdings.restore(saved.plan, found.arrays, saved.version)
             self._origin, self._changed = saved.origin, True
-            self._turns.start_from(saved.step)
+            self._shared = saved.shared
+            self._turns.start_from(saved.step, saved.open, exact=saved.shared is not None)
             # Other servers take rounds for later ones than all that have begun before, also after this
             # snapshot: the time in milliseconds has run faster than rounds.
             self._turns.rounds.begin_after(int(1000 * (saved.at + found.age_secs)))
@@ -323,14 +327,14 @@ class Machine:
                 "none: it was started again, and has no snapshot. Start all tasks again: training goes on "
                 "from the last checkpoint"
             )
-        self._origin = message.origin
-        self._set(arrays, message.step)
+        self._origin, self._shared = message.origin, message.shared
+        self._set(arrays, message.step, message.open)
         return Reply(caller, messages.Done())
 
-    def _set(self, arrays: Sequence[Array], step: int) -> None:
+    def _set(self, arrays: Sequence[Array], step: int, open: Sequence[int] = ()) -> None:
         self.holdings.set(arrays)
         self.milestones += 1
-        self._turns.start_from(step)
+        self._turns.start_from(step, open, exact=self._shared is not None)
 
     def _push(self, caller: Caller, worker: _Worker, message: messages.Push, arrays: Sequence[Array]) -> None:
         self._check_ticket(message.wants or message.ticket is not None)
@@ -410,7 +414,7 @@ class Machine:
                 self._last_step = self._turns.step
                 self.milestones += 1
         if isinstance(message, messages.Take):
-            return Reply(caller, messages.Ticket(number=turn.ticket, round=turn.round))
+            return Reply(caller, messages.Ticket(number=turn.ticket, round=turn.round, shared=self._shared))
         self._counts["pulls"] += 1
         worker = self._workers[caller.task]
         worker.version = self.holdings.version

@@ -64,16 +64,32 @@ class Offer(msgspec.Struct, tag="offer", frozen=True, kw_only=True):
     """The worker's plan, encoded, in a buffer of bytes: the answer to a `Joined` that does not know it."""
 
 
+class SharedInput(msgspec.Struct, frozen=True, kw_only=True):
+    """A pass over the data that workers share: the ticket of a step says which batch it computes.
+
+    Args:
+        position: Where the pass begins, as of `muster.data`.
+        begin: The ticket of the first batch; less than 0 if that was computed before the global step was 0.
+    """
+
+    position: dict[str, Any]
+    begin: int
+
+
 class Initialize(msgspec.Struct, tag="initialize", frozen=True, kw_only=True):
     """The first values of everything, pulled and then kept, and the global step that they belong to.
 
     Args:
         step: The global step.
         origin: A random id of these values.
+        shared: The pass over the data, if workers share one.
+        open: The tickets of steps that are to be made although later ones are among those that were made.
     """
 
     step: Step = 0
     origin: str = ""
+    shared: SharedInput | None = None
+    open: tuple[int, ...] = ()
 
 
 class Pull(msgspec.Struct, tag="pull", frozen=True, kw_only=True):
@@ -187,10 +203,12 @@ class Ticket(msgspec.Struct, tag="ticket", frozen=True, kw_only=True):
     Args:
         number: The value of the global step that the step starts from; None if none is left.
         round: The round of the step, if workers train in rounds.
+        shared: The pass over the data, if workers share one.
     """
 
     number: int | None
     round: Round | None = None
+    shared: SharedInput | None = None
 
 
 class Done(msgspec.Struct, tag="done", frozen=True, kw_only=True):

@@ -34,14 +34,23 @@ class Servers:
             for client, each in zip(self._clients, joined, strict=True)
         ]
 
-    def initialize(self, values: Sequence[tuple[Flat, Flat]], step: int) -> None:
+    def initialize(
+        self,
+        values: Sequence[tuple[Flat, Flat]],
+        step: int,
+        shared: messages.SharedInput | None = None,
+        open: Sequence[int] = (),
+    ) -> None:
         """Give all servers their first values, unless they have some. Only the chief may.
 
         Args:
             values: For each server what is pulled and what is kept, in flat buffers.
             step: The global step that they belong to.
+            shared: The pass over the data, if workers share one.
+            open: As of `Initialize`.
         """
-        self._put(messages.Initialize(step=step, origin=uuid.uuid4().hex), values)
+        message = messages.Initialize(step=step, origin=uuid.uuid4().hex, shared=shared, open=tuple(open))
+        self._put(message, values)
 
     def write(self, values: Sequence[tuple[Flat, Flat]], step: int) -> None:
         """Overwrite everything, as `initialize` describes it. Only the chief may."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from muster._arrays import dtype_named
 from muster.ps._flat_layout import Array, allocate, memory, sizes_of
-from muster.ps._messages import Caller
+from muster.ps._messages import Caller, SharedInput
 from muster.ps._row_snapshots import Piece, RowLayout, RowSnapshot
 from muster.ps._snapshot_files import (
     check_file,
@@ -60,6 +60,8 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
         step: The global step; 0 on servers that do not keep it.
         at: When it was taken, in seconds since the epoch.
         pushes: The last push of each worker that the values contain, by its number.
+        open: The tickets of steps that were not made, among those that were given out.
+        shared: The pass over the data, if workers share one.
     """
 
     origin: str
@@ -68,6 +70,8 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
     step: int
     at: float
     pushes: tuple[tuple[Caller, int], ...]
+    open: tuple[int, ...] = ()
+    shared: SharedInput | None = None
 
 
 class Taken(NamedTuple, Generic[_S]):

@@ -1,6 +1,7 @@
 """Tickets: the right to make one global step, given out before the step is computed."""
 
 import heapq
+from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 Caller = TypeVar("Caller")
@@ -13,13 +14,16 @@ class Tickets(Generic[Caller]):
     `step` counts those that did.
 
     Args:
-        start: The global step to begin at.
+        start: The global step to begin at: how many steps were made.
+        open: Those that were not made among the first ones, whose numbers are given out again.
+        exact: Whether a number says what its step computes, so that no other step can take its place.
     """
 
-    def __init__(self, start: int = 0) -> None:
+    def __init__(self, start: int = 0, open: Iterable[int] = (), *, exact: bool = False) -> None:
         self.step = start
-        self._next = start
-        self._returned: list[int] = []  # a heap
+        self._returned = sorted(open)  # a heap
+        self._next = start + len(self._returned)
+        self._exact = exact
         self._held: dict[Caller, int] = {}
 
     def take(self, caller: Caller, max_steps: int | None) -> int | None:
@@ -36,6 +40,11 @@ class Tickets(Generic[Caller]):
         self._held[caller] = number
         return number
 
+    @property
+    def open(self) -> tuple[int, ...]:
+        """The numbers that were given out, and whose steps were not made."""
+        return tuple(sorted([*self._held.values(), *self._returned]))
+
     def holders(self) -> list[Caller]:
         """Return who holds a ticket."""
         return list(self._held)
@@ -51,8 +60,16 @@ class Tickets(Generic[Caller]):
         """Count the step of a ticket, and return whether it counts.
 
         The caller may have lost its ticket meanwhile. Its step then takes the place of another one that
-        nobody has begun; if there is none, it does not count.
+        nobody has begun; if there is none, it does not count. If numbers are exact, it only counts if nobody
+        has begun that very step.
         """
+        if self._exact and self._held.get(caller) != number:
+            if number not in self._returned:
+                return False
+            self._returned.remove(number)
+            heapq.heapify(self._returned)
+            self.step += 1
+            return True
         if self._held.get(caller) != number and self.take(caller, max_steps) is None:
             return False
         del self._held[caller]

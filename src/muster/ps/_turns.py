@@ -1,5 +1,6 @@
 """Turns: which worker may make which step now."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from muster.ps import _messages as messages
@@ -46,14 +47,19 @@ class Turns:
         return self._tickets is not None
 
     @property
+    def open(self) -> tuple[int, ...]:
+        """The tickets that were given out, and whose steps were not made."""
+        return () if self._tickets is None else self._tickets.open
+
+    @property
     def step(self) -> int:
         """The global step; 0 on servers that do not keep it."""
         return 0 if self._tickets is None else self._tickets.step
 
-    def start_from(self, step: int) -> None:
-        """Give turns for the steps from a global step on."""
+    def start_from(self, step: int, open: Iterable[int] = (), *, exact: bool = False) -> None:
+        """Give turns for the steps from a global step on: see `Tickets`."""
         if self._tickets is not None:
-            self._tickets = Tickets(step)
+            self._tickets = Tickets(step, open, exact=exact)
 
     def take(self, caller: Caller, max_steps: int | None, max_staleness: int | None) -> Turn | None:
         """Return the turn of a caller that asks for one; None while it may not have it."""

@@ -13,6 +13,7 @@ from clusters import Strategy, coordinator_of
 from memory_servers import RealServers
 
 from jobs import DEADLINE, Job
+from muster._errors import OutOfRangeError
 from muster._keras import keras
 from muster._row_ids import LEAST_TABLE_BYTES
 from muster.cluster import ClusterSpec
@@ -190,6 +191,35 @@ def test_rows_of_a_table_change_once_although_workers_are_killed(tmp_path):
             expected = np.zeros((rows, 4))
             expected[ids] = [[-1000.0], [-800.0], [-600.0], [-400.0], [-200.0]]
             np.testing.assert_array_equal(servers.value(table), expected)
+
+
+def test_every_example_of_a_pass_counts_once_although_workers_are_killed(tmp_path):
+    count = 600
+
+    def dataset():
+        return Dataset.range(count).shuffle(count).batch(2)
+
+    with Job(tmp_path, _SERVER, worker=2, ps=1) as job:
+        job.start("ps")
+        workers = [job.start("worker", index) for index in range(2)]
+        with with_servers(job) as (coordinator, servers):
+            seen = servers.add(keras.Variable(np.zeros(count), name="seen"))
+
+            @function
+            def step(it):
+                seen.assign_add(keras.ops.sum(keras.ops.one_hot(next(it), count), 0))
+
+            it = iter(coordinator.create_per_worker_dataset(dataset, dispatch="dynamic"))
+            values = [coordinator.schedule(step, args=(it,)) for _ in range(count // 2)]
+            with pytest.raises(OutOfRangeError):
+                coordinator.schedule(step, args=(it,))
+            for kill in range(3):
+                until(lambda kill=kill: values[20 + 90 * kill].status.value == "READY")
+                workers[kill % 2].process.kill()
+                workers[kill % 2].code()
+                workers[kill % 2] = job.start("worker", kill % 2)
+            coordinator.join()
+            assert servers.value(seen).tolist() == [1.0] * count
 
 
 def test_closures_wait_for_a_server_that_is_killed_and_go_on(tmp_path):

@@ -146,7 +146,8 @@ class Checkpoint:
         positions = found.metadata.get("positions", {})
         if missing := [name for name in self._iterators if name not in positions]:
             raise CheckpointMismatchError(
-                f"The checkpoint {found.path} has no position of the iterator {missing[0]!r}. Restore without it."
+                f"The checkpoint {found.path} has no position of the iterator {missing[0]!r}. Restore the "
+                "others without it."
             )
         self._build_layers(found.metadata.get("builds", {}))
         if len(found.variables) > sum(map(len, self._variables().values())):

@@ -146,7 +146,7 @@ class ClusterCoordinator:
             TypeError: ``fn`` is a plain Python function, or takes other arguments.
             ValueError: An argument is a RemoteValue: fetch it first.
             TraceError: The function cannot run on workers.
-            OutOfRangeError: An iterator that workers share has not as many batches left as the function takes.
+            OutOfRangeError: An iterator that workers share has fewer batches left than the function takes.
         """
         function = fn.function if isinstance(fn, ConcreteFunction) else fn
         if not isinstance(function, Function):
@@ -175,7 +175,7 @@ class ClusterCoordinator:
             self._schedule.renew()
         value = RemoteValue(self._schedule.ended, self._schedule.renew)
         arrays, grant = kind.flat_arrays(leaves), Grant(iterators)
-        grant.numbers_for(kind.program.draws)
+        grant.numbers_for(kind.draws)
         try:
             self._schedule.put(Closure(kind, arrays, iterators, value, grant))
         except BaseException:
@@ -223,9 +223,9 @@ class ClusterCoordinator:
         Args:
             dataset_fn: A dataset, one of the strategy, or a function that returns one. Workers get the
                 function and call it; it is called here, too, to learn what elements are like.
-            dispatch: ``"dynamic"`` hands each batch of a pass out to one function that is scheduled, whichever
-                worker runs it. The dataset must be the same wherever it is made. None lets each worker read
-                all, unless the options of the dataset say ``"dynamic"``.
+            dispatch: ``"dynamic"`` hands each batch of a pass out to one function that is scheduled,
+                whichever worker runs it. The dataset must be the same wherever it is made. None lets each
+                worker read all, unless the options of the dataset say ``"dynamic"``.
 
         Returns:
             A dataset whose iterators are arguments of scheduled functions. Those of a worker that was lost

@@ -25,8 +25,7 @@ class Grant:
         """Return the number of the batch for each draw of a program; nothing if no iterator is shared.
 
         The number is None at the end of an iterator, and for those that each worker has for itself. Programs
-        of one function may draw differently, as at the end: what is missing is taken now, and what is too
-        much goes back.
+        of one function may draw differently, as at the end: what is missing is taken now.
 
         Raises:
             OutOfRangeError: There are not enough, and the program needs them. All that was taken goes back.
@@ -35,6 +34,7 @@ class Grant:
             return ()
         left = {source: collections.deque(numbers) for source, numbers in self._taken.items()}
         numbers: list[int | None] = []
+        asked = False  # whether the program knows of an end, so that another one may follow
         for draw in draws:
             number = None
             if draw.source in left:
@@ -42,15 +42,19 @@ class Grant:
                     number = left[draw.source].popleft()
                 elif (number := self._iterators[draw.source].take()) is not None:
                     self._taken[draw.source].append(number)
-                elif not draw.optional:
+                elif draw.optional:
+                    asked = True
+                elif not asked:
                     count = len(self._taken[draw.source])
                     self.give_back()
                     raise _out_of_range(count)
             numbers.append(number)
-        for source, unused in left.items():
-            self._iterators[source].give_back(unused)
-            self._taken[source] = [number for number in self._taken[source] if number not in unused]
         return tuple(numbers)
+
+    def end(self, draws: Sequence[Draw]) -> None:
+        """Give back what the program that has run has not drawn."""
+        for source, iterator in self._iterators.items():
+            iterator.give_back(self._taken[source][sum(draw.source == source for draw in draws) :])
 
     def give_back(self) -> None:
         """Let other closures draw the batches, since this one has had no effect."""

@@ -13,6 +13,7 @@ from jax.tree_util import PyTreeDef
 
 from muster._arrays import dtype_named
 from muster.data import GetNext, Optional
+from muster.distribute import closures as messages
 from muster.distribute.closures import ArrayKind
 from muster.distribute.coordinator._per_worker import PerWorkerIterator, kind_with
 from muster.distribute.coordinator._programs import ShippedProgram, Variables, program_of
@@ -102,6 +103,11 @@ class ClosureKind:
         if self._limits.exist:
             self._limits.check(arrays, arrays)
         return [each.astype(dtype).reshape(-1) for each, dtype in zip(arrays, self._dtypes, strict=True)]
+
+    @property
+    def draws(self) -> tuple[messages.Draw, ...]:
+        """The batches that a closure probably draws: those of the program that draws the most."""
+        return max([self.program, *self._programs.values()], key=lambda each: len(each.draws)).draws
 
     def for_batches(self, batches: Batches) -> ShippedProgram:
         """Return the program for what a closure has drawn first; it may draw more."""

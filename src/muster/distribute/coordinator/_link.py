@@ -116,6 +116,7 @@ class Link:
             answer, arrays = self._hear(task.number)
             match answer:
                 case messages.Ran():
+                    task.closure.grant.end(program.draws)
                     return schedule.end(self._worker, program.finish, arrays)
                 case messages.Failed():
                     return schedule.fail(self._worker, error_of(answer, self._name))

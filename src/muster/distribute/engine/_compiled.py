@@ -38,6 +38,20 @@ class CompiledStep:
         Raises:
             DatasetError: The batch holds a 64-bit integer that JAX would truncate to 32 bits.
         """
+        result = self.prepare(state, reads, batch)(state, reads, batch)
+        return result if self._run_ahead else jax.block_until_ready(result)
+
+    def prepare(self, state: State, reads: Reads, batch: Any) -> Step:
+        """Return the step for batches like this one, compiled if it is the first; runs nothing.
+
+        Args:
+            state: Values of variables.
+            reads: Values of variables that stay as they are.
+            batch: As for a call.
+
+        Raises:
+            DatasetError: The batch holds a 64-bit integer that JAX would truncate to 32 bits.
+        """
         leaves, structure = jax.tree.flatten(batch)
         signature = (structure, *[(leaf.shape, leaf.dtype) for leaf in leaves])
         step, limits = self._by_signature.get(signature) or (None, Limits(leaves))
@@ -45,8 +59,7 @@ class CompiledStep:
         if step is None:
             step = self._make(state, reads, batch)
             self._by_signature[signature] = step, limits
-        result = step(state, reads, batch)
-        return result if self._run_ahead else jax.block_until_ready(result)
+        return step
 
 
 def in_turn(step: Step, state: State, reads: Reads, batch: Any) -> tuple[State, Any]:

@@ -11,7 +11,18 @@ from muster._errors import JobEndedError, MissingPeerError
 from muster.distribute.engine._served import NoMoreSteps
 from muster.distribute.engine._shards import Buffers, Division
 from muster.distribute.servers._plans import plans_of
-from muster.ps import Client, Dial, PartRequests, PartSavers, Plan, Round, SavePart, Servers, fingerprint
+from muster.ps import (
+    Client,
+    Dial,
+    PartRequests,
+    PartSavers,
+    Plan,
+    Round,
+    SavePart,
+    Servers,
+    SharedInput,
+    fingerprint,
+)
 from muster.ps.updates import versions
 
 _log = logging.getLogger(__name__)
@@ -37,6 +48,10 @@ class RemoteServers:
             steps that all workers make together.
         global_step: The number of steps that all workers have made, as of the last answer; before the first
             one, that of the values to start from.
+        ticket: The right of this worker to make a step, by its number; None for none.
+        shared: The pass over the data, if workers share one: the chief's, until the first server has said
+            which one it is.
+        open: What is left of that pass before the global step: see ``Initialize``.
     """
 
     def __init__(
@@ -58,7 +73,9 @@ class RemoteServers:
         self._max_steps: int | None = None
         self._servers: Servers | None = None
         self._watched: Servers | None = None  # the first one, before this worker takes part
-        self._ticket: int | None = None
+        self.ticket: int | None = None
+        self.shared: SharedInput | None = None
+        self.open: Sequence[int] = ()
         self._round: Round | None = None  # of the ticket
         self._finished = False
 
@@ -74,7 +91,7 @@ class RemoteServers:
             max_steps: The global step at which no more tickets are given; None for no end.
         """
         self.close()
-        self._servers = self._watched = self._ticket = self._round = None
+        self._servers = self._watched = self.ticket = self._round = None
         self._finished = False
         self._max_steps = max_steps
 
@@ -101,7 +118,7 @@ class RemoteServers:
             self._unwatch()
             if self._starts and not all(each.initialized for each in joined):
                 first = [(_on_host(pulled), _on_host(kept)) for pulled, kept in division.split(values)]
-                servers.initialize(first, self.global_step)
+                servers.initialize(first, self.global_step, self.shared, self.open)
             pulled = servers.pull()
             self._origins = [each.answer.origin for each in pulled]
             self.global_step = pulled[0].answer.step
@@ -122,17 +139,23 @@ class RemoteServers:
         Raises:
             NoMoreSteps: The workers have made all steps.
         """
-        if self._servers is None or self._ticket is not None:
+        if self._servers is None or self.ticket is not None:
             return
         if not self._finished:
             try:
                 ticket = self._servers.take_ticket(self._max_steps)
-                self._ticket, self._round = ticket.number, ticket.round
+                self.ticket, self._round, self.shared = ticket.number, ticket.round, ticket.shared
             except JobEndedError:
-                self._ticket = None
-            self._finished = self._ticket is None
+                self.ticket = None
+            self._finished = self.ticket is None
         if self._finished:
             raise NoMoreSteps
+
+    def end_at(self, step: int) -> None:
+        """Let training end at a global step, and give back the ticket of this worker, which is beyond."""
+        self._max_steps = step if self._max_steps is None else min(step, self._max_steps)
+        self.ticket = None
+        self._met().give_back_ticket()
 
     def push_and_pull(self, pushed: Sequence[Buffers]) -> list[Buffers]:
         """Push to each server, and return the values that each has then.
@@ -142,12 +165,12 @@ class RemoteServers:
         """
         try:
             answers = self._met().push_and_pull(
-                pushed, ticket=self._ticket, shared=self._round, wants=True, max_steps=self._max_steps
+                pushed, ticket=self.ticket, shared=self._round, wants=True, max_steps=self._max_steps
             )
         except JobEndedError as exc:
             raise self._no_more_steps() from exc
         first = answers[0].answer
-        self._ticket, self._round, self._finished = first.ticket, first.round, first.finished
+        self.ticket, self._round, self._finished = first.ticket, first.round, first.finished
         self.global_step = first.step
         if self._round is not None and not all(each.answer.applied for each in answers):
             return self.pull()  # some servers have answered before this round
@@ -205,10 +228,10 @@ class RemoteServers:
 
     def leave(self) -> None:
         """Give back the right to a step, since the input has ended; the chief waits for the other workers."""
-        if self._servers is None:
+        if self._servers is None or self._finished:
             return
-        if self._ticket is not None:
-            self._ticket = None
+        if self.ticket is not None:
+            self.ticket = None
             self._servers.give_back_ticket()
         workers, others = len(self._met().statistics()[0].workers), self._others()
         _log.info("The input of %s has ended. %d workers read an epoch each.", self._task, workers)

@@ -86,7 +86,7 @@ class Batches:
         prepare: Prepare | None = None,
     ) -> None:
         # A function of its own: what makes batches ahead must not keep their reader alive.
-        convert = partial(_batches, mode=mode, prepare=prepare)
+        convert = partial(batches_of, mode=mode, prepare=prepare)
         dataset = _as_dataset(returned, mode)
         self.share = describe_share(dataset)
         with ExitStack() as undo:
@@ -106,7 +106,7 @@ class Batches:
                 with dataset.iterator(seed=seed, convert=convert) as again:
                     self.example = next(again, None)
             if self.example is not None:
-                _check_batch(self.example)
+                check_batch(self.example)
             self._undo = undo.pop_all()
 
     def __enter__(self) -> Self:
@@ -167,7 +167,7 @@ def _as_dataset(returned: Any, mode: ModeKeys) -> Dataset:
     return dataset.repeat() if mode == ModeKeys.TRAIN else dataset
 
 
-def _batches(elements: list[Any], *, mode: ModeKeys, prepare: Prepare | None) -> Iterable[Batch]:
+def batches_of(elements: list[Any], *, mode: ModeKeys, prepare: Prepare | None) -> Iterable[Batch]:
     """Return the batches of elements that are read together."""
     batches = [_batch(element, mode) for element in elements]
     if prepare is None:
@@ -220,11 +220,16 @@ def _divided(joined: Batch, batches: list[Batch]) -> list[Batch]:
 
 def _checked(batch: Batch) -> Batch:
     if len({leaf.shape[:1] for leaf in jax.tree.leaves(batch) if np.ndim(leaf)}) > 1:
-        _check_batch(batch)  # raises
+        check_batch(batch)  # raises
     return batch
 
 
-def _check_batch(batch: Batch) -> None:
+def check_batch(batch: Batch) -> None:
+    """Check that the parts of a batch are numbers, and equally many.
+
+    Raises:
+        DatasetError: They are not.
+    """
     lengths: dict[int, str] = {}
     for path, leaf in jax.tree_util.tree_leaves_with_path(batch):
         name = jax.tree_util.keystr(path).removeprefix(".")

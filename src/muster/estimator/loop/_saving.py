@@ -16,6 +16,7 @@ from muster.data import moved_position
 from muster.distribute import InputContext, ServedParts, Strategy
 from muster.distribute.engine import ServedState
 from muster.estimator.loop._batches import Batches
+from muster.estimator.loop._shared_batches import SharedBatches
 from muster.estimator.session._session import Session
 from muster.summary import EventFileWriter, SessionLog
 
@@ -41,7 +42,7 @@ class TrainingSaver:
         self,
         checkpointer: Checkpointer,
         open_checkpointer: Callable[[str], Checkpointer],
-        batches: Batches,
+        batches: Batches | SharedBatches,
         positions: Sequence[Mapping[str, Any]],
         strategy: Strategy,
         writer: EventFileWriter,
@@ -92,7 +93,11 @@ class TrainingSaver:
             steps * context.num_replicas_in_sync // context.num_input_pipelines
         ] * context.num_input_pipelines
         taken[context.input_pipeline_id] = dict(self._taken).get(steps, 0)
-        positions = [moved_position(*each) for each in zip(self._positions, taken, strict=True)]
+        positions: list[Mapping[str, Any]] = [
+            moved_position(*each) for each in zip(self._positions, taken, strict=True)
+        ]
+        if isinstance(self._batches, SharedBatches):
+            positions = [self._batches.position]
         metadata = {"input": positions, "ended": False}
         with self._strategy.workers.reporting(TaskState.SAVING):
             checkpointer.save(step, arrays, metadata, parts=parts, wait=wait)

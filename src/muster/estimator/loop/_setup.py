@@ -20,7 +20,7 @@ from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn, ModelFn, call_input_fn
 from muster.estimator._run_config import RunConfig
-from muster.estimator.loop._batches import Batches, HasExample, Prepare
+from muster.estimator.loop._batches import HasExample, Prepare
 from muster.estimator.loop._from_tensorflow import renamed, restore_newest
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS, trace_model_fn
 from muster.estimator.loop._warm_start import WarmStartSettings
@@ -85,7 +85,7 @@ class ModelSetup:
         """Return what an input_fn returns for this worker."""
         return call_input_fn(input_fn, mode, self.params, self.config, strategy.input_context)
 
-    def log_share(self, batches: Batches, strategy: Strategy) -> None:
+    def log_share(self, batches: HasExample, strategy: Strategy) -> None:
         """Log which part of the input this worker reads, if there are others."""
         count = strategy.input_context.num_input_pipelines
         if count > 1:

@@ -2,15 +2,18 @@
 
 import dataclasses
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from muster.checkpoint import Checkpoint, Checkpointer
-from muster.distribute import Strategy
-from muster.distribute.engine import Step
+from muster.data import Dataset
+from muster.distribute import RemoteServers, Strategy
+from muster.distribute.engine import CompiledStep, Step
 from muster.distribute.input import synchronized
 from muster.distribute.workers import SignalWatch
 from muster.estimator._estimator_spec import EstimatorSpec
@@ -20,12 +23,13 @@ from muster.estimator._run_config import RunConfig
 from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 from muster.estimator.hooks._stop import StopAtStepHook
-from muster.estimator.loop._batches import Batches, open_training_batches
+from muster.estimator.loop._batches import Batch, Batches, open_training_batches
 from muster.estimator.loop._default_hooks import ProgressReport, require_saver, training_hooks
 from muster.estimator.loop._from_tensorflow import restore_newest
 from muster.estimator.loop._run_loop import run_loop
 from muster.estimator.loop._saving import TrainingSaver, mark_ended, require_same_checkpoint, saved_position
 from muster.estimator.loop._setup import ModelSetup, log_restored
+from muster.estimator.loop._shared_batches import SharedBatches, is_shared
 from muster.estimator.loop._step_profile import StepProfile
 from muster.estimator.loop._tickets import with_tickets
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS
@@ -89,17 +93,20 @@ class Training:
             loss = np.asarray(session.outputs[LOSS])[()] if session.outputs else None
         _log.info("Loss for final step: %s.", loss)
 
-    def _open_input(self, checkpoint: Checkpoint | None, resources: ExitStack) -> Batches | None:
+    def _open_input(
+        self, checkpoint: Checkpoint | None, resources: ExitStack
+    ) -> Batches | SharedBatches | None:
         """Open the input where a checkpoint was written; None if training had read all of it by then."""
         config, strategy = self.setup.config, self.strategy
         context = strategy.input_context
         position = saved_position(checkpoint, context)
         returned = self.setup.call_input_fn(self.input_fn, ModeKeys.TRAIN, strategy)
-        past_end = context.num_input_pipelines > 1
-        opened = open_training_batches(
-            returned, position, config.tf_random_seed, past_end, self.setup.prepare
-        )
-        batches = resources.enter_context(opened)
+        batches: Batches | SharedBatches
+        if strategy.servers is not None and is_shared(returned):
+            batches = self._shared_batches(returned, strategy.servers, checkpoint, position)
+        else:
+            batches = self._own_batches(returned, position)
+        resources.enter_context(batches)
         self.setup.log_share(batches, strategy)
         if all(strategy.workers.all_gather_object(batches.first is None)) and position is not None:
             _log.info("Skipping training since the input was read to its end before the interruption.")
@@ -108,11 +115,46 @@ class Training:
             return None
         return batches
 
+    def _own_batches(self, returned: Any, position: Mapping[str, Any] | None) -> Batches:
+        """Open an input that this worker reads for itself.
+
+        Raises:
+            ValueError: It is to be shared, and workers train in step.
+        """
+        pipelines = self.strategy.input_context.num_input_pipelines
+        if pipelines > 1 and is_shared(returned):
+            raise ValueError(
+                f'dispatch="dynamic" is for workers beside parameter servers. The {pipelines} workers of '
+                f"{self.strategy} train in step: divide the data by the input_context of the input_fn."
+            )
+        seed = self.setup.config.tf_random_seed
+        return open_training_batches(returned, position, seed, pipelines > 1, self.setup.prepare)
+
+    def _shared_batches(
+        self,
+        returned: Dataset,
+        servers: RemoteServers,
+        checkpoint: Checkpoint | None,
+        position: Mapping[str, Any] | None,
+    ) -> SharedBatches:
+        """Open an input whose batches are handed out to workers."""
+        # The values on servers may have been further than the step that the checkpoint is named after.
+        done = 0 if checkpoint is None else int(checkpoint.variables.get(GLOBAL_STEP, checkpoint.step))
+        return SharedBatches(
+            returned,
+            servers,
+            0 if checkpoint is None else checkpoint.step,
+            position,
+            done,
+            seed=self.setup.config.tf_random_seed,
+            prepare=self.setup.prepare,
+        )
+
     def _prepare(
         self,
         checkpointer: Checkpointer | None,
         checkpoint: Checkpoint | None,
-        batches: Batches,
+        batches: Batches | SharedBatches,
         resources: ExitStack,
     ) -> tuple[Session, Step, TrainingSaver | None, list[SessionRunHook]]:
         """Trace and compile the model_fn, and make the session, what saves it, and the hooks."""
@@ -157,7 +199,7 @@ class Training:
         self,
         session: Session,
         step: Step,
-        batches: Batches,
+        batches: Batches | SharedBatches,
         saver: TrainingSaver | None,
         hooks: Sequence[SessionRunHook],
         signals: SignalWatch,
@@ -172,6 +214,8 @@ class Training:
             if (servers := self.strategy.servers) is not None:
                 servers.begin(self.max_steps if self.steps is None else session.global_step + self.steps)
                 counted = with_tickets(counted, servers, session)
+            if isinstance(batches, SharedBatches) and isinstance(step, CompiledStep):
+                batches.meet = partial(_compile, session, step, batches.example)
             # Workers that draw batches for more than one step would have to agree on how many. Beside servers
             # each step needs a ticket of its own, and its loss is looked at before the next.
             single = functions_run_eagerly() or workers.size > 1 or servers is not None
@@ -193,3 +237,8 @@ def _checkpointer(config: RunConfig, directory: str) -> Checkpointer:
         clock=lambda: clock.date(),
         timer=lambda: clock.now(),
     )
+
+
+def _compile(session: Session, step: CompiledStep, example: Batch | None) -> None:
+    """Compile a step for batches like an example; a worker meets its servers with that."""
+    step.prepare(*session.store.take(), example)

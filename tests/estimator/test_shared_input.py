@@ -1,0 +1,91 @@
+"""Workers beside parameter servers share a pass: each batch belongs to a ticket. One worker, here."""
+
+import numpy as np
+import pytest
+from local_servers import servers
+from shared_input import COUNT, input_fn, model_fn, shared
+
+from muster.data import Dataset
+from muster.distribute import MirroredStrategy
+from muster.estimator import Estimator, RunConfig, SessionRunHook
+
+STEPS = COUNT // 4
+
+
+class Stop(SessionRunHook):
+    """Kills the training, as it were, after so many steps."""
+
+    def __init__(self, steps):
+        self.left = steps
+
+    def after_run(self, run_context, run_values):
+        self.left -= 1
+        if not self.left:
+            raise KeyboardInterrupt
+
+
+def train(folder, returns=input_fn, hooks=(), **limits):
+    """Train beside a server until the data or the steps end; return what was visited, and the step."""
+    with servers(1) as strategy:
+        config = RunConfig(str(folder), train_distribute=strategy, save_checkpoints_steps=20)
+        estimator = Estimator(model_fn, config=config)
+        try:
+            estimator.train(returns, hooks=list(hooks), **limits)
+        except KeyboardInterrupt:
+            pass
+        seen = estimator.get_variable_value("visits/seen")
+        return seen, int(estimator.get_variable_value("global_step"))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_training_ends_with_the_data(tmp_path, known):
+    seen, step = train(tmp_path, lambda: input_fn(2, known))
+    assert seen.tolist() == [2.0] * COUNT
+    assert step == 2 * STEPS
+
+
+def test_a_training_that_was_interrupted_goes_on_in_the_same_pass(tmp_path):
+    seen, step = train(tmp_path, hooks=[Stop(50)])
+    assert step == 50
+    assert seen.sum() == 200
+    assert seen.max() == 1
+    seen, step = train(tmp_path)
+    assert step == STEPS
+    assert seen.tolist() == [1.0] * COUNT
+    seen, step = train(tmp_path, max_steps=STEPS + 10)  # the next one begins another pass
+    assert step == STEPS + 10
+    assert seen.sum() == COUNT + 40
+    assert seen.max() == 2
+    seen, step = train(tmp_path, steps=10)
+    assert step == STEPS + 20
+
+
+def test_steps_may_end_before_the_data(tmp_path):
+    seen, step = train(tmp_path, max_steps=7)
+    assert (step, seen.sum(), seen.max()) == (7, 28, 1)
+
+
+def test_rounds_do_not_go_with_shared_input(tmp_path):
+    with servers(1) as strategy:
+        strategy.servers.max_staleness = 0
+        estimator = Estimator(model_fn, config=RunConfig(str(tmp_path), train_distribute=strategy))
+        with pytest.raises(ValueError, match='max_staleness=0 and dispatch="dynamic" exclude each other'):
+            estimator.train(input_fn)
+
+
+def test_without_servers_the_dataset_is_read_as_it_is(tmp_path):
+    strategy = MirroredStrategy(["/cpu:0"])
+    estimator = Estimator(model_fn, config=RunConfig(str(tmp_path), train_distribute=strategy))
+    estimator.train(input_fn)
+    assert estimator.get_variable_value("visits/seen").tolist() == [1.0] * COUNT
+
+
+def test_an_empty_input_is_said(tmp_path):
+    with pytest.raises(Exception, match=r"(?i)no (batch|example|data)|empty"):
+        train(tmp_path, lambda: shared(Dataset.range(0).batch(4)))
+
+
+def test_batches_of_several_shapes_are_computed(tmp_path):
+    seen, step = train(tmp_path, lambda: shared(Dataset.range(COUNT).batch(7)))
+    assert np.array_equal(seen, np.ones(COUNT))
+    assert step == -(-COUNT // 7)

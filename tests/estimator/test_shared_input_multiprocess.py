@@ -1,0 +1,48 @@
+"""Workers share an input although some of them are killed: real processes."""
+
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from shared_input import COUNT
+
+from jobs import DEADLINE, Job
+from muster.checkpoint import latest_checkpoint, read_checkpoint
+
+pytestmark = pytest.mark.alone
+
+CHILD = Path(__file__).with_name("shared_input_child.py")
+
+
+def steps(*tasks):
+    return [int(step) for task in tasks for step in re.findall(r"^step (\d+)$", task.log, re.M)]
+
+
+def until(condition, *tasks):
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline, [task.log[-2000:] for task in tasks]
+        time.sleep(0.02)
+
+
+def test_every_example_of_a_pass_is_visited_once_although_workers_are_killed(tmp_path):
+    with Job(tmp_path / "job", [CHILD], chief=1, worker=2, ps=1) as job:
+
+        def start(kind, index=0):
+            return job.start(kind, index, {"model_dir": str(tmp_path / "model"), "slow": 0.05})
+
+        server, chief = start("ps"), start("chief")
+        workers = [start("worker", index) for index in range(2)]
+        for index in (0, 1):
+            until(lambda index=index: len(steps(workers[index])) > 5, chief, *workers)
+            workers[index].process.kill()
+            assert workers[index].code() == -signal.SIGKILL
+        again = start("worker")
+        for task in (chief, again, server):
+            assert task.code() == 0, task.log
+    found = read_checkpoint(latest_checkpoint(tmp_path / "model"))
+    assert found.variables["visits/seen"].tolist() == [1.0] * COUNT
+    assert found.step == COUNT // 4
+    assert steps(again)  # it came back, and had its share
