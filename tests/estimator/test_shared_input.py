@@ -8,6 +8,9 @@ from shared_input import COUNT, input_fn, model_fn, shared
 from muster.data import Dataset
 from muster.distribute import MirroredStrategy
 from muster.estimator import Estimator, RunConfig, SessionRunHook
+from muster.estimator.loop._shared_batches import Place, place_of
+from muster.ps import open_tickets
+from muster.ps._tickets import Tickets
 
 STEPS = COUNT // 4
 
@@ -89,3 +92,20 @@ def test_batches_of_several_shapes_are_computed(tmp_path):
     seen, step = train(tmp_path, lambda: shared(Dataset.range(COUNT).batch(7)))
     assert np.array_equal(seen, np.ones(COUNT))
     assert step == -(-COUNT // 7)
+
+
+class Saved:
+    """A checkpoint named after step 20, whose values had come to step 23, with tickets 21 and 24 open."""
+
+    step = 20
+    variables = {"global_step": np.int64(23), "open_tickets": open_tickets([21, 24])}
+
+
+def test_where_a_pass_goes_on():
+    assert place_of(None, None) == Place(0, 0)
+    assert place_of(Saved(), None) == Place(20, 20)
+    assert place_of(Saved(), {"elements": 3}) == Place(20, 20)
+    position = {"elements": 0, "begin": 10}
+    assert place_of(Saved(), position) == Place(20, 7, [18, 21], position)
+    tickets = Tickets(20, [18, 21])
+    assert [tickets.take(caller, None) - 7 for caller in "abcd"] == [21 - 10, 24 - 10, 25 - 10, 26 - 10]

@@ -46,3 +46,30 @@ def test_every_example_of_a_pass_is_visited_once_although_workers_are_killed(tmp
     assert found.variables["visits/seen"].tolist() == [1.0] * COUNT
     assert found.step == COUNT // 4
     assert steps(again)  # it came back, and had its share
+
+
+def test_a_job_that_is_killed_goes_on_with_what_its_checkpoint_has_not_seen(tmp_path):
+    model = tmp_path / "model"
+    with Job(tmp_path / "job", [CHILD], chief=1, worker=2, ps=1) as job:
+
+        def start(kind, index=0):
+            return job.start(kind, index, {"model_dir": str(model), "slow": 0.05})
+
+        def start_all():
+            return [start("ps"), start("chief"), start("worker"), start("worker", 1)]
+
+        tasks = start_all()
+        until(
+            lambda: latest_checkpoint(model) and read_checkpoint(latest_checkpoint(model)).step >= 40, *tasks
+        )
+        for task in tasks:
+            task.process.kill()
+            task.code()
+        before = read_checkpoint(latest_checkpoint(model))
+        assert 0 < before.variables["visits/seen"].sum() < COUNT
+        assert before.variables["visits/seen"].max() == 1.0
+        tasks = start_all()
+        for task in tasks:
+            assert task.code() == 0, task.log
+    found = read_checkpoint(latest_checkpoint(model))
+    assert found.variables["visits/seen"].tolist() == [1.0] * COUNT

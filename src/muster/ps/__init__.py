@@ -36,5 +36,8 @@ from muster.ps._servers import Servers as Servers
 from muster.ps._service import Service as Service
 from muster.ps._snapshots import Saved as Saved
 from muster.ps._snapshots import Snapshots as Snapshots
+from muster.ps._tickets import OPEN_TICKETS as OPEN_TICKETS
+from muster.ps._tickets import open_tickets as open_tickets
+from muster.ps._tickets import tickets_in as tickets_in
 from muster.ps._wire import Incoming as Incoming
 from muster.ps._wire import encode as encode

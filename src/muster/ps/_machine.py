@@ -16,6 +16,7 @@ from muster.ps._plan import Plan
 from muster.ps._recovery import Find, Found, Recovery, no_snapshot
 from muster.ps._replies import RefusedError, Reply, require_versions
 from muster.ps._snapshots import Saved, Taken
+from muster.ps._tickets import OPEN_TICKETS, open_tickets
 from muster.ps._turns import Turn, Turns
 
 _log = logging.getLogger(__name__)
@@ -135,6 +136,8 @@ class Machine:
     def part(self, save: messages.SavePart, now: float) -> dict[str, Array]:
         """Return all arrays of a plan by name, as they are now; they are never changed afterwards.
 
+        The first server adds its open tickets if they say what steps compute.
+
         Args:
             save: What the chief asks for.
             now: The time, as for `handle`.
@@ -147,7 +150,10 @@ class Machine:
             raise RefusedError("this server was started again, and has no values that it could save")
         if save.plan != self.holdings.fingerprint:
             raise RefusedError("its plan differs from that of this task. Run the same program in all tasks")
-        return self.holdings.by_name()
+        arrays = dict(self.holdings.by_name())
+        if self._shared is not None and self._turns.keeps_step:
+            arrays[OPEN_TICKETS] = open_tickets(self._turns.open)
+        return arrays
 
     def recall(self, now: float) -> list[Reply]:
         """Name workers that stand still, go on without them if others wait, and return answers.
@@ -229,7 +235,8 @@ class Machine:
             case messages.Read():
                 if not self.holdings.initialized:
                     raise RefusedError("there are no values yet to read: the chief initializes first")
-                return Reply(caller, self._values(), self.holdings.everything())
+                values = msgspec.structs.replace(self._values(), open=self._turns.open)
+                return Reply(caller, values, self.holdings.everything())
             case messages.GiveBack():
                 self._forget(caller)
                 return Reply(caller, messages.Done())

@@ -186,6 +186,7 @@ class Values(msgspec.Struct, tag="values", frozen=True, kw_only=True):
         finished: No ticket is left: all steps below the requested ``max_steps`` were made.
         applied: Whether the push counts. It does not if its ticket had gone to another worker meanwhile, or
             its round had ended.
+        open: In the answer to `Read`: the tickets of steps that were not made, among those given out.
     """
 
     version: int
@@ -195,6 +196,7 @@ class Values(msgspec.Struct, tag="values", frozen=True, kw_only=True):
     round: Round | None = None
     finished: bool = False
     applied: bool = True
+    open: tuple[int, ...] = ()
 
 
 class Ticket(msgspec.Struct, tag="ticket", frozen=True, kw_only=True):

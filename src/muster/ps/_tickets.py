@@ -1,10 +1,32 @@
 """Tickets: the right to make one global step, given out before the step is computed."""
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
+import numpy as np
+
+from muster.ps._flat_layout import Array
+
 Caller = TypeVar("Caller")
+
+OPEN_TICKETS = "open_tickets"
+"""The name, in checkpoints, of the tickets whose steps were not made, among those that were given out."""
+
+# How many of them there may be, which is more than the workers of any job.
+_MANY = 1024
+_NONE = np.iinfo(np.int64).min
+
+
+def open_tickets(numbers: Sequence[int]) -> Array:
+    """Return numbers of tickets as an array of a length that does not depend on how many there are."""
+    few = np.asarray(numbers[:_MANY], np.int64)
+    return np.concatenate([few, np.full(_MANY - len(few), _NONE)])
+
+
+def tickets_in(array: Array) -> list[int]:
+    """Return the numbers of tickets in an array."""
+    return [number for number in array.tolist() if number != _NONE]
 
 
 class Tickets(Generic[Caller]):

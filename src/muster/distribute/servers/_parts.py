@@ -8,6 +8,7 @@ import numpy as np
 from muster.checkpoint import PartsUnderWay, Piece, VariableRecord
 from muster.distribute.engine._shards import Division
 from muster.distribute.servers._remote_servers import RemoteServers
+from muster.ps import OPEN_TICKETS, open_tickets
 
 
 class ServedParts:
@@ -29,7 +30,7 @@ class ServedParts:
 
     def records(self, files: Sequence[str]) -> dict[str, VariableRecord]:
         """Return which rows of each variable stand in which file."""
-        return {
+        records = {
             path: VariableRecord(
                 self._division.shape(path),
                 pieces[0].dtype,
@@ -40,6 +41,11 @@ class ServedParts:
             )
             for path, pieces in self._division.held().items()
         }
+        if self._servers.shared is not None:
+            tickets = open_tickets(())
+            piece = Piece(files[0], OPEN_TICKETS, 0, len(tickets))
+            records[OPEN_TICKETS] = VariableRecord(tickets.shape, tickets.dtype.name, (piece,))
+        return records
 
     def begin(self, folder: str, token: str, files: Sequence[str]) -> PartsUnderWay | None:
         """Let the servers write the values that they have now; None if one does not see the folder."""
@@ -47,4 +53,8 @@ class ServedParts:
 
     def read(self) -> Mapping[str, np.ndarray[Any, Any]]:
         """Return all values; each server's are those of one instant."""
-        return {path: np.asarray(value) for path, value in self._division.read(self._servers.read()).items()}
+        read = self._division.read(self._servers.read())
+        values = {path: np.asarray(value) for path, value in read.items()}
+        if self._servers.shared is not None:
+            values[OPEN_TICKETS] = open_tickets(self._servers.open)
+        return values

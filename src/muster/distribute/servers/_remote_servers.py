@@ -51,7 +51,8 @@ class RemoteServers:
         ticket: The right of this worker to make a step, by its number; None for none.
         shared: The pass over the data, if workers share one: the chief's, until the first server has said
             which one it is.
-        open: What is left of that pass before the global step: see ``Initialize``.
+        open: What is left of that pass before the global step, to start from, or as of the last `read`: see
+            ``Initialize``.
     """
 
     def __init__(
@@ -189,7 +190,9 @@ class RemoteServers:
 
     def read(self) -> list[tuple[Buffers, Buffers]]:
         """Return all values of each server, pulled and kept."""
-        return [(each.pulled, each.kept) for each in self._met().read()]
+        answers = self._met().read()
+        self.open = answers[0].answer.open
+        return [(each.pulled, each.kept) for each in answers]
 
     def save(self, folder: str, token: str, files: Sequence[str]) -> PartRequests | None:
         """Let the servers write the values that they have now; None if one does not see the folder.

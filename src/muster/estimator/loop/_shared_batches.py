@@ -1,18 +1,20 @@
 """The batches of an input that workers share: the ticket of a step says which one it computes."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from muster._errors import PositionError
+from muster.checkpoint import Checkpoint
 from muster.data import Dataset
 from muster.distribute import RemoteServers
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator.loop._batches import Batch, Prepare, batches_of, check_batch
-from muster.ps import SharedInput
+from muster.estimator.loop._tracing import GLOBAL_STEP
+from muster.ps import OPEN_TICKETS, SharedInput, tickets_in
 
 _log = logging.getLogger(__name__)
 
@@ -20,6 +22,39 @@ _log = logging.getLogger(__name__)
 def is_shared(returned: Any) -> bool:
     """Return whether what an input_fn returned is a dataset whose batches are to be handed out."""
     return isinstance(returned, Dataset) and returned.options().experimental_distribute.dispatch is not None
+
+
+class Place(NamedTuple):
+    """Where training begins, and in which pass over the data.
+
+    Attributes:
+        step: The global step.
+        begin: The ticket of the first batch.
+        open: Tickets below the global step, as it were, whose batches are to be computed yet.
+        position: Where the pass begins; None for another one.
+    """
+
+    step: int
+    begin: int
+    open: Sequence[int] = ()
+    position: Mapping[str, Any] | None = None
+
+
+def place_of(checkpoint: Checkpoint | None, position: Mapping[str, Any] | None) -> Place:
+    """Return where training goes on after a checkpoint.
+
+    Args:
+        checkpoint: The checkpoint; None for none.
+        position: What it says about the input; None if another pass is to begin.
+    """
+    step = 0 if checkpoint is None else checkpoint.step
+    if checkpoint is None or position is None or "begin" not in position:
+        return Place(step, step)
+    # The values on servers may have been further than the step that the checkpoint is named after.
+    further = int(checkpoint.variables.get(GLOBAL_STEP, step)) - step
+    tickets = checkpoint.variables.get(OPEN_TICKETS)
+    open = [] if tickets is None else [number - further for number in tickets_in(tickets)]
+    return Place(step, int(position["begin"]) - further, open, position)
 
 
 class SharedBatches:
@@ -31,9 +66,7 @@ class SharedBatches:
     Args:
         dataset: The dataset of ``(features, labels)`` or of features, the same in all workers.
         servers: Give the tickets.
-        global_step: The global step to begin at.
-        position: Where the pass was when a checkpoint was written; None begins another one.
-        done: How many steps had been made then.
+        place: Where to begin.
         seed: Seeds shuffles that have no seed of their own; None leaves them random.
         prepare: As of ``Batches``.
 
@@ -55,9 +88,7 @@ class SharedBatches:
         self,
         dataset: Dataset,
         servers: RemoteServers,
-        global_step: int,
-        position: Mapping[str, Any] | None,
-        done: int,
+        place: Place,
         *,
         seed: int | None,
         prepare: Prepare | None,
@@ -77,17 +108,16 @@ class SharedBatches:
         )
         self._started = False
         self.taken = 0
-        begin, saved = global_step, (position or {}).get("begin")
-        if position is not None and saved is not None:
-            begin = global_step - (done - int(saved))
         with ExitStack() as undo:
             try:
-                self._elements = self._numbered(None if saved is None else position)
+                self._elements = self._numbered(place.position)
             except PositionError as exc:
                 _log.warning("The input starts again at its first example: %s", exc)
-                self._elements, begin = self._numbered(None), global_step
+                place = Place(place.step, place.step)
+                self._elements = self._numbered(None)
             undo.callback(lambda: self._elements.close())
-            servers.shared = SharedInput(position=self._elements.position, begin=begin)
+            servers.shared = SharedInput(position=self._elements.position, begin=place.begin)
+            servers.open = place.open
             try:
                 self.example: Batch | None = self._elements.read(0)
                 check_batch(self.example)

@@ -29,7 +29,7 @@ from muster.estimator.loop._from_tensorflow import restore_newest
 from muster.estimator.loop._run_loop import run_loop
 from muster.estimator.loop._saving import TrainingSaver, mark_ended, require_same_checkpoint, saved_position
 from muster.estimator.loop._setup import ModelSetup, log_restored
-from muster.estimator.loop._shared_batches import SharedBatches, is_shared
+from muster.estimator.loop._shared_batches import SharedBatches, is_shared, place_of
 from muster.estimator.loop._step_profile import StepProfile
 from muster.estimator.loop._tickets import with_tickets
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS
@@ -138,16 +138,9 @@ class Training:
         position: Mapping[str, Any] | None,
     ) -> SharedBatches:
         """Open an input whose batches are handed out to workers."""
-        # The values on servers may have been further than the step that the checkpoint is named after.
-        done = 0 if checkpoint is None else int(checkpoint.variables.get(GLOBAL_STEP, checkpoint.step))
+        place = place_of(checkpoint, position)
         return SharedBatches(
-            returned,
-            servers,
-            0 if checkpoint is None else checkpoint.step,
-            position,
-            done,
-            seed=self.setup.config.tf_random_seed,
-            prepare=self.setup.prepare,
+            returned, servers, place, seed=self.setup.config.tf_random_seed, prepare=self.setup.prepare
         )
 
     def _prepare(
