@@ -1,6 +1,6 @@
 """A task whose input workers share. Run by test_shared_input_multiprocess.py.
 
-Argument: JSON: model_dir, slow (seconds a step).
+Argument: JSON: model_dir, slow (seconds a step), and maybe shards (of each variable).
 """
 
 import json
@@ -10,6 +10,7 @@ import time
 
 from shared_input import input_fn, model_fn
 
+from muster.distribute import FixedShardsPartitioner, ParameterServerStrategyV1
 from muster.estimator import Estimator, EvalSpec, RunConfig, SessionRunHook, TrainSpec, train_and_evaluate
 
 
@@ -24,7 +25,12 @@ class Hook(SessionRunHook):
 
 def main(options):
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    estimator = Estimator(model_fn, options["model_dir"], RunConfig(save_checkpoints_steps=20))
+    strategy = None
+    if "shards" in options:
+        partitioner = FixedShardsPartitioner(options["shards"])
+        strategy = ParameterServerStrategyV1(variable_partitioner=partitioner)
+    config = RunConfig(save_checkpoints_steps=20, train_distribute=strategy)
+    estimator = Estimator(model_fn, options["model_dir"], config)
     train_and_evaluate(
         estimator, TrainSpec(input_fn, max_steps=10_000, hooks=[Hook(options["slow"])]), EvalSpec(input_fn)
     )

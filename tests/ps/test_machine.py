@@ -511,3 +511,41 @@ def test_whatever_callers_send_is_answered_or_refused(requests):
         for reply in [*replies, *server.recall(float(now))]:
             encode(reply.message, reply.arrays)
     assert server.holdings.fingerprint == fingerprint(PLAN)
+
+
+def test_each_step_counts_once_on_all_servers_if_its_ticket_says_what_it_computes():
+    shared = messages.SharedInput(position={}, begin=3)
+    server = offered(keeps_step=False)
+    first = messages.Initialize(step=5, origin="first", shared=shared, open=(3,))
+    ask(server, CHIEF, first, everything(PLAN, 1.0))
+    for caller, sequence, ticket, counts in [
+        (WORKER, 1, 7, True),
+        (OTHER, 1, 7, False),  # the first one was taken for lost
+        (OTHER, 2, 3, True),
+        (OTHER, 3, 3, False),
+        (WORKER, 2, 6, True),
+        (WORKER, 3, 4, False),  # from before
+    ]:
+        before = values(server)[0]
+        assert push(server, caller, sequence, ticket=ticket).applied is counts
+        assert values(server)[0] == before + counts
+    saved, arrays = server.snapshot(0.0)
+    assert (saved.step, saved.open, saved.shared) == (8, (), shared)
+    again = machine(keeps_step=False, find=lambda origin: Found(saved, arrays, 0.0))
+    for caller in (OTHER, WORKER):
+        join(again, caller, seen=messages.Seen(origin="first", sequence=3))
+    assert not push(again, WORKER, 4, ticket=6).applied
+    assert push(again, WORKER, 5, ticket=8).applied
+
+
+def test_the_first_server_says_which_pass_workers_share():
+    shared = messages.SharedInput(position={"elements": 0}, begin=3)
+    server = offered()
+    ask(server, CHIEF, messages.Initialize(step=3, shared=shared), everything(PLAN, 1.0))
+    assert ask(server, WORKER, messages.Take()) == messages.Ticket(number=3, shared=shared)
+    assert ask(server, OTHER, messages.Take()).number == 4
+    push(server, OTHER, 1, ticket=4)
+    (reply,) = server.handle(OTHER, messages.Read(), [], 0.0)
+    assert (reply.message.step, reply.message.open) == (4, (3,))
+    saved, _ = server.snapshot(0.0)
+    assert (saved.step, saved.open, saved.shared) == (4, (3,), shared)

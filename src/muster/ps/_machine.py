@@ -344,7 +344,7 @@ class Machine:
         self._turns.start_from(step, open, exact=self._shared is not None)
 
     def _push(self, caller: Caller, worker: _Worker, message: messages.Push, arrays: Sequence[Array]) -> None:
-        self._check_ticket(message.wants or message.ticket is not None)
+        self._check_ticket(message.wants or (message.ticket is not None and self._shared is None))
         if not self.holdings.initialized:
             raise RefusedError("there are no values yet that a push could change. Pull first")
         if message.sequence <= worker.sequence:

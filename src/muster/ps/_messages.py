@@ -113,7 +113,7 @@ class Push(msgspec.Struct, tag="push", frozen=True, kw_only=True):
 
     Args:
         sequence: The number of this push among those of its worker, from 1.
-        ticket: The ticket of this step, if this server gave one.
+        ticket: The ticket of this step, if this server gave one, or if tickets say what steps compute.
         wants: Whether the answer is to bring the next ticket; it is deferred until there is one.
         max_steps: The global step at which tickets end; None for no end.
         round: The round of the ticket, on all servers, if workers train in rounds.
@@ -180,7 +180,7 @@ class Values(msgspec.Struct, tag="values", frozen=True, kw_only=True):
     Args:
         origin: The random id of the initial values that these have come from.
         version: How many times the values were changed.
-        step: The global step; 0 on servers that do not keep it.
+        step: The global step; on servers that do not keep it, how many steps came with tickets.
         ticket: The ticket that was wanted.
         round: The round of that ticket, if workers train in rounds.
         finished: No ticket is left: all steps below the requested ``max_steps`` were made.
@@ -250,7 +250,7 @@ class Statistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=True):
 
     Args:
         version: How many times the values were changed.
-        step: The global step; 0 on servers that do not keep it.
+        step: The global step; on servers that do not keep it, how many steps came with tickets.
         pushes: How many were applied.
         pulls: How many times the values were sent.
         staleness: How many changes came between a worker's values and its push, summed over all pushes that

@@ -68,8 +68,12 @@ class Servers:
         shared: messages.Round | None = None,
         wants: bool = False,
         max_steps: int | None = None,
+        exact: bool = False,
     ) -> list[Pulled]:
         """Push to all servers, and return their new values, in one message to each and one back.
+
+        If a ticket says what its step computes, all servers hear of it, and the first one last: it does not
+        count the step before the others have applied it.
 
         Args:
             pushed: The arguments of each server's update, in flat buffers.
@@ -77,15 +81,23 @@ class Servers:
             shared: The round of that ticket, if workers train in rounds.
             wants: Whether to take the next ticket, too; waits until there is one, or none is left.
             max_steps: The global step at which tickets end; None for no end.
+            exact: Whether a ticket says what its step computes.
         """
 
         def push(client: Client, index: int) -> None:
             if index:
-                client.push(pushed[index], shared=shared)
+                client.push(pushed[index], ticket=ticket if exact else None, shared=shared)
             else:
                 client.push(pushed[index], ticket=ticket, shared=shared, wants=wants, max_steps=max_steps)
 
-        return self._all(push, Client.pulled)
+        if not exact:
+            return self._all(push, Client.pulled)
+        others = ask_all(
+            self._clients[1:],
+            lambda client, index: push(client, index + 1),
+            lambda client, index: client.pulled(),
+        )
+        return ask_all(self._clients[:1], push, lambda client, index: client.pulled()) + others
 
     def read(self) -> list[Pulled]:
         """Return everything, each server's at one instant of its own, in new buffers."""

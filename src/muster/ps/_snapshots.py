@@ -57,7 +57,7 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
         origin: The random id of the initial values that these come from.
         plan: The plan, encoded.
         version: How many times the values were changed.
-        step: The global step; 0 on servers that do not keep it.
+        step: The global step; on servers that do not keep it, how many steps came with tickets.
         at: When it was taken, in seconds since the epoch.
         pushes: The last push of each worker that the values contain, by its number.
         open: The tickets of steps that were not made, among those that were given out.

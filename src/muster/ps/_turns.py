@@ -7,7 +7,7 @@ from muster.ps import _messages as messages
 from muster.ps._leads import Leads
 from muster.ps._messages import Caller
 from muster.ps._rounds import Rounds
-from muster.ps._tickets import Tickets
+from muster.ps._tickets import Applied, Tickets
 
 
 class Turn(NamedTuple):
@@ -38,6 +38,7 @@ class Turns:
     def __init__(self, *, keeps_step: bool, workers: int) -> None:
         self.rounds = Rounds()
         self._tickets: Tickets[Caller] | None = Tickets() if keeps_step else None
+        self._applied: Applied | None = None
         self._leads = Leads()
         self._expected = workers
 
@@ -48,18 +49,24 @@ class Turns:
 
     @property
     def open(self) -> tuple[int, ...]:
-        """The tickets that were given out, and whose steps were not made."""
-        return () if self._tickets is None else self._tickets.open
+        """The tickets that were given out, and whose steps were not made; elsewhere, if tickets come with
+        pushes, those below the last that came."""
+        counts = self._tickets or self._applied
+        return () if counts is None else counts.open
 
     @property
     def step(self) -> int:
-        """The global step; 0 on servers that do not keep it."""
-        return 0 if self._tickets is None else self._tickets.step
+        """The global step; on servers that do not keep it, how many steps came with their tickets."""
+        counts = self._tickets or self._applied
+        return 0 if counts is None else counts.step
 
     def start_from(self, step: int, open: Iterable[int] = (), *, exact: bool = False) -> None:
-        """Give turns for the steps from a global step on: see `Tickets`."""
+        """Give turns for the steps from a global step on: see `Tickets`. If they are exact, servers that do
+        not keep it get them, too, with pushes."""
         if self._tickets is not None:
             self._tickets = Tickets(step, open, exact=exact)
+        elif exact:
+            self._applied = Applied(step, open)
 
     def take(self, caller: Caller, max_steps: int | None, max_staleness: int | None) -> Turn | None:
         """Return the turn of a caller that asks for one; None while it may not have it."""
@@ -80,6 +87,8 @@ class Turns:
         """Count the step of a push, and return whether it counts: not if its turn has gone to another."""
         if push.round is not None:
             return self.rounds.push(caller.task, push.round.number, push.round.members)
+        if push.ticket is not None and self._applied is not None:
+            return self._applied.add(push.ticket)
         if push.ticket is not None and self._tickets is not None:
             if not self._tickets.finish(caller, push.ticket, push.max_steps):
                 return False

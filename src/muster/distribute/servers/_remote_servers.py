@@ -166,7 +166,12 @@ class RemoteServers:
         """
         try:
             answers = self._met().push_and_pull(
-                pushed, ticket=self.ticket, shared=self._round, wants=True, max_steps=self._max_steps
+                pushed,
+                ticket=self.ticket,
+                shared=self._round,
+                wants=True,
+                max_steps=self._max_steps,
+                exact=self.shared is not None,
             )
         except JobEndedError as exc:
             raise self._no_more_steps() from exc
