@@ -2,6 +2,7 @@
 
 import json
 import random
+import threading
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from dataset_model import Pipeline, pipelines, plain
 from hypothesis import given, settings
 
 from muster._errors import DatasetError, PositionError
-from muster.data import Dataset, TFRecordDataset, TFRecordWriter
+from muster.data import Dataset, NumberedReader, TFRecordDataset, TFRecordWriter
+from muster.data._numbered_reader import foreseen
 
 
 @settings(max_examples=80, derandomize=True)
@@ -98,3 +100,67 @@ def test_an_iterator_goes_on_where_another_was() -> None:
     other.go_on(saved)
     assert list(other) == rest
     assert sorted(taken + rest) == list(range(20))
+
+
+@pytest.mark.parametrize(
+    ("last", "asked", "expected"),
+    [
+        (None, [3], []),
+        (3, [4], [5]),
+        (3, [5], [7]),
+        (3, [5, 6], [8, 9]),
+        (3, [2], []),
+        (3, [30], []),
+        (3, [], []),
+    ],
+)
+def test_what_a_worker_is_asked_for_next_is_foreseen(last, asked, expected):
+    assert foreseen(last, asked) == expected
+
+
+def test_a_reader_makes_what_is_asked_for_and_probably_next() -> None:
+    made, wakes = [], threading.Semaphore(0)
+
+    def note(x):
+        made.append(int(x))
+        if int(x) == 9:
+            raise KeyError("a column")
+        return x
+
+    data = Dataset.from_generator(lambda: iter(range(12)), output_types=np.int32).map(note)
+    reader = NumberedReader(data.numbered, wakes.release)
+    try:
+        reader.ask([1])
+        assert reader.take(1) == 1
+        reader.ask([3])
+        assert reader.take(3) == 3
+        for _ in range(3):
+            assert wakes.acquire(timeout=60)
+        assert made == [1, 3, 5]
+        reader.ask([5])
+        assert reader.ready(5)
+        assert reader.take(5) == 5
+        reader.ask([9, 2])
+        with pytest.raises(KeyError, match="a column"):
+            reader.take(9)
+        assert reader.take(2) == 2
+        reader.ask([12])
+        with pytest.raises(IndexError):
+            reader.take(12)
+    finally:
+        reader.close()
+        reader.join(60)
+    reader.ask([4])
+    with pytest.raises(ValueError, match="closed"):
+        reader.take(4)
+
+
+def test_a_reader_says_why_it_cannot_open_a_pass() -> None:
+    def opened():
+        raise OSError("no such folder")
+
+    reader = NumberedReader(opened)
+    reader.ask([0])
+    with pytest.raises(OSError, match="no such folder"):
+        reader.take(0)
+    reader.join(60)

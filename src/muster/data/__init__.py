@@ -11,6 +11,7 @@ from muster.data._dataset import Dataset as Dataset
 from muster.data._iterator import DatasetIterator as DatasetIterator
 from muster.data._iterator import moved_position as moved_position
 from muster.data._numbered import NumberedElements as NumberedElements
+from muster.data._numbered_reader import NumberedReader as NumberedReader
 from muster.data._optional import GetNext as GetNext
 from muster.data._optional import Optional as Optional
 from muster.data._options import AutoShardPolicy as AutoShardPolicy

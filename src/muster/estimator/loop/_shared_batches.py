@@ -2,14 +2,14 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from muster._errors import PositionError
 from muster.checkpoint import Checkpoint
-from muster.data import Dataset
+from muster.data import Dataset, NumberedReader
 from muster.distribute import RemoteServers
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator.loop._batches import Batch, Prepare, batches_of, check_batch
@@ -17,6 +17,9 @@ from muster.estimator.loop._tracing import GLOBAL_STEP
 from muster.ps import OPEN_TICKETS, SharedInput, tickets_in
 
 _log = logging.getLogger(__name__)
+
+# How long to wait for the batch that is being made when training ends, in seconds.
+_JOIN_SECS = 2.0
 
 
 def is_shared(returned: Any) -> bool:
@@ -106,25 +109,22 @@ class SharedBatches:
             seed=seed,
             convert=partial(batches_of, mode=ModeKeys.TRAIN, prepare=prepare),
         )
-        self._started = False
+        self._reader: NumberedReader | None = None
         self.taken = 0
-        with ExitStack() as undo:
-            try:
-                self._elements = self._numbered(place.position)
-            except PositionError as exc:
-                _log.warning("The input starts again at its first example: %s", exc)
-                place = Place(place.step, place.step)
-                self._elements = self._numbered(None)
-            undo.callback(lambda: self._elements.close())
-            servers.shared = SharedInput(position=self._elements.position, begin=place.begin)
-            servers.open = place.open
-            try:
-                self.example: Batch | None = self._elements.read(0)
-                check_batch(self.example)
-            except IndexError:
-                self.example = None
-            self.first = self.example
-            self._undo = undo.pop_all()
+        try:
+            elements = self._numbered(place.position)
+        except PositionError as exc:
+            _log.warning("The input starts again at its first example: %s", exc)
+            place = Place(place.step, place.step)
+            elements = self._numbered(None)
+        servers.shared = SharedInput(position=elements.position, begin=place.begin)
+        servers.open = place.open
+        self.example: Batch | None = None
+        with elements, suppress(IndexError):
+            self.example = elements.read(0)
+        if self.example is not None:
+            check_batch(self.example)
+        self.first = self.example
 
     def __enter__(self) -> Self:
         return self
@@ -132,7 +132,9 @@ class SharedBatches:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._undo.close()
+        if self._reader is not None:
+            self._reader.close()
+            self._reader.join(_JOIN_SECS)
 
     def __iter__(self) -> Iterator[Batch]:
         return self
@@ -144,15 +146,16 @@ class SharedBatches:
             NoMoreSteps: All are computed; it is a StopIteration.
             ValueError: The chief's input is not shared.
         """
-        if not self._started:
-            self._started = True
+        if self._reader is None:
             self.meet()
-            self._join()
+            self._reader = NumberedReader(partial(self._numbered, self._shared.position))
+        reader = self._reader
         while True:
             self._servers.require_ticket()
             number = (self._servers.ticket or 0) - self._shared.begin
             try:
-                batch: Batch = self._elements.read(number)
+                reader.ask([number])
+                batch: Batch = reader.take(number)
             except IndexError:
                 self._servers.end_at(self._servers.ticket or 0)
                 continue
@@ -174,9 +177,3 @@ class SharedBatches:
                 "same program in all tasks."
             )
         return shared
-
-    def _join(self) -> None:
-        """Take part in the pass that the first server knows."""
-        if self._elements.position != self._shared.position:
-            self._elements.close()
-            self._elements = self._numbered(self._shared.position)
