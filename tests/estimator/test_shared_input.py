@@ -1,14 +1,20 @@
 """Workers beside parameter servers share a pass: each batch belongs to a ticket. One worker, here."""
 
+from contextlib import ExitStack
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from local_servers import servers
 from shared_input import COUNT, input_fn, model_fn, shared
 
+from jobs import free_addresses
+from muster.cluster import ClusterSpec
 from muster.data import Dataset
-from muster.distribute import MirroredStrategy
+from muster.distribute import AsynchronousStrategy, InputContext, MirroredStrategy, Server
 from muster.estimator import Estimator, RunConfig, SessionRunHook
 from muster.estimator.loop._shared_batches import Place, place_of
+from muster.estimator.loop._training import Training
 from muster.ps import open_tickets
 from muster.ps._tickets import Tickets
 
@@ -74,6 +80,36 @@ def test_rounds_do_not_go_with_shared_input(tmp_path):
         estimator = Estimator(model_fn, config=RunConfig(str(tmp_path), train_distribute=strategy))
         with pytest.raises(ValueError, match='max_staleness=0 and dispatch="dynamic" exclude each other'):
             estimator.train(input_fn)
+
+
+def test_workers_that_train_in_step_divide_their_input_by_hand(tmp_path):
+    two = SimpleNamespace(input_context=InputContext(num_input_pipelines=2))
+    nothing = dict.fromkeys(["setup", "input_fn", "hooks", "listeners", "steps", "max_steps", "around_steps"])
+    with pytest.raises(ValueError, match="The 2 workers .* train in step: divide"):
+        Training(**nothing, strategy=two)._own_batches(input_fn(), None)
+
+
+@pytest.mark.parametrize("chief_shares", [True, False])
+def test_all_tasks_share_their_input_or_none_does(tmp_path, chief_shares):
+    def own():
+        return Dataset.range(COUNT).batch(4)
+
+    inputs = (input_fn, own) if chief_shares else (own, input_fn)
+    cluster = ClusterSpec({"chief": free_addresses(1), "worker": free_addresses(1), "ps": free_addresses(1)})
+    with ExitStack() as stack:
+        for task in ("ps", "chief", "worker"):
+            server = stack.enter_context(Server(cluster, task))
+            if task == "ps":
+                continue
+            strategy = AsynchronousStrategy(server, starts=task == "chief")
+            stack.callback(strategy.servers.close)
+            config = RunConfig(str(tmp_path / task), train_distribute=strategy)
+            estimator = Estimator(model_fn, config=config)
+            if task == "chief":
+                estimator.train(inputs[0], steps=3)
+                continue
+            with pytest.raises(ValueError, match='dispatch="dynamic", and that of the chief has'):
+                estimator.train(inputs[1], steps=3)
 
 
 def test_without_servers_the_dataset_is_read_as_it_is(tmp_path):

@@ -17,7 +17,6 @@ from muster.data._optional import Optional as Optional
 from muster.data._options import AutoShardPolicy as AutoShardPolicy
 from muster.data._options import DistributeOptions as DistributeOptions
 from muster.data._options import Options as Options
-from muster.data._options import check_dispatch as check_dispatch
 from muster.data.files._example import BytesList as BytesList
 from muster.data.files._example import Example as Example
 from muster.data.files._example import Feature as Feature

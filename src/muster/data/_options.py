@@ -60,21 +60,12 @@ class DistributeOptions(_Checked):
         if name == "auto_shard_policy" and not isinstance(value, AutoShardPolicy):
             policies = ", ".join(policy.name for policy in AutoShardPolicy)
             raise TypeError(f"auto_shard_policy is an AutoShardPolicy ({policies}), got {value!r}.")
-        if name == "dispatch":
-            check_dispatch(value)
+        if name == "dispatch" and value not in (None, "dynamic"):
+            raise ValueError(
+                'dispatch is "dynamic", for workers that share one pass over the data, or None, got '
+                f"{value!r}."
+            )
         super().__setattr__(name, value)
-
-
-def check_dispatch(value: object) -> None:
-    """Check how batches are handed out to workers.
-
-    Raises:
-        ValueError: It is neither ``"dynamic"`` nor None.
-    """
-    if value not in (None, "dynamic"):
-        raise ValueError(
-            f'dispatch is "dynamic", for workers that share one pass over the data, or None, got {value!r}.'
-        )
 
 
 @dataclass

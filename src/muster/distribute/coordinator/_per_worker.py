@@ -12,7 +12,7 @@ import jax
 from muster._arrays import dtype_named
 from muster._errors import DatasetError
 from muster._user_code import no_stop_iteration
-from muster.data import Dataset, GetNext, TensorSpec, check_dispatch
+from muster.data import Dataset, DistributeOptions, GetNext, TensorSpec
 from muster.distribute.closures import ArrayKind, kind_of
 from muster.distribute.coordinator._numbers import Numbers
 from muster.distribute.coordinator._pickling import pickled
@@ -43,7 +43,7 @@ class PerWorkerDataset:
     """
 
     def __init__(self, source: Any, dispatch: str | None = None) -> None:
-        check_dispatch(dispatch)
+        own = DistributeOptions(dispatch=dispatch)
         if not (isinstance(source, Dataset | DistributedDataset) or callable(source)):
             raise ValueError(
                 f"Unexpected dataset type! create_per_worker_dataset takes a Dataset or a function that "
@@ -51,7 +51,8 @@ class PerWorkerDataset:
             )
         made = _made_by(source) if callable(source) else source
         self.sample = made.dataset if isinstance(made, DistributedDataset) else made
-        self._is_shared = bool(dispatch or self.sample.options().experimental_distribute.dispatch)
+        options = own if own.dispatch else self.sample.options().experimental_distribute
+        self._is_shared = options.dispatch is not None
         self.pickled = pickled(source if callable(source) else self.sample)
         self._kinds: tuple[ArrayKind, ...] | None = None
 

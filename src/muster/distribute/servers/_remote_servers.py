@@ -139,12 +139,15 @@ class RemoteServers:
 
         Raises:
             NoMoreSteps: The workers have made all steps.
+            ValueError: Some workers share their input, and others do not.
         """
         if self._servers is None or self.ticket is not None:
             return
         if not self._finished:
             try:
                 ticket = self._servers.take_ticket(self._max_steps)
+                if (ticket.shared is None) != (self.shared is None):
+                    raise ValueError(_other_input(self._task, self.shared is not None))
                 self.ticket, self._round, self.shared = ticket.number, ticket.round, ticket.shared
             except JobEndedError:
                 self.ticket = None
@@ -281,6 +284,14 @@ class RemoteServers:
         if self._servers is None:
             raise RuntimeError("This worker has not met its servers yet.")
         return self._servers
+
+
+def _other_input(task: str, shares: bool) -> str:
+    mine, others = ("has", "has not") if shares else ("has not", "has")
+    return (
+        f'The dataset of {task} {mine} dispatch="dynamic", and that of the chief {others}. Run the same '
+        "program in all tasks."
+    )
 
 
 def _on_host(buffers: Buffers) -> dict[str, np.ndarray[Any, Any]]:

@@ -145,19 +145,20 @@ class SharedBatches:
         Raises:
             NoMoreSteps: All are computed; it is a StopIteration.
             ValueError: The chief's input is not shared.
+            PositionError: It is another one.
         """
         if self._reader is None:
             self.meet()
-            self._reader = NumberedReader(partial(self._numbered, self._shared.position))
-        reader = self._reader
+            self._reader = NumberedReader(partial(self._numbered, self.position))
+        begin = self.position["begin"]
         while True:
             self._servers.require_ticket()
-            number = (self._servers.ticket or 0) - self._shared.begin
+            ticket = self._servers.ticket or 0
             try:
-                reader.ask([number])
-                batch: Batch = reader.take(number)
+                self._reader.ask([ticket - begin])
+                batch: Batch = self._reader.take(ticket - begin)
             except IndexError:
-                self._servers.end_at(self._servers.ticket or 0)
+                self._servers.end_at(ticket)
                 continue
             self.taken += 1
             return batch
@@ -165,15 +166,5 @@ class SharedBatches:
     @property
     def position(self) -> Mapping[str, Any]:
         """Where the pass is, as JSON: how far says the global step."""
-        shared = self._shared
-        return {**shared.position, "begin": shared.begin}
-
-    @property
-    def _shared(self) -> SharedInput:
         shared = self._servers.shared
-        if shared is None:
-            raise ValueError(
-                'The input_fn of this worker has dispatch="dynamic", and that of the chief has not. Run the '
-                "same program in all tasks."
-            )
-        return shared
+        return {} if shared is None else {**shared.position, "begin": shared.begin}

@@ -127,6 +127,8 @@ class Training:
                 f'dispatch="dynamic" is for workers beside parameter servers. The {pipelines} workers of '
                 f"{self.strategy} train in step: divide the data by the input_context of the input_fn."
             )
+        if self.strategy.servers is not None:
+            self.strategy.servers.shared = None
         seed = self.setup.config.tf_random_seed
         return open_training_batches(returned, position, seed, pipelines > 1, self.setup.prepare)
 
