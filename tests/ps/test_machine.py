@@ -529,9 +529,9 @@ def test_each_step_counts_once_on_all_servers_if_its_ticket_says_what_it_compute
         before = values(server)[0]
         assert push(server, caller, sequence, ticket=ticket).applied is counts
         assert values(server)[0] == before + counts
-    saved, arrays = server.snapshot(0.0)
+    saved, arrays, _ = server.snapshot(0.0)
     assert (saved.step, saved.open, saved.shared) == (8, (), shared)
-    again = machine(keeps_step=False, find=lambda origin: Found(saved, arrays, 0.0))
+    again = machine(keeps_step=False, find=lambda origin: Found(saved, [*arrays], 0.0))
     for caller in (OTHER, WORKER):
         join(again, caller, seen=messages.Seen(origin="first", sequence=3))
     assert not push(again, WORKER, 4, ticket=6).applied
@@ -547,5 +547,5 @@ def test_the_first_server_says_which_pass_workers_share():
     push(server, OTHER, 1, ticket=4)
     (reply,) = server.handle(OTHER, messages.Read(), [], 0.0)
     assert (reply.message.step, reply.message.open) == (4, (3,))
-    saved, _ = server.snapshot(0.0)
+    saved = server.snapshot(0.0).saved
     assert (saved.step, saved.open, saved.shared) == (4, (3,), shared)

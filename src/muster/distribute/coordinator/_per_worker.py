@@ -124,7 +124,8 @@ class DispatchedIterator(PerWorkerIterator):
     """One pass over a dataset that all workers share: each batch is drawn by one closure.
 
     ``schedule`` takes the batches of a function in order, and raises OutOfRangeError when none is left. A
-    closure that runs again draws the same ones. Those of closures that are cancelled, or fail, come next.
+    closure that runs again draws the same ones. Those of closures that are cancelled come next, and those of
+    closures that fail, unless their data is wrong.
 
     Args:
         dataset: The dataset.

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from muster._errors import CancelledError
+from muster._errors import CancelledError, DatasetError
 from muster.cluster.roster import RunningClock
 from muster.distribute.coordinator._grant import Grant
 from muster.distribute.coordinator._kind import ClosureKind
@@ -37,9 +37,13 @@ class Closure(NamedTuple):
     grant: Grant = Grant(())
 
     def fail(self, error: BaseException) -> None:
-        """Note that it has failed, or was cancelled, and has had no effect."""
+        """Note that it has failed, or was cancelled, and has had no effect.
+
+        Others draw its batches, unless their data is wrong: it would be again.
+        """
         self.value.fail(error)
-        self.grant.give_back()
+        if not isinstance(error, DatasetError):
+            self.grant.give_back()
 
 
 class Task(NamedTuple):
