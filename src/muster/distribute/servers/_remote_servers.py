@@ -159,7 +159,10 @@ class RemoteServers:
         """Let training end at a global step, and give back the ticket of this worker, which is beyond."""
         self._max_steps = step if self._max_steps is None else min(step, self._max_steps)
         self.ticket = None
-        self._met().give_back_ticket()
+        try:
+            self._met().give_back_ticket()
+        except JobEndedError:  # the others were faster
+            self._finished = True
 
     def push_and_pull(self, pushed: Sequence[Buffers]) -> list[Buffers]:
         """Push to each server, and return the values that each has then.
