@@ -12,7 +12,7 @@ from fit_cases import WEIGHTS, Batches, Losses, X, Y, built, generator, same, va
 
 from muster._errors import DatasetError
 from muster._keras import keras
-from muster.data import Dataset
+from muster.data import Dataset, Options
 from muster.distribute import DatasetCreator
 from muster.distribute.coordinator import ClusterCoordinator
 from muster.distribute.coordinator._remote_value import RemoteValue
@@ -185,7 +185,7 @@ def test_datasets_that_workers_make():
 
         dataset = ClusterCoordinator(strategy).create_per_worker_dataset(lambda: creator(None))
         assert model.fit(dataset, steps_per_epoch=3, verbose=0).history["loss"]
-        with pytest.raises(ValueError, match=r"is for `fit`.*give a Dataset"):
+        with pytest.raises(ValueError, match=r"is for `fit`.*let workers share it"):
             model.evaluate(dataset, steps=3, verbose=0)
 
         model = within(strategy, plain)
@@ -193,6 +193,32 @@ def test_datasets_that_workers_make():
             model.fit(DatasetCreator(failing), steps_per_epoch=5, verbose=0)
         assert int(model.optimizer.iterations.value) == 1
         assert model.fit(**DATA, verbose=0).history["loss"]
+
+
+@pytest.mark.parametrize("several", [1, 3])
+def test_a_dataset_that_workers_share(tmp_path, several):
+    options = Options()
+    options.experimental_distribute.dispatch = "dynamic"
+    data = Dataset.from_tensor_slices((X[:ROWS], Y[:ROWS])).batch(16).with_options(options)
+    arrays = {**DATA, "shuffle": False}
+    one = dropping(steps_per_execution=several)
+    expected = one.fit(**arrays, epochs=3, verbose=0).history
+
+    def fit(*callbacks):
+        with strategy_of() as strategy:
+            model = within(strategy, dropping, steps_per_execution=several)
+            backup = keras.callbacks.BackupAndRestore(tmp_path, save_freq=several)
+            history = model.fit(data, epochs=3, verbose=0, callbacks=[backup, *callbacks]).history
+            assert model.evaluate(data, verbose=0) == pytest.approx(one.evaluate(**DATA, verbose=0), rel=1e-4)
+            found = model.predict(data, verbose=0)
+            np.testing.assert_allclose(found, one.predict(X[:ROWS], verbose=0), rtol=1e-4, atol=1e-5)
+            return history, values(model)
+
+    with pytest.raises(OSError, match="killed here"):
+        fit(KillsOnce())
+    history, weights = fit()
+    close(history, {name: each[1:] for name, each in expected.items()})
+    same(weights, values(one))
 
 
 class Looks(keras.callbacks.Callback):
@@ -239,7 +265,7 @@ def test_the_best_weights_come_back_and_models_are_saved(strategy, tmp_path):
 
 class KillsOnce(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
-        if int(self.model.optimizer.iterations.value) >= 10:
+        if int(self.model.optimizer.iterations.value) >= 11:
             raise OSError("killed here")
 
 

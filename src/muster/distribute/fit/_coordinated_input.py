@@ -1,77 +1,127 @@
 """Batches that workers draw for themselves in ``fit``, each of a dataset of its own."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from muster.data import Dataset
+from muster.data import INFINITE_CARDINALITY, Dataset
 from muster.distribute.closures import WorkerStrategy
 from muster.distribute.coordinator._cluster_coordinator import ClusterCoordinator
-from muster.distribute.coordinator._per_worker import PerWorkerDataset
-from muster.distribute.fit._fit_input import Position, StepBatches, with_class_weights
+from muster.distribute.coordinator._per_worker import DispatchedIterator, PerWorkerDataset
+from muster.distribute.fit._fit_input import ENDLESS, Position, StepBatches, with_class_weights
 from muster.distribute.input._dataset_creator import DatasetCreator
 
 
 class WorkerBatches(StepBatches):
-    """Lets each step draw a batch on the worker that takes it.
+    """Lets each step draw its batches on the worker that takes it.
 
-    An epoch continues where the last one ended. After an interruption workers begin anew: their places are
-    not saved.
+    Of a dataset that workers share, each batch is drawn by one step. The places of workers in datasets of
+    their own are not saved: after an interruption they begin anew.
 
     Args:
-        dataset: Each worker makes it for itself.
+        dataset: The dataset.
+        per_epoch: The number of batches in an epoch; None for one pass.
+        continues: Whether an epoch continues in the pass of the epoch before.
+
+    Raises:
+        ValueError: A pass has no end that anybody knows, and ``per_epoch`` is None; or it is to be evaluated,
+            and not shared.
     """
 
-    ends_epochs = False
-
-    def __init__(self, dataset: PerWorkerDataset) -> None:
+    def __init__(self, dataset: PerWorkerDataset, per_epoch: int | None, *, continues: bool) -> None:
         super().__init__()
-        self.position = Position([], 0)
+        self._dataset = dataset
+        self._continues = continues
+        self.ends_epochs = per_epoch is None
+        self._iterator = iter(dataset)
+        cardinality = dataset.sample.cardinality()
+        if not (continues or isinstance(self._iterator, DispatchedIterator)):
+            raise ValueError(
+                "A dataset of which each worker reads all is for `fit`, with `steps_per_epoch`. To count "
+                "each example once, give a Dataset, or let workers share it: dispatch='dynamic'."
+            )
+        if self.ends_epochs and cardinality == INFINITE_CARDINALITY:
+            raise ValueError(ENDLESS)
+        self._count = cardinality if self.ends_epochs and cardinality >= 0 else None
         kind = dataset.first_kind()
         arrays = [np.zeros(shape, dtype) for shape, dtype, _ in kind.arrays]
         self._example = kind.structure.unflatten(arrays)
-        self._iterator = iter(dataset)
+        self._saved: dict[str, Any] | None = None
 
     @property
-    def num_batches(self) -> None:
-        """The number of batches in a pass, which is not known."""
+    def position(self) -> Position:
+        shared = self._iterator.position if isinstance(self._iterator, DispatchedIterator) else None
+        return Position([], 0, shared)
+
+    @property
+    def num_batches(self) -> int | None:
+        """The number of batches in a pass; None if it is not known."""
+        return self._count
 
     def __getitem__(self, index: int) -> Any:
         """Return a batch of zeros, for its structure."""
         return self._example
 
     def begin(self) -> None:
-        """Start an epoch."""
+        """Start an epoch: with a new pass, unless it continues one, or goes on from a position."""
+        if not self._continues or not _left(self._iterator, 1):
+            self._iterator = iter(self._dataset)
+        saved, self._saved = self._saved, None
+        if saved is not None and isinstance(self._iterator, DispatchedIterator):
+            self._iterator.go_on(saved)
 
     def go_on(self, position: Position) -> None:
-        """Begin anew."""
+        """Let the next epoch continue from a position."""
+        self._saved = position.shared
 
     def catch_up(self, iterator: Iterator[Any]) -> None:
-        """Begin anew."""
+        """Nothing is behind."""
 
     def next(self, method: str, iterator: Iterator[Any]) -> Any:
         """Return an iterator of the workers, from which a step draws its batch."""
         return self._iterator
 
 
+def drawable(batches: Sequence[Any]) -> Sequence[Any]:
+    """Return of the batches of a call, which may be iterators, as many as there are."""
+    return batches[: _left(batches[0], len(batches))]
+
+
+def _left(iterator: Any, most: int) -> int:
+    """Return how many batches an iterator has left, up to a number."""
+    if not isinstance(iterator, DispatchedIterator):
+        return most
+    numbers = [number for _ in range(most) if (number := iterator.take()) is not None]
+    iterator.give_back(numbers)
+    return len(numbers)
+
+
 def made_by_workers(
-    coordinator: ClusterCoordinator, creator: DatasetCreator, class_weight: dict[int, float] | None
+    coordinator: ClusterCoordinator, source: DatasetCreator | Dataset, class_weight: dict[int, float] | None
 ) -> PerWorkerDataset:
-    """Return the dataset that each worker makes by a function.
+    """Return a dataset that each worker makes, by a function if that is the source.
 
     Args:
         coordinator: Has the workers make it.
-        creator: The function.
+        source: The function, or the dataset.
         class_weight: The weights of examples by class; None for no weights.
     """
+    if isinstance(source, Dataset):
+        return coordinator.create_per_worker_dataset(_weighted(source, class_weight))
     make: Callable[[], Dataset]
-    make = functools.partial(WorkerStrategy().distribute_datasets_from_function, creator)
+    make = functools.partial(WorkerStrategy().distribute_datasets_from_function, source)
     if class_weight is not None:
-        make = functools.partial(_weighted, make, class_weight)
+        make = functools.partial(_made, make, class_weight)
     return coordinator.create_per_worker_dataset(make)
 
 
-def _weighted(make: Callable[[], Dataset], class_weight: dict[int, float]) -> Dataset:
-    return make().map(lambda *batch: with_class_weights(batch, class_weight))
+def _made(make: Callable[[], Dataset], class_weight: dict[int, float]) -> Dataset:
+    return _weighted(make(), class_weight)
+
+
+def _weighted(dataset: Dataset, class_weight: dict[int, float] | None) -> Dataset:
+    if class_weight is None:
+        return dataset
+    return dataset.map(lambda *batch: with_class_weights(batch, class_weight))

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from muster.data import GetNext
 from muster.distribute.coordinator._cluster_coordinator import ClusterCoordinator
 from muster.distribute.coordinator._remote_value import RemoteValue
+from muster.distribute.fit._coordinated_input import drawable
 from muster.distribute.fit._coordinated_results import PendingArray, Results
 from muster.distribute.fit._fit_interrupts import INTERRUPTS
 from muster.distribute.fit._fit_step import StepFunction
@@ -130,11 +131,14 @@ class CoordinatedFunction(StepFunction):
     def __call__(self, state: Any, iterator: Iterator[Any]) -> tuple[Any, Any]:
         if self.skips(iterator):
             return self.skipped_logs, state
-        batches, error = self._drawn(iterator)
+        drawn, error = self._drawn(iterator)
+        batches = drawable(drawn)
+        if not batches:
+            raise StopIteration
         try:
             self._coordinator.closures.wait_for_room(self._limit)
             with INTERRUPTS:
-                value = self._coordinator.schedule(self._function, args=(batches,))
+                value = self._coordinator.schedule(self._function, args=(list(batches),))
                 self._results.expect(value, batches)
             if error is not None:
                 raise error

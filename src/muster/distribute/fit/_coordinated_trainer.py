@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster.cluster import TaskType
+from muster.data import Dataset
 from muster.distribute.coordinator._cluster_coordinator import ClusterCoordinator
 from muster.distribute.coordinator._per_worker import PerWorkerDataset
 from muster.distribute.fit._coordinated_input import WorkerBatches, made_by_workers
@@ -156,19 +157,14 @@ class CoordinatedTrainer(DistributedTrainer):
         *,
         continues: bool = False,
     ) -> StepBatches:
-        if isinstance(dataset, DatasetCreator) and continues:
+        shares = isinstance(dataset, Dataset) and dataset.options().experimental_distribute.dispatch
+        if shares or (isinstance(dataset, DatasetCreator) and continues):
             dataset = made_by_workers(ClusterCoordinator(self.strategy), dataset, class_weight)
-        elif isinstance(dataset, PerWorkerDataset):
-            if not continues:
-                raise ValueError(
-                    "A dataset of each worker's own is for `fit`, with `steps_per_epoch`. To "
-                    "evaluate or predict, give a Dataset, whose batches the coordinator sends to workers."
-                )
-            if class_weight is not None:
-                raise ValueError(
-                    "class_weight is for data that fit can weigh. Let the dataset yield (inputs, targets, "
-                    "sample_weights)."
-                )
+        elif isinstance(dataset, PerWorkerDataset) and class_weight is not None:
+            raise ValueError(
+                "class_weight is for data that fit can weigh. Let the dataset yield (inputs, targets, "
+                "sample_weights)."
+            )
         if isinstance(dataset, PerWorkerDataset):
-            return WorkerBatches(dataset)
+            return WorkerBatches(dataset, per_epoch, continues=continues)
         return super()._dataset_batches(dataset, per_epoch, class_weight, continues=continues)

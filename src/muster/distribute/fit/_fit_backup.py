@@ -28,6 +28,7 @@ class _Progress:
         random: The process-wide random state at the start of the pass.
         logs: Keras' results of the last step.
         saves: The number of backups so far.
+        shared: See ``Position``.
     """
 
     epoch: int
@@ -36,6 +37,7 @@ class _Progress:
     random: list[Any]
     logs: dict[str, float]
     saves: int
+    shared: dict[str, Any] | None = None
 
     @classmethod
     def parse(cls, metadata: dict[str, Any], advice: str) -> "_Progress":
@@ -130,7 +132,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         if saved.step:
             self._restore()  # the metrics, which Keras has reset
         self._saved = self._found = None
-        self._batches.go_on(Position(saved.random, saved.drawn))
+        self._batches.go_on(Position(saved.random, saved.drawn, saved.shared))
         self._function.skip(saved.step, saved.logs, self._batches.catch_up)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -159,7 +161,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         if self._writer is None:
             return
         logs = {name: float(value) for name, value in (logs or {}).items()}
-        progress = _Progress(epoch, step, position.drawn, position.random, logs, self._saves)
+        progress = _Progress(epoch, step, position.drawn, position.random, logs, self._saves, position.shared)
         save_variables(self._writer, self._saves, _objects(self.model), dataclasses.asdict(progress))
 
     def _restore(self) -> None:

@@ -33,10 +33,12 @@ class Position:
     Attributes:
         random: The process-wide random state at the start of the pass, by which it is shuffled.
         drawn: The number of batches drawn so far.
+        shared: The position of a pass whose batches workers draw, of ``DispatchedIterator``; None for others.
     """
 
     random: list[Any]
     drawn: int
+    shared: dict[str, Any] | None = None
 
 
 class KerasBatches:
@@ -122,6 +124,10 @@ class KerasBatches:
             )
 
 
+ENDLESS = (
+    "This dataset repeats without end: say how many batches make an epoch, with steps_per_epoch "
+    "(validation_steps, steps)."
+)
 _COMPUTE_LOSS = ("train_step", "test_step", "compute_loss")
 
 
@@ -163,11 +169,14 @@ class StepBatches(keras.utils.PyDataset, abc.ABC):  # type: ignore[misc]
 
     Attributes:
         ends_epochs: Whether an epoch ends with a pass.
-        position: The position in the pass.
     """
 
     ends_epochs: bool
-    position: Position
+
+    @property
+    @abc.abstractmethod
+    def position(self) -> Position:
+        """The position in the pass."""
 
     @abc.abstractmethod
     def begin(self) -> None:
@@ -219,10 +228,7 @@ class DatasetBatches(StepBatches):
         self.ends_epochs = per_epoch is None
         self._count = count if agreement.single and per_epoch is None else None
         if dataset.endless and per_epoch is None:
-            raise ValueError(
-                "This dataset repeats without end: say how many batches make an epoch, with "
-                "steps_per_epoch (validation_steps, steps)."
-            )
+            raise ValueError(ENDLESS)
         self._dataset = dataset
         random_before = random_state()
         self._seed = _new_seed()
@@ -234,8 +240,12 @@ class DatasetBatches(StepBatches):
         self._example = self._weighted(first)
         self._opened = itertools.chain([first], self._opened)
         self._steps: Iterator[Any] | None = None
-        self.position = Position([], 0)
+        self._position = Position([], 0)
         self._saved: Position | None = None
+
+    @property
+    def position(self) -> Position:
+        return self._position
 
     @property
     def num_batches(self) -> int | None:
@@ -269,7 +279,7 @@ class DatasetBatches(StepBatches):
             if self._continues:
                 self._steps = None
             raise StopIteration  # again and again, until the next epoch begins
-        self.position = Position(self.position.random, self.position.drawn + 1)
+        self._position = Position(self._position.random, self._position.drawn + 1)
         return self._weighted(batch)
 
     def _start(self) -> Iterator[Any]:
@@ -277,12 +287,12 @@ class DatasetBatches(StepBatches):
         saved, self._saved = self._saved, None
         if saved is not None:
             set_random_state(saved.random)
-        self.position = saved or Position(random_state(), 0)
+        self._position = saved or Position(random_state(), 0)
         seed = _new_seed()
         opened, self._opened = self._opened, None
         if opened is None or seed != self._seed:
             opened = self._dataset.worker_batches(seed)
-        for _ in range(self.position.drawn):
+        for _ in range(self._position.drawn):
             next(opened, None)
         return opened
 
