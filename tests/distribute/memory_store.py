@@ -39,6 +39,13 @@ class MemoryStore:
             assert (value.shape, value.dtype) == (before.shape, before.dtype)
             self.values[name] = value.copy()
 
+    def add(self, values):
+        self._note("add", values.values())
+        for name, value in values.items():
+            before = self.values[name]
+            assert (value.shape, value.dtype) == (before.shape, before.dtype)
+            self.values[name] = np.asarray(before + value)
+
     def reserve(self, arrays):
         self._note("reserve", [])
         for array in arrays:

@@ -12,6 +12,8 @@ from muster.distribute import DistributedDataset, OneDeviceStrategy, Server
 from muster.distribute.coordinator import ClusterCoordinator
 from muster.net import NO_CREDENTIALS, Hello, dial
 
+DEADLINE_SECS = 60.0
+
 
 class Links:
     """Reaches the tasks of a cluster that does not list the coordinator."""

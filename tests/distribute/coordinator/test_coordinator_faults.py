@@ -3,12 +3,14 @@
 import contextlib
 import logging
 import threading
+import traceback
 
 import jax
 import numpy as np
 import pytest
 from clusters import Links, Strategy, cluster_of, coordinated, coordinator_of, start_worker
 from gates import GATES, Gate, gated
+from jax.experimental import io_callback
 from memory_servers import MemoryServers
 
 from jobs import free_addresses
@@ -150,15 +152,59 @@ def test_a_dataset_is_refused_where_nobody_proves_anything(monkeypatch):
             coordinator.join()
 
 
-def test_a_function_that_calls_back_is_refused_by_its_name():
-    @function
-    def talks(x):
-        jax.debug.print("{x}", x=x)
-        return x
+def prints(x):
+    jax.debug.print("{x}", x=x)
+    return x
 
+
+def calls(x):
+    return jax.pure_callback(np.sin, x, x)
+
+
+def calls_in_order(x):
+    return io_callback(np.sin, x, x, ordered=True)
+
+
+def calls_in_a_loop(x):
+    return jax.lax.fori_loop(0, 3, lambda _, each: calls(each), x)
+
+
+@pytest.mark.parametrize("talks", [prints, calls, calls_in_order, calls_in_a_loop])
+def test_a_function_that_calls_back_is_refused_by_its_name(talks):
     with coordinated(workers=1) as coordinator:
-        with pytest.raises(TraceError, match="'talks' cannot be scheduled.*calls back.*print"):
-            coordinator.schedule(talks, args=(np.float32(1.0),))
+        with pytest.raises(TraceError, match=f"'{talks.__name__}' cannot be scheduled.*calls back.*by "):
+            coordinator.schedule(function(talks), args=(np.float32(1.0),))
+        assert coordinator.schedule(one).fetch() == 1.0
+
+
+def fails(x):
+    raise KeyError("no such layer")
+
+
+def branches(x):
+    return x if x > 0 else -x
+
+
+def reads(x):
+    return float(x)
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "line"),
+    [
+        (fails, KeyError, 'raise KeyError("no such layer")'),
+        (branches, jax.errors.ConcretizationTypeError, "return x if x > 0 else -x"),
+        (reads, jax.errors.ConcretizationTypeError, "return float(x)"),
+    ],
+)
+def test_a_function_that_cannot_be_traced_is_said_where_it_is_scheduled(code, error, line):
+    with coordinated(workers=1) as coordinator:
+        with pytest.raises(error) as caught:
+            coordinator.schedule(function(code), args=(np.float32(1.0),))
+        text = "".join(traceback.format_exception(caught.value))
+        assert line in text
+        assert f"muster traced the function {code.__name__!r}" in text
+        coordinator.join()  # it was said
         assert coordinator.schedule(one).fetch() == 1.0
 
 

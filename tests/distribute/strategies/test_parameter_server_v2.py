@@ -19,6 +19,7 @@ from muster.distribute import (
     ShardedVariable,
 )
 from muster.estimator import RunConfig
+from muster.program.variables import together
 from shard_cases import DEPARTURES, partitioner_of, values_of
 
 # Keras' own:
@@ -150,8 +151,43 @@ def test_a_sharded_variable_is_used_as_a_whole():
     variable.assign([0.0, 0, 0, 0, 1])
     assert store.asked == ["read", "assign", "read", "assign"]
     variable.assign_sub(tf.zeros(5))
-    assert store.asked[4:] == ["read", "assign"]
-    assert np.asarray(variable).tolist() == [0, 0, 0, 0, 1]
+    variable.assign_add(np.arange(5))
+    assert store.asked[4:] == ["add", "add"]
+    assert np.asarray(variable).tolist() == [0, 1, 2, 3, 5]
+
+
+def test_what_is_added_is_not_read():
+    strategy, store = with_memory()
+    with strategy.scope():
+        table, count = tf.Variable([1.0, 2.0], name="table"), tf.Variable(1, name="count")
+        metric = keras.metrics.Mean()
+    store.asked.clear()
+    count.assign_add(2)
+    table.assign_sub([1.0, 1.0])
+    assert store.asked == ["add", "add"]
+    assert (int(count), table.numpy().tolist()) == (3, [0, 1])
+    store.asked.clear()
+    metric.update_state([2.0, 4.0])
+    assert store.asked == ["add", "add"]
+    assert float(metric.result()) == 3
+
+
+def test_what_is_written_and_added_together_is_in_order():
+    strategy, store = with_memory()
+    with strategy.scope():
+        one, other = tf.Variable([1.0, 2.0]), tf.Variable(1.0)
+    store.asked.clear()
+    with together([one, other]):
+        one.assign_add([1.0, 1.0])
+        other.assign(5.0)
+        assert store.asked == []
+        assert one.numpy().tolist() == [2, 3]
+        one.assign([0.0, 0.0])
+        one.assign_add([1.0, 2.0])
+        one.assign_add([1.0, 2.0])
+        other.assign_add(1.0)
+        other.assign(7.0)
+    assert (one.numpy().tolist(), float(other)) == ([2, 4], 7)
 
 
 def test_a_sharded_variable_in_a_layer_is_tracked_by_shards():

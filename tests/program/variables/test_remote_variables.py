@@ -37,7 +37,7 @@ class Elsewhere:
     num_replicas_in_sync = 1
 
     def __init__(self):
-        self.values, self.reads, self.created, self.groups = {}, [], {}, []
+        self.values, self.reads, self.created, self.groups, self.added = {}, [], {}, [], []
 
     @property
     def storage(self):
@@ -60,6 +60,12 @@ class Elsewhere:
     def write(self, variable, value):
         assert value is not None
         self.values[variable.path] = np.array(value)
+
+    def add(self, variable, value):
+        before = self.values[variable.path]
+        assert (value.shape, value.dtype) == (before.shape, before.dtype)
+        self.added.append(variable.path)
+        self.values[variable.path] = before + value
 
     @contextlib.contextmanager
     def together(self, variables):
@@ -112,6 +118,48 @@ def test_every_way_of_assigning_assigns_there(there):
         variable.assign([1.0])
     variable._value = None  # as Keras' trainer does while it has the values
     np.testing.assert_array_equal(variable.value, [6.0, 5.0])
+
+
+@pytest.mark.parametrize(
+    ("initial", "dtype", "value"),
+    [
+        ([1.0, 2.0], "float32", np.float32([3, 4])),
+        ([1.0, 2.0], "float32", jnp.float32(3)),
+        ([1.0, 2.0], "float32", [3, 4]),
+        ([1.0, 2.0], "bfloat16", 0.5),
+        ([1, 2], "int32", 3),
+        (1, "int32", np.int32(3)),
+        ([1.0, 2.0], "float32", keras.Variable([3.0, 4.0])),
+    ],
+)
+def test_what_is_added_is_added_there(there, initial, dtype, value):
+    variable = keras.Variable(np.array(initial), dtype=dtype, name="v")
+    alike = jnp.asarray(initial, dtype)
+    value = value.value if isinstance(value, keras.Variable) else value
+    added = variable.assign_add(value)
+    assert (there.reads, there.added) == ([], ["v"])
+    np.testing.assert_array_equal(added, alike + np.asarray(value))
+    variable.assign_sub(value)
+    np.testing.assert_array_equal(variable.value, alike)
+    assert there.added == ["v", "v"]
+
+
+@pytest.mark.parametrize(
+    ("initial", "dtype", "value"), [([3, 4], "int32", -0.5), ([False, True], "bool", [True, True])]
+)
+def test_what_keras_computes_in_another_dtype_is_assigned(there, initial, dtype, value):
+    variable = keras.Variable(np.array(initial), dtype=dtype, name="v")
+    variable.assign_add(np.array(value))
+    assert there.added == []
+    np.testing.assert_array_equal(variable.value, (np.array(initial) + np.array(value)).astype(dtype))
+
+
+def test_what_is_added_fits(there):
+    variable = keras.Variable([1.0, 2.0], name="v")
+    for wrong in (np.ones(3), np.ones((1, 2)), np.ones((2, 1))):
+        with pytest.raises((ValueError, TypeError)):
+            variable.assign_add(wrong)
+    np.testing.assert_array_equal(there.values["v"], [1.0, 2.0])
 
 
 def test_the_shape_and_the_dtype_are_known_without_reading(there):

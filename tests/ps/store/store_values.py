@@ -134,6 +134,9 @@ class Talk:
     def assign(self, spec, value, sequence=None):
         return self.change(messages.Assign, bundle([(spec, full(spec, value))]), sequence)
 
+    def add(self, spec, value, sequence=None):
+        return self.change(messages.Add, bundle([(spec, full(spec, value))]), sequence)
+
     def register(self, function, sequence=None):
         return self.change(messages.Register, [packed(function)], sequence)
 

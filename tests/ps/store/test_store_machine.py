@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from store_values import (
     ADD,
     CHIEF,
+    COUNT,
     LOOK,
     OTHER,
     VERSIONS,
@@ -52,6 +53,19 @@ def test_variables_come_at_any_time_and_are_read_and_assigned(chief):
     first, last = chief.read("later", "a")
     assert (first.dtype.name, first.tolist()) == ("bfloat16", [3.0, 3.0])
     assert (last.shape, last.max(), last.min()) == ((3, 2), 5.0, 5.0)
+
+
+def test_what_is_added_counts_beside_what_workers_push(machine, chief):
+    worker = Talk(machine, WORKER)
+    worker.apply(1, 2.0)
+    chief.add(A, 3.0)
+    worker.apply(2, 4.0)
+    assert chief.first("a") == 9.0
+    chief.add(COUNT, -2)
+    (count,) = chief.read("count")
+    assert (count.shape, count.dtype.name, count.tolist()) == ((), "int32", 0)
+    chief.add(A, 1.0, sequence=chief.sequence)  # its answer was lost
+    assert chief.first("a") == 9.0
 
 
 def test_what_is_there_already_is_not_created_again(chief):
@@ -199,9 +213,10 @@ def test_arrays_that_cannot_be_created(chief, array, text):
         (ArraySpec("c", (6,), "float32"), "no array c on this server. Create it first"),
     ],
 )
-def test_values_that_do_not_fit_change_nothing(chief, array, text):
+@pytest.mark.parametrize("kind", [messages.Assign, messages.Add])
+def test_values_that_do_not_fit_change_nothing(chief, kind, array, text):
     given = [(B, full(B, 9.0)), (array, full(array, 9))]
-    refused(text, chief.change, messages.Assign, bundle(given))
+    refused(text, chief.change, kind, bundle(given))
     assert chief.first("b") == 0.0
 
 
@@ -252,7 +267,9 @@ def test_pushes_that_do_not_fit(machine, chief):
     assert not worker.apply(1)[0].repeated
 
 
-@pytest.mark.parametrize("kind", [messages.Create, messages.Assign, messages.Delete, messages.Register])
+@pytest.mark.parametrize(
+    "kind", [messages.Create, messages.Assign, messages.Add, messages.Delete, messages.Register]
+)
 @pytest.mark.parametrize(
     "buffers",
     [
@@ -266,7 +283,7 @@ def test_pushes_that_do_not_fit(machine, chief):
     ids=["none", "zeros", "no MessagePack", "a map", "floats", "numbers"],
 )
 def test_changes_that_describe_nothing(chief, kind, buffers):
-    refused("its (Create|Assign|Delete|Register) is none: ", chief.change, kind, buffers)
+    refused("its (Create|Assign|Add|Delete|Register) is none: ", chief.change, kind, buffers)
 
 
 def test_other_elements_than_are_described(chief):
@@ -285,6 +302,7 @@ def test_only_the_coordinator_changes_what_is_there(machine, chief):
     for call in (
         lambda: worker.create((A, 1.0)),
         lambda: worker.assign(A, 1.0),
+        lambda: worker.add(A, 1.0),
         lambda: worker.delete("a"),
         lambda: worker.register(ADD),
         lambda: worker.ask(End()),

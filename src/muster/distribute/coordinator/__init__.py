@@ -6,5 +6,6 @@ from muster.distribute.coordinator._kind import (
 )
 from muster.distribute.coordinator._per_worker import PerWorkerDataset as PerWorkerDataset
 from muster.distribute.coordinator._per_worker import PerWorkerIterator as PerWorkerIterator
+from muster.distribute.coordinator._per_worker_values import PerWorkerValues as PerWorkerValues
 from muster.distribute.coordinator._remote_value import RemoteValue as RemoteValue
 from muster.distribute.coordinator._remote_value import RemoteValueStatus as RemoteValueStatus

@@ -14,6 +14,7 @@ from muster.distribute.coordinator._grant import Grant
 from muster.distribute.coordinator._kind import ClosureKind
 from muster.distribute.coordinator._lane import Lane
 from muster.distribute.coordinator._per_worker import PerWorkerDataset, PerWorkerIterator
+from muster.distribute.coordinator._per_worker_values import of_each_worker
 from muster.distribute.coordinator._programs import Variables
 from muster.distribute.coordinator._remote_value import RemoteValue
 from muster.distribute.coordinator._schedule import Closure, Schedule
@@ -107,6 +108,7 @@ class ClusterCoordinator:
         self._kinds: weakref.WeakKeyDictionary[Function, dict[Any, ClosureKind]] = weakref.WeakKeyDictionary()
         self._schedule = Schedule(max_staleness=strategy.max_staleness)
         self._assigned = 0
+        self._workers = 1 + max(strategy.cluster.task_indices(TaskType.WORKER))
         tasks = [Task(TaskType.WORKER, n) for n in strategy.cluster.task_indices(TaskType.WORKER)]
         links = strategy.links
         lanes = [
@@ -135,7 +137,8 @@ class ClusterCoordinator:
         Args:
             fn: A `muster.function`, or one of its concrete functions. It is traced for each kind of its
                 arguments; it may use variables of the strategy, and `next` of per-worker iterators.
-            args: Positional arguments: arrays, constants, per-worker iterators, nested. Arrays are copied.
+            args: Positional arguments: arrays, constants, per-worker iterators and ``PerWorkerValues``,
+                nested. Arrays are copied.
             kwargs: Keyword arguments, likewise.
 
         Returns:
@@ -144,9 +147,10 @@ class ClusterCoordinator:
         Raises:
             Exception: What a function has raised that was scheduled before; this one is not run then.
             TypeError: ``fn`` is a plain Python function, or takes other arguments.
-            ValueError: An argument is a RemoteValue: fetch it first.
+            ValueError: An argument is a RemoteValue: fetch it first. Or the values of workers differ in kind.
             TraceError: The function cannot run on workers.
             OutOfRangeError: An iterator that workers share has fewer batches left than the function takes.
+            RuntimeError: This coordinator was closed.
         """
         function = fn.function if isinstance(fn, ConcreteFunction) else fn
         if not isinstance(function, Function):
@@ -155,9 +159,16 @@ class ClusterCoordinator:
                 f"`tf.function` or a concrete function. Decorate it with @tf.function; got {fn!r}."
             )
         bound = tuple(args or ()), dict(kwargs or {})
-        leaves, structure = jax.tree.flatten(bound, is_leaf=is_leaf)
+        by_worker = [jax.tree.flatten(each, is_leaf=is_leaf) for each in of_each_worker(bound, self._workers)]
+        leaves, structure = by_worker[0]
         iterators = tuple(dict.fromkeys(each for each in leaves if isinstance(each, PerWorkerIterator)))
-        key = structure, tuple([_kind_of(leaf, iterators) for leaf in leaves]), current_context()
+        kinds_of_workers = [(each, *_kinds_of(own, iterators)) for own, each in by_worker]
+        if any([each != kinds_of_workers[0] for each in kinds_of_workers]):
+            raise ValueError(
+                "The PerWorkerValues of an argument differ in their structure, shapes, dtypes or constants, "
+                f"and workers run one program: {kinds_of_workers}."
+            )
+        key = kinds_of_workers[0], current_context()
         kinds = self._kinds.setdefault(function, {})
         if (kind := kinds.get(key)) is None:
             _check_bound(function.python_function, *bound)
@@ -174,7 +185,7 @@ class ClusterCoordinator:
             self._assigned = storage.assigned
             self._schedule.renew()
         value = RemoteValue(self._schedule.ended, self._schedule.renew)
-        arrays, grant = kind.flat_arrays(leaves), Grant(iterators)
+        arrays, grant = [kind.flat_arrays(own) for own, _ in by_worker], Grant(iterators)
         grant.numbers_for(kind.draws)
         try:
             self._schedule.put(Closure(kind, arrays, iterators, value, grant))
@@ -207,11 +218,22 @@ class ClusterCoordinator:
 
         Raises:
             Exception: What the function of a RemoteValue has raised; the next `join` raises it, too.
+            ValueError: A RemoteValue is of another coordinator.
         """
-        return jax.tree.map(lambda leaf: leaf.fetch() if isinstance(leaf, RemoteValue) else leaf, val)
+        return jax.tree.map(self._fetched, val)
+
+    def _fetched(self, leaf: Any) -> Any:
+        if not isinstance(leaf, RemoteValue):
+            return leaf
+        if not leaf.is_of(self._schedule.ended):
+            raise ValueError(
+                "A RemoteValue of another ClusterCoordinator was given to `fetch`. Give it to that one, or "
+                "call the `fetch` of the value itself."
+            )
+        return leaf.fetch()
 
     def close(self) -> None:
-        """Let go of the workers, which then wait for another coordinator; what they run is lost.
+        """Let go of the workers, which then wait for another coordinator; what has not run is cancelled.
 
         A program need not call it: workers hear from its end.
         """
@@ -251,12 +273,16 @@ def _count(cluster: ClusterSpec, job: str) -> int:
     return cluster.num_tasks(job) if job in cluster.jobs else 0
 
 
-def _kind_of(leaf: Any, iterators: Sequence[PerWorkerIterator]) -> Any:
-    """Return the kind of an argument: a function is traced anew for each kind.
+def _kinds_of(leaves: Sequence[Any], iterators: Sequence[PerWorkerIterator]) -> tuple[Any, ...]:
+    """Return the kinds of flat arguments: a function is traced anew for other kinds.
 
     Raises:
-        ValueError: It is a RemoteValue.
+        ValueError: One is a RemoteValue.
     """
+    return tuple([_kind_of(leaf, iterators) for leaf in leaves])
+
+
+def _kind_of(leaf: Any, iterators: Sequence[PerWorkerIterator]) -> Any:
     if isinstance(leaf, RemoteValue):
         raise ValueError(
             "`tf.distribute.experimental.coordinator.RemoteValue` used as an input to scheduled function is "

@@ -87,9 +87,15 @@ class ClosureKind:
         self._dtypes = [jax.dtypes.canonicalize_dtype(array.dtype) for array in arrays]
         self._programs: dict[Batches, ShippedProgram] = {}
         with _tracing:
-            self.program = self._traced(
-                ()
-            )  # what was right for the last closure, and probably is for the next
+            try:
+                # What was right for the last closure, and probably is for the next.
+                self.program = self._traced(())
+            except Exception as exc:
+                exc.add_note(
+                    f"muster traced the function {name!r}, which was given to `schedule`: workers run the "
+                    "program that comes of it, and no Python."
+                )
+                raise
 
     def flat_arrays(self, leaves: Sequence[Any]) -> list[Array]:
         """Return copies of the arrays among arguments, flat, in the dtypes that JAX computes in.

@@ -112,7 +112,7 @@ class Link:
             iterators = tuple(each.number for each in task.closure.iterators)
             run = messages.Run(task.number, name, iterators, task.watermark, task.generation, numbers)
             self._expected = program
-            self._send(run, task.closure.arrays)
+            self._send(run, task.closure.arrays_of(self._worker))
             answer, arrays = self._hear(task.number)
             match answer:
                 case messages.Ran():

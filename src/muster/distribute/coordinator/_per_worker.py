@@ -15,6 +15,7 @@ from muster._user_code import no_stop_iteration
 from muster.data import Dataset, DistributeOptions, GetNext, TensorSpec
 from muster.distribute.closures import ArrayKind, kind_of
 from muster.distribute.coordinator._numbers import Numbers
+from muster.distribute.coordinator._per_worker_values import PerWorkerValues
 from muster.distribute.coordinator._pickling import pickled
 from muster.distribute.functions._draws import Kind
 from muster.distribute.input._distributed_dataset import DistributedDataset
@@ -91,7 +92,7 @@ class PerWorkerDataset:
         return kind_with(structure, self._kinds)
 
 
-class PerWorkerIterator(GetNext):
+class PerWorkerIterator(PerWorkerValues, GetNext):
     """An iterator of each worker, as an argument of scheduled functions, which call `next` on it.
 
     Attributes:
@@ -103,6 +104,7 @@ class PerWorkerIterator(GetNext):
     """
 
     def __init__(self, dataset: PerWorkerDataset) -> None:
+        super().__init__(())  # they are on the workers
         self.dataset = dataset
         self.shared: dict[str, Any] | None = None
         self.become_new()

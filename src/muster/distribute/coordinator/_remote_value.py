@@ -70,6 +70,10 @@ class RemoteValue:
         """Whether the function has ended: with a result, an error, or cancelled."""
         return RemoteValueStatus.READY if self._is_ready else RemoteValueStatus.NOT_READY
 
+    def is_of(self, ended: threading.Condition) -> bool:
+        """Whether this is a result of the coordinator that notifies this when a closure has ended."""
+        return self._ended is ended
+
     def end(self, finish: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]) -> None:
         """Take the result; call it with the lock.
 

@@ -24,14 +24,14 @@ class Closure(NamedTuple):
 
     Attributes:
         kind: The function, traced for arguments of this kind.
-        arrays: The arrays of the arguments, flat.
+        arrays: The arrays of the arguments, flat: once for all workers, or for each.
         iterators: The iterators among the arguments.
         value: Takes the result.
         grant: The batches that it draws of iterators that workers share.
     """
 
     kind: ClosureKind
-    arrays: Sequence[Array]
+    arrays: Sequence[Sequence[Array]]
     iterators: tuple[PerWorkerIterator, ...]
     value: RemoteValue
     grant: Grant = Grant(())
@@ -44,6 +44,10 @@ class Closure(NamedTuple):
         self.value.fail(error)
         if not isinstance(error, DatasetError):
             self.grant.give_back()
+
+    def arrays_of(self, worker: int) -> Sequence[Array]:
+        """Return the arrays of the arguments for a worker."""
+        return self.arrays[worker if len(self.arrays) > 1 else 0]
 
 
 class Task(NamedTuple):
@@ -96,9 +100,15 @@ class Schedule:
 
         Raises:
             Exception: What an earlier closure has raised; this one is dropped.
+            RuntimeError: The coordinator was closed.
         """
         with self.ended:
             self._raise_error()
+            if self.closed:
+                raise RuntimeError(
+                    "This coordinator was closed, or its strategy: it schedules nothing any more. Make a new "
+                    "strategy, and a coordinator of it."
+                )
             while self._queue.full:
                 self.ended.wait()
                 self._raise_error()
@@ -198,7 +208,7 @@ class Schedule:
             if not self._present and self._deserted_at is None:
                 self._deserted_at = self._clock()
             if (cancelled := self._queue.lose(worker)) is not None:
-                cancelled.fail(_cancelled())
+                cancelled.fail(_closed() if self.closed else _cancelled())
             self.ended.notify_all()
             self._added.notify()
 
@@ -214,6 +224,9 @@ class Schedule:
         """Let the threads of workers end."""
         with self.ended:
             self.closed = True
+            for closure in self._queue.cancel():
+                closure.fail(_closed())
+            self.ended.notify_all()
             self._added.notify_all()
         self._wake()
 
@@ -252,3 +265,7 @@ def _cancelled() -> CancelledError:
     return CancelledError(
         "This function was cancelled, since another one had failed whose error was raised by the coordinator."
     )
+
+
+def _closed() -> CancelledError:
+    return CancelledError("This function was cancelled, since its coordinator was closed before it had run.")

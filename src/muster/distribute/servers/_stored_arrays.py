@@ -31,6 +31,9 @@ class Store(Protocol):
     def assign(self, values: Mapping[StoredName, Array], /) -> None:
         """Set arrays to values."""
 
+    def add(self, values: Mapping[StoredName, Array], /) -> None:
+        """Add values to arrays."""
+
     def reserve(self, arrays: Sequence[StoredArray], /) -> None:
         """Create arrays whose rows are assigned next."""
 

@@ -1,7 +1,6 @@
 """Variables whose values parameter servers hold, as the program that created them reads and assigns them."""
 
 import contextlib
-import math
 import threading
 import weakref
 from collections import deque
@@ -25,6 +24,7 @@ from muster.distribute.servers._stored_arrays import (
     read_arrays,
     require_room,
 )
+from muster.distribute.servers._together import Together, nbytes_of
 from muster.program.variables import (
     ByIdentity,
     Storage,
@@ -37,9 +37,6 @@ from muster.ps import PartRequests, PartSavers, SavePart, ServedVariable, Shard,
 from muster.ps.store import StoredArray
 
 Array = np.ndarray[Any, Any]
-
-# How many bytes of variables that are read or written together go at once.
-_TOGETHER_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -91,6 +88,7 @@ class StoredVariables(Storage):
         self._savers, self._origin = savers, origin
         self._connect = connect
         self._store: Store | None = None
+        self._closed = False
         self._partitioner = partitioner
         self._held = [0] * servers
         self._names: set[str] = set()
@@ -128,8 +126,17 @@ class StoredVariables(Storage):
 
     @contextlib.contextmanager
     def store(self) -> Iterator[Store]:
-        """Lend the servers to this thread."""
+        """Lend the servers to this thread.
+
+        Raises:
+            RuntimeError: The servers were left.
+        """
         with self._lock:
+            if self._closed:
+                raise RuntimeError(
+                    "The strategy of these variables was closed, and their servers with it. Save what is "
+                    "needed of them before."
+                )
             if self._store is None:
                 self._store = self._connect()
             yield self._store
@@ -137,7 +144,7 @@ class StoredVariables(Storage):
     def close(self) -> None:
         """Leave the servers, if they were connected to; variables are there no more."""
         with self._lock:
-            store, self._store = self._store, None
+            store, self._store, self._closed = self._store, None, True
         if store is not None:
             store.close()
 
@@ -181,7 +188,7 @@ class StoredVariables(Storage):
                         store.assign_rows(rows.array.key, np.arange(begin, end), new)
                 else:
                     store.create([(rows.array, compute(rows.start, rows.stop))])
-                self._held[rows.array.server] += _nbytes(rows.array)
+                self._held[rows.array.server] += nbytes_of(rows.array)
             self.assigned += 1
         self._rows[variable] = placed
         weakref.finalize(variable, self._gone.append, placed).atexit = False
@@ -197,15 +204,22 @@ class StoredVariables(Storage):
         else:
             together.write(variable, value)
 
+    def add(self, variable: Any, value: Any) -> None:
+        together = _TOGETHER.get().get(self)
+        if together is None:
+            self.push_added([(variable, value)])
+        else:
+            together.add(variable, value)
+
     @contextlib.contextmanager
     def together(self, variables: Sequence[Any]) -> Iterator[None]:
         active = _TOGETHER.get()
         together = active.get(self)
         if together is not None:
-            together.add(variables)
+            together.expect(variables)
             yield
             return
-        together = _Together(self, variables)
+        together = Together(self, variables)
         token = _TOGETHER.set({**active, self: together})
         try:
             yield
@@ -223,7 +237,7 @@ class StoredVariables(Storage):
         self.refuse_hashed(variables)
         placed = [self._rows.get(variable, ()) for variable in variables]
         for variable in variables:
-            require_room(variable.path, _nbytes(like_value_of(variable)))
+            require_room(variable.path, nbytes_of(like_value_of(variable)))
         with self.store() as store:
             arrays = iter(read_arrays(store, [rows.array for each in placed for rows in each]))
         values = []
@@ -235,15 +249,27 @@ class StoredVariables(Storage):
 
     def push(self, values: Sequence[tuple[Any, Any]]) -> None:
         """Set variables to values, in one message to each server but for large tables."""
+        arrays = self._arrays(values)
+        with self.store() as store:
+            assign_arrays(store, arrays)
+            self.assigned += 1
+
+    def push_added(self, values: Sequence[tuple[Any, Any]]) -> None:
+        """Add values to variables, in one message to each server."""
+        arrays = self._arrays(values)
+        with self.store() as store:
+            store.add({array.key: value for array, value in arrays})
+            self.assigned += 1
+
+    def _arrays(self, values: Sequence[tuple[Any, Any]]) -> list[tuple[StoredArray, Array]]:
+        """Return values of variables with the arrays on servers that have their rows."""
         self.refuse_hashed(variable for variable, _ in values)
         arrays: list[tuple[StoredArray, Array]] = []
         for variable, value in values:
             placed, value = self._rows.get(variable, ()), np.asarray(value)
             for rows in placed:
                 arrays.append((rows.array, value if len(placed) == 1 else value[rows.start : rows.stop]))
-        with self.store() as store:
-            assign_arrays(store, arrays)
-            self.assigned += 1
+        return arrays
 
     def _create_hashed(self, variable: Any, like: Any, initial: Any) -> None:
         """Take the variable of a hashed table, or of a slot of one."""
@@ -293,7 +319,7 @@ class StoredVariables(Storage):
             name, shape = path, like.shape
             if len(spans) > 1:
                 name, shape = f"{path}[{start}:{stop}]", (stop - start, *shape[1:])
-            by_rows = "embedding" in path.rpartition("/")[2] and _nbytes(like) >= LEAST_TABLE_BYTES
+            by_rows = "embedding" in path.rpartition("/")[2] and nbytes_of(like) >= LEAST_TABLE_BYTES
             return StoredRows(StoredArray(name, server, shape, like.dtype.name, by_rows), start, stop)
 
         return tuple(rows(*span) for span in spans)
@@ -308,78 +334,11 @@ class StoredVariables(Storage):
         while self._gone:
             for rows in self._gone.popleft():
                 names.append(rows.array.key)
-                self._held[rows.array.server] -= _nbytes(rows.array)
+                self._held[rows.array.server] -= nbytes_of(rows.array)
         if names:
             store.delete(names)
 
 
-class _Together:
-    """Reads and writes variables in few messages.
-
-    The first of them that is read brings those that follow, up to some bytes. New values wait until `flush`,
-    or until they are as many.
-
-    Args:
-        stored: Holds the values.
-        variables: The variables, in the order in which they are likely to be read.
-    """
-
-    def __init__(self, stored: StoredVariables, variables: Sequence[Any]) -> None:
-        self._stored = stored
-        self._order: dict[int, Any] = {}
-        self._values: dict[int, jax.Array] = {}
-        self._written: dict[int, tuple[Any, Any]] = {}
-        self._waiting_bytes = 0
-        self.add(variables)
-
-    def add(self, variables: Sequence[Any]) -> None:
-        """Add variables that are to be read or written."""
-        self._order.update({id(variable): variable for variable in variables})
-
-    def read(self, variable: Any) -> jax.Array:
-        """Return the value of a variable."""
-        key = id(variable)
-        if key in self._written:
-            return self._written[key][1]  # type: ignore[no-any-return]
-        if key not in self._values:
-            wanted = self._following(variable)
-            values = self._stored.pull(wanted)
-            self._values = {id(each): value for each, value in zip(wanted, values, strict=True)}
-        return self._values[key]
-
-    def write(self, variable: Any, value: Any) -> None:
-        """Set a variable to a value."""
-        self._order.setdefault(id(variable), variable)
-        self._written[id(variable)] = variable, value
-        self._values.pop(id(variable), None)
-        self._waiting_bytes += value.nbytes
-        if self._waiting_bytes > _TOGETHER_BYTES:
-            self.flush()
-
-    def flush(self) -> None:
-        """Send new values."""
-        written, self._written, self._waiting_bytes = self._written, {}, 0
-        if written:
-            self._stored.push(list(written.values()))
-
-    def _following(self, variable: Any) -> list[Any]:
-        """Return a variable, and those that follow it, up to some bytes."""
-        keys = list(self._order)
-        start = keys.index(id(variable)) if id(variable) in self._order else len(keys)
-        wanted, nbytes = [variable], _nbytes(like_value_of(variable))
-        for key in keys[start + 1 :]:
-            nbytes += _nbytes(like_value_of(self._order[key]))
-            if nbytes > _TOGETHER_BYTES:
-                break
-            if key not in self._written:
-                wanted.append(self._order[key])
-        return wanted
-
-
-_TOGETHER: ContextVar[Mapping[StoredVariables, _Together]] = ContextVar(
+_TOGETHER: ContextVar[Mapping[StoredVariables, Together]] = ContextVar(
     "muster_together", default=MappingProxyType({})
 )
-
-
-def _nbytes(array: Any) -> int:
-    return int(math.prod(array.shape) * np.dtype(array.dtype).itemsize)

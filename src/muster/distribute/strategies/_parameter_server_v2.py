@@ -14,6 +14,7 @@ from muster.cluster import (
 )
 from muster.distribute.engine._device import DeviceEngine
 from muster.distribute.engine._placement import Placement
+from muster.distribute.input._distributed_dataset import DistributedDataset, DistributedIterator
 from muster.distribute.servers._coordinator_links import CoordinatorLinks
 from muster.distribute.servers._stored_arrays import Store
 from muster.distribute.servers._stored_variables import StoredVariables
@@ -22,6 +23,17 @@ from muster.distribute.strategies._strategy import Strategy
 from muster.ps import Dial, PartSavers
 from muster.ps.store import PURPOSE, SAVE_PURPOSE, StoreClient
 from muster.ps.updates import versions
+
+
+class DatasetOfWorkers(DistributedDataset):
+    """A dataset for workers, each of which reads all of it."""
+
+    def __iter__(self) -> DistributedIterator:
+        raise ValueError(
+            "To use this dataset, you need to pass this dataset to "
+            "ClusterCoordinator.create_per_worker_dataset. Iterators of what that returns are arguments of "
+            "scheduled functions."
+        )
 
 
 class ParameterServerStrategy(Strategy):
@@ -55,6 +67,7 @@ class ParameterServerStrategy(Strategy):
     """
 
     storage: StoredVariables
+    distributed_dataset = DatasetOfWorkers
 
     def __init__(
         self,
@@ -90,7 +103,9 @@ class ParameterServerStrategy(Strategy):
             self.links.close(ends=ends)
 
     def _connect(self) -> Store:
-        return StoreClient(self._servers(PURPOSE), self.links.run, versions(), starts=True)
+        client = StoreClient(self._servers(PURPOSE), self.links.run, versions(), starts=True)
+        client.connect()  # workers ask all servers, also those that hold nothing yet
+        return client
 
     def _servers(self, purpose: str) -> list[tuple[str, Dial]]:
         """Return the name of each parameter server, and what connects to it."""

@@ -49,12 +49,14 @@ class Strategy:
         servers: The parameter servers that hold the variables, for this worker and others that train on their
             own; None if there are none.
         storage: What holds the values of variables that are created in the scope; None if they do themselves.
+        distributed_dataset: The class of distributed datasets.
 
     Source: tensorflow/python/distribute/distribute_lib.py, ``Strategy``.
     """
 
     servers: RemoteServers | None = None
     storage: Storage | None = None
+    distributed_dataset: type[DistributedDataset] = DistributedDataset
 
     def __init__(
         self, placement: Placement, engine: Engine, workers: Workers | None = None, local_replicas: int = 1
@@ -240,7 +242,7 @@ class Strategy:
             options.check_for_dataset()
         endless = dataset.cardinality() == INFINITE_CARDINALITY
         source = GlobalBatches(self.workers, self.local_replicas, dataset)
-        return DistributedDataset(source, endless=endless)
+        return self.distributed_dataset(source, endless=endless)
 
     def experimental_make_numpy_dataset(self, numpy_input: Any) -> Dataset:
         """Make a dataset of the rows of arrays.
@@ -274,7 +276,7 @@ class Strategy:
         datasets = datasets_from_function(self.input_context, self.local_replicas, dataset_fn, options)
         endless = any(each.cardinality() == INFINITE_CARDINALITY for each in datasets)
         source = ReplicaBatches(self.workers, self.local_replicas, datasets)
-        return DistributedDataset(source, endless=endless)
+        return self.distributed_dataset(source, endless=endless)
 
     def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
         """Make a value for each replica.

@@ -14,8 +14,12 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, Protocol
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from muster._keras import keras
+
+stateless_scope = keras.src.backend.common.stateless_scope
 
 
 class Storage(Protocol):
@@ -34,6 +38,9 @@ class Storage(Protocol):
 
     def write(self, variable: Any, value: Any) -> None:
         """Set the value of a variable to an array of its shape and dtype."""
+
+    def add(self, variable: Any, value: Any) -> None:
+        """Add an array of its shape and dtype to a variable: what others add at the same time counts, too."""
 
     def together(self, variables: Sequence[Any]) -> AbstractContextManager[None]:
         """Read and write the values of these variables in few messages meanwhile, in this thread."""
@@ -117,6 +124,33 @@ class _Remote:
             self._waiting = value
         elif value is not None:  # as Keras sets while a trainer has the values, to free their memory
             self._storage.write(self, value)
+
+    def assign_add(self, value: Any) -> Any:
+        """Add there; returns the variable rather than its value, which would have to be read."""
+        if (addend := self._addend(value)) is None:
+            return super().assign_add(value)  # type: ignore[misc]
+        self._storage.add(self, addend)
+        return self
+
+    def assign_sub(self, value: Any) -> Any:
+        """Subtract there; returns as `assign_add` does."""
+        if (addend := self._addend(value)) is None:
+            return super().assign_sub(value)  # type: ignore[misc]
+        self._storage.add(self, -addend)
+        return self
+
+    def _addend(self, value: Any) -> Any:
+        """Return a value as an array of this variable's shape and dtype, if it can be added there.
+
+        It cannot while a program is traced, and where Keras would compute in another dtype.
+        """
+        if "_waiting" in vars(self) or stateless_scope.in_stateless_scope():
+            return None
+        like, value = like_value_of(self), value if isinstance(value, int | float) else jnp.asarray(value)
+        if like.dtype == bool or jnp.result_type(like.dtype, value) != like.dtype:
+            return None
+        addend = np.asarray(value, like.dtype)
+        return np.broadcast_to(addend, like.shape) if addend.size == 1 or addend.shape == like.shape else None
 
     def _initialize_with_initializer(self, initializer: Any) -> None:
         self._waiting = initializer

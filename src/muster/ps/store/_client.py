@@ -86,9 +86,11 @@ class StoreClient:
 
     def assign(self, values: Mapping[StoredName, Any]) -> None:
         """Give arrays other values, all of a server at one instant."""
-        arrays = ((name, np.asarray(value)) for name, value in values.items())
-        given = _by_server((name.server, (described(name.name, array), array)) for name, array in arrays)
-        self._change({index: (messages.Assign(), bundle(some)) for index, some in given.items()})
+        self._change(_given(messages.Assign, values))
+
+    def add(self, values: Mapping[StoredName, Any]) -> None:
+        """Add to arrays, to all of a server at one instant: what workers push meanwhile counts, too."""
+        self._change(_given(messages.Add, values))
 
     def assign_rows(self, name: StoredName, ids: Any, rows: Any) -> None:
         """Give rows of an array other values.
@@ -295,6 +297,15 @@ class StoreClient:
             lambda server, place: receive(server, asked[place]),
         )
         return dict(zip(asked, answers, strict=True))
+
+
+def _given(
+    kind: type[messages.Assign] | type[messages.Add], values: Mapping[StoredName, Any]
+) -> dict[int, tuple[messages.Change, Sequence[Array]]]:
+    """Return the change of each server that takes values."""
+    arrays = ((name, np.asarray(value)) for name, value in values.items())
+    given = _by_server((name.server, (described(name.name, array), array)) for name, array in arrays)
+    return {index: (kind(), bundle(some)) for index, some in given.items()}
 
 
 def _by_server(items: Iterable[tuple[int, _T]]) -> dict[int, list[_T]]:

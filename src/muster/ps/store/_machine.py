@@ -120,6 +120,7 @@ class StoreMachine:
                 | messages.AssignRows()
                 | messages.CreateHashed()
                 | messages.AssignHashed()
+                | messages.Add()
                 | messages.Delete()
                 | messages.Register()
                 | messages.Read()
@@ -360,6 +361,8 @@ def _change(contents: Contents, message: messages.Change, arrays: Sequence[Array
         case messages.AssignHashed():
             table = contents.hashed.named(message.name)
             table.assign(*unbundled_columns(arrays), clears=message.clears)
+        case messages.Add():
+            contents.values.add(unbundled(arrays))
         case messages.Delete():
             contents.delete(unpacked(arrays, tuple[str, ...]))
         case messages.Register():

@@ -74,6 +74,12 @@ class AssignRows(msgspec.Struct, tag="assign rows", frozen=True, kw_only=True):
     sequence: Number = 0
 
 
+class Add(msgspec.Struct, tag="add", frozen=True, kw_only=True):
+    """Add to arrays, in a bundle; ``sequence`` as of `Create`."""
+
+    sequence: Number = 0
+
+
 class CreateHashed(msgspec.Struct, tag="create hashed", frozen=True, kw_only=True):
     """Make hashed tables that are not there yet, described in a buffer; ``sequence`` as of `Create`."""
 
@@ -278,7 +284,7 @@ class StoreStatistics(msgspec.Struct, tag="statistics", frozen=True, kw_only=Tru
 
 
 # For type checkers, and as unions for msgspec.
-Change = Create | Reserve | Assign | AssignRows | CreateHashed | AssignHashed | Delete | Register
+Change = Create | Reserve | Assign | AssignRows | Add | CreateHashed | AssignHashed | Delete | Register
 Request = Join | Change | Read | ReadRows | ReadHashed | Describe | Pull | Apply | Stats | End
 Answer = Joined | Described | Values | Done | Ended | Refused | StoreStatistics
 

@@ -82,12 +82,15 @@ class StoredValues:
 
     def assign(self, arrays: Sequence[tuple[ArraySpec, Array]]) -> None:
         """Give arrays other values."""
-        self._require(spec.name for spec, _ in arrays)
-        for spec, _ in arrays:
-            if spec != (known := self.specs[spec.name]):
-                raise RefusedError(f"its array {_said(spec)} is {_said(known)} here")
+        self._require_same(spec for spec, _ in arrays)
         for spec, array in arrays:
             self._set(spec.name, array)
+
+    def add(self, arrays: Sequence[tuple[ArraySpec, Array]]) -> None:
+        """Add to arrays."""
+        self._require_same(spec for spec, _ in arrays)
+        for spec, array in arrays:
+            self._set(spec.name, np.asarray(self._get(spec.name) + array))
 
     def assign_rows(self, name: str, ids: Array, rows: Array) -> None:
         """Give some rows of an array other values, given flat."""
@@ -198,6 +201,12 @@ class StoredValues:
             self._whole[name] = self._memory.put(array)
         else:
             rows.write(slice(0, len(rows)), [array])
+
+    def _require_same(self, specs: Iterable[ArraySpec]) -> None:
+        for spec in specs:
+            self._require([spec.name])
+            if spec != (known := self.specs[spec.name]):
+                raise RefusedError(f"its array {_said(spec)} is {_said(known)} here")
 
     def _require(self, names: Iterable[str]) -> None:
         for name in names:
