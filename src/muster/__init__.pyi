@@ -9,9 +9,11 @@ from . import layers as layers
 from . import program as program
 from . import saved_model as saved_model
 from . import summary as summary
+from ._errors import CancelledError as CancelledError
 from ._errors import CheckpointError as CheckpointError
 from ._errors import CheckpointMismatchError as CheckpointMismatchError
 from ._errors import CheckpointNotFoundError as CheckpointNotFoundError
+from ._errors import ClosureError as ClosureError
 from ._errors import ClusterEnvironmentError as ClusterEnvironmentError
 from ._errors import ClusterError as ClusterError
 from ._errors import ClusterTypeError as ClusterTypeError
@@ -28,6 +30,7 @@ from ._errors import OutOfRangeError as OutOfRangeError
 from ._errors import OutsideVariableError as OutsideVariableError
 from ._errors import PositionError as PositionError
 from ._errors import RequestError as RequestError
+from ._errors import RosterError as RosterError
 from ._errors import SavedModelError as SavedModelError
 from ._errors import SavedModelNotFoundError as SavedModelNotFoundError
 from ._errors import SummaryError as SummaryError

@@ -14,7 +14,7 @@ from muster.compat._names import INSTEAD, Names
 PAGE = (Path(__file__).parents[2] / "docs" / "coming-from-tensorflow.md").read_text()
 
 # What the code of each page uses, in its editions since TensorFlow 2.3: names, methods of what it builds, and
-# what the text tells programs to use. Of parameter servers only what the first guide has.
+# what the text tells programs to use.
 GUIDES = {
     "guide/distributed_training": """
         tf.GradientTape tf.Variable tf.add_n tf.config.experimental_connect_to_cluster
@@ -177,6 +177,36 @@ GUIDES = {
         tf.keras.losses.SparseCategoricalCrossentropy tf.keras.models.load_model tf.keras.optimizers.SGD
         tf.saved_model.save tf.train.Checkpoint tf.train.CheckpointManager tf.train.CheckpointManager.save
         tf.train.latest_checkpoint
+        """,
+    "tutorials/distribute/parameter_server_training": """
+        tf.GradientTape tf.Variable tf.cast tf.compat.v1.ConfigProto tf.data.Dataset.batch
+        tf.data.Dataset.from_tensor_slices tf.data.Dataset.from_tensors tf.data.Dataset.prefetch
+        tf.data.Dataset.repeat tf.data.Dataset.shard tf.data.Dataset.shuffle tf.data.Dataset.zip
+        tf.distribute.InputContext.get_per_replica_batch_size tf.distribute.ParameterServerStrategy
+        tf.distribute.ReduceOp.SUM tf.distribute.Server tf.distribute.Strategy.experimental_distribute_dataset
+        tf.distribute.Strategy.gather tf.distribute.Strategy.reduce tf.distribute.Strategy.run
+        tf.distribute.cluster_resolver.SimpleClusterResolver
+        tf.distribute.cluster_resolver.TFConfigClusterResolver
+        tf.distribute.coordinator.ClusterCoordinator.create_per_worker_dataset
+        tf.distribute.coordinator.ClusterCoordinator.done tf.distribute.coordinator.ClusterCoordinator.fetch
+        tf.distribute.coordinator.ClusterCoordinator.join
+        tf.distribute.coordinator.ClusterCoordinator.schedule
+        tf.distribute.coordinator.RemoteValue.fetch tf.distribute.coordinator.RemoteValue.get
+        tf.distribute.experimental.ParameterServerStrategy
+        tf.distribute.experimental.coordinator.ClusterCoordinator
+        tf.distribute.experimental.coordinator.PerWorkerValues
+        tf.distribute.experimental.coordinator.RemoteValue
+        tf.distribute.experimental.partitioners.FixedShardsPartitioner
+        tf.distribute.experimental.partitioners.MaxSizePartitioner
+        tf.distribute.experimental.partitioners.MinSizePartitioner tf.errors.UnavailableError tf.float32
+        tf.function tf.greater tf.int64 tf.keras.Input tf.keras.Model tf.keras.Sequential
+        tf.keras.callbacks.BackupAndRestore tf.keras.callbacks.ModelCheckpoint
+        tf.keras.callbacks.TensorBoard tf.keras.layers.Dense tf.keras.layers.Embedding
+        tf.keras.layers.StringLookup tf.keras.losses.BinaryCrossentropy tf.keras.losses.Reduction.NONE
+        tf.keras.metrics.Accuracy tf.keras.metrics.Mean tf.keras.optimizers.RMSprop tf.keras.optimizers.SGD
+        tf.keras.utils.SidecarEvaluator tf.keras.utils.experimental.DatasetCreator
+        tf.nn.compute_average_loss tf.random.uniform tf.reduce_sum tf.train.Checkpoint
+        tf.train.CheckpointManager tf.train.ClusterSpec tf.train.latest_checkpoint
         """,
     "tutorials/distribute/save_and_load": """
         tf.cast tf.data.Dataset.from_tensors tf.data.Dataset.take tf.distribute.MirroredStrategy

@@ -32,8 +32,6 @@ INSTEAD = {
     "tf.config.experimental.get_memory_info": "Use jax.Device.memory_stats.",
     "tf.config.threading": "XLA decides; `muster run` gives each task its share of the cores.",
     "tf.TypeSpec": "Use tf.TensorSpec.",
-    "tf.distribute.experimental.coordinator": "It is not there yet: "
-    "MultiWorkerMirroredStrategy trains on several workers.",
 }
 
 

@@ -27,6 +27,7 @@ from muster.distribute import Server as Server
 from muster.distribute import Strategy as Strategy
 from muster.distribute import StrategyExtended as StrategyExtended
 from muster.distribute import TPUStrategy as TPUStrategy
+from muster.distribute import coordinator as _coordinator
 from muster.distribute import experimental_set_strategy as experimental_set_strategy
 from muster.distribute import get_replica_context as get_replica_context
 from muster.distribute import get_strategy as get_strategy
@@ -34,6 +35,19 @@ from muster.distribute import has_strategy as has_strategy
 from muster.distribute import in_cross_replica_context as in_cross_replica_context
 
 DistributedValues = _distribute.PerReplica
+coordinator = _Names(
+    "tf.distribute.coordinator",
+    ClusterCoordinator=_coordinator.ClusterCoordinator,
+    PerWorkerValue=_coordinator.PerWorkerValues,  # TensorFlow has both names
+    RemoteValue=_coordinator.RemoteValue,
+    experimental_get_current_worker_index=_coordinator.experimental_get_current_worker_index,
+)
+_experimental_coordinator = _Names(
+    "tf.distribute.experimental.coordinator",
+    ClusterCoordinator=_coordinator.ClusterCoordinator,
+    PerWorkerValues=_coordinator.PerWorkerValues,
+    RemoteValue=_coordinator.RemoteValue,
+)
 _partitioners = _Names(
     "tf.distribute.experimental.partitioners",
     FixedShardsPartitioner=_distribute.FixedShardsPartitioner,
@@ -54,5 +68,6 @@ experimental = _Names(
     TPUStrategy=TPUStrategy,
     TerminationConfig=_TerminationConfig,
     ValueContext=_distribute.ValueContext,
+    coordinator=_experimental_coordinator,
     partitioners=_partitioners,
 )
