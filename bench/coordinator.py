@@ -122,19 +122,19 @@ def in_turn(turns: dict[str, Callable[[], float]], rounds: int) -> dict[str, lis
     return found
 
 
-def spread(values: list[float], scale: float = 1.0) -> str:
+def spread(values: list[float]) -> str:
     """Return the median of values with the lowest and the highest."""
-    return f"{scale * statistics.median(values):.4g} ({scale * min(values):.4g} to {scale * max(values):.4g})"
+    return f"{statistics.median(values):.4g} ({min(values):.4g} to {max(values):.4g})"
 
 
 def ratios(found: dict[str, list[float]]) -> dict[str, Any]:
-    """Return the medians, and in how many times as much muster's turns gave as those of others."""
-    figures: dict[str, Any] = {name: statistics.median(each) for name, each in found.items()}
+    """Print and return the medians, and how many times as fast muster's turns were as those of others."""
+    figures: dict[str, Any] = {name: round(statistics.median(each), 1) for name, each in found.items()}
     for name, each in found.items():
         if name != "muster":
             times = [ours / theirs for ours, theirs in zip(found["muster"], each, strict=True)]
-            figures[f"over {name}"] = statistics.median(times)
-            print(f"muster gives {spread(times)} times what {name} gives.")
+            figures[f"over {name}"] = round(statistics.median(times), 2)
+            print(f"muster is {spread(times)} times as fast as {name}.")
     return figures
 
 
@@ -151,17 +151,17 @@ def closures() -> dict[str, Any]:
             {name: lambda chief=chief: EMPTY / chief.ask(f"empty {EMPTY}") for name, chief in chiefs.items()},
             ROUNDS,
         )
-        waits = in_turn(
+        fetches = in_turn(
             {
-                name: lambda chief=chief: statistics.median(chief.ask(f"fetch {FETCHES}"))
+                name: lambda chief=chief: 1 / statistics.median(chief.ask(f"fetch {FETCHES}"))
                 for name, chief in chiefs.items()
             },
             ROUNDS,
         )
         print("| two workers | functions of nothing a second | schedule and fetch, ms |\n|---|---|---|")
         for name in chiefs:
-            print(f"| {name} | {spread(speeds[name])} | {spread(waits[name], 1e3)} |")
-        figures = {"empty_per_sec": ratios(speeds), "fetch_secs": ratios(waits)}
+            print(f"| {name} | {spread(speeds[name])} | {spread([1e3 / each for each in fetches[name]])} |")
+        figures = {"empty_per_sec": ratios(speeds), "fetches_per_sec": ratios(fetches)}
         figures["memory"] = memory(chiefs["muster"])
     return figures
 
