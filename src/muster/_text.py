@@ -14,6 +14,8 @@ def printable(text: str) -> str:
     Names and messages come from other processes and from files: a terminal would obey what they hold, and
     lone surrogates, written as ``\\udcff``, cannot be encoded.
     """
+    if text.isprintable():  # as nearly all is, and much faster
+        return text
     return _UNPRINTABLE.sub(_escape, _STYLES.sub("", text))
 
 
@@ -29,11 +31,11 @@ def printable_line(text: str) -> str:
 
 def printable_json(value: Any) -> Any:
     """Return parsed JSON, or what MessagePack has besides, with `printable` texts and keys."""
-    match value:
-        case str():
-            return printable(value)
-        case list():
-            return [printable_json(each) for each in value]
-        case dict():
-            return {printable_json(key): printable_json(each) for key, each in value.items()}
+    kind = type(value)  # parsers give no subclasses
+    if kind is str:
+        return printable(value)
+    if kind is list:
+        return [printable_json(each) for each in value]
+    if kind is dict:
+        return {printable_json(key): printable_json(each) for key, each in value.items()}
     return value

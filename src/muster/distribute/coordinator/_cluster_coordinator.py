@@ -20,7 +20,6 @@ from muster.distribute.coordinator._remote_value import RemoteValue
 from muster.distribute.coordinator._schedule import Closure, Schedule
 from muster.distribute.functions._function import ConcreteFunction, Function, kind_of
 from muster.distribute.replicas._replica_context import current_context
-from muster.distribute.replicas._values import is_leaf
 from muster.ps import Dial
 
 # How long the threads that call workers may take to end, in seconds.
@@ -159,11 +158,11 @@ class ClusterCoordinator:
                 f"`tf.function` or a concrete function. Decorate it with @tf.function; got {fn!r}."
             )
         bound = tuple(args or ()), dict(kwargs or {})
-        by_worker = [jax.tree.flatten(each, is_leaf=is_leaf) for each in of_each_worker(bound, self._workers)]
+        by_worker = of_each_worker(bound, self._workers)
         leaves, structure = by_worker[0]
         iterators = tuple(dict.fromkeys(each for each in leaves if isinstance(each, PerWorkerIterator)))
         kinds_of_workers = [(each, *_kinds_of(own, iterators)) for own, each in by_worker]
-        if any([each != kinds_of_workers[0] for each in kinds_of_workers]):
+        if any([each != kinds_of_workers[0] for each in kinds_of_workers[1:]]):
             raise ValueError(
                 "The PerWorkerValues of an argument differ in their structure, shapes, dtypes or constants, "
                 f"and workers run one program: {kinds_of_workers}."

@@ -38,8 +38,8 @@ class PerWorkerValues:
         return self._values
 
 
-def of_each_worker(args: Any, workers: int) -> list[Any]:
-    """Return arguments once for each worker, or once for all if there are no values of workers among them.
+def of_each_worker(args: Any, workers: int) -> list[tuple[list[Any], Any]]:
+    """Return flat arguments and their structure: for each worker, or once if all get the same.
 
     Args:
         args: A nested structure.
@@ -50,7 +50,7 @@ def of_each_worker(args: Any, workers: int) -> list[Any]:
     """
     leaves, structure = jax.tree.flatten(args, is_leaf=is_leaf)
     if not any([isinstance(leaf, PerWorkerValues) and leaf.values for leaf in leaves]):
-        return [args]
+        return [(leaves, structure)]
     by_leaf = [[leaf] * workers for leaf in leaves]
     for number, leaf in enumerate(leaves):
         if not isinstance(leaf, PerWorkerValues) or not leaf.values:
@@ -61,4 +61,5 @@ def of_each_worker(args: Any, workers: int) -> list[Any]:
                 "needs its own."
             )
         by_leaf[number] = [value.fetch() for value in leaf.values]
-    return [jax.tree.unflatten(structure, each) for each in zip(*by_leaf, strict=True)]
+    by_worker = [jax.tree.unflatten(structure, each) for each in zip(*by_leaf, strict=True)]
+    return [jax.tree.flatten(each, is_leaf=is_leaf) for each in by_worker]

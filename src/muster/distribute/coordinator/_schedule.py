@@ -83,6 +83,7 @@ class Schedule:
         self.ended = threading.Condition(lock)
         self.closed = False
         self._added = threading.Condition(lock)
+        self._settled = threading.Condition(lock)  # whoever joins need not wake at every end
         self._queue: ClosureQueue[Closure] = ClosureQueue(limit, max_staleness)
         self._waits_for_others = max_staleness is not None
         self._fatal: BaseException | None = None
@@ -122,7 +123,7 @@ class Schedule:
             Exception: What one of them has raised.
         """
         with self.ended:
-            self.ended.wait_for(lambda: self._queue.idle or self._has_error)
+            self._settled.wait_for(lambda: self._queue.idle or self._has_error)
             self._raise_error()
             self._queue.renew()
 
@@ -209,7 +210,7 @@ class Schedule:
                 self._deserted_at = self._clock()
             if (cancelled := self._queue.lose(worker)) is not None:
                 cancelled.fail(_closed() if self.closed else _cancelled())
-            self.ended.notify_all()
+            self._notify_ended()
             self._added.notify()
 
     def fail_forever(self, error: BaseException) -> None:
@@ -218,7 +219,7 @@ class Schedule:
             self._fatal = error
             for closure in self._queue.cancel():
                 closure.fail(error)
-            self.ended.notify_all()
+            self._notify_ended()
 
     def close(self) -> None:
         """Let the threads of workers end."""
@@ -226,7 +227,7 @@ class Schedule:
             self.closed = True
             for closure in self._queue.cancel():
                 closure.fail(_closed())
-            self.ended.notify_all()
+            self._notify_ended()
             self._added.notify_all()
         self._wake()
 
@@ -234,8 +235,13 @@ class Schedule:
     def _has_error(self) -> bool:
         return self._queue.failed or self._fatal is not None
 
-    def _notify(self) -> None:
+    def _notify_ended(self) -> None:
         self.ended.notify_all()
+        if self._queue.idle or self._has_error:
+            self._settled.notify_all()
+
+    def _notify(self) -> None:
+        self._notify_ended()
         if self._waits_for_others:
             self._added.notify_all()
 
@@ -246,7 +252,7 @@ class Schedule:
     def _cancel(self) -> None:
         for closure in self._queue.cancel():
             closure.fail(_cancelled())
-        self.ended.notify_all()
+        self._notify_ended()
         self._wake()
         self.ended.wait_for(lambda: not self._queue.cancelling)
         self._added.notify_all()
