@@ -48,8 +48,14 @@ def dataset_fn(context):
 
 resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
 if resolver.task_type in ("worker", "ps"):
+    # With a thread, as TensorFlow has on one core, its workers wait for themselves.
+    config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=3)
     tf.distribute.Server(
-        resolver.cluster_spec(), job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc"
+        resolver.cluster_spec(),
+        job_name=resolver.task_type,
+        task_index=resolver.task_id,
+        protocol="grpc",
+        config=config,
     ).join()
     sys.exit()
 layers = tf.keras.layers
