@@ -26,6 +26,7 @@ PACKAGES = [
     "estimator",
     "feature_column",
     "launch",
+    "layers",
     "net",
     "program",
     "ps",

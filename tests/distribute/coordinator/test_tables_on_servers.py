@@ -274,3 +274,31 @@ def test_ids_of_64_bits_travel_as_two_halves():
     ]
     with pytest.raises(TypeError, match="wide_ids takes integers, got dtype float64"):
         wide_ids([1.5])
+
+
+def test_a_model_with_a_hashed_table_is_fitted_evaluated_and_used():
+    ids, clicks = np.maximum(WIDE.reshape(-1, 3), -2), CLICKS.reshape(-1, 1)
+    ids = np.where(ids == -1, 5, ids)
+    vocabulary, numbers = np.unique(ids, return_inverse=True)
+    initial = keras.initializers.Constant(INITIAL)
+
+    def fitted(kind, shape, embedded, inputs):
+        taken = keras.Input(shape, dtype=kind)
+        outputs = keras.layers.Dense(1, kernel_initializer="ones")(embedded(taken))
+        model = keras.Model(taken, outputs)
+        model.compile(keras.optimizers.Adagrad(0.1), "mse")
+        data = Dataset.from_tensor_slices((inputs, clicks)).batch(8)
+        history = model.fit(data, epochs=2, verbose=0).history["loss"]
+        found = model.predict(inputs, batch_size=8, verbose=0)
+        return history, model.evaluate(data, verbose=0), found, model
+
+    embedding = keras.layers.Embedding(len(vocabulary), UNITS, initial)
+    pooled = keras.layers.GlobalAveragePooling1D()
+    *expected, _ = fitted("int32", (3,), lambda ids: pooled(embedding(ids)), numbers.reshape(-1, 3))
+    with coordinated() as (strategy, _), strategy.scope():
+        layer = HashEmbedding(UNITS, initial, combiner="mean")
+        *found, model = fitted("uint32", (3, 2), layer, wide_ids(ids))
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+        with pytest.raises(NotImplementedError, match="cannot be read, assigned or saved"):
+            model.get_weights()

@@ -150,6 +150,20 @@ def test_servers_are_told_of_tables_and_their_slots():
     assert len(slots) == 2
 
 
+def test_nothing_is_read_to_find_out_shapes():
+    class Scaled(keras.Layer):
+        def build(self, shape):
+            self.scale = self.add_weight(shape=(1,))
+
+        def call(self, x):
+            return x * self.scale
+
+    strategy, store = with_memory()
+    with strategy.scope():
+        assert Scaled()(keras.Input((3,))).shape == (None, 3)
+    assert "read" not in store.asked
+
+
 def test_what_is_read_together_comes_in_one_message():
     strategy, store = with_memory(2, FixedShardsPartitioner(2))
     variables = [made(strategy, (4,), f"v{i}") for i in range(5)]

@@ -299,8 +299,8 @@ class StoredVariables(Storage):
             if (name := self._hashed.name_of(variable)) is not None:
                 raise NotImplementedError(
                     f"{variable.path}: the rows of the hashed table {name} are there for scheduled functions "
-                    "that look up ids, and cannot be read, assigned or saved in checkpoints as a whole. Servers "
-                    "keep them in their snapshots: see snapshot_dir of Server."
+                    "that look up ids, and cannot be read, assigned or saved in checkpoints as a whole. "
+                    "Servers keep them in their snapshots: see snapshot_dir of Server."
                 )
 
     def _placed(self, variable: Any, like: jax.ShapeDtypeStruct) -> tuple[StoredRows, ...]:

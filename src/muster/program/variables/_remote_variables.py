@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._keras import keras
+from muster.program.variables._keras_internals import global_state
 
 stateless_scope = keras.src.backend.common.stateless_scope
 
@@ -116,6 +117,8 @@ class _Remote:
     def _value(self) -> Any:
         if "_waiting" in vars(self):
             return None if callable(self._waiting) else self._waiting
+        if global_state.get_global_attribute("symbolic_scope") is not None:
+            return jnp.zeros(self.shape, self._dtype)  # traced: Keras asks for shapes alone
         return self._storage.read(self)
 
     @_value.setter
