@@ -15,7 +15,7 @@ _ALL_BITS = 0xFFFFFFFF
 
 
 @keras.saving.register_keras_serializable(package="muster")
-class HashEmbedding(keras.layers.Layer):
+class HashEmbedding(keras.layers.Layer):  # type: ignore[misc]  # keras is untyped
     """Embeds ids of 64 bits without a vocabulary: parameter servers make a row when an id is first trained.
 
     It is for functions that a ``ClusterCoordinator`` schedules, in a model that is created in the scope of a
@@ -127,9 +127,9 @@ def _is_wide(ids: Any) -> bool:
     return str(ids.dtype) == "uint32"
 
 
-def _pairs(ids: Any) -> jax.Array:
+def _pairs(given: Any) -> jax.Array:
     """Return the lower and the upper half of ids, uint32 of shape (*S, 2)."""
-    ids = jnp.asarray(ids)
+    ids: jax.Array = jnp.asarray(given)
     if _is_wide(ids):
         if ids.shape[-1:] != (2,):
             raise ValueError(

@@ -121,8 +121,10 @@ def embedding_lookup_sparse(
     ids = as_array(sp_ids)
     there = ids >= 0
     wanted = jnp.where(there, ids, NO_ROW)
-    sharded = isinstance(params, ShardedVariable)
-    rows = params.sparse_read(wanted) if sharded else jnp.take(as_array(params), wanted, axis=0)
+    if isinstance(params, ShardedVariable):
+        rows = params.sparse_read(wanted)
+    else:
+        rows = jnp.take(as_array(params), wanted, axis=0)
     rows = jnp.where(there[..., None], rows, 0)
     if max_norm is not None:
         squares = jnp.sum(rows * rows, -1, keepdims=True)

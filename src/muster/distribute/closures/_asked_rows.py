@@ -33,6 +33,7 @@ class AskedRows:
         # Of each table, its parts, and which of the ids those have.
         self._parts: list[list[tuple[int, Any]]] = []
         for table, given in zip(tables, ids, strict=True):
+            unique: Array
             if table.hashed:
                 unique, numbers = unique_wide_ids(given)
                 owner = owners(unique, len(table.parts))

@@ -185,11 +185,12 @@ class StoredTables:
         ]
         columns = [column.path or f"slot {number}" for number, column in enumerate(kept)]
         by_rows = self._lookups.row_pushes[table]
+        inputs: tuple[str | int, ...] = (*part.takes, *part.pushes)
         keys: list[str | int] = [*columns, *by_rows, *numbers]
 
         def update(*arrays: jax.Array) -> list[jax.Array]:
             values = dict(zip(keys, arrays, strict=True))
-            made = part.function(*(values[each] for each in (*part.takes, *part.pushes)))
+            made = part.function(*(values[each] for each in inputs))
             new: Mapping[str, jax.Array] = dict(zip(part.updates, made, strict=True))
             return [new.get(path, values[path]) for path in columns]
 

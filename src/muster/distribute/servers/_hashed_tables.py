@@ -69,8 +69,8 @@ class HashedTables:
 
     def __init__(self, servers: int) -> None:
         self._servers = servers
-        self._tables: ByIdentity[_Table] = ByIdentity()
-        self._of_slots: ByIdentity[_Table] = ByIdentity()
+        self._tables: ByIdentity[_Table | None] = ByIdentity()
+        self._of_slots: ByIdentity[_Table | None] = ByIdentity()
 
     def add(
         self, variable: Any, name: str, like: jax.ShapeDtypeStruct, initializer: HashedInitializer

@@ -107,6 +107,8 @@ class _Remote:
     _storage: Storage
     _waiting: Any
     _initializer: Any
+    _dtype: str
+    shape: tuple[int, ...]
 
     @property
     def value(self) -> Any:
