@@ -1,13 +1,14 @@
 """A coordinator that calls fit, and kills itself once. Run by test_coordinated_fit_multiprocess.py.
 
 Argument: JSON: backup, the folder of its backups; kills_at, the number of steps after which it kills itself,
-unless it has before; and report, where to write what came of it.
+unless it has before, and after so many backups, saves; and report, where to write what came of it.
 """
 
 import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent), *map(str, Path(__file__).parents[1:3])]
@@ -16,6 +17,7 @@ from coordinated import counting  # noqa: E402
 from fit_cases import X, Y  # noqa: E402
 
 from muster._keras import keras  # noqa: E402
+from muster.checkpoint import list_checkpoints  # noqa: E402
 from muster.cluster import ClusterSpec, SimpleClusterResolver  # noqa: E402
 from muster.distribute import ParameterServerStrategy  # noqa: E402
 
@@ -26,6 +28,8 @@ killed = Path(options["backup"]).with_suffix(".killed")
 class Kills(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         if not killed.exists() and int(self.model.optimizer.iterations.value) == options["kills_at"]:
+            while not (saved := list_checkpoints(options["backup"])) or saved[-1].step < options["saves"]:
+                time.sleep(0.01)  # it is written meanwhile
             killed.touch()
             os.kill(os.getpid(), signal.SIGKILL)
 

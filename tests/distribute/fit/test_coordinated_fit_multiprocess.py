@@ -69,7 +69,8 @@ def test_every_example_counts_once_although_workers_are_killed(tmp_path):
 
 
 def test_a_coordinator_that_was_killed_goes_on_at_the_exact_step(tmp_path):
-    options = {"backup": str(tmp_path / "backup"), "kills_at": 11, "report": str(tmp_path / "report")}
+    options = {"backup": str(tmp_path / "backup"), "report": str(tmp_path / "report")}
+    options |= {"kills_at": 11, "saves": 5}  # the fifth is of step 10
     with Job(tmp_path, _SERVER, worker=1, ps=1) as job:
         job.start("ps")
         job.start("worker")
