@@ -100,3 +100,20 @@ def test_tables_on_servers_and_in_workers_are_compared(tmp_path):
     assert tables == [("served", 30_000), ("mirrored", 30_000), ("sparse", 30_000), ("served", 40_000)]
     assert all(each["batches_s"] > 0 and each["worker_mb"] > 0 for each in found["figures"])
     assert set(found["ratios"]) == {"mirrored", "sparse"}
+
+
+def test_contestants_take_turns_in_the_other_order_at_every_round(capsys):
+    from bench.coordinator import in_turn, ratios
+
+    took = []
+
+    def turn(name, speed):
+        took.append(name)
+        return speed * len(took)
+
+    found = in_turn({"muster": lambda: turn("muster", 2.0), "other": lambda: turn("other", 1.0)}, 2)
+
+    assert took == ["other", "muster", "muster", "other"]
+    assert found == {"muster": [4.0, 6.0], "other": [1.0, 4.0]}
+    assert ratios(found) == {"muster": 5.0, "other": 2.5, "over other": 2.75}
+    assert "muster is 2.75 (1.5 to 4) times as fast as other." in capsys.readouterr().out
