@@ -33,6 +33,10 @@ STRATEGIES = {
 }
 
 
+# Needs servers and workers: tests/distribute/coordinator, tests/distribute/fit and tests/estimator have them.
+OF_SEVERAL_TASKS = {"ParameterServerStrategy"}
+
+
 def train_estimator(strategy, folder):
     """The loss before and after training."""
 
@@ -97,12 +101,14 @@ def cells():
 
 
 def test_the_table_is_complete():
-    assert {strategy for strategy, _, _ in cells()} == set(STRATEGIES)
+    assert {strategy for strategy, _, _ in cells()} == STRATEGIES.keys() | OF_SEVERAL_TASKS
     assert {how for _, how, _ in cells()} == set(TRAIN)
-    assert {says for _, _, says in cells()} == {"yes"}
+    assert {says for strategy, _, says in cells() if strategy in STRATEGIES} == {"yes"}
 
 
-@pytest.mark.parametrize(("strategy", "how"), [(strategy, how) for strategy, how, _ in cells()])
+@pytest.mark.parametrize(
+    ("strategy", "how"), [(strategy, how) for strategy, how, _ in cells() if strategy in STRATEGIES]
+)
 def test_what_is_said_to_work_does(strategy, how, tmp_path):
     before, after = TRAIN[how](STRATEGIES[strategy](), str(tmp_path))
     assert after < before / 5
