@@ -16,7 +16,7 @@ def test_closures_run_in_the_order_in_which_they_were_scheduled(queue):
     assert [queue.put(work) for work in "abc"] == [1, 2, 3]
     assert queue.take("worker 0") == (1, "a")
     assert queue.take("worker 1") == (2, "b")
-    assert queue.end("worker 1") == "b"
+    assert queue.end("worker 1", 2) == "b"
     assert queue.take("worker 1") == (3, "c")
     assert queue.take("worker 2") is None
 
@@ -27,7 +27,7 @@ def test_it_is_idle_once_everything_has_ended(queue):
     assert not queue.idle
     queue.take("worker 0")
     assert not queue.idle
-    queue.end("worker 0")
+    queue.end("worker 0", 1)
     assert queue.idle
 
 
@@ -46,14 +46,37 @@ def test_what_a_lost_worker_ran_is_the_next_to_run_under_its_number(queue):
         queue.put(work)
     queue.take("worker 0")
     queue.take("worker 1")
-    assert queue.lose("worker 0") is None
+    assert queue.lose("worker 0") == []
     assert queue.take("worker 1 again") == (1, "a")
 
 
 def test_the_loss_of_a_worker_that_runs_nothing_changes_nothing(queue):
     queue.put("a")
-    assert queue.lose("worker 0") is None
+    assert queue.lose("worker 0") == []
     assert queue.take("worker 1") == (1, "a")
+
+
+def test_a_worker_may_have_several_and_ends_them_in_any_order(queue):
+    for work in "abc":
+        queue.put(work)
+    assert [queue.take("worker 0"), queue.take("worker 0"), queue.take("worker 1")] == [
+        (1, "a"),
+        (2, "b"),
+        (3, "c"),
+    ]
+    assert queue.end("worker 0", 2) == "b"
+    assert queue.watermark == 1
+    assert queue.end("worker 0", 1) == "a"
+    assert queue.watermark == 3
+
+
+def test_all_that_a_lost_worker_had_is_the_next_to_run_in_order(queue):
+    for work in "abcd":
+        queue.put(work)
+    for _ in range(3):
+        queue.take("worker 0")
+    assert queue.lose("worker 0") == []
+    assert [queue.take("worker 1")[1] for _ in range(4)] == list("abcd")
 
 
 def test_a_worker_that_comes_back_is_used_again(queue):
@@ -61,7 +84,7 @@ def test_a_worker_that_comes_back_is_used_again(queue):
     queue.take("worker 0")
     queue.lose("worker 0")
     assert queue.take("worker 0") == (1, "a")
-    assert queue.end("worker 0") == "a"
+    assert queue.end("worker 0", 1) == "a"
     assert queue.idle
 
 
@@ -70,10 +93,10 @@ def test_an_error_is_kept_until_somebody_asks_and_the_others_go_on(queue):
         queue.put(work)
     queue.take("worker 0")
     error = ValueError("boom")
-    assert queue.end("worker 0", error) == "a"
+    assert queue.end("worker 0", 1, error) == "a"
     assert queue.failed
     assert queue.take("worker 0") == (2, "b")
-    assert queue.end("worker 0") == "b"
+    assert queue.end("worker 0", 2) == "b"
     assert queue.cancel() == ["c"]
     assert queue.taken_error() is error
     assert not queue.failed
@@ -85,8 +108,8 @@ def test_the_first_of_several_errors_is_said(queue):
         queue.put(work)
         queue.take(work)
     first = ValueError("first")
-    queue.end("b", first)
-    queue.end("a", ValueError("second"))
+    queue.end("b", 2, first)
+    queue.end("a", 1, ValueError("second"))
     assert queue.taken_error() is first
 
 
@@ -95,12 +118,12 @@ def test_what_runs_is_to_stop_while_a_queue_is_cancelled_and_nothing_begins(queu
         queue.put(work)
     queue.take("worker 0")
     queue.take("worker 1")
-    queue.end("worker 0", ValueError())
+    queue.end("worker 0", 1, ValueError())
     assert queue.cancel() == ["c", "d"]
     assert queue.cancelling
     queue.put("late")
     assert queue.take("worker 0") is None
-    assert queue.end("worker 1") == "b"
+    assert queue.end("worker 1", 2) == "b"
     assert not queue.cancelling
     assert queue.take("worker 0") == (5, "late")
 
@@ -110,10 +133,10 @@ def test_what_fails_while_a_queue_is_cancelled_is_no_new_error(queue):
         queue.put(work)
         queue.take(work)
     first = ValueError("first")
-    queue.end("a", first)
+    queue.end("a", 1, first)
     queue.cancel()
     assert queue.taken_error() is first
-    queue.end("b", ValueError("consequence"))
+    queue.end("b", 2, ValueError("consequence"))
     assert not queue.failed
 
 
@@ -121,9 +144,9 @@ def test_what_a_lost_worker_ran_is_cancelled_with_the_queue(queue):
     for work in "ab":
         queue.put(work)
         queue.take(work)
-    queue.end("a", ValueError())
+    queue.end("a", 1, ValueError())
     queue.cancel()
-    assert queue.lose("b") == "b"
+    assert queue.lose("b") == ["b"]
     assert queue.idle
     assert not queue.cancelling
 
@@ -142,11 +165,11 @@ def test_the_watermark_is_below_everything_that_has_not_ended(queue):
     assert queue.watermark == 1
     queue.take("worker 0")
     queue.take("worker 1")
-    queue.end("worker 1")
+    queue.end("worker 1", 2)
     assert queue.watermark == 1
     queue.lose("worker 0")
     queue.take("worker 1")
-    queue.end("worker 1")
+    queue.end("worker 1", 1)
     assert queue.watermark == 3
     queue.cancel()
     assert queue.watermark == 5
@@ -158,11 +181,11 @@ def test_no_closure_begins_while_another_one_misses_as_much_as_it_may():
         queue.put(work)
     assert queue.take("slow") == (1, "a")
     assert queue.take("fast") == (2, "b")
-    queue.end("fast")
+    queue.end("fast", 2)
     assert queue.take("fast") == (3, "c")
-    queue.end("fast")
+    queue.end("fast", 3)
     assert queue.take("fast") is None
-    queue.end("slow")
+    queue.end("slow", 1)
     assert queue.take("fast") == (4, "d")
 
 
@@ -176,6 +199,16 @@ def test_without_staleness_closures_run_one_after_the_other_on_new_values():
     queue.lose("worker 0")
     assert queue.take("worker 1") == (1, "a")
     assert queue.generation > before
+
+
+def test_under_max_staleness_a_worker_has_one_closure_at_a_time():
+    queue = ClosureQueue(limit=100, max_staleness=5)
+    queue.put("a")
+    queue.put("b")
+    queue.take("worker 0")
+    assert queue.take("worker 0") is None
+    queue.end("worker 0", 1)
+    assert queue.take("worker 0") == (2, "b")
 
 
 def test_a_generation_begins_when_it_is_told(queue):
@@ -200,35 +233,36 @@ def test_random_events_lose_no_closure_and_end_none_twice(seed):
                 waiting.append(scheduled)
             case "take":
                 worker = rng.randrange(4)
-                if worker in running:
-                    continue
                 taken = queue.take(worker)
                 if queue.cancelling or not waiting:
                     assert taken is None
                 else:
                     assert taken == (waiting[0], f"work {waiting[0]}")
-                    running[worker] = waiting.pop(0)
+                    running.setdefault(worker, []).append(waiting.pop(0))
             case ("end" | "fail") as how if running:
                 worker = rng.choice(sorted(running))
-                number = running.pop(worker)
-                assert queue.end(worker, ValueError() if how == "fail" else None) == f"work {number}"
+                number = rng.choice(running[worker])
+                running[worker].remove(number)
+                error = ValueError() if how == "fail" else None
+                assert queue.end(worker, number, error) == f"work {number}"
                 ended.append(number)
             case "lose" if running:
                 worker = rng.choice(sorted(running))
-                number = running.pop(worker)
+                numbers = running.pop(worker)
                 if queue.cancelling:
-                    assert queue.lose(worker) == f"work {number}"
-                    cancelled.append(number)
+                    assert queue.lose(worker) == [f"work {number}" for number in numbers]
+                    cancelled += numbers
                 else:
-                    assert queue.lose(worker) is None
-                    waiting.insert(0, number)
+                    assert queue.lose(worker) == []
+                    waiting = numbers + waiting
             case "cancel" if queue.failed:
                 assert queue.cancel() == [f"work {number}" for number in waiting]
                 cancelled += waiting
                 waiting = []
                 assert queue.taken_error() is not None
+        running = {worker: numbers for worker, numbers in running.items() if numbers}
         assert queue.idle == (not running and not waiting)
-        alive = [*running.values(), *waiting]
+        alive = [number for numbers in [*running.values(), waiting] for number in numbers]
         assert queue.watermark == min(alive, default=scheduled + 1)
         assert not queue.cancelling or running
-    assert sorted([*ended, *cancelled, *running.values(), *waiting]) == list(range(1, scheduled + 1))
+    assert sorted([*ended, *cancelled, *alive]) == list(range(1, scheduled + 1))

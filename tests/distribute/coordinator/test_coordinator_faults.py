@@ -72,7 +72,7 @@ def test_what_a_worker_has_pushed_counts_once_although_it_is_lost_before_it_says
         for worker in workers:
             worker.close()
     assert lost
-    assert servers.repeated == 1
+    assert servers.repeated >= 1  # and others whose answers had not been sent
     assert servers.value(count) == 30.0
 
 

@@ -2,8 +2,10 @@
 
 from muster.distribute.closures._drawing import kind_of as kind_of
 from muster.distribute.closures._messages import PURPOSE as PURPOSE
-from muster.distribute.closures._messages import AnswerHeader as AnswerHeader
+from muster.distribute.closures._messages import Answer as Answer
+from muster.distribute.closures._messages import Answers as Answers
 from muster.distribute.closures._messages import ArrayKind as ArrayKind
+from muster.distribute.closures._messages import Asked as Asked
 from muster.distribute.closures._messages import Begin as Begin
 from muster.distribute.closures._messages import Draw as Draw
 from muster.distribute.closures._messages import Drew as Drew
@@ -17,6 +19,7 @@ from muster.distribute.closures._messages import Program as Program
 from muster.distribute.closures._messages import Ran as Ran
 from muster.distribute.closures._messages import Ready as Ready
 from muster.distribute.closures._messages import Refused as Refused
+from muster.distribute.closures._messages import ReplyHeader as ReplyHeader
 from muster.distribute.closures._messages import Run as Run
 from muster.distribute.closures._messages import Stop as Stop
 from muster.distribute.closures._messages import Stopped as Stopped

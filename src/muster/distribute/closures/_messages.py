@@ -157,8 +157,8 @@ class Forget(msgspec.Struct, tag="forget", frozen=True):
     iterators: tuple[int, ...]
 
 
-class Run(msgspec.Struct, tag="run", frozen=True):
-    """Ask for a closure; the arrays of its arguments follow. Answered by `Ran`, `Drew`, `Failed`, `Stopped`.
+class Asked(msgspec.Struct, frozen=True):
+    """A closure that is to run.
 
     Args:
         closure: Its number.
@@ -178,10 +178,19 @@ class Run(msgspec.Struct, tag="run", frozen=True):
     numbers: tuple[int | None, ...] = ()
 
 
-class Stop(msgspec.Struct, tag="stop", frozen=True):
-    """Ask to stop at a closure unless it has had an effect: its answer is `Stopped` then."""
+class Run(msgspec.Struct, tag="run", frozen=True):
+    """Ask for closures, behind those that were asked for before; the arrays of their arguments follow.
 
-    closure: int
+    Each is answered in `Answers`.
+    """
+
+    closures: tuple[Asked, ...]
+
+
+class Stop(msgspec.Struct, tag="stop", frozen=True):
+    """Ask to stop at closures unless they have had an effect: their answers are `Stopped` then."""
+
+    closures: tuple[int, ...]
 
 
 class End(msgspec.Struct, tag="end", frozen=True):
@@ -199,13 +208,19 @@ class Ready(msgspec.Struct, tag="ready", frozen=True):
 
 
 class Ran(msgspec.Struct, tag="ran", frozen=True):
-    """The results of a closure follow."""
+    """The results of a closure follow.
+
+    Args:
+        closure: Its number.
+        secs: How long it took, in seconds.
+    """
 
     closure: int
+    secs: float
 
 
 class Drew(msgspec.Struct, tag="drew", frozen=True):
-    """A closure drew batches of other shapes than its program is for, and keeps them for the next `Run`.
+    """A closure drew batches of other shapes than its program is for, and gave them back.
 
     Args:
         closure: Its number.
@@ -238,6 +253,12 @@ class Stopped(msgspec.Struct, tag="stopped", frozen=True):
     closure: int
 
 
+class Answers(msgspec.Struct, tag="answers", frozen=True):
+    """Answers closures; the results of those that ran follow, in this order."""
+
+    answers: tuple[Ran | Drew | Failed | Stopped, ...]
+
+
 class Refused(msgspec.Struct, tag="refused", frozen=True):
     """Answers a request that is wrong; the connection ends.
 
@@ -252,7 +273,8 @@ class Refused(msgspec.Struct, tag="refused", frozen=True):
 
 # For type checkers, and as unions for msgspec.
 Request = Begin | Learn | Own | Iterate | Forget | Run | Stop | End
-Answer = Ready | Ran | Drew | Failed | Stopped | Refused
+Answer = Ran | Drew | Failed | Stopped
+Reply = Ready | Answers | Refused
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -262,10 +284,10 @@ class Header(msgspec.Struct, frozen=True):
     buffers: tuple[tuple[str, int], ...] = ()
 
 
-class AnswerHeader(msgspec.Struct, frozen=True):
-    """A frame: an answer, and the dtype and the number of elements of each array that follows it."""
+class ReplyHeader(msgspec.Struct, frozen=True):
+    """A frame: a reply, and the dtype and the number of elements of each array that follows it."""
 
-    message: Answer
+    message: Reply
     buffers: tuple[tuple[str, int], ...] = ()
 
 

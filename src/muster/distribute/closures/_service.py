@@ -1,8 +1,10 @@
 """Serves a coordinator: a thread for its connection, on which closures run one after the other."""
 
+import collections
 import contextlib
 import functools
 import logging
+import math
 import select
 import socket
 import threading
@@ -37,6 +39,8 @@ _CLOSE_SECS = 10.0
 # How long to wait for the next coordinator when one is gone, in seconds; and how often to look.
 _NEXT_SECS = 600.0
 _LOOK_SECS = 1.0
+# An answer waits for those of closures that take less than this, in seconds; and for how long, at most.
+_QUICK_SECS, _HOLD_SECS = 0.0005, 0.002
 
 
 class ClosureService:
@@ -145,6 +149,13 @@ class _Link:
         self._poll.register(connection, select.POLLIN)
         self._poll.register(self._wake_in, select.POLLIN)
         self._session: Session | None = None
+        self._pending: collections.deque[tuple[messages.Asked, Sequence[Array]]] = collections.deque()
+        self._running: int | None = None  # the closure, unless it is to stop
+        self._answers: list[messages.Answer] = []  # not sent yet, with their results
+        self._results: list[Array] = []
+        self._held_since = 0.0
+        self._broken: Exception | None = None  # what a closure could not wait for
+        self._secs: dict[str, float] = {}  # how long each program took last
         self._closing = False
         self.thread = threading.Thread(target=self._run, name="muster-closures", daemon=True)
 
@@ -164,7 +175,7 @@ class _Link:
             caller = f"{self.hello.name or 'a caller'} at {self.connection.origin}"
             _log.warning("%s refuses %s: %s.", self._service.name, caller, exc)
             with contextlib.suppress(OSError):
-                self._answer(messages.Refused(str(exc), getattr(exc, "busy", False)))
+                self._send(messages.Refused(str(exc), getattr(exc, "busy", False)))
         except OSError:
             _log.info("%s has lost its coordinator, and waits for it.", self._service.name)
         except _ClosingError:
@@ -201,13 +212,60 @@ class _Link:
             trusted=may_send_code(self.connection.origin, proved=proved),
             wake=self._wake,
         )
-        self._answer(messages.Ready(jax.default_backend()))
+        self._send(messages.Ready(jax.default_backend()))
         while True:
-            message, arrays = self._next()
+            self._take_in()
+            if self._pending:
+                self._run_next(session)
+            else:
+                self._send_answers()
+                self._wait()
+
+    def _run_next(self, session: Session) -> None:
+        """Run the closure that has waited longest; send its answer, unless others follow soon."""
+        asked, arrays = self._pending.popleft()
+        self._running = asked.closure
+        answer, results = session.run(asked, arrays, self._wait_in_closure)
+        if self._broken is not None:
+            raise self._broken
+        if isinstance(answer, messages.Ran):
+            self._secs[asked.program] = answer.secs
+        self._hold(answer, results)
+        following = self._pending[0][0].program if self._pending else ""
+        if (
+            self._secs.get(following, math.inf) > _QUICK_SECS
+            or isinstance(answer, messages.Failed)  # long texts: a frame has room for one
+            or time.monotonic() - self._held_since > _HOLD_SECS
+        ):
+            self._send_answers()
+
+    def _wait_in_closure(self, ready: Callable[[], bool]) -> bool:
+        """Wait within a closure; return False if it is to stop."""
+        try:
+            while True:
+                self._take_in()
+                if self._running is None:
+                    return False
+                if ready():
+                    return True
+                self._send_answers()
+                self._wait()
+        except (OSError, ProtocolError, RequestError) as exc:
+            self._broken = exc  # it is the connection's error, and not one of the closure
+            return False
+
+    def _take_in(self) -> None:
+        """Take all that has come; do at once what is no closure."""
+        while (received := self._received()) is not None:
+            message, arrays = received
+            session = self._session
+            if session is None:
+                raise RequestError(f"it sends a {messages.name_of(message)} before it begins")
             match message:
-                case messages.Run():
-                    answer, results = session.run(message, arrays, self._wait_in(message.closure))
-                    self._answer(answer, results)
+                case messages.Run(closures=closures):
+                    left = iter(arrays)
+                    for asked in closures:
+                        self._pending.append((asked, [next(left) for _ in session.arguments_of(asked)]))
                 case messages.Learn(program=name):
                     session.learn(name, _bytes(arrays))
                 case messages.Own():
@@ -216,17 +274,36 @@ class _Link:
                     session.iterate(message, _bytes(arrays))
                 case messages.Forget(iterators=numbers):
                     session.forget(numbers)
-                case messages.Stop():
-                    pass  # the closure had ended before
+                case messages.Stop(closures=numbers):
+                    self._stop(frozenset(numbers))
                 case _:
                     raise RequestError(f"it sends a {messages.name_of(message)} once more")
 
+    def _stop(self, closures: frozenset[int]) -> None:
+        """Stop at closures, of which one may run."""
+        if self._running in closures:
+            self._running = None
+        for asked, _ in self._pending:
+            if asked.closure in closures:
+                self._hold(messages.Stopped(asked.closure), ())
+        self._pending = collections.deque(each for each in self._pending if each[0].closure not in closures)
+
+    def _hold(self, answer: messages.Answer, results: Sequence[Array]) -> None:
+        if not self._answers:
+            self._held_since = time.monotonic()
+        self._answers.append(answer)
+        self._results += results
+
+    def _send_answers(self) -> None:
+        if self._answers:
+            answers, results, self._answers, self._results = self._answers, self._results, [], []
+            self._send(messages.Answers(tuple(answers)), results)
+
     def _next(self) -> tuple[Any, Sequence[Array]]:
         """Wait for the next message."""
-        while True:
-            if (received := self._received()) is not None:
-                return received
+        while (received := self._received()) is None:
             self._wait()
+        return received
 
     def _received(self) -> tuple[Any, Sequence[Array]] | None:
         """Return the next message, if it is here."""
@@ -244,26 +321,8 @@ class _Link:
         if self._closing:
             raise _ClosingError
 
-    def _wait_in(self, closure: int) -> Callable[[Callable[[], bool]], bool]:
-        """Return what waits within a closure, unless it is to stop."""
-
-        def wait(ready: Callable[[], bool]) -> bool:
-            while True:
-                if (received := self._received()) is not None:
-                    message = received[0]
-                    if not isinstance(message, messages.Stop):
-                        raise _interrupted(message)
-                    if message.closure == closure:
-                        return False
-                    continue
-                if ready():
-                    return True
-                self._wait()
-
-        return wait
-
-    def _answer(self, answer: messages.Answer, arrays: Sequence[Array] = ()) -> None:
-        self.connection.send_all(encode(answer, arrays), time.monotonic() + _SEND_SECS)
+    def _send(self, reply: messages.Reply, arrays: Sequence[Array] = ()) -> None:
+        self.connection.send_all(encode(reply, arrays), time.monotonic() + _SEND_SECS)
 
     def _place(self, message: messages.Request, sizes: Sequence[tuple[str, int]]) -> list[Array]:
         kinds = self._session.places(message) if self._session is not None else ()
@@ -277,7 +336,3 @@ class _ClosingError(BaseException):
 
 def _bytes(arrays: Sequence[Array]) -> bytes:
     return b"".join(array.tobytes() for array in arrays)
-
-
-def _interrupted(message: Any) -> ProtocolError:
-    return ProtocolError(f"it sends a {messages.name_of(message)} while a closure runs")

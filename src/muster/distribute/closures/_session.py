@@ -4,6 +4,7 @@ import contextlib
 import ipaddress
 import itertools
 import pickle
+import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
@@ -135,18 +136,22 @@ class Session:
             RequestError: It names a program that was not sent.
         """
         match message:
-            case messages.Run(program=name):
-                if name not in self._programs:
-                    raise RequestError(f"it asks for the program {name!r}, which it did not send")
-                return self._programs[name].arguments
+            case messages.Run(closures=asked):
+                return tuple([kind for each in asked for kind in self.arguments_of(each)])
             case messages.Own(array=kind):
                 return (kind,)
             case messages.Learn() | messages.Iterate():
                 return None
         return ()
 
+    def arguments_of(self, asked: messages.Asked) -> tuple[messages.ArrayKind, ...]:
+        """Return the arrays of a closure's arguments; raises as `places` does."""
+        if (program := self._programs.get(asked.program)) is None:
+            raise RequestError(f"it asks for the program {asked.program!r}, which it did not send")
+        return program.arguments
+
     def run(
-        self, asked: messages.Run, arrays: Sequence[Array], wait: Wait
+        self, asked: messages.Asked, arrays: Sequence[Array], wait: Wait
     ) -> tuple[messages.Answer, Sequence[Array]]:
         """Run a closure.
 
@@ -158,6 +163,7 @@ class Session:
         Returns:
             The answer, and the flat arrays that follow it.
         """
+        began = time.perf_counter()
         program = self._programs[asked.program]
         drawn: list[tuple[Drawing | Reading, Batch]] = []
         try:
@@ -185,9 +191,9 @@ class Session:
         if results is None:
             _give_back(drawn)
             return messages.Stopped(asked.closure), ()
-        return messages.Ran(asked.closure), results
+        return messages.Ran(asked.closure, time.perf_counter() - began), results
 
-    def _ask(self, asked: messages.Run, program: messages.Program) -> None:
+    def _ask(self, asked: messages.Asked, program: messages.Program) -> None:
         """Say which batches of shared passes a closure takes."""
         for source, iterator in enumerate(asked.iterators if asked.numbers else ()):
             if isinstance(drawing := self._drawings[iterator], Reading):
@@ -195,7 +201,7 @@ class Session:
                 drawing.ask([number for draw, number in pairs if draw.source == source])
 
     def _compute(
-        self, asked: messages.Run, program: messages.Program, inputs: Sequence[Any], wait: Wait
+        self, asked: messages.Asked, program: messages.Program, inputs: Sequence[Any], wait: Wait
     ) -> list[Array] | None:
         """Compute the results, and push; None if the closure was stopped before that."""
         given = [*(self._own[name] for name in program.own), self._worker, *inputs]

@@ -2,6 +2,7 @@
 
 import contextvars
 import functools
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -62,6 +63,10 @@ class ClosureKind:
         structure: Their structure, of ``(args, kwargs)``.
         variables: Where variables are.
         servers: The number of parameter servers.
+
+    Attributes:
+        program: The program that probably fits the next closure.
+        secs: How long the last one took on its worker, in seconds; infinite until one has run.
     """
 
     def __init__(
@@ -73,6 +78,7 @@ class ClosureKind:
         variables: Variables | None,
         servers: int,
     ) -> None:
+        self.secs = math.inf
         self._name = name
         self._variables, self._servers = variables, servers
         self._context = contextvars.copy_context()

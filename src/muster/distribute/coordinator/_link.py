@@ -5,7 +5,7 @@ import select
 import socket
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from muster.distribute import closures as messages
 from muster.distribute.coordinator._failures import error_of
 from muster.distribute.coordinator._per_worker import is_used
 from muster.distribute.coordinator._programs import ShippedProgram
-from muster.distribute.coordinator._schedule import Schedule, Task
+from muster.distribute.coordinator._schedule import Ended, Schedule, Task
 from muster.net import Connection, ProtocolError, drop_first
 from muster.ps import Array, Incoming, allocate, encode
 from muster.ps.updates import versions
@@ -26,6 +26,8 @@ _BEGIN_SECS = 60.0
 # A worker from which nothing comes for some time is asked whether it runs, and may take some to say so, in
 # seconds. One that does not twice stands still.
 _QUIET_SECS, _ASK_SECS = 5.0, 10.0
+# The most arrays in a frame, whose header describes each.
+_MAX_ARRAYS = 1000
 # What makes seeds of neighbours differ: an odd number of 32 bits, of which half are set.
 _SPREAD = 0x9E3779B9
 
@@ -49,15 +51,22 @@ class RefusedError(Exception):
         self.busy = busy
 
 
+class _Sent(NamedTuple):
+    """A closure that the worker has, and the program by which it is to run it."""
+
+    task: Task
+    program: ShippedProgram
+
+
 class Link:
-    """A connection to a worker, and what was sent there.
+    """A connection to a worker, and what was sent there: the closures that it has run in turn.
 
     Args:
         worker: The index of the worker.
         name: Its name and address.
         connection: The connection.
         ask: As of `Lane`.
-        wake: A socket that becomes ready when a closure is to stop.
+        wake: A socket that becomes ready when closures are to stop.
         schedule: Where the closures come from.
     """
 
@@ -73,7 +82,7 @@ class Link:
         self._worker = worker
         self._name = name
         self._connection = connection
-        self._incoming = Incoming(connection, messages.AnswerHeader, self._place)
+        self._incoming = Incoming(connection, messages.ReplyHeader, self._place)
         self._ask = ask
         self._unanswered = 0  # how often it was asked whether it runs, since it was heard of
         self._wake_in = wake
@@ -82,7 +91,8 @@ class Link:
         self._programs: set[str] = set()
         self._own: set[str] = set()
         self._iterators: set[int] = set()
-        self._expected: ShippedProgram | None = None
+        self._sent: dict[int, _Sent] = {}  # what the worker has, by its number
+        self._told_to_stop = False
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
         self._poll.register(wake, select.POLLIN)
@@ -90,47 +100,76 @@ class Link:
     def serve(self, origin: str) -> None:
         """Have closures run until all ends."""
         self._send(messages.Begin(origin, versions()))
-        ready, _ = self._hear(None, time.monotonic() + _BEGIN_SECS)
+        ready, _ = self._hear(time.monotonic() + _BEGIN_SECS)
         if not isinstance(ready, messages.Ready):
             raise self._astray(ready)
         self._platform = ready.platform
         self._schedule.meet(self._worker)
-        while (task := self._schedule.take(self._worker)) is not None:
-            self._run(task)
+        while (tasks := self._schedule.take(self._worker, self._busy_secs)) is not None:
+            self._run([(task, task.closure.kind.program) for task in tasks])
+            if not self._sent:
+                continue
+            reply, arrays = self._hear()
+            if not isinstance(reply, messages.Answers):
+                raise self._astray(reply)
+            self._note(reply.answers, arrays)
+        if self._sent:
+            raise ConnectionAbortedError("the coordinator has ended")
 
-    def _run(self, task: Task) -> None:
-        """Have a closure run, by the program that fits the batches that it draws."""
-        schedule, kind = self._schedule, task.closure.kind
-        program = kind.program
-        while True:
+    @property
+    def _busy_secs(self) -> float | None:
+        """How long the closures that the worker has will probably take, in seconds; None if it has none."""
+        return sum(sent.task.closure.kind.secs for sent in self._sent.values()) if self._sent else None
+
+    def _run(self, given: Sequence[tuple[Task, ShippedProgram]]) -> None:
+        """Send closures, each to run by a program."""
+        runs: list[messages.Asked] = []
+        arrays: list[Array] = []
+        for task, program in given:
             try:
                 name, encoded = program.encoded(self._platform)
                 numbers = task.closure.grant.numbers_for(program.draws)
             except Exception as exc:
-                return schedule.fail(self._worker, exc)
+                self._schedule.fail(self._worker, task.number, exc)
+                continue
+            own = task.closure.arrays_of(self._worker)
+            if runs and len(arrays) + len(own) > _MAX_ARRAYS:
+                self._send(messages.Run(tuple(runs)), arrays)
+                runs, arrays = [], []
             self._teach(task, program, name, encoded)
-            iterators = tuple(each.number for each in task.closure.iterators)
-            run = messages.Run(task.number, name, iterators, task.watermark, task.generation, numbers)
-            self._expected = program
-            self._send(run, task.closure.arrays_of(self._worker))
-            answer, arrays = self._hear(task.number)
+            iterators = tuple([each.number for each in task.closure.iterators])
+            asked = messages.Asked(task.number, name, iterators, task.watermark, task.generation, numbers)
+            runs.append(asked)
+            arrays += own
+            self._sent[task.number] = _Sent(task, program)
+        if runs:
+            self._send(messages.Run(tuple(runs)), arrays)
+
+    def _note(self, answers: Sequence[messages.Answer], arrays: Sequence[Array]) -> None:
+        """Note what has come of closures; send those again whose batches need another program."""
+        schedule, left = self._schedule, iter(arrays)
+        ran: list[Ended] = []
+        again: list[tuple[Task, ShippedProgram]] = []
+        for answer in answers:
+            task, program = self._sent.pop(answer.closure)
             match answer:
-                case messages.Ran():
+                case messages.Ran(secs=secs):
+                    task.closure.kind.secs = secs
                     task.closure.grant.end(program.draws)
-                    return schedule.end(self._worker, program.finish, arrays)
+                    ran.append(Ended(task.number, program.finish, [next(left) for _ in program.results]))
                 case messages.Failed():
-                    return schedule.fail(self._worker, error_of(answer, self._name))
-                case messages.Stopped():
-                    return schedule.stop(self._worker)
-                case messages.Drew(arrays=batches):
-                    if schedule.stopping:
-                        return schedule.stop(self._worker)
+                    schedule.fail(self._worker, task.number, error_of(answer, self._name))
+                case messages.Drew(arrays=batches) if not schedule.stopping:
                     try:
-                        program = kind.for_batches(batches)
+                        again.append((task, task.closure.kind.for_batches(batches)))
                     except Exception as exc:  # of the user's function
-                        return schedule.fail(self._worker, exc)
-                case _:
-                    raise self._astray(answer)
+                        schedule.fail(self._worker, task.number, exc)
+                case messages.Stopped() | messages.Drew():
+                    schedule.stop(self._worker, task.number)
+        if ran:
+            schedule.end(self._worker, ran)
+        self._run(again)
+        self._told_to_stop = self._told_to_stop and bool(self._sent)
 
     def _teach(self, task: Task, program: ShippedProgram, name: str, encoded: bytes) -> None:
         """Send what the worker needs for a closure, and does not have yet."""
@@ -163,23 +202,20 @@ class Link:
                 except TimeoutError:
                     self._ask_whether_it_runs()
 
-    def _hear(self, closure: int | None, deadline: float | None = None) -> tuple[Any, Sequence[Array]]:
-        """Wait for the next answer; tell the worker once if the closure that it runs is to stop."""
-        told = closure is None
+    def _hear(self, deadline: float | None = None) -> tuple[Any, Sequence[Array]]:
+        """Wait for the next reply; tell the worker once if the closures that it has are to stop."""
         while True:
             try:
-                answer, arrays = self._incoming.receive()
+                reply, arrays = self._incoming.receive()
             except BlockingIOError:
-                if not told and self._schedule.stopping and closure is not None:
-                    self._send(messages.Stop(closure))
-                    told = True
+                if self._sent and self._schedule.stopping and not self._told_to_stop:
+                    self._send(messages.Stop(tuple(self._sent)))
+                    self._told_to_stop = True
                 self._wait(deadline)
                 continue
-            if isinstance(answer, messages.Refused):
-                raise RefusedError(printable(answer.text), answer.busy)
-            if closure is not None and getattr(answer, "closure", None) != closure:
-                raise self._astray(answer)
-            return answer, arrays
+            if isinstance(reply, messages.Refused):
+                raise RefusedError(printable(reply.text), reply.busy)
+            return reply, arrays
 
     def _wait(self, deadline: float | None) -> None:
         ready = self._poll.poll(1000 * _QUIET_SECS)
@@ -205,16 +241,19 @@ class Link:
         else:
             self._unanswered = 0
 
-    def _place(self, message: Any, sizes: Sequence[tuple[str, int]]) -> list[Array]:
+    def _place(self, reply: Any, sizes: Sequence[tuple[str, int]]) -> list[Array]:
         wanted: list[tuple[str, int]] = []
-        if isinstance(message, messages.Ran) and self._expected is not None:
-            wanted = [(kind.dtype, kind.size) for kind in self._expected.results]
+        for answer in reply.answers if isinstance(reply, messages.Answers) else ():
+            if (sent := self._sent.get(answer.closure)) is None:
+                raise ProtocolError(f"it answers closure {answer.closure}, which it does not have")
+            if isinstance(answer, messages.Ran):
+                wanted += [(kind.dtype, kind.size) for kind in sent.program.results]
         if [*map(tuple, sizes)] != wanted:
-            raise ProtocolError(f"its {messages.name_of(message)} has other arrays than the program returns")
+            raise ProtocolError("its closures have other results than their programs return")
         return [allocate(size, dtype_named(name)) for name, size in sizes]
 
-    def _astray(self, answer: Any) -> ProtocolError:
-        return ProtocolError(f"its answer does not fit: {messages.name_of(answer)}")
+    def _astray(self, reply: Any) -> ProtocolError:
+        return ProtocolError(f"its reply does not fit: {messages.name_of(reply)}")
 
 
 def drain(sock: socket.socket) -> None:

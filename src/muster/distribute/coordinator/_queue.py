@@ -8,7 +8,7 @@ Work = TypeVar("Work")
 
 
 class ClosureQueue(Generic[Work]):
-    """The closures of a coordinator: those that wait, and those that workers run, one each.
+    """The closures of a coordinator: those that wait, and those that each worker has, to run them in turn.
 
     A closure that fails leaves its error here, until somebody asks; the others go on. Whoever asks cancels
     what waits, and those that run: a worker stops at a cancelled one, or ends it. When none runs any more,
@@ -27,9 +27,9 @@ class ClosureQueue(Generic[Work]):
         self._limit = limit
         self._max_staleness = max_staleness
         self._begun = 0
-        self._begun_before: dict[Hashable, int] = {}  # each worker's closure: how many had begun
+        self._begun_before: dict[int, int] = {}  # of each that runs: how many had begun
         self._waiting: collections.deque[int] = collections.deque()
-        self._running: dict[Hashable, int] = {}
+        self._running: dict[Hashable, list[int]] = {}
         self._work: dict[int, Work] = {}  # of those that wait or run
         self._last = 0
         self._error: BaseException | None = None
@@ -42,6 +42,11 @@ class ClosureQueue(Generic[Work]):
     def full(self) -> bool:
         """Whether no further closure may wait."""
         return len(self._waiting) >= self._limit
+
+    @property
+    def waiting(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
 
     @property
     def unfinished(self) -> int:
@@ -71,36 +76,43 @@ class ClosureQueue(Generic[Work]):
         return self._last
 
     def take(self, worker: Hashable) -> tuple[int, Work] | None:
-        """Give a worker that runs none the next closure, with its number; None if there is none."""
+        """Give a worker the next closure, with its number; None if there is none for it now.
+
+        Under ``max_staleness`` a worker has one at a time: it would begin later than it is counted here.
+        """
         if self.cancelling or not self._waiting:
             return None
         if self._max_staleness is not None:
             if self._begun - min(self._begun_before.values(), default=self._begun) > self._max_staleness:
                 return None
+            if worker in self._running:
+                return None
             self.generation += 1  # values that came with an earlier push may lack what others have pushed
-        number = self._running[worker] = self._waiting.popleft()
-        self._begun_before[worker] = self._begun
-        self._begun += 1
+            self._begun_before[self._waiting[0]] = self._begun
+            self._begun += 1
+        number = self._waiting.popleft()
+        self._running.setdefault(worker, []).append(number)
         return number, self._work[number]
 
-    def end(self, worker: Hashable, error: BaseException | None = None) -> Work:
-        """Note that a worker has ended its closure, with an error or not, or stopped at a cancelled one."""
-        number = self._running.pop(worker)
-        del self._begun_before[worker]
+    def end(self, worker: Hashable, number: int, error: BaseException | None = None) -> Work:
+        """Note that a worker has ended a closure, with an error or not, or stopped at a cancelled one."""
+        running = self._running[worker]
+        running.remove(number)
+        if not running:
+            del self._running[worker]
         if error is not None and self._error is None and not self.cancelling:
             self._error = error
         return self._close(number)
 
-    def lose(self, worker: Hashable) -> Work | None:
-        """Let what a lost worker ran be the next to run; return it if it is cancelled instead."""
-        number = self._running.pop(worker, None)
-        self._begun_before.pop(worker, None)
-        if number is None:
-            return None
+    def lose(self, worker: Hashable) -> list[Work]:
+        """Let what a lost worker had be the next to run; return those that are cancelled instead."""
+        numbers = self._running.pop(worker, [])
         if self.cancelling:
-            return self._close(number)
-        self._waiting.appendleft(number)
-        return None
+            return [self._close(number) for number in numbers]
+        for number in numbers:
+            self._begun_before.pop(number, None)
+        self._waiting.extendleft(reversed(numbers))
+        return []
 
     def cancel(self) -> list[Work]:
         """Cancel everything: return what has waited. What runs is to stop."""
@@ -119,6 +131,7 @@ class ClosureQueue(Generic[Work]):
         self.generation += 1
 
     def _close(self, number: int) -> Work:
+        self._begun_before.pop(number, None)
         self._ended.add(number)
         while self._watermark in self._ended:
             self._ended.remove(self._watermark)

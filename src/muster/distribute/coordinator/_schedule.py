@@ -17,6 +17,10 @@ from muster.ps import Array
 _LIMIT = 256 * 1024
 # How long a call of a worker that does not answer may take, in seconds.
 _LONGEST_CALL_SECS = 60.0
+# A worker that will be busy for less than this is given more closures, so that it need not wait for them, in
+# seconds; and how many at a time, at most.
+_AHEAD_SECS = 0.02
+_AHEAD = 64
 
 
 class Closure(NamedTuple):
@@ -64,6 +68,20 @@ class Task(NamedTuple):
     closure: Closure
     watermark: int
     generation: int
+
+
+class Ended(NamedTuple):
+    """A closure that has run.
+
+    Attributes:
+        number: Its number.
+        finish: Makes its result of arrays.
+        arrays: The arrays.
+    """
+
+    number: int
+    finish: Callable[[Sequence[Any]], Any]
+    arrays: Sequence[Array]
 
 
 class Schedule:
@@ -170,48 +188,66 @@ class Schedule:
         now = self._clock()
         return 0.0 if self._deserted_at is None else now - self._deserted_at
 
-    def take(self, worker: int) -> Task | None:
-        """Wait for a closure for a worker, and return it; None when all ends."""
+    def take(self, worker: int, busy_secs: float | None) -> list[Task] | None:
+        """Return closures for a worker to run, one after the other; None when all ends.
+
+        Args:
+            worker: The worker.
+            busy_secs: How long those will take that it has, in seconds; None if it has none, and one is to be
+                waited for.
+        """
         with self._added:
             while not self.closed:
-                if (taken := self._queue.take(worker)) is not None:
-                    return Task(*taken, self._queue.watermark, self._queue.generation)
+                if (taken := self._taken(worker, busy_secs)) or busy_secs is not None:
+                    return taken
                 self._added.wait()
         return None
+
+    def _taken(self, worker: int, busy_secs: float | None) -> list[Task]:
+        """Take no more than a worker's share of what waits, and nothing behind a closure that takes long."""
+        queue, tasks = self._queue, list[Task]()
+        most = min(_AHEAD, max(1, queue.waiting // max(1, len(self._present))))
+        while len(tasks) < most and (busy_secs is None or busy_secs < _AHEAD_SECS):
+            if (taken := queue.take(worker)) is None:
+                break
+            tasks.append(task := Task(*taken, queue.watermark, queue.generation))
+            busy_secs = (busy_secs or 0.0) + task.closure.kind.secs
+        return tasks
 
     @property
     def stopping(self) -> bool:
         """Whether closures that run are to stop."""
         return self._queue.cancelling or self.closed
 
-    def end(self, worker: int, finish: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]) -> None:
-        """Note the result of a worker's closure."""
+    def end(self, worker: int, ended: Sequence[Ended]) -> None:
+        """Note the results of closures of a worker."""
         with self.ended:
-            self._queue.end(worker).value.end(finish, arrays)
+            for number, finish, arrays in ended:
+                self._queue.end(worker, number).value.end(finish, arrays)
             self._notify()
 
-    def fail(self, worker: int, error: BaseException) -> None:
-        """Note the error of a worker's closure."""
+    def fail(self, worker: int, number: int, error: BaseException) -> None:
+        """Note the error of a closure of a worker."""
         with self.ended:
-            self._queue.end(worker, error).fail(error)
+            self._queue.end(worker, number, error).fail(error)
             self._notify()
 
-    def stop(self, worker: int) -> None:
+    def stop(self, worker: int, number: int) -> None:
         """Note that a worker has stopped at a cancelled closure."""
         with self.ended:
-            self._queue.end(worker).fail(_cancelled())
+            self._queue.end(worker, number).fail(_cancelled())
             self._notify()
 
     def lose(self, worker: int) -> None:
-        """Note that a worker is gone, with whatever it ran."""
+        """Note that a worker is gone, with whatever it had."""
         with self.ended:
             self._present.discard(worker)
             if not self._present and self._deserted_at is None:
                 self._deserted_at = self._clock()
-            if (cancelled := self._queue.lose(worker)) is not None:
+            for cancelled in self._queue.lose(worker):
                 cancelled.fail(_closed() if self.closed else _cancelled())
             self._notify_ended()
-            self._added.notify()
+            self._added.notify_all()
 
     def fail_forever(self, error: BaseException) -> None:
         """Note that closures cannot be run: everybody who asks hears of it."""
