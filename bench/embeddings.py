@@ -40,13 +40,13 @@ def adagrad(rows: Any, accumulator: Any, gradients: Any, rate: Any) -> tuple[Any
     return rows - rate * gradients / jnp.sqrt(accumulator), accumulator
 
 
-def function(columns: tuple[str, ...]) -> StoredFunction:
+def function(columns: tuple[str, ...], slots: int = 0) -> StoredFunction:
     """Return a function that trains rows by Adagrad."""
     (count,) = jax.export.symbolic_shape("rows")
     rows = jax.ShapeDtypeStruct((count, DIM), jnp.float32)
     export = jax.export.export(jax.jit(adagrad), platforms=("cpu",))
     update = bytes(export(rows, rows, rows, jax.ShapeDtypeStruct((), jnp.float32)).serialize())
-    use = TableUse(columns=columns, update=update, reads=("rate",), row_pushes=(ROW,))
+    use = TableUse(columns=columns, update=update, reads=("rate",), row_pushes=(ROW,), slots=slots)
     return StoredFunction(fingerprint=columns[0], tables=(use,))
 
 
@@ -70,7 +70,7 @@ def hashed(client: StoreClient, rows: int) -> StoredFunction:
         ids = np.sort(as_hashed(np.arange(start, min(start + FILL, rows))))
         new = [np.full((len(ids), DIM), value, np.float32) for value in (0.0, 0.1)]
         client.assign_hashed(StoredName(0, "hashed"), ids, new)
-    return function(("hashed",))
+    return function(("hashed",), 1)
 
 
 def as_hashed(ids: np.ndarray) -> np.ndarray:

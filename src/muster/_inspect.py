@@ -18,6 +18,7 @@ from muster.checkpoint import (
     VariableInfo,
     list_checkpoints,
     list_rows,
+    list_tables,
     list_variables,
     read_checkpoint,
     read_metadata,
@@ -88,7 +89,7 @@ def inspect_checkpoints(path: str, *, step: int | None, variables: bool, restore
     damage = {}
     for info in infos:
         try:
-            read_checkpoint(info.path)
+            read_checkpoint(info.path, tables=False)
         except DamagedCheckpointError as exc:
             damage[info.step] = str(exc)
     rows = [
@@ -141,6 +142,9 @@ def _print_contents(info: CheckpointInfo, variables: bool) -> None:
     print(f"\nStep {info.step} has {len(found)} variables with {count:,} values.")
     for line in _metadata_lines(read_metadata(info.path)):
         print(printable(line))
+    for name, table in list_tables(info.path).items():
+        waiting = f"; {table.waiting:,} ids wait for theirs" if table.waiting else ""
+        print(f"{printable(name)} is a hashed table of {len(table):,} rows{waiting}.")
     rows = list_rows(info.path)
     held = Counter[str]()
     for each in itertools.chain.from_iterable(rows.values()):

@@ -93,12 +93,12 @@ def test_no_checkpoint(tmp_path: Path) -> None:
 def test_unknown_format_is_not_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, 1)
     with monkeypatch.context() as patch:
-        patch.setattr("muster.checkpoint._manifest.FORMAT", 3)
+        patch.setattr("muster.checkpoint._manifest.FORMAT", 4)
         path = write(tmp_path, 2)
     # Falling back would throw away what a newer version wrote.
     for read, where in ((read_checkpoint, path), (restore_latest, tmp_path)):
         with pytest.raises(
-            CheckpointError, match="has format 3, but this version of muster reads formats"
+            CheckpointError, match="has format 4, but this version of muster reads formats"
         ) as info:
             read(where)
         assert not isinstance(info.value, DamagedCheckpointError)
@@ -167,11 +167,11 @@ def test_deleted_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     old = write(tmp_path, 1)
     original = _read._read_variables
 
-    def late(path: str, manifest):  # type: ignore[no-untyped-def]
+    def late(path: str, manifest, tables):  # type: ignore[no-untyped-def]
         if path == str(old):
             write(tmp_path, 2)
             shutil.rmtree(old)
-        return original(path, manifest)
+        return original(path, manifest, tables)
 
     monkeypatch.setattr(_read, "_read_variables", late)
     with pytest.raises(CheckpointNotFoundError):
@@ -190,10 +190,10 @@ def test_replaced_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     original = _read._read_variables
     again = iter([True])
 
-    def late(path: str, manifest):  # type: ignore[no-untyped-def]
+    def late(path: str, manifest, tables):  # type: ignore[no-untyped-def]
         if next(again, False):
             write_checkpoint(tmp_path, 1, {"new": np.ones(2)}, {"try": 2})
-        return original(path, manifest)
+        return original(path, manifest, tables)
 
     monkeypatch.setattr(_read, "_read_variables", late)
     checkpoint = read_checkpoint(path)

@@ -11,6 +11,15 @@ from muster.checkpoint._arrays import write_arrays as write_arrays
 from muster.checkpoint._checkpointer import Checkpointer as Checkpointer
 from muster.checkpoint._checksum import with_checksum as with_checksum
 from muster.checkpoint._checksum import without_checksum as without_checksum
+from muster.checkpoint._keyed import KeyedPiece as KeyedPiece
+from muster.checkpoint._keyed import SavedTable as SavedTable
+from muster.checkpoint._keyed import clock_of as clock_of
+from muster.checkpoint._keyed import column_of_key as column_of_key
+from muster.checkpoint._keyed import column_record as column_record
+from muster.checkpoint._keyed import gone_of as gone_of
+from muster.checkpoint._keyed import ids_of as ids_of
+from muster.checkpoint._keyed import table_records as table_records
+from muster.checkpoint._keyed import waiting_for as waiting_for
 from muster.checkpoint._layout import BASENAME as BASENAME
 from muster.checkpoint._layout import CheckpointInfo as CheckpointInfo
 from muster.checkpoint._layout import checkpoint_path as checkpoint_path
@@ -34,6 +43,7 @@ from muster.checkpoint._read import Checkpoint as Checkpoint
 from muster.checkpoint._read import RowsInfo as RowsInfo
 from muster.checkpoint._read import VariableInfo as VariableInfo
 from muster.checkpoint._read import list_rows as list_rows
+from muster.checkpoint._read import list_tables as list_tables
 from muster.checkpoint._read import list_variables as list_variables
 from muster.checkpoint._read import read_checkpoint as read_checkpoint
 from muster.checkpoint._read import read_metadata as read_metadata

@@ -9,11 +9,12 @@ bytes for a checksum. The package reads these files, which a test makes sure of.
 
 import errno
 import json
+import mmap
 import os
 import stat
 import struct
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -43,6 +44,8 @@ _CODES = {
 }
 # Small enough that the checksum finds the bytes in the processor's cache.
 _CHUNK = 1 << 20
+# How many bytes of a file that is being filled stay in memory, about.
+_HELD = 64 << 20
 _ALIGNMENT = 64
 _METADATA, _DESCRIPTION = "__metadata__", "muster"
 
@@ -113,7 +116,7 @@ def fill_arrays(
     path: str,
     arrays: Mapping[str, np.ndarray[Any, Any]],
     blank: Mapping[str, tuple[tuple[int, ...], str]],
-    fill: Callable[[Mapping[str, np.ndarray[Any, Any]]], None],
+    fill: Callable[[Mapping[str, np.ndarray[Any, Any]]], Iterable[int]],
 ) -> FileRecord:
     """Write arrays as `write_arrays` does, and others that need not fit the memory.
 
@@ -121,7 +124,8 @@ def fill_arrays(
         path: The path of the file, which must not exist yet.
         arrays: Arrays by key.
         blank: The shapes and the names of the dtypes of the others, by key.
-        fill: Given the others in the file, writes their elements.
+        fill: Given the others in the file, writes their elements, and returns now and then how many bytes
+            that were: what is written does not stay in this process's memory.
 
     Returns:
         The size and the checksum of the file.
@@ -139,7 +143,8 @@ def fill_arrays(
     with open(path, "x+b") as file:
         # Blocks that are written first are there: writing to mapped memory cannot say that the disk is full.
         os.posix_fallocate(file.fileno(), 0, size)
-        mapped = np.memmap(file, np.uint8, "r+", shape=(size,))
+        held = mmap.mmap(file.fileno(), size)
+        mapped = np.frombuffer(held, np.uint8)
         mapped[: len(header)] = np.frombuffer(header, np.uint8)
         start, views = len(header), {}
         for key in keys:
@@ -149,22 +154,31 @@ def fill_arrays(
             else:
                 views[key] = mapped[start:stop].view(every[key].dtype).reshape(every[key].shape)
             start = stop
-        fill(views)
-        mapped.flush()
+        written = 0
+        for nbytes in fill(views):
+            written += nbytes
+            if written >= _HELD:
+                held.madvise(mmap.MADV_DONTNEED)  # the system has the pages, and writes them
+                written = 0
+        held.madvise(mmap.MADV_DONTNEED)
         os.fsync(file.fileno())
-        crc = 0
-        for start in range(0, size, _CHUNK):
-            crc = zlib.crc32(mapped[start : start + _CHUNK].data, crc)
+        crc, buffer = 0, bytearray(_CHUNK)
+        file.seek(0)
+        while count := file.readinto(buffer):
+            crc = zlib.crc32(memoryview(buffer)[:count], crc)
     return FileRecord(size, crc)
 
 
-def read_arrays(file: BinaryIO, path: str, record: FileRecord) -> dict[str, np.ndarray[Any, Any]]:
+def read_arrays(
+    file: BinaryIO, path: str, record: FileRecord, leave: Container[str] = ()
+) -> dict[str, np.ndarray[Any, Any]]:
     """Read a file that :func:`write_arrays` wrote, and check its bytes.
 
     Args:
         file: The file, open for unbuffered reading at its start.
         path: Its path, for messages.
         record: The size and checksum that it was written with.
+        leave: The keys of arrays that are checked only.
 
     Returns:
         The bytes of each array by key: uint8, shape (bytes,), writable views of one buffer.
@@ -176,20 +190,65 @@ def read_arrays(file: BinaryIO, path: str, record: FileRecord) -> dict[str, np.n
     size = os.fstat(file.fileno()).st_size
     if size != record.bytes:
         raise DamagedCheckpointError(f"{path} is {size} bytes long, but {record.bytes} were written.")
-    buffer = np.empty(size, np.uint8)
-    view, crc, start = buffer.data, 0, 0
-    while start < size and (count := file.readinto(view[start : start + _CHUNK])):  # type: ignore[attr-defined]
-        crc = zlib.crc32(view[start : start + count], crc)
-        start += count
-    if start < size or crc != record.crc32:
+    read = _Checked(file)
+    try:
+        (length,) = struct.unpack("<Q", read.take(8))
+        entries = json.loads(bytes(read.take(min(length, size))))
+        entries.pop(_METADATA, None)
+        spans = sorted((*entry["data_offsets"], key) for key, entry in entries.items())
+    except (struct.error, ValueError, LookupError, TypeError, AttributeError):
+        spans = []
+    ends = [0, *(stop for _, stop, _ in spans)]
+    if [start for start, _, _ in spans] != ends[:-1] or ends[-1] != size - read.position:
+        spans = []  # the checksum will tell
+    buffer = np.empty(sum(stop - start for start, stop, key in spans if key not in leave), np.uint8)
+    arrays, at = {}, 0
+    for start, stop, key in spans:
+        if key in leave:
+            read.past(stop - start)
+        else:
+            arrays[key] = buffer[at : at + stop - start]
+            read.into(arrays[key].data)
+            at += stop - start
+    read.past(size - read.position)
+    if read.position < size or read.crc != record.crc32:
         raise DamagedCheckpointError(
-            f"{path} has checksum {crc:08x}, but {record.crc32:08x} was written: its bytes have changed."
+            f"{path} has checksum {read.crc:08x}, but {record.crc32:08x} was written: its bytes have changed."
         )
-    (length,) = struct.unpack_from("<Q", view)
-    header = json.loads(bytes(view[8 : 8 + length]))
-    data = buffer[8 + length :]
-    header.pop(_METADATA, None)
-    return {key: data[slice(*entry["data_offsets"])] for key, entry in header.items()}
+    return arrays
+
+
+class _Checked:
+    """Reads a file, and adds up its checksum.
+
+    Attributes:
+        position: How many bytes were read.
+        crc: Their checksum.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.position = self.crc = 0
+
+    def take(self, count: int) -> memoryview:
+        """Return the next bytes; fewer at the end of the file."""
+        view = memoryview(bytearray(count))
+        return view[: self.into(view)]
+
+    def past(self, count: int) -> None:
+        """Read the next bytes, and forget them."""
+        scratch = memoryview(bytearray(min(count, _CHUNK)))
+        while count > 0 and (done := self.into(scratch[:count])):
+            count -= done
+
+    def into(self, view: memoryview) -> int:
+        """Read the next bytes into memory, and return how many that were."""
+        start = 0
+        while start < len(view) and (count := self._file.readinto(view[start : start + _CHUNK])):  # type: ignore[attr-defined]
+            self.crc = zlib.crc32(view[start : start + count], self.crc)
+            start += count
+        self.position += start
+        return start
 
 
 def describe(path: str) -> tuple[FileRecord, str]:

@@ -24,7 +24,7 @@ from muster.checkpoint._checksum import with_checksum, without_checksum
 FILE_NAME = "manifest.json"
 UNFINISHED = FILE_NAME + ".tmp"
 # Versions of the format that this version reads; a manifest has the first that knows all that it says.
-FORMAT, FORMAT_WITH_CHANGES = 1, 2
+FORMATS = FORMAT, FORMAT_WITH_CHANGES, FORMAT_WITH_IDS = 1, 2, 3
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class Changes:
 
     Attributes:
         file: The data file that has them.
-        rows: The key of their numbers there, from 0 at the start of the piece: int64 of shape (n,).
+        rows: The key of their numbers there, from 0 at the start of the piece, or of their ids: int64 of
+            shape (n,).
         key: The key of the rows, of shape (n, ...).
     """
 
@@ -49,6 +50,10 @@ class Piece:
     A variable that is split along its first dimension has several pieces. Any other is one piece from 0
     to the length of that dimension; a scalar counts as one row. Rows that have changed since the data file
     was written, for an earlier checkpoint, are in ``changes``.
+
+    Rows that are found by ids, of a hashed table, name in ``keyed`` what the keys of these begin with: see
+    ``_keyed``. They have no order, and of the data file those rows are left out that have changed, or are
+    gone.
     """
 
     file: str
@@ -56,6 +61,7 @@ class Piece:
     start: int
     stop: int
     changes: Changes | None = None
+    keyed: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,11 @@ class VariableRecord:
     shape: tuple[int, ...]
     dtype: str
     pieces: tuple[Piece, ...]
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether its rows are found by ids."""
+        return any(piece.keyed for piece in self.pieces)
 
     @property
     def nbytes(self) -> int:
@@ -100,9 +111,10 @@ class Manifest:
 def encode(manifest: Manifest) -> bytes:
     """Return the bytes of the manifest's file."""
     # Not asdict of all, which would copy the metadata.
-    changed = any(piece.changes for each in manifest.variables.values() for piece in each.pieces)
+    pieces = [piece for each in manifest.variables.values() for piece in each.pieces]
+    version = FORMAT_WITH_CHANGES if any(piece.changes for piece in pieces) else FORMAT
     contents = {
-        "format": FORMAT_WITH_CHANGES if changed else FORMAT,
+        "format": FORMAT_WITH_IDS if any(piece.keyed for piece in pieces) else version,
         **vars(manifest),
         "variables": {name: _encoded(record) for name, record in manifest.variables.items()},
         "files": {name: asdict(record) for name, record in manifest.files.items()},
@@ -125,10 +137,10 @@ def decode(data: bytes, path: str) -> Manifest:
     if body is None:
         raise DamagedCheckpointError(f"{path} does not match its checksum: its bytes have changed.")
     contents = json.loads(body)
-    if (version := contents.pop("format")) not in (FORMAT, FORMAT_WITH_CHANGES):
+    if (version := contents.pop("format")) not in FORMATS:
         raise CheckpointError(
-            f"{path} has format {version!r}, but this version of muster reads formats {FORMAT} and "
-            f"{FORMAT_WITH_CHANGES}. Use the version that wrote it, or a newer one."
+            f"{path} has format {version!r}, but this version of muster reads formats {FORMATS[0]} to "
+            f"{FORMATS[-1]}. Use the version that wrote it, or a newer one."
         )
     contents["variables"] = {
         name: VariableRecord(
@@ -143,8 +155,9 @@ def decode(data: bytes, path: str) -> Manifest:
 def _encoded(record: VariableRecord) -> dict[str, Any]:
     entry = asdict(record)
     for piece in entry["pieces"]:
-        if piece["changes"] is None:
-            del piece["changes"]
+        for field in ("changes", "keyed"):
+            if not piece[field]:
+                del piece[field]
     return entry
 
 

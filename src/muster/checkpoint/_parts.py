@@ -2,14 +2,15 @@
 
 import os
 import secrets
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from muster.checkpoint._arrays import FileRecord, fill_arrays, open_regular, write_arrays
+from muster.checkpoint._keyed import ids_of
 from muster.checkpoint._layout import data_name, is_data_name
 from muster.checkpoint._manifest import Changes, Piece, VariableRecord
 
@@ -23,11 +24,13 @@ class PartRecord:
         changed: The keys of the arrays of which it has only some rows: those that differ from the base.
         base: The name of another file in the folder, from an earlier checkpoint, and its record; None if
             nothing is taken from there.
+        counts: How many rows with ids there are under each key, with those that are in the base.
     """
 
     file: FileRecord
     changed: Collection[str] = ()
     base: tuple[str, FileRecord] | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 class PartsUnderWay(Protocol):
@@ -49,7 +52,8 @@ class Parts(Protocol):
         """The names of those processes, as they stand in the names of files: ``"ps-0"``."""
 
     def records(self, files: Sequence[str]) -> Mapping[str, VariableRecord]:
-        """Return where the rows of each variable will be, by its name.
+        """Return where the rows of each variable will be, by its name; how many rows with ids there are is
+        known when they are written.
 
         Args:
             files: The name of each writer's file.
@@ -111,18 +115,24 @@ def finish_parts(begun: BegunParts) -> tuple[dict[str, VariableRecord], dict[str
     files = {name: part.file for name, part in written.items()}
     files.update(part.base for part in written.values() if part.base is not None)
 
-    def completed(piece: Piece) -> Piece:
-        part = written[piece.file]
-        if part.base is None or piece.key not in part.changed:
-            return piece
-        changes = Changes(piece.file, changed_rows(piece.key), piece.key)
-        return replace(piece, file=part.base[0], changes=changes)
+    return {name: _completed(record, written) for name, record in begun.records.items()}, files
 
-    records = {
-        name: replace(record, pieces=tuple(map(completed, record.pieces)))
-        for name, record in begun.records.items()
-    }
-    return records, files
+
+def _completed(record: VariableRecord, written: Mapping[str, PartRecord]) -> VariableRecord:
+    """Return a record with what is known when the parts are written."""
+    pieces: list[Piece] = []
+    shape = record.shape
+    for piece in record.pieces:
+        part = written[piece.file]
+        if piece.keyed:
+            start = pieces[-1].stop if pieces else 0
+            piece = replace(piece, start=start, stop=start + part.counts[piece.keyed])
+            shape = (piece.stop, *shape[1:])
+        if part.base is not None and (piece.keyed or piece.key) in part.changed:
+            rows = ids_of(piece.keyed) if piece.keyed else changed_rows(piece.key)
+            piece = replace(piece, file=part.base[0], changes=Changes(piece.file, rows, piece.key))
+        pieces.append(piece)
+    return replace(record, shape=shape, pieces=tuple(pieces))
 
 
 def changed_rows(key: str) -> str:
@@ -160,7 +170,7 @@ def write_part(
     file: str,
     arrays: Mapping[str, np.ndarray[Any, Any]],
     blank: Mapping[str, tuple[tuple[int, ...], str]] | None = None,
-    fill: Callable[[Mapping[str, np.ndarray[Any, Any]]], None] | None = None,
+    fill: Callable[[Mapping[str, np.ndarray[Any, Any]]], Iterable[int]] | None = None,
 ) -> FileRecord:
     """Write a part of a checkpoint, for the process that commits it, and wait until it is on the disk.
 
@@ -169,7 +179,7 @@ def write_part(
         file: The name of the file; what a process that was killed has left there is replaced.
         arrays: Arrays by key.
         blank: The shapes and the names of the dtypes of others, which may be too large for the memory.
-        fill: Given these in the file, writes their elements.
+        fill: Given these in the file, writes their elements; see `fill_arrays`.
 
     Raises:
         ValueError: The name is none of a data file.

@@ -4,7 +4,7 @@ import logging
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from muster._arrays import dtype_named
 from muster._errors import CheckpointError, CheckpointNotFoundError, DamagedCheckpointError
 from muster.checkpoint._arrays import open_regular, read_arrays
+from muster.checkpoint._keyed import SavedTable, clock_of, gone_of, joined_piece, tables_of
 from muster.checkpoint._layout import (
     checkpoint_path,
     is_complete,
@@ -35,14 +36,17 @@ class Checkpoint:
         path: Its directory.
         step: The global step.
         variables: The arrays by name, writable and of the global shape. They may share one buffer, which
-            lives as long as any of them: copy what is to be kept for long.
+            lives as long as any of them: copy what is to be kept for long. What belongs to a hashed table has
+            a row for each of its ids, which are under ``<name>#ids``.
         metadata: The entries that the writer added.
+        tables: The hashed tables by name, to be read in pieces.
     """
 
     path: str
     step: int
     variables: dict[str, np.ndarray[Any, Any]]
     metadata: dict[str, Any]
+    tables: dict[str, SavedTable] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -117,8 +121,24 @@ def list_rows(path: str | os.PathLike[str]) -> dict[str, list[RowsInfo]]:
     }
 
 
-def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
+def list_tables(path: str | os.PathLike[str]) -> dict[str, SavedTable]:
+    """Return the hashed tables of a checkpoint by name, without reading its arrays.
+
+    Raises:
+        CheckpointNotFoundError: There is no checkpoint at this path.
+        DamagedCheckpointError: The bytes of its manifest have changed since they were written.
+        CheckpointError: It cannot be read, or has an unknown format.
+    """
+    path = os.fspath(path)
+    return tables_of(path, read_manifest(path))
+
+
+def read_checkpoint(path: str | os.PathLike[str], *, tables: bool = True) -> Checkpoint:
     """Read a checkpoint, and check every byte of it.
+
+    Args:
+        path: Its directory.
+        tables: Whether ``variables`` has those of hashed tables, too; else they are checked only.
 
     Raises:
         CheckpointNotFoundError: There is no checkpoint at this path, or it was deleted meanwhile.
@@ -130,7 +150,8 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         data = read_bytes(path)
         manifest = decode(data, os.path.join(path, FILE_NAME))
         try:
-            return Checkpoint(path, manifest.step, _read_variables(path, manifest), dict(manifest.metadata))
+            variables, saved = _read_variables(path, manifest, tables), tables_of(path, manifest)
+            return Checkpoint(path, manifest.step, variables, dict(manifest.metadata), saved)
         except OSError as exc:
             # Its writer deletes or replaces the manifest before the data. So if the manifest is no
             # longer the one that was read, look again; if it is, something is wrong.
@@ -141,7 +162,9 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
             raise CheckpointError(f"The checkpoint at {path} cannot be read: {exc}.") from exc
 
 
-def restore_latest(directory: str | os.PathLike[str], *, set_aside: bool = False) -> Checkpoint | None:
+def restore_latest(
+    directory: str | os.PathLike[str], *, set_aside: bool = False, tables: bool = True
+) -> Checkpoint | None:
     """Read the newest checkpoint that is not damaged; damaged ones are skipped with a warning.
 
     Args:
@@ -149,6 +172,7 @@ def restore_latest(directory: str | os.PathLike[str], *, set_aside: bool = False
         set_aside: Whether to rename damaged checkpoints that are newer than the one read, so that no reader
             takes them: ``.damaged`` is appended, or ``.damaged-2`` where that exists. For the process that
             goes on from the older checkpoint and writes new ones.
+        tables: As of `read_checkpoint`.
 
     Returns:
         The checkpoint, or None if the directory has none.
@@ -162,7 +186,7 @@ def restore_latest(directory: str | os.PathLike[str], *, set_aside: bool = False
         damaged: dict[str, DamagedCheckpointError] = {}
         paths = scan(directory)
         try:
-            checkpoint = _newest_undamaged(paths, damaged)
+            checkpoint = _newest_undamaged(paths, damaged, tables)
         except CheckpointNotFoundError:
             continue  # deleted since the directory was listed, because there are newer ones
         if checkpoint is None and not is_settled(directory, paths, damaged):
@@ -187,11 +211,13 @@ def restore_latest(directory: str | os.PathLike[str], *, set_aside: bool = False
         return checkpoint
 
 
-def _newest_undamaged(paths: list[str], damaged: dict[str, DamagedCheckpointError]) -> Checkpoint | None:
+def _newest_undamaged(
+    paths: list[str], damaged: dict[str, DamagedCheckpointError], tables: bool
+) -> Checkpoint | None:
     for path in reversed(paths):
         try:
             if is_complete(path):
-                checkpoint = read_checkpoint(path)
+                checkpoint = read_checkpoint(path, tables=tables)
                 _require_own_name(checkpoint)
                 return checkpoint
             if is_lost(path):
@@ -211,7 +237,14 @@ def _require_own_name(checkpoint: Checkpoint) -> None:
         )
 
 
-def _read_variables(path: str, manifest: Manifest) -> dict[str, np.ndarray[Any, Any]]:
+def _read_variables(path: str, manifest: Manifest, tables: bool) -> dict[str, np.ndarray[Any, Any]]:
+    wanted, left = manifest.variables, set[str]()
+    if not tables:
+        clocks = {clock_of(name) for name in tables_of(path, manifest)}
+        of_tables = {name for name, each in wanted.items() if name in clocks or each.is_keyed}
+        left = {piece.key for name in of_tables for piece in wanted[name].pieces}
+        left |= {gone_of(piece.keyed) for name in of_tables for piece in wanted[name].pieces}
+        wanted = {name: each for name, each in wanted.items() if name not in of_tables}
     with ExitStack() as stack:
         # All are opened before any is read: what is deleted from now on can still be read.
         opened = {
@@ -219,10 +252,10 @@ def _read_variables(path: str, manifest: Manifest) -> dict[str, np.ndarray[Any, 
             for name in manifest.files
         }
         files = {
-            name: read_arrays(opened[name], os.path.join(path, name), record)
+            name: read_arrays(opened[name], os.path.join(path, name), record, left)
             for name, record in manifest.files.items()
         }
-    return {name: _assemble(path, name, record, files) for name, record in manifest.variables.items()}
+    return {name: _assemble(path, name, record, files) for name, record in wanted.items()}
 
 
 def _assemble(
@@ -240,9 +273,9 @@ def _assemble(
         )
     arrays = []
     for piece in pieces:
-        array = files[piece.file][piece.key].view(dtype)
+        array = joined_piece(piece, files, dtype) if piece.keyed else files[piece.file][piece.key].view(dtype)
         array = array.reshape((piece.stop - piece.start, *record.shape[1:]))
-        if (changes := piece.changes) is not None:
+        if (changes := piece.changes) is not None and not piece.keyed:
             numbers = files[changes.file][changes.rows].view(np.int64)
             changed = files[changes.file][changes.key].view(dtype)
             array[numbers] = changed.reshape((len(numbers), *record.shape[1:]))

@@ -291,7 +291,7 @@ class SavePart(msgspec.Struct, tag="save_part", frozen=True, kw_only=True):
 
     Args:
         plan: The fingerprint of the plan, all arrays of which are written; empty for a variable store.
-        arrays: The names of the arrays of a variable store.
+        arrays: The names of the arrays of a variable store, and of its hashed tables.
         origin: The random id of the initial values that the chief knows of: see `Seen`.
         folder: The folder of the checkpoint.
         token: A file in it, by which the server knows the folder.
@@ -336,14 +336,16 @@ class PartWritten(msgspec.Struct, tag="part_written", frozen=True, kw_only=True)
     Args:
         bytes: The size of the file.
         crc32: Its checksum.
-        changed: The arrays of which it has only the rows that differ from the base.
+        changed: The arrays, and the rows by id, of which it has only the rows that differ from the base.
         base: The file that has all of their rows; None if nothing is taken from there.
+        counts: How many rows by id there are under each key, with those of the base.
     """
 
     bytes: int
     crc32: int
     changed: tuple[str, ...] = ()
     base: Base | None = None
+    counts: dict[str, int] = {}
 
 
 # For type checkers, and as unions for msgspec.

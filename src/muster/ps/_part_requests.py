@@ -126,8 +126,9 @@ class PartRequest:
                 raise self._failed(f"it gives an answer that does not fit: {messages.name_of(answer)}")
             file, base = FileRecord(answer.bytes, answer.crc32), answer.base
             if base is None:
-                return PartRecord(file)
-            return PartRecord(file, answer.changed, (base.name, FileRecord(base.bytes, base.crc32)))
+                return PartRecord(file, counts=answer.counts)
+            record = FileRecord(base.bytes, base.crc32)
+            return PartRecord(file, answer.changed, (base.name, record), answer.counts)
 
     def close(self) -> None:
         """Close the connection. A server that was not told to write forgets what it holds for that."""

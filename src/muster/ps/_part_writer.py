@@ -118,11 +118,12 @@ class PartWriter:
             file, kept = (save.file, record) if base is None else (os.path.basename(base.path), base.record)
             self._base = Base(os.path.join(save.folder, file), kept)
         if base is None:
-            return messages.PartWritten(bytes=record.bytes, crc32=record.crc32)
+            return messages.PartWritten(bytes=record.bytes, crc32=record.crc32, counts=dict(values.keyed))
         return messages.PartWritten(
             bytes=record.bytes,
             crc32=record.crc32,
-            changed=values.tables,
+            counts=dict(values.keyed),
+            changed=(*values.tables, *values.keyed),
             base=messages.Base(
                 name=os.path.basename(base.path), bytes=base.record.bytes, crc32=base.record.crc32
             ),

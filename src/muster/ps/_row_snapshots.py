@@ -45,6 +45,10 @@ class Part(Protocol):
     def rows(self) -> int:
         """How many rows are still to be taken."""
 
+    @property
+    def gone(self) -> int:
+        """How many ids are to be taken of rows that are gone."""
+
     def begin(self, whole: bool) -> None:
         """Begin to give away rows as they are now: all, or those written since the last time it was all."""
 
@@ -70,6 +74,7 @@ class RowSnapshot:
         whole: As given.
         layouts: What the rows of each part have.
         counts: How many rows of each part there are, without those that are gone.
+        gone: How many rows of each part are gone.
     """
 
     def __init__(self, parts: Sequence[Part], whole: bool, closed: Callable[[bool], None]) -> None:
@@ -80,6 +85,7 @@ class RowSnapshot:
         for part in parts:
             part.begin(whole)
         self.counts = tuple(part.rows for part in parts)
+        self.gone = tuple(part.gone for part in parts)
 
     def __iter__(self) -> Iterator[Piece]:
         """Return the rows, once; soon, for rows that change meanwhile are set aside."""

@@ -14,7 +14,7 @@ from muster.ps.tables import Constant, Keeping, SlotSpec, TableSpec, owners
 
 SPEC = TableSpec(name="ids", shape=(2,), initial=Constant(1.0), slots=(SlotSpec("n", ()),))
 TABLE = StoredHash(name="hashed", server=0, spec=SPEC)
-HASHED_USE = msgspec.structs.replace(USE, columns=("hashed",), start=0)
+HASHED_USE = msgspec.structs.replace(USE, columns=("hashed",), start=0, slots=1)
 TRAIN = StoredFunction(fingerprint="train", tables=(HASHED_USE,))
 FAR = 1 << 62
 
@@ -154,6 +154,7 @@ def test_what_describes_no_table():
     [
         ({"columns": ("hashed", "a")}, "it names arrays or a first row of hashed, which is a hashed table"),
         ({"start": 5}, "it names arrays or a first row of hashed"),
+        ({"slots": 2}, "it takes 2 slots of hashed, which has 1 here"),
         ({"reads": ("hashed",)}, "the update of rows of hashed reads hashed, which is not on this server"),
         ({"update": b"nonsense"}, "its update of rows is none"),
     ],

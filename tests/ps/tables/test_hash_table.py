@@ -204,7 +204,9 @@ def test_rows_are_read_in_pieces_and_assigned():
     push(other, [1000])
     push(other, [1000])
     for number, (ids, columns) in enumerate(pieces):
-        other.assign(ids, columns, clears=not number)
+        if not number:
+            other.clear()
+        other.assign(ids, columns)
     assert rows_of(other, range(-20, 31)) == rows_of(table, range(-20, 31))
     assert (len(other), other.candidates) == (50, 0)
     for each in (table, other):  # rows go on, and their slots

@@ -10,12 +10,12 @@ from muster import checkpoint
 from muster._errors import CheckpointMismatchError
 from muster._keras import keras
 from muster.checkpoint import BASENAME
-from muster.checkpoint.objects import Variable, assign_saved
+from muster.checkpoint.objects import Variable
 from muster.checkpoint.tensorflow import is_tensorflow_checkpoint, newest_checkpoint, restore_objects
 from muster.distribute import ShardedVariable, Strategy, get_strategy
 from muster.distribute.fit import scope_of_model
 from muster.distribute.functions import check_labels
-from muster.distribute.servers import save_variables
+from muster.distribute.servers import restore_variables, save_variables
 from muster.distribute.strategies import strategy_of
 from muster.program.variables import together
 
@@ -142,7 +142,7 @@ class Checkpoint:
         if is_tensorflow_checkpoint(save_path):
             self._restore_tensorflow(os.fspath(save_path))
             return Restored()
-        found = checkpoint.read_checkpoint(save_path)
+        found = checkpoint.read_checkpoint(save_path, tables=False)
         positions = found.metadata.get("positions", {})
         if missing := [name for name in self._iterators if name not in positions]:
             raise CheckpointMismatchError(
@@ -150,11 +150,12 @@ class Checkpoint:
                 "others without it."
             )
         self._build_layers(found.metadata.get("builds", {}))
-        if len(found.variables) > sum(map(len, self._variables().values())):
+        saved = len(found.variables) + sum(len(table.columns) for table in found.tables.values())
+        if saved > sum(map(len, self._variables().values())):
             self._build_optimizer()
         advice = "Build models and optimizers (`optimizer.build(model.trainable_variables)`) first."
         with self._together():
-            assign_saved(found, self._variables(), advice)
+            restore_variables(found, self._variables(), advice)
         for name, each in self._iterators.items():
             each.go_on(positions[name])
         self.save_counter = int(found.metadata.get("save_counter", found.step))
@@ -291,6 +292,8 @@ class CheckpointManager:
         """Restore the newest checkpoint, if there is one, and return its path."""
         latest = self.latest_checkpoint
         if latest is None:
-            checkpoint.restore_latest(self._directory)  # an error where there is something of one
+            checkpoint.restore_latest(
+                self._directory, tables=False
+            )  # an error where there is something of one
         self._checkpoint.restore(latest)
         return latest

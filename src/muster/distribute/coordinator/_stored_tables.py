@@ -138,9 +138,9 @@ class StoredTables:
         """Let a server use the rows of a table that it holds."""
         server, rows = stored.array.server, self._places.rows(table, stored)
         names = [self._places.name_of(path, rows) for path in self._lookups.columns[table]]
-        columns, start = tuple(name for name in names if name is not None), stored.start
-        if table in self._places.hashed:
-            columns, start = columns[:1], 0
+        columns, start, slots = tuple(name for name in names if name is not None), stored.start, 0
+        if (kept := self._places.hashed.get(table)) is not None:
+            columns, start, slots = columns[:1], 0, len(kept) - 1
         if part is None:
             use = TableUse(columns=columns, start=start)
             self.uses[server].append(use)
@@ -158,6 +158,7 @@ class StoredTables:
             pushed=tuple(self._places.spec(each) for each in brought),
             row_pushes=tuple(self._row_push(number) for number in by_rows),
             start=start,
+            slots=slots,
         )
         text, update = self._update(table, part, [*here, *keys])
         self.meaning += f"\n{server} {use} {text}"

@@ -9,11 +9,11 @@ from typing import Any
 from muster._errors import CheckpointError, CheckpointMismatchError
 from muster._keras import keras
 from muster.checkpoint import Checkpointer, restore_latest
-from muster.checkpoint.objects import Variable, assign_saved
+from muster.checkpoint.objects import Variable
 from muster.distribute.fit._agreement import Agreement, random_state
 from muster.distribute.fit._fit_input import Batches, Position
 from muster.distribute.fit._fit_step import StepFunction
-from muster.distribute.servers import save_variables
+from muster.distribute.servers import restore_variables, save_variables
 from muster.program.variables import together
 
 
@@ -106,7 +106,9 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         self._delete = callback.delete_checkpoint
         self._epoch = self._saves = self._since = 0
         self._writer: Checkpointer | None = None
-        self._found = restore_latest(self._directory, set_aside=True) if self._is_chief else None
+        self._found = (
+            restore_latest(self._directory, set_aside=True, tables=False) if self._is_chief else None
+        )
         metadata = None if self._found is None else self._found.metadata
         metadata = agreement.on("backup", metadata)[0][0]
         self._saved = None if metadata is None else _Progress.parse(metadata, self._advice)
@@ -169,7 +171,7 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         if self._found is not None:  # else the chief has it
             objects = _objects(self.model)
             with together(chain(*objects.values())):
-                assign_saved(self._found, objects, self._advice)
+                restore_variables(self._found, objects, self._advice)
 
 
 class _AtBatches(Backup):

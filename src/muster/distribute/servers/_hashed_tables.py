@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -47,7 +47,7 @@ class _Table:
         dtype: The name of its dtype.
         initializer: What it was created with.
         slots: The variables of its slots, and what they are.
-        is_created: Whether servers have it.
+        created: How many slots servers know; None if they do not have the table.
     """
 
     name: str
@@ -55,13 +55,31 @@ class _Table:
     dtype: str
     initializer: HashedInitializer
     slots: list[tuple[Any, SlotSpec]] = field(default_factory=list)
-    is_created: bool = False
+    created: int | None = None
+
+
+class TableColumn(NamedTuple):
+    """A variable that stands for what servers keep for each row of a hashed table.
+
+    Attributes:
+        table: The name of the table on servers.
+        number: 0 for the rows themselves, and from 1 on for slots.
+        shape: The shape for one row.
+        dtype: The name of the dtype.
+        initial: What a slot begins with in every row.
+    """
+
+    table: str
+    number: int
+    shape: tuple[int, ...]
+    dtype: str
+    initial: float = 0.0
 
 
 class HashedTables:
     """Knows the hashed tables of a program, by their variables.
 
-    Servers get a table when a function that uses it is scheduled first: then its optimizer has made slots.
+    Servers get a table when it is used first, and slots that come later when it is used next.
 
     Args:
         servers: The number of servers, each of which has a part of every table.
@@ -95,16 +113,11 @@ class HashedTables:
             initial: Its initializer.
 
         Raises:
-            ValueError: Servers have the table already, or rows do not all begin with the same number.
+            ValueError: Rows do not all begin with the same number.
         """
         known = self._tables.get(table, None)
         if known is None:
             raise KeyError(table.path)
-        if known.is_created:
-            raise ValueError(
-                f"The slot {name} comes too late: servers have the table {known.name} already, since a "
-                "function that uses it was scheduled. Call optimizer.build(model.trainable_variables) before."
-            )
         with jax.core.eval_context():
             first = np.unique(np.asarray(initial((1, *known.row), dtype=like.dtype)))
         if len(first) != 1:
@@ -117,17 +130,28 @@ class HashedTables:
         table = self._tables.get(variable, None) or self._of_slots.get(variable, None)
         return None if table is None else table.name
 
+    def column_of(self, variable: Any) -> TableColumn | None:
+        """Return what a variable stands for; None if it is of no hashed table."""
+        if (table := self._tables.get(variable, None)) is not None:
+            return TableColumn(table.name, 0, table.row, table.dtype)
+        if (table := self._of_slots.get(variable, None)) is None:
+            return None
+        (number,) = (at for at, (slot, _) in enumerate(table.slots, 1) if slot is variable)
+        slot = table.slots[number - 1][1]
+        return TableColumn(table.name, number, slot.shape, slot.dtype, slot.initial)
+
     def columns_of(self, variable: Any) -> tuple[Any, ...]:
         """Return a table's variable, and those of its slots, in order; nothing for others."""
         table = self._tables.get(variable, None)
         return () if table is None else (variable, *(slot for slot, _ in table.slots))
 
     def to_create(self, variable: Any) -> Sequence[StoredHash]:
-        """Return the parts of a table that servers do not have yet; they are to be created then."""
+        """Return the parts of a table that servers do not have yet, or without all slots; they are to be
+        created then."""
         table = self._tables.get(variable, None)
-        if table is None or table.is_created:
+        if table is None or table.created == len(table.slots):
             return ()
-        table.is_created = True
+        table.created = len(table.slots)
         spec = TableSpec(
             name=table.name,
             shape=table.row,

@@ -25,6 +25,20 @@ class Store(Protocol):
     def create_hashed(self, tables: Sequence[StoredHash], /) -> None:
         """Create hashed tables without rows."""
 
+    def assign_hashed(
+        self,
+        name: StoredName,
+        ids: Array,
+        columns: Sequence[Array],
+        /,
+        *,
+        clears: bool = False,
+        noted: bool = False,
+        waiting: bool = False,
+        clock: int | None = None,
+    ) -> None:
+        """Give rows of a hashed table other values."""
+
     def read(self, names: Sequence[StoredName], /) -> list[Array]:
         """Return the values of arrays."""
 

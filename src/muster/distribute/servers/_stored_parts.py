@@ -6,7 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from muster.checkpoint import Checkpointer, Parts, PartsUnderWay, Piece, VariableRecord
+from muster._errors import CheckpointError
+from muster.checkpoint import (
+    Checkpointer,
+    Parts,
+    PartsUnderWay,
+    Piece,
+    VariableRecord,
+    column_record,
+    table_records,
+)
 from muster.checkpoint.objects import Variable, copied_values, named_variables
 from muster.distribute.replicas._sharded_variable import ShardedVariable
 from muster.distribute.servers._stored_variables import StoredRows, StoredVariables
@@ -22,9 +31,24 @@ class StoredParts:
     """
 
     def __init__(self, named: Mapping[str, Variable], storage: StoredVariables) -> None:
-        self._named = named
         self._storage = storage
-        self._placed = {name: _placed(variable, storage) for name, variable in named.items()}
+        self._hashed = {
+            name: column
+            for name, variable in named.items()
+            if (column := storage.hashed_column_of(variable)) is not None
+        }
+        self._named = {name: each for name, each in named.items() if name not in self._hashed}
+        self._placed = {name: _placed(variable, storage) for name, variable in self._named.items()}
+        for name, column in self._hashed.items():
+            if not column.number:
+                storage.rows_of(named[name])  # servers may not have the table yet
+        saved = {column.table for column in self._hashed.values() if not column.number}
+        for name, column in self._hashed.items():
+            if column.table not in saved:
+                raise CheckpointError(
+                    f"{name} has a row for each id of {column.table}, a HashEmbedding's, which is not among "
+                    "what is to be saved. Give the model, too."
+                )
 
     @property
     def writers(self) -> list[str]:
@@ -33,7 +57,7 @@ class StoredParts:
 
     def records(self, files: Sequence[str]) -> dict[str, VariableRecord]:
         """Return which rows of each variable stand in which file."""
-        return {
+        records = {
             name: VariableRecord(
                 tuple(self._named[name].shape),
                 placed[0][1].array.dtype,
@@ -44,16 +68,32 @@ class StoredParts:
             )
             for name, placed in self._placed.items()
         }
+        for name, column in self._hashed.items():
+            records[name] = column_record(column.table, 1 + column.number, column.shape, column.dtype, files)
+            if not column.number:
+                records.update(table_records(name, column.table, files))
+        return records
 
     def begin(self, folder: str, token: str, files: Sequence[str]) -> PartsUnderWay | None:
         """Let the servers write the values that they have now; None if one does not see the folder."""
         arrays: list[dict[str, None]] = [{} for _ in files]
         for _, rows in (each for placed in self._placed.values() for each in placed):
             arrays[rows.array.server][rows.array.name] = None
+        for each in arrays:
+            each.update({column.table: None for column in self._hashed.values()})
         return self._storage.save(folder, token, [*zip(files, arrays, strict=True)])
 
     def read(self) -> Mapping[str, np.ndarray[Any, Any]]:
-        """Return all values."""
+        """Return all values.
+
+        Raises:
+            CheckpointError: There are hashed tables, which servers alone can write.
+        """
+        for name in self._hashed:
+            raise CheckpointError(
+                f"{name} is a HashEmbedding's table, which parameter servers write into checkpoints "
+                "themselves, and they do not see the folder. Save to a folder on storage that they share."
+            )
         with together(_variables(self._named.values())):
             return copied_values(self._named)
 
@@ -86,7 +126,10 @@ def save_variables(
     own, parts = _divided(named)
     with together(_variables(own.values())):
         values = copied_values(own)
-    return writer.save(step, values, metadata, parts=parts, names=[*named], wait=wait)
+    # What belongs to hashed tables comes last.
+    of_parts = {} if parts is None else parts.records(parts.writers)
+    names = [*named, *(name for name in of_parts if name not in named)]
+    return writer.save(step, values, metadata, parts=parts, names=names, wait=wait)
 
 
 def _divided(named: Mapping[str, Variable]) -> tuple[dict[str, Variable], Parts | None]:
@@ -95,8 +138,6 @@ def _divided(named: Mapping[str, Variable]) -> tuple[dict[str, Variable], Parts 
     chosen: StoredVariables | None = None
     for name, variable in named.items():
         storage, *others = {storage_of(each) for each in _variables([variable])}
-        if isinstance(storage, StoredVariables):
-            storage.refuse_hashed(_variables([variable]))
         if isinstance(storage, StoredVariables) and storage.can_save and not others:
             chosen = chosen or storage
             if storage is chosen:

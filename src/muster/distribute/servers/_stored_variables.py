@@ -15,7 +15,11 @@ import numpy as np
 
 from muster._row_ids import LEAST_TABLE_BYTES
 from muster.checkpoint.objects import unique_path
-from muster.distribute.servers._hashed_tables import HashedInitializer, HashedTables
+from muster.distribute.servers._hashed_tables import (
+    HashedInitializer,
+    HashedTables,
+    TableColumn,
+)
 from muster.distribute.servers._stored_arrays import (
     Store,
     assign_arrays,
@@ -163,6 +167,18 @@ class StoredVariables(Storage):
         """Return the variable of a hashed table, and those of its slots, in order; nothing for others."""
         return self._hashed.columns_of(variable)
 
+    def hashed_column_of(self, variable: Any) -> TableColumn | None:
+        """Return what a variable stands for of a hashed table; None if it is of none."""
+        return self._hashed.column_of(variable)
+
+    @contextlib.contextmanager
+    def restoring(self, table: Any) -> Iterator[Store]:
+        """Lend the servers to this thread to assign the rows of a hashed table, which they have then."""
+        self.rows_of(table)
+        with self.store() as store:
+            yield store
+            self.assigned += 1
+
     def split(self, name: str, shape: tuple[int, ...], dtype: str) -> list[tuple[int, int]]:
         """Return the first row of each shard that a variable is divided into, and the row after its last.
 
@@ -234,7 +250,7 @@ class StoredVariables(Storage):
             NotImplementedError: One is a hashed table.
             ParameterServerError: One is larger than this process's memory.
         """
-        self.refuse_hashed(variables)
+        self._refuse_hashed(variables)
         placed = [self._rows.get(variable, ()) for variable in variables]
         for variable in variables:
             require_room(variable.path, nbytes_of(like_value_of(variable)))
@@ -263,7 +279,7 @@ class StoredVariables(Storage):
 
     def _arrays(self, values: Sequence[tuple[Any, Any]]) -> list[tuple[StoredArray, Array]]:
         """Return values of variables with the arrays on servers that have their rows."""
-        self.refuse_hashed(variable for variable, _ in values)
+        self._refuse_hashed(variable for variable, _ in values)
         arrays: list[tuple[StoredArray, Array]] = []
         for variable, value in values:
             placed, value = self._rows.get(variable, ()), np.asarray(value)
@@ -289,7 +305,7 @@ class StoredVariables(Storage):
         if is_table:
             weakref.finalize(variable, self._gone.append, placed).atexit = False
 
-    def refuse_hashed(self, variables: Iterable[Any]) -> None:
+    def _refuse_hashed(self, variables: Iterable[Any]) -> None:
         """Refuse to read or assign hashed tables, of whose rows nobody has all.
 
         Raises:
@@ -298,9 +314,11 @@ class StoredVariables(Storage):
         for variable in variables:
             if (name := self._hashed.name_of(variable)) is not None:
                 raise NotImplementedError(
-                    f"{variable.path}: the rows of the hashed table {name} are there for scheduled functions "
-                    "that look up ids, and cannot be read, assigned or saved in checkpoints as a whole. "
-                    "Servers keep them in their snapshots: see snapshot_dir of Server."
+                    f"{variable.path}: the rows of the HashEmbedding {name.rpartition('/')[0]!r} lie on "
+                    "parameter servers, by ids, and cannot be read or assigned as an array, by get_weights, "
+                    "save_weights and the like. Save and restore the model by tf.train.Checkpoint, or by "
+                    "BackupAndRestore in fit; read rows of such a checkpoint by "
+                    "muster.checkpoint.read_checkpoint."
                 )
 
     def _placed(self, variable: Any, like: jax.ShapeDtypeStruct) -> tuple[StoredRows, ...]:

@@ -152,7 +152,15 @@ class StoreClient:
             message = messages.ReadHashed(name=name.name, start=following, count=count)
 
     def assign_hashed(
-        self, name: StoredName, ids: Any, columns: Sequence[Any], *, clears: bool = False
+        self,
+        name: StoredName,
+        ids: Any,
+        columns: Sequence[Any],
+        *,
+        clears: bool = False,
+        noted: bool = False,
+        waiting: bool = False,
+        clock: int | None = None,
     ) -> None:
         """Give rows of a hashed table and their slots other values, and make them where there are none.
 
@@ -161,9 +169,16 @@ class StoreClient:
             ids: Ids of its part, int64 of shape (n,), ascending.
             columns: For them the rows, and each of their slots.
             clears: Whether to forget all rows first.
+            noted: Whether the first column is what is noted for each id: the clock when it last occurred, and
+                how often it did, uint32 of shape (n, 2).
+            waiting: Whether these are ids without rows, for which there is nothing else.
+            clock: How many pushes the table has seen; None for what it knows.
         """
         given = bundle_columns(np.asarray(ids), [np.asarray(each) for each in columns])
-        self._change({name.server: (messages.AssignHashed(name=name.name, clears=clears), given)})
+        message = messages.AssignHashed(
+            name=name.name, clears=clears, noted=noted, waiting=waiting, clock=clock
+        )
+        self._change({name.server: (message, given)})
 
     def delete(self, names: Sequence[StoredName]) -> None:
         """Forget arrays and hashed tables, and the functions that need them."""

@@ -4,8 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
+import numpy as np
 
 from muster._text import printable
+from muster.checkpoint import clock_of, waiting_for
 from muster.ps._flat_layout import Array, Flat
 from muster.ps._part_values import PartValues
 from muster.ps._plan import ArraySpec
@@ -71,7 +73,7 @@ class _Known:
             columns = (
                 columns_of([values.specs[name] for name in use.columns])
                 if known is None
-                else known.columns.columns
+                else known.columns(use).columns
             )
             updates.append(device.compile_rows(use, columns, values.specs) if use.update else None)
         # Nothing is refused from here on.
@@ -130,7 +132,7 @@ class Contents:
                 raise RefusedError("another function with its fingerprint is here already")
             return
         try:
-            check_function(function, self.values.specs, self.hashed.tables)
+            check_function(function, self.values.specs, self.hashed.specs)
             self._device.check(function.pushed, self.values.nbytes)
             self._functions[function.fingerprint] = _Known(function, self.values, self.hashed, self._device)
         except ValueError as exc:
@@ -230,18 +232,26 @@ class Contents:
         """Begin to give away arrays for a checkpoint.
 
         Args:
-            names: Which.
+            names: Which, and which hashed tables.
             whole: Whether those that are held by rows are to be given away with all rows; else those that
                 have changed since that was so are enough.
         """
-        by_rows = self.values.by_rows
+        by_rows, hashed = self.values.by_rows, self.hashed.tables
         tables = tuple(name for name in names if name in by_rows)
-        whole_ones = self.values.read([name for name in names if name not in by_rows])
+        whole_ones = self.values.read([name for name in names if name not in by_rows and name not in hashed])
         arrays = {spec.name: array for spec, array in whole_ones}
-        if not tables:
+        takers: list[Part] = [by_rows[name].for_checkpoints for name in tables]
+        keyed: dict[str, int] = {}
+        for name in (name for name in names if name in hashed):
+            table = hashed[name].table
+            arrays[clock_of(name)] = np.array([table.clock])
+            for key, rows in zip((name, waiting_for(name)), table.parts, strict=True):
+                keyed[key] = len(rows)
+                takers.append(rows.for_checkpoints)
+        if not takers:
             return PartValues(arrays)
-        takers = [by_rows[name].for_checkpoints for name in tables]
-        return PartValues(arrays, tables, self._checkpoints.begin(tables, takers, whole=whole))
+        of = tables, tuple(keyed), [taker.layout for taker in takers]
+        return PartValues(arrays, tables, keyed, self._checkpoints.begin(of, takers, whole=whole))
 
     def restore(
         self,

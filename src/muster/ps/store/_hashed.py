@@ -8,10 +8,10 @@ from muster.ps._flat_layout import Array
 from muster.ps._plan import ArraySpec
 from muster.ps._replies import RefusedError
 from muster.ps._row_snapshots import Part
-from muster.ps.store._messages import TableStatistics
-from muster.ps.store._stored import StoredHash
+from muster.ps.store._messages import AssignHashed, TableStatistics
+from muster.ps.store._stored import StoredHash, TableUse
 from muster.ps.store._values import check_order
-from muster.ps.tables import Columns, HashTable, Ids, Trained
+from muster.ps.tables import NOTE, Columns, HashTable, Ids, TableSpec, Trained
 
 
 class HashedRows:
@@ -26,7 +26,6 @@ class HashedRows:
         stored: As given.
         table: Its rows.
         row: A row of it.
-        columns: The rows and their slots, by place.
     """
 
     def __init__(self, stored: StoredHash) -> None:
@@ -34,7 +33,16 @@ class HashedRows:
         spec = stored.spec
         self.table = HashTable(spec, stored.keeping, server=stored.part, servers=stored.parts)
         self.row = ArraySpec(stored.name, spec.shape, spec.dtype)
-        self.columns: Columns = self.table.columns
+
+    def columns(self, use: TableUse) -> Columns:
+        """Return the rows and those of their slots that a function takes, by place."""
+        return self.table.first_columns(1 + use.slots)
+
+    def extend(self, stored: StoredHash) -> None:
+        """Have further slots, which begin with their initial values."""
+        with _refusing():
+            self.table.add_slots(stored.spec)
+        self.stored = stored
 
     def look_up(self, ids: Ids) -> Array:
         """Return the rows of ids, or what they will begin with."""
@@ -48,20 +56,32 @@ class HashedRows:
         with _refusing():
             return self.table.prepare(ids)
 
-    def assign(self, ids: Ids, columns: Sequence[Array], *, clears: bool = False) -> None:
+    def assign(self, message: AssignHashed, ids: Ids, arrays: Sequence[Array]) -> None:
         """Give rows and their slots other values, and make them where there are none.
 
         Args:
+            message: What is asked.
             ids: The ids.
-            columns: The rows and their slots.
-            clears: Whether to forget all rows first.
+            arrays: The rows and their slots, as the message says.
         """
         check_order(self.stored.name, ids)
-        wanted = [(each.dtype, (len(ids), *each.shape)) for each in self.columns.columns]
-        if [(each.dtype, each.shape) for each in columns] != wanted:
+        columns = [] if message.waiting else [*self.table.columns.columns]
+        if message.waiting or message.noted:
+            columns.insert(0, NOTE)
+        wanted = [(each.dtype, (len(ids), *each.shape)) for each in columns]
+        if [(each.dtype, each.shape) for each in arrays] != wanted:
             raise RefusedError(f"its {len(ids)} rows of {printable(self.stored.name)} are of other arrays")
         with _refusing():
-            self.table.assign(ids, columns, clears=clears)
+            if message.clears:
+                self.table.clear()
+            if message.clock is not None:
+                self.table.clock = message.clock
+            if message.waiting:
+                self.table.assign_candidates(ids, arrays[0])
+            elif message.noted:
+                self.table.assign(ids, arrays[1:], arrays[0])
+            else:
+                self.table.assign(ids, arrays)
 
 
 class HashedTables:
@@ -85,21 +105,28 @@ class HashedTables:
         """The tables, by name."""
         return self._tables
 
+    @property
+    def specs(self) -> dict[str, TableSpec]:
+        """What the rows of each consist of."""
+        return {name: each.stored.spec for name, each in self._tables.items()}
+
     def create(self, tables: Iterable[StoredHash], arrays: Mapping[str, ArraySpec]) -> None:
-        """Make tables without rows, but for those that are here already.
+        """Make tables without rows, but for those that are here already, which may get further slots.
 
         Args:
             tables: The tables.
             arrays: What has other names here.
         """
-        new = {}
-        for stored in tables:
-            known = self._tables.get(stored.name)
-            if stored.name in arrays or (known is not None and known.stored != stored):
-                raise RefusedError(f"another table or array {printable(stored.name)} is here already")
-            if known is None:
-                new[stored.name] = stored
-        self._tables.update({name: HashedRows(stored) for name, stored in new.items()})
+        given = {stored.name: stored for stored in tables}
+        for name, stored in given.items():
+            known = self._tables.get(name)
+            if name in arrays or (known is not None and not known.stored.is_extended_by(stored)):
+                raise RefusedError(f"another table or array {printable(name)} is here already")
+        for name, stored in given.items():
+            if name not in self._tables:
+                self._tables[name] = HashedRows(stored)
+            elif stored != self._tables[name].stored:
+                self._tables[name].extend(stored)
 
     def delete(self, names: Iterable[str]) -> set[str]:
         """Forget tables, if they are here, and return which were."""
@@ -116,7 +143,7 @@ class HashedTables:
 
     def parts(self) -> list[Part]:
         """Return their rows, for a snapshot; `clocks` belong to them."""
-        return [part for each in self._tables.values() for part in each.table.parts]
+        return [rows.for_snapshots for each in self._tables.values() for rows in each.table.parts]
 
     def clocks(self) -> dict[str, int]:
         """Return how many pushes each has seen."""

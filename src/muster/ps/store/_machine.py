@@ -359,8 +359,7 @@ def _change(contents: Contents, message: messages.Change, arrays: Sequence[Array
         case messages.CreateHashed():
             contents.hashed.create(unpacked(arrays, tuple[StoredHash, ...]), contents.values.specs)
         case messages.AssignHashed():
-            table = contents.hashed.named(message.name)
-            table.assign(*unbundled_columns(arrays), clears=message.clears)
+            contents.hashed.named(message.name).assign(message, *unbundled_columns(arrays))
         case messages.Add():
             contents.values.add(unbundled(arrays))
         case messages.Delete():

@@ -81,7 +81,8 @@ class Add(msgspec.Struct, tag="add", frozen=True, kw_only=True):
 
 
 class CreateHashed(msgspec.Struct, tag="create hashed", frozen=True, kw_only=True):
-    """Make hashed tables that are not there yet, described in a buffer; ``sequence`` as of `Create`."""
+    """Make hashed tables that are not there yet, described in a buffer; those that are there may get further
+    slots. ``sequence`` is as of `Create`."""
 
     sequence: Number = 0
 
@@ -92,11 +93,17 @@ class AssignHashed(msgspec.Struct, tag="assign hashed", frozen=True, kw_only=Tru
     Args:
         name: The name of the table.
         clears: Whether to forget all rows first.
+        noted: Whether the first column is when each id last occurred, and how often it did.
+        waiting: Whether these are ids without rows: there are no other columns.
+        clock: How many pushes the table has seen; None for what it knows.
         sequence: As of `Create`.
     """
 
     name: str
     clears: bool = False
+    noted: bool = False
+    waiting: bool = False
+    clock: Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)] | None = None
     sequence: Number = 0
 
 

@@ -21,9 +21,8 @@ class UsedRows(Protocol):
     def row(self) -> ArraySpec:
         """A row of it."""
 
-    @property
-    def columns(self) -> Columns:
-        """Its rows and their slots, by place."""
+    def columns(self, use: TableUse, /) -> Columns:
+        """Return its rows and those of their slots that a function takes, by place."""
 
     def look_up(self, ids: Ids) -> Array:
         """Return the rows of ids; they are the caller's."""
@@ -43,9 +42,13 @@ class NumberedRows:
     def __init__(self, use: TableUse, values: StoredValues) -> None:
         stores = [values.rows(name) for name in use.columns]
         self.row = row_of(values.specs[use.columns[0]])
-        self.columns = Columns(stores)
+        self._columns = Columns(stores)
         self._rows = stores[0]
         self._start = use.start
+
+    def columns(self, use: TableUse) -> Columns:
+        """Return its rows and their slots, by place."""
+        return self._columns
 
     def look_up(self, ids: Ids) -> Array:
         """Return the rows of ids."""
@@ -81,7 +84,7 @@ class RowUse:
         self._values = values
         self._updater: Updater | None = None
         if update is not None:
-            self._updater = Updater(table.columns, [column_of(each) for each in use.row_pushes], update)
+            self._updater = Updater(table.columns(use), [column_of(each) for each in use.row_pushes], update)
 
     def look_up(self, ids: Ids) -> Array:
         """Return the rows of ids, flat; they are the caller's."""

@@ -1,7 +1,7 @@
 """What a server holds: arrays by name, and functions that read and change them."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -71,13 +71,20 @@ class StoredHash(msgspec.Struct, frozen=True, kw_only=True):
         if not 0 <= self.part < self.parts:
             raise ValueError(f"Part {self.part} of {self.parts} of table {self.name!r} is none.")
 
+    def is_extended_by(self, other: "StoredHash") -> bool:
+        """Return whether another one is the same, but for further slots."""
+        first = msgspec.structs.replace(other.spec, slots=other.spec.slots[: len(self.spec.slots)])
+        return msgspec.structs.replace(other, spec=first) == self
+
 
 class TableUse(msgspec.Struct, frozen=True, kw_only=True):
     """How a function uses some rows of a table.
 
     Args:
         columns: The names of the table's array and of those of its slots, with a row for each of its rows; or
-            the name of a hashed table, whose spec names the slots.
+            the name of a hashed table.
+        slots: How many slots of a hashed table the update takes, the first ones of its spec: others may come
+            later.
         update: A serialized ``jax.export.Exported`` for any number of rows, of ``update(*rows of columns,
             *row_pushes, *reads, *pushed) -> rows of columns``. It computes each row from the same row of its
             arguments: others come along that do not count. Empty if rows are looked up only.
@@ -93,6 +100,7 @@ class TableUse(msgspec.Struct, frozen=True, kw_only=True):
     pushed: tuple[ArraySpec, ...] = ()
     row_pushes: tuple[ArraySpec, ...] = ()
     start: int = 0
+    slots: int = 0
 
 
 class StoredFunction(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,13 +153,15 @@ def _without_updates(function: StoredFunction) -> StoredFunction:
     return msgspec.structs.replace(function, update=b"", tables=tables)
 
 
-def check_function(function: StoredFunction, held: Mapping[str, ArraySpec], hashed: Collection[str]) -> None:
+def check_function(
+    function: StoredFunction, held: Mapping[str, ArraySpec], hashed: Mapping[str, TableSpec]
+) -> None:
     """Raise ValueError, with a clause about it, if a function contradicts itself or what a server holds.
 
     Args:
         function: The function.
         held: The server's arrays, by name.
-        hashed: The names of its hashed tables.
+        hashed: Its hashed tables, by name.
     """
     if not 0 < len(function.fingerprint) <= _LONGEST_NAME:
         raise ValueError("its fingerprint is empty or too long")
@@ -172,12 +182,14 @@ def check_function(function: StoredFunction, held: Mapping[str, ArraySpec], hash
         raise ValueError(f"it changes rows of {several[0]} by two updates")
 
 
-def _check_table(table: TableUse, held: Mapping[str, ArraySpec], hashed: Collection[str]) -> None:
+def _check_table(table: TableUse, held: Mapping[str, ArraySpec], hashed: Mapping[str, TableSpec]) -> None:
     if not table.columns:
         raise ValueError("it uses rows of a table without arrays")
     if table.columns[0] in hashed:
         if len(table.columns) > 1 or table.start:
             raise ValueError(f"it names arrays or a first row of {table.columns[0]}, which is a hashed table")
+        if not 0 <= table.slots <= (known := len(hashed[table.columns[0]].slots)):
+            raise ValueError(f"it takes {table.slots} slots of {table.columns[0]}, which has {known} here")
     else:
         _check_arrays(table, held)
     _check_names(f"the update of rows of {table.columns[0]} reads", table.reads, held)

@@ -1,5 +1,6 @@
 """What a server holds of embedding tables: rows with an optimizer's slots, looked up and updated by id."""
 
+from muster.ps.tables._hash_table import NOTE as NOTE
 from muster.ps.tables._hash_table import HashTable as HashTable
 from muster.ps.tables._hash_table import Trained as Trained
 from muster.ps.tables._ids import Ids as Ids

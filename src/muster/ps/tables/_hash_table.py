@@ -19,7 +19,7 @@ from muster.ps.tables._spec import Column, TableSpec
 
 # What is kept for each id beside its row: the clock when it last occurred, and how often it did. The clock
 # counts pushes; ages are right also after it has begun again at zero.
-_NOTE = Column((2,), np.dtype(np.uint32))
+NOTE = Column((2,), np.dtype(np.uint32))
 # Where that and the row itself are: behind the id.
 _NOTES, _ROW = 1, 2
 _MOST = np.iinfo(np.uint32).max
@@ -58,7 +58,6 @@ class HashTable:
         servers: How many there are.
 
     Attributes:
-        columns: The rows and their slots, by place.
         clock: How many pushes it has seen.
         admitted: How many ids have got rows by pushes, in this process.
         evicted: How many rows were given up.
@@ -75,9 +74,8 @@ class HashTable:
         self.spec = spec
         self.keeping = keeping
         self._server, self._servers = server, servers
-        self._rows = KeyedRows((_NOTE, *spec.columns))
-        self._candidates = KeyedRows((_NOTE,))
-        self.columns = Columns([self._rows.store], _ROW)
+        self._rows = KeyedRows((NOTE, *spec.columns))
+        self._candidates = KeyedRows((NOTE,))
         self.clock = self.admitted = self.evicted = 0
         self._memory = memory_bytes()
 
@@ -88,6 +86,15 @@ class HashTable:
     def parts(self) -> tuple[KeyedRows, KeyedRows]:
         """The rows, and the ids that wait for more occurrences, for snapshots; `clock` belongs to them."""
         return self._rows, self._candidates
+
+    @property
+    def columns(self) -> Columns:
+        """The rows and their slots, by place."""
+        return self.first_columns(len(self.spec.columns))
+
+    def first_columns(self, count: int) -> Columns:
+        """Return the rows and their first slots, by place: so many columns."""
+        return Columns([self._rows.store], _ROW, _ROW + count)
 
     @property
     def candidates(self) -> int:
@@ -176,13 +183,14 @@ class HashTable:
         order = np.argsort(ids)
         return following, ids[order], self._rows.store.read(some[order], _ROW)
 
-    def assign(self, ids: Ids, columns: Sequence[Array], *, clears: bool = False) -> None:
+    def assign(self, ids: Ids, columns: Sequence[Array], notes: Array | None = None) -> None:
         """Give rows and their slots other values, and make them where there are none.
 
         Args:
             ids: Integers of shape (n,), ascending.
             columns: The rows, and each of their slots.
-            clears: Whether to forget all rows first.
+            notes: The clock when each id last occurred, and how often it did, uint32 of shape (n, 2); None
+                for now, and just often enough.
 
         Raises:
             ValueError: An id is another server's.
@@ -191,11 +199,38 @@ class HashTable:
         self._require_here(ids)
         missing = int(np.count_nonzero(self._rows.find(ids) < 0))
         require_room(self.spec, len(self) + missing, self._rows.nbytes_with(missing), self._memory)
-        if clears:
-            for rows in self.parts:
-                rows.remove(rows.store.used())
         self._candidates.discard(ids)
-        self._rows.put(ids, [self._noted(np.full(len(ids), self.keeping.admit_after)), *columns])
+        if notes is None:
+            notes = self._noted(np.full(len(ids), self.keeping.admit_after))
+        self._rows.put(ids, [notes, *columns])
+
+    def assign_candidates(self, ids: Ids, notes: Array) -> None:
+        """Let ids without rows have occurred; the arguments are those of `assign`."""
+        self._require_here(ids)
+        self._candidates.put(ids, [notes])
+
+    def clear(self) -> None:
+        """Forget all rows, and all ids that wait for more occurrences."""
+        for rows in self.parts:
+            rows.remove(rows.store.used())
+
+    def add_slots(self, spec: TableSpec) -> None:
+        """Have further slots, with their initial values in all rows.
+
+        Args:
+            spec: What the rows consist of then.
+
+        Raises:
+            MemoryError: There is not enough for that.
+        """
+        new = spec.slots[len(self.spec.slots) :]
+        columns = spec.columns[len(self.spec.columns) :]
+        places = len(self._rows.store)
+        needed = self._rows.nbytes + places * sum(column.nbytes for column in columns)
+        require_room(spec, len(self), needed, self._memory)
+        for slot, column in zip(new, columns, strict=True):
+            self._rows.store.add(column, slot.initial)
+        self.spec = spec
 
     def _require_here(self, ids: Ids) -> None:
         here = self._are_here(ids)

@@ -1,4 +1,4 @@
-"""Rows that are found by ids of 64 bits; they come and go."""
+"""Rows that are found by ids of 64 bits; they come and go, and are given away while they do."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from muster.ps._flat_layout import Array
 from muster.ps._row_snapshots import RowLayout
 from muster.ps.tables._hash_index import HashIndex
 from muster.ps.tables._ids import Ids
-from muster.ps.tables._row_store import Places, RowStore
+from muster.ps.tables._row_store import Places, RowStore, RowTaker
 from muster.ps.tables._spec import Column
 
 _ID = Column((), np.dtype(np.int64))
@@ -26,18 +26,22 @@ class KeyedRows:
 
     Args:
         columns: What each row has beside its id.
+
+    Attributes:
+        store: The rows, by place.
+        for_snapshots: Gives rows away for the server's own snapshots.
+        for_checkpoints: Gives rows away for checkpoints.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
-        self.columns = tuple(columns)
         self.store = RowStore((_ID, *columns), _LEAST)
+        self.for_snapshots, self.for_checkpoints = self._takers = (
+            KeyedTaker(self, self.store.for_snapshots),
+            KeyedTaker(self, self.store.for_checkpoints),
+        )
         self._index = HashIndex(lambda: self.store.column(0))
         self._top = 0
         self._free = np.empty(0, np.int64)
-        self._gone: list[Ids] | None = (
-            None  # since the last whole snapshot; None for too many, or no snapshot
-        )
-        self._gone_pieces: list[Ids] = []
 
     def __len__(self) -> int:
         return len(self._index)
@@ -50,22 +54,6 @@ class KeyedRows:
     def nbytes_with(self, more: int) -> int:
         """Return the memory of the rows with some more of them, in bytes."""
         return self._room_for(more) * self.store.row_nbytes
-
-    @property
-    def layout(self) -> RowLayout:
-        """What each row has beside its id."""
-        return self.store.layout[1:]
-
-    @property
-    def changed_nbytes(self) -> int | None:
-        """The size of the rows written since the last time that all were given away, about, in bytes; None if
-        too many are gone since to say which."""
-        return None if self._gone is None else self.store.for_snapshots.changed_nbytes
-
-    @property
-    def rows(self) -> int:
-        """How many rows are still to be taken."""
-        return self.store.for_snapshots.rows
 
     def find(self, ids: Ids) -> Places:
         """Return the place of each id; -1 of those that are not here."""
@@ -102,47 +90,13 @@ class KeyedRows:
         self._index.remove(ids)
         self.store.free(places)
         self._free = np.concatenate([self._free, places])
-        if self._gone is not None:
-            self._gone.append(ids)
-            if sum(map(len, self._gone)) > max(_GONE, len(self) // 2):
-                self._gone = None
-
-    def restore(self, ids: Ids, arrays: Sequence[Array]) -> None:
-        """Take back what `take` gave away."""
-        if arrays:
-            self.put(ids, arrays)
-        else:
-            self.discard(ids)
+        for taker in self._takers:
+            taker.note_gone(ids)
 
     def discard(self, ids: Ids) -> None:
         """Remove those of some ids that are here."""
         places = self.find(ids)
         self.remove(places[places >= 0])
-
-    def begin(self, whole: bool) -> None:
-        """Begin to give away rows as they are now: all, or those written since the last time it was all."""
-        self.store.for_snapshots.begin(whole)
-        self._gone_pieces = []
-        if whole:
-            self._gone = []
-        elif self._gone:
-            self._gone = [np.unique(np.concatenate(self._gone))]
-            gone = self._gone[0][self.find(self._gone[0]) < 0]
-            self._gone_pieces = [gone[at : at + _GONE_PIECE] for at in range(0, len(gone), _GONE_PIECE)]
-
-    def take(self) -> tuple[Ids, tuple[Array, ...]] | None:
-        """Return the next rows to give away; None if there are no more. Those without arrays are gone."""
-        if self._gone_pieces:
-            return self._gone_pieces.pop(), ()
-        if (found := self.store.for_snapshots.take()) is None:
-            return None
-        _, (ids, *arrays) = found
-        return ids, tuple(arrays)
-
-    def stop(self) -> None:
-        """Give away no more."""
-        self._gone_pieces = []
-        self.store.for_snapshots.stop()
 
     def _room_for(self, more: int) -> int:
         """Return how many places there must be to add rows."""
@@ -150,3 +104,86 @@ class KeyedRows:
         if needed > _MOST:
             raise MemoryError(f"A server holds at most {_MOST} rows of a table. Give the job more of them.")
         return len(self.store) if needed <= len(self.store) else min(_MOST, needed + int(needed * _GROWTH))
+
+
+class KeyedTaker:
+    """Gives away rows by id, as they were at some moment: see ``_row_snapshots.Part``.
+
+    Args:
+        keyed: The rows.
+        taker: Takes them by place.
+
+    Attributes:
+        store: The rows, by place.
+    """
+
+    def __init__(self, keyed: KeyedRows, taker: RowTaker) -> None:
+        self.store = keyed.store
+        self._keyed, self._taker = keyed, taker
+        self._gone: list[Ids] | None = None  # since all were given away; None for too many, or never
+        self._gone_pieces: list[Ids] = []
+
+    @property
+    def layout(self) -> RowLayout:
+        """What each row has beside its id."""
+        return self._taker.layout[1:]
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the rows take, in bytes."""
+        return self._keyed.nbytes
+
+    @property
+    def changed_nbytes(self) -> int | None:
+        """The size of the rows written since the last time that all were given away, about, in bytes; None if
+        too many are gone since to say which."""
+        return None if self._gone is None else self._taker.changed_nbytes
+
+    @property
+    def rows(self) -> int:
+        """How many rows are still to be taken."""
+        return self._taker.rows
+
+    @property
+    def gone(self) -> int:
+        """How many ids of rows that are gone are still to be taken."""
+        return sum(map(len, self._gone_pieces))
+
+    def note_gone(self, ids: Ids) -> None:
+        """Note that rows are removed."""
+        if self._gone is not None:
+            self._gone.append(ids)
+            if sum(map(len, self._gone)) > max(_GONE, len(self._keyed) // 2):
+                self._gone = None
+
+    def begin(self, whole: bool) -> None:
+        """Begin to give away rows as they are now: all, or those written since the last time it was all."""
+        self._taker.begin(whole)
+        self._gone_pieces = []
+        if whole:
+            self._gone = []
+        elif self._gone:
+            self._gone = [np.unique(np.concatenate(self._gone))]
+            gone = self._gone[0][self._keyed.find(self._gone[0]) < 0]
+            self._gone_pieces = [gone[at : at + _GONE_PIECE] for at in range(0, len(gone), _GONE_PIECE)]
+
+    def take(self) -> tuple[Ids, tuple[Array, ...]] | None:
+        """Return the next rows to give away; None if there are no more. Those without arrays are gone."""
+        if self._gone_pieces:
+            return self._gone_pieces.pop(), ()
+        if (found := self._taker.take()) is None:
+            return None
+        _, (ids, *arrays) = found
+        return ids, tuple(arrays)
+
+    def stop(self) -> None:
+        """Give away no more."""
+        self._gone_pieces = []
+        self._taker.stop()
+
+    def restore(self, ids: Ids, arrays: Sequence[Array]) -> None:
+        """Take back what `take` gave away."""
+        if arrays:
+            self._keyed.put(ids, arrays)
+        else:
+            self._keyed.discard(ids)

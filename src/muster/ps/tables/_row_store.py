@@ -71,6 +71,13 @@ class RowStore:
             self._flags.resize(self._blocks(places), refcheck=False)
             self._size = places
 
+    def add(self, column: Column, value: float) -> None:
+        """Have another column, with the same value in all rows."""
+        with self._lock:
+            self._arrays.append(np.full((self._size, *column.shape), value, column.dtype))
+            self.columns = (*self.columns, column)
+            self.row_nbytes += column.nbytes
+
     def free(self, places: Places) -> None:
         """Forget rows, each of which is in a block of its own."""
         with self._lock:
@@ -90,8 +97,8 @@ class RowStore:
         return [np.take(array, places, axis=0, mode="clip") for array in self._arrays[start:stop]]
 
     def read_into(self, places: Places, buffers: Sequence[Array], start: int = 0) -> None:
-        """Copy the columns from `start` on of rows into buffers of as many rows."""
-        for array, buffer in zip(self._arrays[start:], buffers, strict=True):
+        """Copy the columns from `start` on of rows into buffers of as many rows, one for each column."""
+        for array, buffer in zip(self._arrays[start:], buffers, strict=False):
             np.take(array, places, axis=0, mode="clip", out=buffer)
 
     def write(self, places: Places | slice, arrays: Sequence[Array], start: int = 0) -> None:
@@ -140,6 +147,7 @@ class RowTaker:
         self._changed, self._pending = _CHANGED[number], _PENDING[number]
         self._aside: list[tuple[Places, tuple[Array, ...]]] = []
         self._cursor: int | None = None  # the next block to take
+        self._width = len(store.columns)  # how many columns there were at the beginning
 
     @property
     def layout(self) -> RowLayout:
@@ -158,6 +166,11 @@ class RowTaker:
         return (blocks << self.store._shift) * self.store.row_nbytes
 
     @property
+    def gone(self) -> int:
+        """How many rows are to be said to be gone: none."""
+        return 0
+
+    @property
     def rows(self) -> int:
         """How many rows are still to be taken."""
         with self.store._lock:
@@ -174,7 +187,7 @@ class RowTaker:
                 flags |= (flags & _USED) * self._pending
             else:
                 flags |= (flags & self._changed) << np.uint8(1)
-            self._cursor = 0
+            self._cursor, self._width = 0, len(store.columns)
 
     def take(self) -> tuple[Places, tuple[Array, ...]] | None:
         """Return the next rows, and their places; None if there are no more."""
@@ -204,7 +217,7 @@ class RowTaker:
         pending = np.unique(blocks[store._flags[blocks] & self._pending != 0])
         if pending.size:
             rows = store._places_of(pending)
-            self._aside.append((rows, tuple(store.read(rows))))
+            self._aside.append((rows, tuple(store.read(rows, 0, self._width))))
             store._flags[pending] &= ~self._pending
 
     def _take(self) -> tuple[Places, tuple[Array, ...]] | None:
@@ -220,7 +233,7 @@ class RowTaker:
             places = store._places_of(blocks + self._cursor)
             self._cursor += int(blocks[-1]) + 1 if len(blocks) == most else len(window)
             if places.size:
-                return places, tuple(store.read(places))
+                return places, tuple(store.read(places, 0, self._width))
         self._cursor = None
         return None
 
@@ -231,17 +244,23 @@ class Columns:
     Args:
         stores: The stores.
         start: The first column of each.
+        stop: The column after the last of each; None for all that there are now.
     """
 
-    def __init__(self, stores: Sequence[RowStore], start: int = 0) -> None:
+    def __init__(self, stores: Sequence[RowStore], start: int = 0, stop: int | None = None) -> None:
         self._stores = stores
         self._start = start
-        self._counts = [len(store.columns) - start for store in stores]
+        self._counts = [len(store.columns[start:stop]) for store in stores]
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """What each row has."""
-        return tuple(column for store in self._stores for column in store.columns[self._start :])
+        start = self._start
+        return tuple(
+            column
+            for store, count in zip(self._stores, self._counts, strict=True)
+            for column in store.columns[start : start + count]
+        )
 
     def read_into(self, places: Places, buffers: Sequence[Array]) -> None:
         """Copy rows into buffers of as many rows."""
