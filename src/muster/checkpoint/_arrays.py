@@ -45,7 +45,7 @@ _CODES = {
 # Small enough that the checksum finds the bytes in the processor's cache.
 _CHUNK = 1 << 20
 # How many bytes of a file that is being filled stay in memory, about.
-_HELD = 64 << 20
+_HELD = 16 << 20
 _ALIGNMENT = 64
 _METADATA, _DESCRIPTION = "__metadata__", "muster"
 

@@ -246,11 +246,8 @@ def test_a_hashed_table_is_refused_where_it_cannot_be():
         with strategy.scope():
             layer = HashEmbedding(UNITS, name="users")
             layer.build()
-        with pytest.raises(NotImplementedError, match="hashed table users/embeddings .*as a whole"):
+        with pytest.raises(NotImplementedError, match="HashEmbedding 'users' .*tf.train.Checkpoint"):
             np.asarray(layer.embeddings.value)
-        coordinator.schedule(function(lambda ids: layer(ids)), args=(np.int32([1]),)).fetch()
-        with strategy.scope(), pytest.raises(ValueError, match="comes too late.*Call optimizer.build"):
-            keras.optimizers.Adagrad().build(layer.trainable_variables)
 
 
 def test_a_hash_embedding_is_made_again_of_its_configuration():
@@ -300,5 +297,5 @@ def test_a_model_with_a_hashed_table_is_fitted_evaluated_and_used():
         *found, model = fitted("uint32", (3, 2), layer, wide_ids(ids))
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
-        with pytest.raises(NotImplementedError, match="cannot be read, assigned or saved"):
+        with pytest.raises(NotImplementedError, match="cannot be read or assigned as an array"):
             model.get_weights()

@@ -12,7 +12,7 @@ from jobs import free_addresses
 from muster.__main__ import main
 from muster._errors import CheckpointError, CheckpointMismatchError, DamagedCheckpointError
 from muster._keras import keras
-from muster.checkpoint import list_rows, list_tables, list_variables, read_checkpoint
+from muster.checkpoint import _keyed, list_rows, list_tables, list_variables, read_checkpoint
 from muster.cluster import ClusterSpec, SimpleClusterResolver
 from muster.data import wide_ids
 from muster.distribute import FixedShardsPartitioner, ParameterServerStrategy, Server
@@ -36,13 +36,13 @@ CLICKS = RNG.normal(size=(40, 6, 1)).astype("float32")
 class Hashed:
     """A model with a hashed table and a dense layer, and its optimizer; `step` trains it."""
 
-    def __init__(self, optimizer=None, dim=DIM, build=True, **options):
+    def __init__(self, optimizer=lambda: keras.optimizers.Adam(0.1), dim=DIM, build=True, **options):
         keras.utils.set_random_seed(1)
         options = {"admit_after": 2, "max_age": 16} | options
         self.layer = HashEmbedding(dim, combiner="sum", name="users", **options)
         inputs = keras.Input((3, 2), dtype="uint32")
         self.model = keras.Sequential([inputs, self.layer, keras.layers.Dense(1)])
-        self.optimizer = optimizer or keras.optimizers.Adam(0.1)
+        self.optimizer = optimizer()
         self.weights = self.model.trainable_variables
         if build:
             self.optimizer.build(self.weights)
@@ -96,6 +96,11 @@ def job(servers):
         coordinator = ClusterCoordinator(strategy)
         stack.callback(coordinator.close)
         yield Job(strategy, coordinator)
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    monkeypatch.setattr(_keyed, "_PIECE_BYTES", 500)
 
 
 @pytest.fixture(scope="module")
@@ -212,8 +217,9 @@ def test_slots_that_come_after_rows_begin_with_their_number_and_older_functions_
         hashed = running.build(**options)
         expected = running.train(hashed, 0, 10)
     with job(2) as running:
-        still, hashed = keras.optimizers.SGD(0.0), running.build(build=False, **options)
+        hashed = running.build(build=False, **options)
         with running.strategy.scope():
+            still = keras.optimizers.SGD(0.0)
             still.build(hashed.weights)
 
         @muster.function
@@ -249,7 +255,7 @@ def other_dim(running):
 
 
 def fewer_slots(running):
-    return running.build(keras.optimizers.Adagrad(0.1)).checkpoint
+    return running.build(lambda: keras.optimizers.Adagrad(0.1)).checkpoint
 
 
 def no_table(running):

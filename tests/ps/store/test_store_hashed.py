@@ -1,5 +1,7 @@
 """Hashed tables of a store: rows by ids of 64 bits, which come and go."""
 
+import functools
+
 import msgspec
 import numpy as np
 import pytest
@@ -140,6 +142,73 @@ def test_tables_are_created_once():
     chief.delete("hashed")
     refused("no function train", push, worker, 2, [5])
     refused("no hashed table hashed on this server. Create it first", read, worker)
+
+
+MORE = msgspec.structs.replace(
+    TABLE, spec=msgspec.structs.replace(SPEC, slots=(*SPEC.slots, SlotSpec("more", (2,), initial=4.0)))
+)
+
+
+def columns(talk, ids):
+    """All that a table keeps for ids."""
+    _, buffers = talk.ask(messages.ReadHashed(name="hashed", start=0, count=100))
+    found, *arrays = (array for _, array in unbundled(buffers))
+    return [array[np.searchsorted(found, ids)].tolist() for array in arrays]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_slots_may_come_later(restarts, tmp_path):
+    machine, keeper = kept(tmp_path / "store", updates=1)
+    chief = prepare(machine)
+    push(chief, 1, [5])
+    if restarts:
+        saved(machine, keeper)
+    create(chief, MORE)
+    create(chief, MORE)
+    use = msgspec.structs.replace(HASHED_USE, slots=2)
+    chief.register(msgspec.structs.replace(TRAIN, fingerprint="more", tables=(use,)))
+    if restarts:  # the slot is in the journal, and then in a snapshot
+        for _ in range(2):
+            machine, keeper = kept(tmp_path / "store", updates=1)
+            chief = Talk(machine, client="again")
+            push(chief, 100, [50])
+            saved(machine, keeper)
+    assert columns(chief, [5]) == [[[2, 2]], [1], [[4, 4]]]
+    buffers = [np.array([5, 7]), np.ones(1, np.float32), np.ones(4, np.float32)]
+    chief.ask(messages.Apply(function="more", closure=9, counts=(2,)), buffers)
+    push(chief, 10, [7])  # by a function that takes a slot less
+    assert columns(chief, [5, 7]) == [[[3, 3], [3, 3]], [2, 2], [[5, 5], [5, 5]]]
+    refused("another table or array hashed is here", create, chief, TABLE)
+
+
+def test_rows_are_assigned_with_what_is_noted_of_them():
+    machine = made()
+    chief = prepare(machine, msgspec.structs.replace(TABLE, keeping=Keeping(admit_after=3, max_age=8)))
+    push(chief, 1, [99])
+    assign = functools.partial(messages.AssignHashed, name="hashed")
+
+    def given(*arrays):
+        named = zip(("ids", "0", "1", "2"), map(np.array, arrays), strict=False)
+        return bundle([(ArraySpec(name, each.shape, each.dtype.name), each) for name, each in named])
+
+    row, slot = np.ones((1, 2), np.float32), np.ones(1, np.float32)
+    ids, notes = np.array([5]), np.array([[100, 7]], np.uint32)
+    none = given(ids[:0], row[:0], slot[:0])
+    chief.change(functools.partial(assign, clears=True, clock=104), none)
+    chief.change(functools.partial(assign, noted=True), given(ids, notes, row, slot))
+    waiting = given(np.array([6]), np.array([[104, 2]], np.uint32))
+    chief.change(functools.partial(assign, waiting=True), waiting)
+    (counts,) = machine.statistics().tables
+    assert (counts.rows, counts.candidates) == (1, 1)
+    assert chief.rows(5, 6, 99).tolist() == [[1, 1], [1, 1], [0, 0]]
+    for closure in range(2, 6):
+        push(chief, closure, [])  # 5 is 8 pushes old then
+    assert set(read(chief)) == {5}
+    push(chief, 6, [6])
+    assert set(read(chief)) == {6}
+    refused("of other arrays", chief.change, functools.partial(assign, waiting=True), given(ids, row))
+    with pytest.raises(RuntimeError, match="of other arrays"):
+        chief.change(functools.partial(assign, noted=True), given(ids, row, slot))
 
 
 def test_what_describes_no_table():

@@ -2,6 +2,7 @@
 
 import threading
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from table_models import RATE, SPEC, gradients, summed, train, train_hashed
 
 from muster.ps._row_snapshots import RowSnapshots
-from muster.ps.tables import Column, Columns, HashTable, Keeping, RowStore, Updater
+from muster.ps.tables import Column, Columns, HashTable, Keeping, RowStore, SlotSpec, Updater
 from muster.ps.tables import _keyed_rows as keyed_rows
 from muster.ps.tables import _row_store as row_store
 
@@ -229,6 +230,28 @@ def test_after_a_snapshot_that_was_not_written_comes_a_whole_one(whole):
         found = set(contents(changes))  # several rows of few bytes go together
         assert {(0, 3), (1, 3), (2, 3)} <= found <= {(part, row) for part in range(3) for row in range(4)}
         changes.close(written=True)
+
+
+def test_a_slot_that_comes_meanwhile_is_in_the_next_snapshot():
+    servers, snapshots = Hashed(), RowSnapshots()
+    for turn in range(2):
+        servers.push(np.arange(10), turn)
+    spec, wanted = servers.table.spec, everything(servers)
+    snapshot = snapshots.begin("it", servers.parts)
+    slot = SlotSpec("later", (3,), initial=2.0)
+    servers.table.add_slots(msgspec.structs.replace(spec, slots=(*spec.slots, slot)))
+    kept = servers.table.first_columns(len(spec.columns))
+    ids, sums = summed(np.arange(5), gradients(np.arange(5), 0))
+    places, _ = servers.table.prepare(ids)()
+    train(kept, places, sums)
+    assert contents(snapshot) == wanted
+    snapshot.close(written=True)
+    again = snapshots.begin("another", servers.parts)
+    assert {len(piece.arrays) for piece in again if piece.part == 0} == {len(again.layouts[0])} == {5}
+    assert contents(snapshots.begin("a third", servers.parts)) == everything(servers)
+    _, _, columns = servers.table.read(0, 100)
+    assert (columns[-1] == 2.0).all()
+    assert columns[-1].shape == (10, 3)
 
 
 def test_where_most_rows_have_changed_all_are_given_away():

@@ -62,7 +62,9 @@ def _are_together(one: _Own, other: _Own) -> bool:
 
 def _hashed(variable: Any) -> _Own | None:
     storage = storage_of(variable)
-    column = storage.hashed_column_of(variable) if isinstance(storage, StoredVariables) else None
+    if not isinstance(storage, StoredVariables):
+        return None
+    column = storage.hashed_column_of(variable)
     return None if column is None else _Own(variable, storage, column)
 
 
@@ -121,9 +123,9 @@ def _restore(own: _Own, saved: SavedTable, names: Mapping[int, str]) -> None:
     with own.storage.restoring(own.variable) as store:
         none = np.empty(0, np.int64)
         blank = [np.empty((0, *each.shape), dtype_named(each.dtype)) for each in kinds]
+        clock = saved.clock()
         for server in range(servers):
-            key = StoredName(server, name)
-            store.assign_hashed(key, none, blank, clears=True, clock=saved.clock())
+            store.assign_hashed(StoredName(server, name), none, blank, clears=True, clock=clock)
         for piece in saved.pieces(wanted):
             there = owners(piece.ids, servers)
             for server in range(servers):

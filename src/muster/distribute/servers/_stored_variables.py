@@ -314,7 +314,7 @@ class StoredVariables(Storage):
         for variable in variables:
             if (name := self._hashed.name_of(variable)) is not None:
                 raise NotImplementedError(
-                    f"{variable.path}: the rows of the HashEmbedding {name.rpartition('/')[0]!r} lie on "
+                    f"{variable.path}: the rows of the HashEmbedding {name.split('/')[-2:][0]!r} lie on "
                     "parameter servers, by ids, and cannot be read or assigned as an array, by get_weights, "
                     "save_weights and the like. Save and restore the model by tf.train.Checkpoint, or by "
                     "BackupAndRestore in fit; read rows of such a checkpoint by "
