@@ -108,6 +108,7 @@ def test_a_server_that_is_killed_and_started_again(tmp_path):
             thread.start()
         wait_for_pushes(20)
         job.tasks[1].process.kill()
+        job.tasks[1].code()
         again = job.begin(1)
         wait_for_pushes(20)
         stopping.set()
@@ -146,6 +147,7 @@ def test_a_server_with_a_table_that_is_killed_and_started_again(tmp_path):
         for closure in range(5):
             worker.apply("adagrad", closure, 0, [[]], [[(ids[0], gradients)]])
         job.tasks[0].process.kill()
+        job.tasks[0].code()
         again = job.begin(0)
         for closure in range(7):  # those before are known, or were lost
             worker.apply("adagrad", closure, 0, [[]], [[(ids[0], gradients)]])
@@ -168,6 +170,7 @@ def test_a_server_that_is_killed_without_snapshots(tmp_path):
         prepare(chief)
         worker.apply("descent", 1, 0, push(1.0, 1))
         job.tasks[0].process.kill()
+        job.tasks[0].code()
         job.begin(0)
         for client in (worker, chief):
             with pytest.raises(
