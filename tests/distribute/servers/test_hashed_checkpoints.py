@@ -1,6 +1,7 @@
 """Checkpoints of hashed tables: servers write their rows, and any number of servers takes them back."""
 
 import contextlib
+import errno
 import os
 
 import numpy as np
@@ -18,7 +19,7 @@ from muster.data import wide_ids
 from muster.distribute import FixedShardsPartitioner, ParameterServerStrategy, Server
 from muster.distribute.coordinator import ClusterCoordinator
 from muster.layers import HashEmbedding
-from muster.ps import _part_writer
+from muster.ps import _part_values, _part_writer
 
 pytestmark = [
     pytest.mark.processes,
@@ -346,3 +347,28 @@ def test_a_damaged_table_is_found_before_anything_is_set(tmp_path):
         with pytest.raises(DamagedCheckpointError, match="its bytes have changed"):
             hashed.checkpoint.restore(path)
         np.testing.assert_array_equal(running.rows(hashed), rows)
+
+
+def test_after_a_checkpoint_that_was_not_written_the_next_one_has_all_rows(tmp_path, monkeypatch):
+    with job(2) as running:
+        hashed = running.build(admit_after=1)
+        running.train(hashed, 0, 10)
+        first = hashed.checkpoint.save(tmp_path / "ckpt")
+        running.train(hashed, 10, 11)
+
+        def fail(*args):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(_part_values, "write_part", fail)
+            with pytest.raises(CheckpointError, match="No space left.* Earlier checkpoints are untouched"):
+                hashed.checkpoint.save(tmp_path / "ckpt")
+        assert tf.train.latest_checkpoint(tmp_path) == first
+        running.train(hashed, 11, 12)
+        path = hashed.checkpoint.save(tmp_path / "ckpt")
+        expected, counts = running.rows(hashed), running.tables()
+    with job(1) as running:
+        hashed = running.build(admit_after=1)
+        hashed.checkpoint.restore(path)
+        np.testing.assert_array_equal(running.rows(hashed), expected)
+        assert running.tables() == counts

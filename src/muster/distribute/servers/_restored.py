@@ -1,7 +1,6 @@
 """Restore variables from a checkpoint; of hashed tables pieces, which go to the servers of their ids."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +47,7 @@ def restore_variables(checkpoint: Checkpoint, objects: Mapping[str, Iterable[Var
     matches = _matched(checkpoint, own, advice)
     hashed = {id(each.variable) for each in own.values()}
     rest = {name: [v for v in each if id(v) not in hashed] for name, each in listed.items()}
-    assign_saved(replace(checkpoint, tables={}), rest, advice)
+    assign_saved(checkpoint, rest, advice)
     tables = {id(each.variable): name for name, each in own.items() if not each.column.number}
     for name in tables.values():
         together = [key for key in own if _are_together(own[key], own[name])]
