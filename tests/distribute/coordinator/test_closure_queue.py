@@ -79,6 +79,16 @@ def test_all_that_a_lost_worker_had_is_the_next_to_run_in_order(queue):
     assert [queue.take("worker 1")[1] for _ in range(4)] == list("abcd")
 
 
+def test_what_a_worker_gives_back_is_the_next_to_run_in_order(queue):
+    for work in "abcd":
+        queue.put(work)
+    for _ in range(3):
+        queue.take("worker 0")
+    queue.give_back("worker 0", [2, 3])
+    assert [queue.take("worker 1")[1] for _ in range(3)] == list("bcd")
+    assert queue.end("worker 0", 1) == "a"
+
+
 def test_a_worker_that_comes_back_is_used_again(queue):
     queue.put("a")
     queue.take("worker 0")

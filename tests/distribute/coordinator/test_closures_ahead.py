@@ -107,6 +107,26 @@ def test_what_was_given_ahead_is_cancelled_while_the_worker_waits_for_data():
             assert coordinator.schedule(drawn, args=(values,)).fetch() == 1
 
 
+def test_others_run_what_waits_behind_a_closure_that_takes_longer_than_expected():
+    GATES[2] = Gate()
+    cluster = cluster_of(2)
+    with coordinator_of(Strategy(cluster)) as coordinator:
+        values = iter(coordinator.create_per_worker_dataset(lambda: gated(2)))
+        held = coordinator.schedule(drawn, args=(values,))
+        behind = [coordinator.schedule(quick, args=(np.int32(n),)) for n in range(10)]
+        for each in (drawn, quick):
+            (kind,) = coordinator._kinds[each].values()
+            kind.secs = 0.0
+        with start_worker(cluster, 0):
+            assert GATES[2].reached.wait(60)
+            assert coordinator.closures._queue._running == {0: list(range(1, 12))}
+            with start_worker(cluster, 1):
+                assert coordinator.fetch(behind) == list(range(1, 11))
+                assert coordinator.closures._queue._running == {0: [1]}
+                GATES[2].released.set()
+                assert held.fetch() == 2
+
+
 def test_thousands_of_quick_closures_give_each_its_own_result():
     with coordinated(workers=2) as coordinator:
         results = [coordinator.schedule(quick, args=(np.int32(n),)) for n in range(3000)]

@@ -1,6 +1,7 @@
 """A connection to one worker: what it is taught and asked, and whether it still runs."""
 
 import contextlib
+import math
 import select
 import socket
 import time
@@ -26,6 +27,8 @@ _BEGIN_SECS = 60.0
 # A worker from which nothing comes for some time is asked whether it runs, and may take some to say so, in
 # seconds. One that does not twice stands still.
 _QUIET_SECS, _ASK_SECS = 5.0, 10.0
+# When what a worker runs takes this long, in seconds, others may run what it has not begun.
+_OVERDUE_SECS = 0.1
 # The most arrays in a frame, whose header describes each.
 _MAX_ARRAYS = 1000
 # What makes seeds of neighbours differ: an odd number of 32 bits, of which half are set.
@@ -93,6 +96,7 @@ class Link:
         self._iterators: set[int] = set()
         self._sent: dict[int, _Sent] = {}  # what the worker has, by its number
         self._told_to_stop = False
+        self._overdue = False  # what it runs takes longer than expected: nothing is sent ahead
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
         self._poll.register(wake, select.POLLIN)
@@ -119,6 +123,8 @@ class Link:
     @property
     def _busy_secs(self) -> float | None:
         """How long the closures that the worker has will probably take, in seconds; None if it has none."""
+        if self._overdue and self._sent:
+            return math.inf
         return sum(sent.task.closure.kind.secs for sent in self._sent.values()) if self._sent else None
 
     def _run(self, given: Sequence[tuple[Task, ShippedProgram]]) -> None:
@@ -150,6 +156,7 @@ class Link:
         schedule, left = self._schedule, iter(arrays)
         ran: list[Ended] = []
         again: list[tuple[Task, ShippedProgram]] = []
+        back: list[int] = []
         for answer in answers:
             task, program = self._sent.pop(answer.closure)
             match answer:
@@ -164,12 +171,17 @@ class Link:
                         again.append((task, task.closure.kind.for_batches(batches)))
                     except Exception as exc:  # of the user's function
                         schedule.fail(self._worker, task.number, exc)
+                case messages.Stopped() if not schedule.stopping:
+                    back.append(task.number)
                 case messages.Stopped() | messages.Drew():
                     schedule.stop(self._worker, task.number)
         if ran:
             schedule.end(self._worker, ran)
+        if back:
+            schedule.give_back(self._worker, back)
         self._run(again)
         self._told_to_stop = self._told_to_stop and bool(self._sent)
+        self._overdue = self._overdue and len(back) == len(answers)
 
     def _teach(self, task: Task, program: ShippedProgram, name: str, encoded: bytes) -> None:
         """Send what the worker needs for a closure, and does not have yet."""
@@ -218,6 +230,9 @@ class Link:
             return reply, arrays
 
     def _wait(self, deadline: float | None) -> None:
+        if not self._overdue and len(self._sent) > 1 and not self._poll.poll(1000 * _OVERDUE_SECS):
+            self._overdue = True
+            self._send(messages.Stop(tuple(self._sent)[1:]))
         ready = self._poll.poll(1000 * _QUIET_SECS)
         if not ready:
             if deadline is not None and time.monotonic() >= deadline:

@@ -1,7 +1,7 @@
 """Which closure runs where, and what is to be said of it: rules without threads and connections."""
 
 import collections
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Generic, TypeVar
 
 Work = TypeVar("Work")
@@ -109,10 +109,15 @@ class ClosureQueue(Generic[Work]):
         numbers = self._running.pop(worker, [])
         if self.cancelling:
             return [self._close(number) for number in numbers]
-        for number in numbers:
-            self._begun_before.pop(number, None)
-        self._waiting.extendleft(reversed(numbers))
+        self._wait_again(numbers)
         return []
+
+    def give_back(self, worker: Hashable, numbers: Sequence[int]) -> None:
+        """Let closures that a worker has not begun be the next to run."""
+        left = [number for number in self._running.pop(worker) if number not in numbers]
+        if left:
+            self._running[worker] = left
+        self._wait_again(numbers)
 
     def cancel(self) -> list[Work]:
         """Cancel everything: return what has waited. What runs is to stop."""
@@ -129,6 +134,11 @@ class ClosureQueue(Generic[Work]):
     def renew(self) -> None:
         """Let workers read all values anew for closures that they begin from now on."""
         self.generation += 1
+
+    def _wait_again(self, numbers: Sequence[int]) -> None:
+        for number in numbers:
+            self._begun_before.pop(number, None)
+        self._waiting.extendleft(reversed(numbers))
 
     def _close(self, number: int) -> Work:
         self._begun_before.pop(number, None)

@@ -238,6 +238,12 @@ class Schedule:
             self._queue.end(worker, number).fail(_cancelled())
             self._notify()
 
+    def give_back(self, worker: int, numbers: Sequence[int]) -> None:
+        """Let others run closures that a worker has not begun."""
+        with self.ended:
+            self._queue.give_back(worker, numbers)
+            self._added.notify_all()
+
     def lose(self, worker: int) -> None:
         """Note that a worker is gone, with whatever it had."""
         with self.ended:
