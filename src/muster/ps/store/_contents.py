@@ -66,6 +66,7 @@ class _Known:
         self, function: StoredFunction, values: StoredValues, hashed: HashedTables, device: Device
     ) -> None:
         self.function = function
+        self.whole = function.whole  # which is made anew each time it is asked for
         self.compiled = device.compile(function, values.specs)
         updates = []
         for use in function.tables:
@@ -175,7 +176,7 @@ class Contents:
         for update in updates:
             update()
         function = known.function
-        values = self.values.whole(function.whole)
+        values = self.values.whole(known.whole)
         taken = known.compiled.apply(values, pushed)
         self.values.replace(values, function.updates)
         return tuple(taken.values())
