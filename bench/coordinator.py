@@ -212,8 +212,8 @@ PARTS = {"closures": closures, "fit": fit}
 def main() -> dict[str, Any]:
     """Print and return all figures that were asked for."""
     parser = argparse.ArgumentParser(prog="python -m bench.coordinator", description=__doc__)
-    parser.add_argument("parts", nargs="*", default=list(PARTS), choices=[*PARTS, []], help="what to measure")
-    return {part: PARTS[part]() for part in parser.parse_args().parts}
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="what to measure (default: both)")
+    return {part: PARTS[part]() for part in parser.parse_args().parts or PARTS}
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import functools
 import logging
 import os
 import socket
+import threading
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -165,6 +166,9 @@ class Server:
         have gone, and a worker until its coordinator has, so that the chief can save. Once more ends it at
         once.
 
+        In a process that does nothing but hold values XLA gets one thread for updates, unless the environment
+        variable ``NPROC`` says how many: where workers share its cores, each more is one more to wait for.
+
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed; SystemExit for SIGTERM.
             MissingPeerError: The coordinator is gone, and no other one has come for ten minutes.
@@ -175,6 +179,8 @@ class Server:
             raise RuntimeError(f"{self._task} is neither a parameter server nor a worker: it serves nobody.")
         _log.info("%s serves at %s until the chief ends the job.", self._task, self._address)
         if service is not None:
+            if threading.current_thread() is threading.main_thread():
+                os.environ.setdefault("NPROC", "1")
             self._join_until_left(service, "workers have")
         elif closures is not None:
             self.roster.report(state=TaskState.TRAINING)

@@ -218,12 +218,7 @@ class TrainingExecutor:
             self._train((*self._train_spec.saving_listeners, self._evaluation_listener()))
 
     def run_ps(self) -> None:
-        """Serve until the job ends.
-
-        XLA gets one thread for updates, unless the environment variable ``NPROC`` says how many: where
-        workers share its cores, each thread more is one more to wait for.
-        """
-        os.environ.setdefault("NPROC", "1")
+        """Serve until the job ends."""
         server = self._start_server()
         if server is not None:
             server.join()
