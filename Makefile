@@ -66,7 +66,7 @@ bench-peers: .peers/tensorflow.stamp .peers/torch.stamp  ## install TensorFlow a
 	@touch $@
 
 docs: $(VENV)/dev.stamp  ## build the documentation in site/
-	$(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 clean:  ## remove what the targets made
 	rm -rf $(VENV) .peers site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
