@@ -188,3 +188,12 @@ def test_every_dependency_is_explained() -> None:
     names = {re.split(r"[\[<>= ]", requirement)[0] for requirement in asked}
     page = (ROOT / "docs" / "dependencies.md").read_text()
     assert [name for name in sorted(names) if f"`{name}`" not in page] == []
+
+
+def test_every_variable_of_the_environment_is_explained() -> None:
+    page = (ROOT / "docs" / "environment-variables.md").read_text()
+    sources = [path.read_text() for path in (ROOT / "src").rglob("*.py")]
+    names = {name for text in sources for name in re.findall(r"\bMUSTER_[A-Z_]+\b", text)}
+    assert len(names) >= 10
+    assert [name for name in sorted(names) if f"`{name}`" not in page] == []
+    assert [name for name in sorted(set(re.findall(r"`(MUSTER_[A-Z_]+)`", page)) - names)] == []
