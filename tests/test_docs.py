@@ -1,5 +1,6 @@
 """The documentation: its programs run, its names exist."""
 
+import ast
 import importlib
 import os
 import re
@@ -197,3 +198,24 @@ def test_every_variable_of_the_environment_is_explained() -> None:
     assert len(names) >= 10
     assert [name for name in sorted(names) if f"`{name}`" not in page] == []
     assert [name for name in sorted(set(re.findall(r"`(MUSTER_[A-Z_]+)`", page)) - names)] == []
+
+
+def said_texts() -> str:
+    """Return all texts in muster's code, with … in the place of what is filled in."""
+    found = []
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.JoinedStr):
+                parts = [part.value if isinstance(part, ast.Constant) else "…" for part in node.values]
+                found.append("".join(map(str, parts)))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+    return "\n".join(found)
+
+
+def test_what_troubleshooting_quotes_is_what_muster_says() -> None:
+    page = (ROOT / "docs" / "troubleshooting.md").read_text()
+    quoted = re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)
+    assert len(quoted) > 20
+    texts = said_texts()
+    assert [each for each in quoted if any(part.strip() not in texts for part in each.split("…"))] == []
