@@ -1,0 +1,83 @@
+"""Jobs that are started from a notebook."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from muster import ClusterError
+from muster.launch import notebook_launcher
+
+DEADLINE_SECS = 60.0
+
+
+def test_each_task_runs_the_function_and_the_first_ones_result_comes_back(capfd):
+    factor = 3  # as a variable of the notebook
+
+    def count(number):
+        import json
+        import os
+
+        cluster = json.loads(os.environ["TF_CONFIG"])
+        print("I am", cluster["task"]["index"])
+        return len(cluster["cluster"]["worker"]) * number * factor, cluster["task"]
+
+    assert notebook_launcher(count, (5,), workers=2) == (30, {"type": "worker", "index": 0})
+    out = capfd.readouterr().out
+    assert "worker 0 | I am 0\n" in out
+    assert "worker 1 | I am 1\n" in out
+
+
+def test_the_chief_comes_first():
+    def task():
+        import json
+        import os
+
+        return json.loads(os.environ["TF_CONFIG"])["task"]["type"]
+
+    assert notebook_launcher(task, workers=1, chief=True) == "chief"
+
+
+def test_modules_beside_the_notebook_are_found(tmp_path, monkeypatch):
+    (tmp_path / "beside_the_notebook.py").write_text("ANSWER = 42\n")
+    monkeypatch.chdir(tmp_path)
+
+    def answer():
+        import beside_the_notebook
+
+        return beside_the_notebook.ANSWER
+
+    assert notebook_launcher(answer, workers=1) == 42
+
+
+def test_a_job_that_fails_is_an_error_here_and_its_output_says_why(capfd):
+    with pytest.raises(RuntimeError, match="exit code 1"):
+        notebook_launcher(lambda: 1 / 0, workers=1)
+    assert "ZeroDivisionError" in capfd.readouterr().out
+
+
+def test_nothing_is_started_without_tasks():
+    with pytest.raises(ClusterError, match="at least one task"):
+        notebook_launcher(print, workers=0)
+
+
+def test_interrupting_the_cell_ends_the_job(tmp_path):
+    child = Path(__file__).with_name("notebook_child.py")
+    process = subprocess.Popen(
+        [sys.executable, child, tmp_path], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        deadline = time.monotonic() + DEADLINE_SECS
+        while not (tmp_path / "running").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGINT)
+        out, _ = process.communicate(timeout=DEADLINE_SECS)
+    finally:
+        process.kill()
+        process.wait()
+    assert out.endswith("interrupted\n")
