@@ -140,7 +140,7 @@ def test_the_version_is_the_installed_ones(capsys: pytest.CaptureFixture[str]) -
         main(["--version"])
     assert exit.value.code == 0
     assert capsys.readouterr().out == f"muster {muster.__version__}\n"
-    assert importlib.metadata.version("muster") == muster.__version__
+    assert importlib.metadata.version("muster-train") == muster.__version__
     assert "version" in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dynamic"]
 
 

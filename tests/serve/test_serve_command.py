@@ -8,6 +8,7 @@ import pytest
 from artefacts import save_model
 
 from muster.__main__ import main
+from muster._extras import install_command
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,7 @@ def test_missing_packages_are_named_with_the_remedy(tmp_path, monkeypatch, capsy
     assert main(["serve", str(tmp_path)]) == 1
     error = capsys.readouterr().err
     assert "package uvicorn, which is not installed" in error
-    assert "pip install 'muster[serve]'" in error
+    assert install_command("serve") in error
 
 
 def test_a_folder_that_cannot_be_served_is_named(tmp_path, capsys):

@@ -2,7 +2,6 @@
 
 import argparse
 import functools
-import importlib.util
 import ipaddress
 import re
 import sys
@@ -10,15 +9,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from muster._errors import ClusterError
+from muster._extras import install_command, missing_package
 from muster.launch._options import integer
 
 _DAYS = 365
 _LONGEST_NAME = 253
 
-_DESCRIPTION = """\
+_DESCRIPTION = f"""\
 Make the certificates with which the tasks of a job prove to each other who they are, and encrypt what they
 tell each other: a private authority in FOLDER, and in a folder in it ca.crt, tls.crt and tls.key. MUSTER_TLS
-names that folder to the tasks. Needs pip install 'muster[keys]'.
+names that folder to the tasks. Needs
+{install_command("keys")}.
 """
 
 _EPILOG = """\
@@ -103,12 +104,8 @@ def _is_loopback(host: str) -> bool:
 
 
 def _make(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
-    if importlib.util.find_spec("cryptography") is None:
-        print(
-            "muster keys: this needs the package cryptography, which is not installed here. Run: "
-            "pip install 'muster[keys]'",
-            file=sys.stderr,
-        )
+    if missing := missing_package(("cryptography",), "keys"):
+        print(f"muster keys: {missing}", file=sys.stderr)
         return 1
     # Imported late: it is installed for this command alone.
     from muster.launch._keys import AUTHORITY_DAYS, make_keys

@@ -2,18 +2,19 @@
 
 import argparse
 import functools
-import importlib.util
 import math
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-_DESCRIPTION = """\
+from muster._extras import install_command, missing_package
+
+_DESCRIPTION = f"""\
 Answer requests for a saved model over HTTP, as the REST API of TensorFlow Serving: clients of that need no
 change. DIR has a folder for each version, whose name is its number, as export_saved_model and the exporters
 write them. The newest is served; a newer one that comes takes over without a lost request. Needs
-pip install 'muster[serve]'.
+{install_command("serve")}.
 """
 
 _EPILOG = """\
@@ -133,12 +134,8 @@ def _number(kind: type[int] | type[float], least: float, most: float = math.inf)
 
 
 def _serve(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
-    missing = [name for name in ("starlette", "uvicorn") if importlib.util.find_spec(name) is None]
-    if missing:
-        return _failed(
-            f"this needs the package {missing[0]}, which is not installed here. Run: "
-            "pip install 'muster[serve]'"
-        )
+    if missing := missing_package(("starlette", "uvicorn"), "serve"):
+        return _failed(missing)
     if not args.folder.is_dir():
         return _failed(f"there is no folder {args.folder}. Name the one that has the folders of versions.")
     # Imported late: JAX, and what is installed for this command alone.

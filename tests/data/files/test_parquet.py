@@ -11,7 +11,7 @@ from muster.data import ParquetDataset
 
 
 def test_parquet(tmp_path: Path) -> None:
-    pa = pytest.importorskip("pyarrow", reason='pip install "muster[parquet]"')
+    pa = pytest.importorskip("pyarrow", reason='pip install "muster-train[parquet]"')
     parquet = pytest.importorskip("pyarrow.parquet")
     table = pa.table(
         {

@@ -13,9 +13,9 @@ from muster.data import ArrayRecordDataset, Dataset
 
 def test_array_record(tmp_path: Path) -> None:
     writers = pytest.importorskip(
-        "array_record.python.array_record_module", reason='pip install "muster[grain]"'
+        "array_record.python.array_record_module", reason='pip install "muster-train[grain]"'
     )
-    pytest.importorskip("grain", reason='pip install "muster[grain]"')
+    pytest.importorskip("grain", reason='pip install "muster-train[grain]"')
     for name, count in (("a", 7), ("b", 5)):
         writer = writers.ArrayRecordWriter(str(tmp_path / name), "group_size:1")
         for i in range(count):
@@ -68,7 +68,7 @@ def test_elements_by_number() -> None:
 
 
 def test_grain_is_a_source() -> None:
-    grain = pytest.importorskip("grain", reason='pip install "muster[grain]"')
+    grain = pytest.importorskip("grain", reason='pip install "muster-train[grain]"')
     numbers = grain.MapDataset.range(10).map(lambda i: {"x": np.float32(i), "twice": 2 * i})
     batch = next(iter(Dataset.from_source(numbers).shuffle(10, seed=1).batch(10)))
     assert sorted(batch["x"]) == list(range(10))

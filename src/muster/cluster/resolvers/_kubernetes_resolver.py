@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muster._errors import ClusterEnvironmentError
+from muster._extras import install_command
 from muster.cluster._cluster_spec import ClusterSpec
 from muster.cluster.resolvers._task_resolver import TaskResolver, by_number
 
@@ -92,7 +93,7 @@ def _connect() -> Any:
         raise ImportError(
             "The Kubernetes Python client must be installed before using the Kubernetes Cluster Resolver. To "
             "install the Kubernetes Python client, run `pip install kubernetes` on your command line. "
-            "`pip install muster[kubernetes]` takes a version that fits."
+            f"`{install_command('kubernetes')}` takes a version that fits."
         ) from exc
     try:
         kubernetes.config.load_incluster_config()

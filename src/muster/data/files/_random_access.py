@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from muster._errors import DatasetError
-from muster.data.files._extras import extra_module
+from muster._extras import extra_module
 from muster.data.files._files import FileSource, missing_file
 from muster.data.pipeline._handles import Handles, Loaded
 from muster.data.pipeline._node import Run, Table

@@ -186,7 +186,7 @@ class NpzDataset(Dataset):
 
 
 class ParquetDataset(Dataset):
-    """The rows of Parquet files, as dicts from column to value. Needs ``pip install "muster[parquet]"``.
+    """The rows of Parquet files, as dicts from column to value. Needs ``pip install "muster-train[parquet]"``.
 
     Columns hold numbers, text, bytes, or lists of numbers of one length. Missing floating-point numbers
     become NaN.
@@ -205,7 +205,7 @@ class ParquetDataset(Dataset):
 
 
 class ArrayRecordDataset(Dataset):
-    """The records of ArrayRecord files, as bytes. Needs ``pip install "muster[grain]"``.
+    """The records of ArrayRecord files, as bytes. Needs ``pip install "muster-train[grain]"``.
 
     Records are read by random access: `shuffle` reads none ahead of the reader.
 

@@ -1,0 +1,55 @@
+"""Optional packages: how they are imported, and how to install them.
+
+The distribution is called ``muster-train``: ``muster`` in the package index is another project.
+"""
+
+import importlib
+import importlib.util
+from types import ModuleType
+
+
+def install_command(extra: str) -> str:
+    """Return the shell command that installs an extra, the optional packages for one purpose.
+
+    Args:
+        extra: The extra's name in ``pyproject.toml``.
+    """
+    return f'pip install "muster-train[{extra}]"'
+
+
+def missing_package(packages: tuple[str, ...], extra: str) -> str | None:
+    """Say which of the packages that a command needs is not installed, and how to install it.
+
+    Args:
+        packages: The packages, by the names that are imported.
+        extra: The extra of muster that installs them.
+
+    Returns:
+        A sentence and a command; None if they are all installed. Nothing is imported.
+    """
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            return (
+                f"this needs the package {package}, which is not installed here. Run: "
+                f"{install_command(extra)}"
+            )
+    return None
+
+
+def extra_module(module: str, extra: str, who: str) -> ModuleType:
+    """Import a module of an optional package.
+
+    Args:
+        module: The name of the module.
+        extra: The extra of muster that installs the package.
+        who: The class that needs the package, for the message.
+
+    Raises:
+        ImportError: The package is not installed; says how to install it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as exc:
+        raise ImportError(
+            f"{who} needs the package {module.partition('.')[0]}: {install_command(extra)}."
+        ) from exc

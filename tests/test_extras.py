@@ -1,0 +1,121 @@
+"""The distribution's name and its extras: what is imported, what messages and pages say, what pyproject.toml has."""
+
+import ast
+import importlib.metadata
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from muster._extras import extra_module, install_command, missing_package
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
+MODULES = sorted((ROOT / "src").rglob("*.py"))
+
+
+def distribution(requirement: str) -> str:
+    return re.match(r"[\w.-]+", requirement)[0].lower().replace("_", "-")
+
+
+def imported(module: Path) -> set[str]:
+    """The packages that a module imports anywhere, also by their names."""
+    found = set()
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").partition(".")[0])
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "extra_module")):
+            if isinstance(node.args[0], ast.Constant):
+                found.add(node.args[0].value.partition(".")[0])
+    return found - {"muster", ""} - set(sys.stdlib_module_names)
+
+
+def test_the_distribution_is_not_the_other_project_of_the_index() -> None:
+    assert PROJECT["name"] == "muster-train"
+    assert PROJECT["scripts"] == {"muster": "muster.__main__:main"}
+
+
+def test_every_package_that_is_imported_is_a_dependency_or_in_an_extra() -> None:
+    required = {distribution(each) for each in PROJECT["dependencies"]}
+    required |= {distribution(each) for extra in EXTRAS.values() for each in extra}
+    # jaxlib and ml_dtypes come with jax, and are of one version with it.
+    required |= {"jaxlib", "ml-dtypes"}
+    providers = importlib.metadata.packages_distributions()
+    unknown = {
+        package: str(module.relative_to(ROOT))
+        for module in MODULES
+        for package in imported(module)
+        if not {name.lower().replace("_", "-") for name in providers.get(package, [package])} & required
+    }
+    assert unknown == {}
+    assert {"grain", "kubernetes"} <= set().union(*map(imported, MODULES))
+
+
+def test_every_extra_that_a_message_names_exists() -> None:
+    """The extra is an argument of each function of the module, and written where that is called."""
+    place = {"install_command": 0, "extra_module": 1, "missing_package": 1}
+    named = {
+        node.args[place[node.func.id]].value
+        for module in MODULES
+        if module.name != "_extras.py"
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in place
+    }
+    assert {"grain", "keys", "kubernetes", "parquet", "serve"} == named
+    assert named <= EXTRAS.keys()
+
+
+def test_the_extras() -> None:
+    assert EXTRAS.keys() == {
+        "gpu",
+        "tpu",
+        "kubernetes",
+        "parquet",
+        "grain",
+        "serve",
+        "keys",
+        "tensorboard",
+        "examples",
+    }
+    page = (ROOT / "docs/installation.md").read_text()
+    assert [extra for extra in EXTRAS if f"| `{extra}` |" not in page] == []
+
+
+TEXTS = [
+    path
+    for pattern in ("README.md", "CHANGELOG.md", "Makefile", "*.toml", "docs/**/*", "src/**/*", "bench/**/*", "examples/*")
+    for path in sorted(ROOT.glob(pattern))
+    if path.suffix in {".md", ".py", ".pyi", ".toml", ".yaml", ".sh", ""} and path.is_file()
+]
+
+
+def test_no_text_names_the_other_project_of_the_index_as_this_one() -> None:
+    wrong = re.compile(r"\bmuster\[\w|pip install (?:-U |--upgrade )?[\"']?muster(?![-\w/])")
+    assert wrong.search('pip install "muster[parquet]"')
+    assert wrong.search("pip install muster")
+    assert not wrong.search('pip install "muster-train[parquet]"')
+    found = [
+        f"{path.relative_to(ROOT)}: {line}"
+        for path in TEXTS
+        for line in path.read_text().splitlines()
+        if wrong.search(line)
+    ]
+    assert found == []
+
+
+def test_what_is_missing_is_said_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert install_command("parquet") == 'pip install "muster-train[parquet]"'
+    assert missing_package(("pytest", "json"), "serve") is None
+    assert missing_package(("json", "no_such_package"), "serve") == (
+        "this needs the package no_such_package, which is not installed here. Run: "
+        'pip install "muster-train[serve]"'
+    )
+    assert extra_module("json.decoder", "parquet", "SomeDataset").__name__ == "json.decoder"
+    message = r'SomeDataset needs the package no_such_package: pip install "muster-train\[parquet\]"\.'
+    with pytest.raises(ImportError, match=message):
+        extra_module("no_such_package.part", "parquet", "SomeDataset")
