@@ -1,4 +1,4 @@
-"""The distribution's name and its extras: what is imported, what messages and pages say, what pyproject.toml has."""
+"""The distribution's name and its extras, in pyproject.toml, in messages and on pages."""
 
 import ast
 import importlib.metadata
@@ -29,7 +29,9 @@ def imported(module: Path) -> set[str]:
             found |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             found.add((node.module or "").partition(".")[0])
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "extra_module")):
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+            ("import_module", "extra_module")
+        ):
             if isinstance(node.args[0], ast.Constant):
                 found.add(node.args[0].value.partition(".")[0])
     return found - {"muster", ""} - set(sys.stdlib_module_names)
@@ -88,7 +90,16 @@ def test_the_extras() -> None:
 
 TEXTS = [
     path
-    for pattern in ("README.md", "CHANGELOG.md", "Makefile", "*.toml", "docs/**/*", "src/**/*", "bench/**/*", "examples/*")
+    for pattern in (
+        "README.md",
+        "CHANGELOG.md",
+        "Makefile",
+        "*.toml",
+        "docs/**/*",
+        "src/**/*",
+        "bench/**/*",
+        "examples/*",
+    )
     for path in sorted(ROOT.glob(pattern))
     if path.suffix in {".md", ".py", ".pyi", ".toml", ".yaml", ".sh", ""} and path.is_file()
 ]

@@ -70,7 +70,9 @@ def test_the_wheel_trains_without_the_source_tree(wheel: Path, tmp_path: Path) -
     venv.create(tmp_path / "env", with_pip=True)
     python = tmp_path / "env/bin/python"
     run(tmp_path, python, "-m", "pip", "install", "--quiet", "--no-deps", wheel)
-    purelib = Path(run(tmp_path, python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+    purelib = Path(
+        run(tmp_path, python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
+    )
     # Only the folder: `.pth` files in it, such as that of a source tree, are not read.
     others = importlib.metadata.distribution("keras").locate_file("")
     (purelib / "others.pth").write_text(f"{others}\n")

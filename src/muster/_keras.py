@@ -1,20 +1,17 @@
-"""Keras on the JAX backend: the one place that imports it.
-
-Keras chooses its backend when it is first imported, from ``KERAS_BACKEND``, and without it takes
-TensorFlow. This module sets the variable when the user has not, which is the only write to the
-environment in the library: Keras offers no other way.
-"""
+"""Keras on the JAX backend: the one place that imports it."""
 
 import contextlib
 import gc
 import importlib
-import os
+import logging
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
+
+from muster._keras_backend import choose_jax, replaced_backend, require_jax
 
 
 @contextlib.contextmanager
@@ -84,16 +81,15 @@ class _Wrappers(ModuleType):
             return sys.modules[self.__name__]
 
 
-os.environ.setdefault("KERAS_BACKEND", "jax")
-
+choose_jax()  # again: the program may have changed the variable since `import muster`
+if backend := replaced_backend():
+    logging.getLogger(__name__).warning(
+        "KERAS_BACKEND was %r. muster trains on JAX, and has set it to 'jax'.", backend
+    )
 sys.modules.setdefault("keras.wrappers", _Wrappers("keras.wrappers"))
 with _interrupts_held_off(), _no_collections():
     import keras
 
-if keras.backend.backend() != "jax":
-    raise ImportError(
-        f"muster trains on JAX, but Keras was imported with the backend {keras.backend.backend()!r}. "
-        "Set KERAS_BACKEND=jax, or import muster before keras."
-    )
+require_jax(keras.backend.backend())
 
 __all__ = ["keras"]

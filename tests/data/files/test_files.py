@@ -49,7 +49,8 @@ def test_a_package_that_is_not_installed(
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(
-        ImportError, match=rf'{kind.__name__} needs the package {package}: pip install "muster-train\[{extra}\]"'
+        ImportError,
+        match=rf'{kind.__name__} needs the package {package}: pip install "muster-train\[{extra}\]"',
     ):
         kind("file")
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from muster._errors import DatasetError
-from muster.data.files._chunks import Chunk, ChunkedFiles, ChunkStream, Column
 from muster._extras import extra_module
+from muster.data.files._chunks import Chunk, ChunkedFiles, ChunkStream, Column
 from muster.data.files._files import Part, PartsStream, missing_file
 from muster.data.pipeline._handles import Stream
 from muster.data.pipeline._spec import TensorSpec, object_array

@@ -186,7 +186,9 @@ class NpzDataset(Dataset):
 
 
 class ParquetDataset(Dataset):
-    """The rows of Parquet files, as dicts from column to value. Needs ``pip install "muster-train[parquet]"``.
+    """The rows of Parquet files, as dicts from column to value.
+
+    Needs ``pip install "muster-train[parquet]"``.
 
     Columns hold numbers, text, bytes, or lists of numbers of one length. Missing floating-point numbers
     become NaN.
