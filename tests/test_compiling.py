@@ -8,7 +8,7 @@ import pytest
 def compiled_quickly() -> bool:
     executable = jax.jit(lambda x: jnp.tanh(x) + 1).lower(jnp.ones(3)).compile().runtime_executable()
     assert executable is not None
-    return b"xla_cpu_use_fusion_emitters" in executable.serialize()
+    return b"xla_llvm_disable_expensive_passes" in executable.serialize()
 
 
 @pytest.mark.optimized

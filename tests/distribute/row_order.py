@@ -7,6 +7,7 @@ file for what it saw.
 import json
 import os
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -193,6 +194,7 @@ if __name__ == "__main__":
     # Devices, and to compile as quickly as the tests' own process does: see conftest.py.
     os.environ["XLA_FLAGS"] = (
         f"--xla_force_host_platform_device_count={options['devices']} --xla_backend_optimization_level=0 "
-        "--xla_cpu_use_fusion_emitters=false --xla_llvm_disable_expensive_passes=true"
+        "--xla_llvm_disable_expensive_passes=true"
+        + (" --xla_cpu_use_fusion_emitters=false" if version("jax") < "0.11" else "")
     )
     Path(options["report"]).write_text(json.dumps(seen(MultiWorkerMirroredStrategy())))

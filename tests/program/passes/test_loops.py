@@ -8,7 +8,7 @@ import pytest
 from jax import lax
 
 from muster._keras import keras
-from muster.program.passes._jaxprs import contains
+from muster.program.passes._jaxprs import contains, scan_counts
 from muster.program.passes._loops import with_wide_products
 
 ROUNDS, BATCH, UNITS = 5, 3, 4
@@ -177,3 +177,25 @@ def test_loops_of_an_unknown_number_of_iterations_stay_as_they_are():
     before = jax.make_jaxpr(recurrent)(*shapes)
     after = jax.make_jaxpr(with_wide_products(before))(*shapes)
     assert str(after) == str(before)
+
+
+def test_the_operands_of_a_scan_are_counted() -> None:
+    """JAX tells by parameters that are not public: see `scan_counts`."""
+
+    def loop(first, second, carry, xs):
+        def body(carry, x):
+            left, right = carry
+            return (left * first + x, right + second), left
+
+        return lax.scan(body, (carry, carry), xs)
+
+    def counts(function):
+        jaxpr = jax.make_jaxpr(function)(2.0, 3.0, 1.0, np.ones(4, np.float32))
+        return [
+            (*scan_counts(eqn), len(eqn.invars)) for eqn in jaxpr.jaxpr.eqns if eqn.primitive is lax.scan_p
+        ]
+
+    assert counts(loop) == [(2, 2, 5)]
+    forward, backward = counts(jax.grad(lambda *args: loop(*args)[0][0]))
+    assert forward[0] + forward[1] < forward[2]
+    assert backward[0] + backward[1] < backward[2]

@@ -27,7 +27,15 @@ from muster.program.partition._sharding import (
     WorkerGroup,
     all_reduce_p,
 )
-from muster.program.passes._jaxprs import Atom, Equation, Values, levels_of, needed_equations, type_of
+from muster.program.passes._jaxprs import (
+    Atom,
+    Equation,
+    Values,
+    levels_of,
+    needed_equations,
+    scan_counts,
+    type_of,
+)
 from muster.program.passes._loops import with_wide_products
 from muster.program.passes._sparse_gradients import by_masks
 
@@ -155,7 +163,7 @@ class _Scan:
         self._params = equation.eqn.params
         self._workers = workers = equation.workers
         self._in_loop = dataclasses.replace(workers, can_reduce=False)
-        consts, carries = self._params["num_consts"], self._params["num_carry"]
+        consts, carries = scan_counts(equation.eqn)
         operands, xs = equation.operands, equation.operands[consts + carries :]
         if any(isinstance(x, Sharded) and x.axis == 0 for x in xs):
             raise IndivisibleError("a loop over the batch")

@@ -48,6 +48,18 @@ def variables_of(atoms: Iterable[Atom]) -> list[jex.Var]:
     return [atom for atom in atoms if not isinstance(atom, jex.Literal)]
 
 
+def scan_counts(eqn: Equation) -> tuple[int, int]:
+    """Return how many operands of a ``scan`` equation are constants, and how many carries; slices follow.
+
+    JAX has no public name for that: up to 0.11 the parameters have two numbers, and in 0.12 a tree of the
+    operands in three groups. Tried with 0.10.2 and 0.12.0.1.
+    """
+    if "ft_in" in eqn.params:
+        consts, carries, _ = (len(group) for group in eqn.params["ft_in"].unpack())
+        return consts, carries
+    return eqn.params["num_consts"], eqn.params["num_carry"]
+
+
 def inputs_of(eqns: Iterable[Equation]) -> list[jex.Var]:
     """Return all variables that equations take, without duplicates, in order of first use."""
     return list(dict.fromkeys(v for eqn in eqns for v in variables_of(eqn.invars)))

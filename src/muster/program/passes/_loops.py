@@ -26,6 +26,7 @@ from muster.program.passes._jaxprs import (
     inputs_of,
     needed_equations,
     outputs_of,
+    scan_counts,
     type_of,
     variables_of,
     without,
@@ -149,7 +150,7 @@ class _Loop:
 
     def __init__(self, eqn: Equation) -> None:
         self._params = eqn.params
-        closed, consts, carries = (eqn.params[name] for name in ("jaxpr", "num_consts", "num_carry"))
+        closed, (consts, carries) = eqn.params["jaxpr"], scan_counts(eqn)
         body = closed.jaxpr
         self._consts = dict(zip(body.constvars, closed.consts, strict=True))
         self._const_vars = body.invars[:consts]
