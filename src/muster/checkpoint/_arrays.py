@@ -141,8 +141,7 @@ def fill_arrays(
     header = _header([(key, every[key]) for key in keys], None)
     size = len(header) + sum(array.nbytes for array in every.values())
     with open(path, "x+b") as file:
-        # Blocks that are written first are there: writing to mapped memory cannot say that the disk is full.
-        os.posix_fallocate(file.fileno(), 0, size)
+        _allocate(file, size)
         held = mmap.mmap(file.fileno(), size)
         mapped = np.frombuffer(held, np.uint8)
         mapped[: len(header)] = np.frombuffer(header, np.uint8)
@@ -167,6 +166,16 @@ def fill_arrays(
         while count := file.readinto(buffer):
             crc = zlib.crc32(memoryview(buffer)[:count], crc)
     return FileRecord(size, crc)
+
+
+def _allocate(file: BinaryIO, size: int) -> None:
+    """Give a file its blocks: writing to mapped memory could not say that the disk is full."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+        return
+    for start in range(0, size, _CHUNK):  # macOS has no call for it
+        file.write(bytes(min(_CHUNK, size - start)))
+    file.flush()
 
 
 def read_arrays(

@@ -31,7 +31,7 @@ class TrainingNote:
         token: Tells this program from all others.
         machine: Tells the machine from all others, and a container from its host.
         pid: The process, as that machine numbers it.
-        started: When it began, in ticks since that machine was started: process numbers are used again.
+        started: When it began, as `start_ticks` tells there: process numbers are used again.
         ended: Whether the program has ended by itself.
     """
 

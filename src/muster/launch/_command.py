@@ -133,14 +133,17 @@ def _seconds(text: str) -> float:
 
 
 def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
+    if sys.platform != "linux":
+        parser.error(
+            f"this needs Linux, and this is {sys.platform}; start each task by hand with a TF_CONFIG of its "
+            "own, or run this in a Linux container"
+        )
     # Imported late: the help of the command must not wait for the terminal's library.
     from muster.launch._machine import this_machine
     from muster.launch._plan import with_secret
     from muster.launch._run import RunOptions, run_job
     from muster.launch._view import make_view
 
-    if sys.platform != "linux":
-        parser.error(f"this needs Linux, and this is {sys.platform}; start the tasks by hand, with TF_CONFIG")
     if "TF_CONFIG" in os.environ:
         parser.error(
             "TF_CONFIG is set, so that this process is itself a task of a job, and this command starts a job "

@@ -12,7 +12,12 @@ from typing import Any, Self
 # The number of buffers that one system call takes.
 _BUFFERS_PER_CALL = 64
 # A peer's host that is gone without a word is noticed after this time, in seconds, by probes of the kernel.
-_KEEPALIVE = ((socket.TCP_KEEPIDLE, 15), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 6))
+_KEEPALIVE = (
+    # macOS has the first by another name.
+    (getattr(socket, "TCP_KEEPIDLE", None) or socket.TCP_KEEPALIVE, 15),
+    (socket.TCP_KEEPINTVL, 5),
+    (socket.TCP_KEEPCNT, 6),
+)
 
 
 class Connection:

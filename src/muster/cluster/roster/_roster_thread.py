@@ -291,4 +291,5 @@ def _allow_files(count: int) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < count:
         most = count if hard == resource.RLIM_INFINITY else min(count, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
+        with contextlib.suppress(OSError, ValueError):  # macOS has a limit that is not told
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))

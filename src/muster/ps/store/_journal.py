@@ -17,6 +17,7 @@ from muster.ps.store._saved import Recorded
 _LENGTH = struct.Struct(">Q")
 _CHECKSUM = struct.Struct(">I")
 _PREFIX = "changes-"
+_sync = getattr(os, "fdatasync", os.fsync)  # macOS has the second alone
 
 
 class _Record(msgspec.Struct, frozen=True):
@@ -63,7 +64,7 @@ class Journal:
                         crc = zlib.crc32(content, crc)
                     file.write(_CHECKSUM.pack(crc))
                     file.flush()
-                    os.fdatasync(file.fileno())
+                    _sync(file.fileno())
                 if self._path is None:
                     sync_directory(str(self._folder))
             except OSError:
