@@ -43,7 +43,7 @@ check: $(VENV)/dev.stamp docs  ## ruff, mypy, import-linter, circles of imports,
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tests/check_imports.py src
-	@! find tests -name 'test_*.py' -printf '%f\n' | sort | uniq -d | sed 's/^/Two folders have a test module called /' | grep .
+	@! find tests -name 'test_*.py' -exec basename {} \; | sort | uniq -d | sed 's/^/Two folders have a test module called /' | grep .
 
 bench: $(VENV)/dev.stamp  ## measure muster against its peers, in turn, in one run
 	$(BIN)/python -m bench

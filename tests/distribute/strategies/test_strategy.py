@@ -49,6 +49,11 @@ def test_device_strings(name):
     assert OneDeviceStrategy(name).placement.sharding.device_set == {jax.devices("cpu")[0]}
 
 
+def test_no_line_makes_more_accelerators():
+    with pytest.raises(ValueError, match=r"no device '/gpu:1' here\. JAX has: [^.]*\.$"):
+        OneDeviceStrategy("/gpu:1")
+
+
 def test_wrong_devices_are_named():
     with pytest.raises(ValueError, match="'nonsense' cannot be read"):
         OneDeviceStrategy("nonsense")

@@ -36,8 +36,20 @@ def device_of(name: str | jax.Device) -> jax.Device:
     except RuntimeError:
         devices = []
     if index >= len(devices):
-        raise ValueError(f"There is no device {name!r} here. JAX has: {', '.join(_names())}.")
+        raise ValueError(
+            f"There is no device {name!r} here. JAX has: {', '.join(_names())}.{_more(kind, index)}"
+        )
     return devices[index]
+
+
+def _more(kind: str, index: int) -> str:
+    """Say how JAX comes to have a device, if it can have it: the CPU is as many devices as the program wants."""
+    if kind != "cpu":
+        return ""
+    return (
+        f" To divide the CPU into {index + 1} devices, write this line before JAX is first used: "
+        f'jax.config.update("jax_num_cpu_devices", {index + 1})'
+    )
 
 
 def _names() -> list[str]:

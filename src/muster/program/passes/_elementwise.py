@@ -9,6 +9,8 @@ def named(names: str) -> list[jex.Primitive]:
     return [getattr(primitives, f"{name}_p") for name in names.split()]
 
 
+# These are new in JAX 0.12.
+_NEW = [name for name in ("log2", "one_minus_square") if hasattr(primitives, f"{name}_p")]
 ELEMENTWISE = named(
     "abs acos acosh add add_jaxvals and asin asinh atan atan2 atanh bitcast_convert_type cbrt ceil clamp clz "
     "convert_element_type copy cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt imag "
@@ -16,4 +18,4 @@ ELEMENTWISE = named(
     "population_count pow real reduce_precision rem round rsqrt select_n shift_left "
     "shift_right_arithmetic shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh "
     "xor"
-)
+) + named(" ".join(_NEW))
