@@ -14,7 +14,7 @@ _BUFFERS_PER_CALL = 64
 # A peer's host that is gone without a word is noticed after this time, in seconds, by probes of the kernel.
 _KEEPALIVE = (
     # macOS has the first by another name.
-    (getattr(socket, "TCP_KEEPIDLE", None) or socket.TCP_KEEPALIVE, 15),
+    (getattr(socket, "TCP_KEEPIDLE" if hasattr(socket, "TCP_KEEPIDLE") else "TCP_KEEPALIVE"), 15),
     (socket.TCP_KEEPINTVL, 5),
     (socket.TCP_KEEPCNT, 6),
 )

@@ -7,7 +7,8 @@ import sys
 MORE = """
 import sys
 import jax
-from muster.distribute import CentralStorageStrategy, MirroredStrategy, OneDeviceStrategy, ReductionToOneDevice
+from muster.distribute import CentralStorageStrategy, MirroredStrategy
+from muster.distribute import OneDeviceStrategy, ReductionToOneDevice
 import muster.compat.tensorflow as tf
 makers = [
     OneDeviceStrategy,
@@ -40,8 +41,8 @@ def test_the_line_that_makes_more_cpu_devices_is_named_and_helps():
 
     line = 'jax.config.update("jax_num_cpu_devices", 2)'
     message = (
-        "There is no device '/cpu:1' here. JAX has: /cpu:0. To divide the CPU into 2 devices, write this line "
-        f"before JAX is first used: {line}"
+        "There is no device '/cpu:1' here. JAX has: /cpu:0. To divide the CPU into 2 devices, write this "
+        f"line before JAX is first used: {line}"
     )
     assert told() == [message] * 6
     assert told(line) == ["made"] * 6

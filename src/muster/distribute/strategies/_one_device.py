@@ -43,7 +43,7 @@ def device_of(name: str | jax.Device) -> jax.Device:
 
 
 def _more(kind: str, index: int) -> str:
-    """Say how JAX comes to have a device, if it can have it: the CPU is as many devices as the program wants."""
+    """Say how JAX comes to have a device: the CPU is as many devices as a program wants."""
     if kind != "cpu":
         return ""
     return (
