@@ -36,6 +36,22 @@ def test_all_end_well(launch):
     assert logs["worker-0.log"][1:] == ["write 0 end"]
 
 
+@pytest.mark.parametrize("name", ["trainer.task", "trainer"])
+def test_a_module_is_run_as_python_does(tmp_path, name):
+    package = tmp_path / "trainer"
+    package.mkdir()
+    (package / "__init__.py").write_text("STEPS = 7\n")
+    module = package / ("task.py" if name == "trainer.task" else "__main__.py")
+    module.write_text("import sys\nfrom trainer import STEPS\nprint(__name__, STEPS, sys.argv[1:])\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "muster", "run", "--workers", "2", "-m", name, "--workers", "3", "-m", "x"],
+        env=clean_environment(), cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = "__main__ 7 ['--workers', '3', '-m', 'x']"
+    assert sorted(done.stdout.splitlines()) == [f"worker 0 | {told}", f"worker 1 | {told}"]
+
+
 def test_what_a_task_is_given(launch):
     job = launch(
         "worker0=show",
@@ -354,6 +370,13 @@ def _without_styles(text):
     ("arguments", "environ", "told"),
     [
         (["nowhere.py"], {}, "there is no nowhere.py in "),
+        ([CHILD.parent], {}, "is a folder without a __main__.py"),
+        (["-m"], {}, "argument -m: expected the name of a module"),
+        (["-m", "--workers", "2"], {}, "argument -m: expected the name of a module"),
+        (["-m", "nowhere"], {}, "there is no module nowhere, in "),
+        (["-m", "muster.nowhere"], {}, "there is no module muster.nowhere, in "),
+        (["-m", "muster._version.nowhere"], {}, "muster._version is a module, and no package"),
+        (["-m", "muster.launch"], {}, "muster.launch is a package without a __main__.py"),
         (["--workers", "0", CHILD], {}, "at least one task that trains"),
         (["--workers", "-1", CHILD], {}, "argument --workers: must be 0 or more, given: -1"),
         (["--workers", "two", CHILD], {}, "must be an integer, given: 'two'"),
@@ -362,7 +385,7 @@ def _without_styles(text):
         ([CHILD], {"TF_CONFIG": "{}"}, "TF_CONFIG is set"),
         ([CHILD], {"MUSTER_SECRET": "hunter2"}, "must have at least 16 characters"),
         ([CHILD], {"MUSTER_TLS": "/no/such"}, "finds no ca.crt"),
-        ([], {}, "the following arguments are required: SCRIPT"),
+        ([], {}, "the following arguments are required: SCRIPT, or -m MODULE"),
     ],
 )
 def test_bad_usage_is_told(arguments, environ, told):

@@ -5,10 +5,12 @@ import functools
 import math
 import os
 import sys
+from collections.abc import Sequence
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from muster._errors import ClusterError
-from muster.launch._options import add_job_options, shape_of
+from muster.launch._options import add_job_options, add_program_options, program_of, shape_of
 
 _GRACE_SECS = 4.0
 
@@ -23,6 +25,7 @@ examples:
   muster run --workers 2 train.py
   muster run --chief --workers 1 --evaluator --restarts 3 train.py --model_dir /data/model
   muster run --workers 3 --ps 2 --evaluator --restarts 9 train.py
+  muster run --workers 2 -m package.train --steps 1000
 
 how a job ends:
   The job has ended well when every task has, the evaluator included.
@@ -106,8 +109,7 @@ def add_run_command(commands: "argparse._SubParsersAction[argparse.ArgumentParse
         help="trace some steps of each task into DIR, for TensorBoard's profiler and Perfetto, and say where "
         "the time of a step goes",
     )
-    parser.add_argument("script", type=Path, metavar="SCRIPT", help="the program, a Python file")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments")
+    add_program_options(parser, "the program, a Python file")
     parser.set_defaults(handler=functools.partial(_run, parser))
 
 
@@ -120,6 +122,41 @@ def _print_profiles(folder: Path) -> None:
         print(f"Traces: tensorboard --logdir {folder}, or {folder}/*/plugins/profile/* in ui.perfetto.dev")
     else:
         print("There is no profile: no task trained for 30 steps with muster.estimator.", file=sys.stderr)
+
+
+def _what_is_wrong_with(program: tuple[str, ...]) -> str:
+    """Return why Python could not run a program, whose modules are not imported for that; empty if it can."""
+    if program[0] != "-m":
+        path = Path(program[0])
+        if not path.exists():
+            return f"there is no {path} in {Path.cwd()}"
+        if path.is_dir() and not (path / "__main__.py").exists():
+            return f"{path} is a folder without a __main__.py: name a Python file"
+        return ""
+    name = program[1]
+    sys.path.insert(0, os.getcwd())  # where `python -m` looks first, too
+    try:
+        # One name after the other: to find a module in a package would import the package.
+        places: Sequence[str] | None = None
+        spec = None
+        parts = name.split(".")
+        for count, part in enumerate(parts, 1):
+            if count == 1:  # any finder may know it, such as that of a package in development
+                found = (finder.find_spec(part, None) for finder in sys.meta_path)
+                spec = next((each for each in found if each is not None), None)
+            else:
+                spec = PathFinder.find_spec(part, places)
+            whole = ".".join(parts[:count])
+            if spec is None:
+                return f"there is no module {whole}, in {Path.cwd()} or where Python has installed some"
+            places = None if (here := spec.submodule_search_locations) is None else [*here]
+            if places is None and count < len(parts):
+                return f"{whole} is a module, and no package: there is no {name}"
+        if spec is not None and places is not None and PathFinder.find_spec("__main__", places) is None:
+            return f"{name} is a package without a __main__.py: name a module of it, such as {name}.train"
+    finally:
+        sys.path.pop(0)
+    return ""
 
 
 def _seconds(text: str) -> float:
@@ -149,14 +186,14 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
             "TF_CONFIG is set, so that this process is itself a task of a job, and this command starts a job "
             "of its own; unset TF_CONFIG"
         )
-    if not args.script.exists():
-        parser.error(f"there is no {args.script} in {Path.cwd()}")
+    program = program_of(parser, args)
+    if wrong := _what_is_wrong_with(program):
+        parser.error(wrong)
     try:
         shape = shape_of(args)
         options = RunOptions(
             shape=shape,
-            script=args.script,
-            arguments=tuple(args.arguments),
+            program=program,
             restarts=args.restarts,
             grace_secs=args.grace_secs,
             log_dir=args.log_dir,

@@ -5,7 +5,7 @@ import functools
 import sys
 
 from muster._errors import ClusterError
-from muster.launch._options import add_job_options, integer, shape_of
+from muster.launch._options import add_job_options, add_program_options, integer, program_of, shape_of
 from muster.net import make_secret
 
 _DESCRIPTION = "Print a description of a job, like that of `muster run`, for a cluster manager."
@@ -64,8 +64,7 @@ def _add_options(parser: argparse.ArgumentParser, kind: str) -> None:
             help="a Secret of ca.crt, tls.crt and tls.key, as cert-manager makes it: tasks prove with it who "
             "they are, and encrypt what they tell each other",
         )
-    parser.add_argument("script", metavar="SCRIPT", help="the program, where it is on the hosts")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments")
+    add_program_options(parser, "the program, where it is on the hosts")
     parser.set_defaults(handler=functools.partial(_print, parser, kind))
 
 
@@ -88,7 +87,7 @@ def _print(parser: argparse.ArgumentParser, kind: str, args: argparse.Namespace)
         manifest = Manifest(
             name=args.name,
             shape=shape_of(args),
-            command=(args.python, args.script, *args.arguments),
+            command=(args.python, *program_of(parser, args)),
             restarts=args.restarts,
             cpus=args.cpus,
             image=getattr(args, "image", ""),

@@ -45,16 +45,14 @@ class RunOptions:
 
     Args:
         shape: The tasks of the job.
-        script: The user's program, a Python file.
-        arguments: Its arguments.
+        program: The words after the interpreter: the user's program and its arguments.
         restarts: The number of restarts after failures.
         grace_secs: How long tasks may take to end after a signal, in seconds.
         log_dir: The folder of the tasks' output; None: a temporary folder, removed if the job succeeds.
     """
 
     shape: JobShape
-    script: Path
-    arguments: tuple[str, ...]
+    program: tuple[str, ...]
     restarts: int
     grace_secs: float
     log_dir: Path | None
@@ -103,7 +101,7 @@ class _Run:
             self._environ.setdefault("MUSTER_SNAPSHOT_DIR", str((log_dir / _SNAPSHOTS).absolute()))
         self._view = view
         self._log_dir = log_dir
-        self._command = [sys.executable, str(options.script), *options.arguments]
+        self._command = [sys.executable, *options.program]
         self._name = uuid.uuid4().hex[:8]
         self._job = Job(options.shape.tasks, restarts=options.restarts, grace_secs=options.grace_secs)
         self._selector = selectors.DefaultSelector()
