@@ -161,6 +161,18 @@ def _task_under_strategy(asked: Json, expect: Json) -> Json | None:
     return None if value == expect["value"] else {"value": value}
 
 
+def _only_workers(asked: Json, expect: Json) -> Json | None:
+    """Expect a place in a cluster without a chief and without parameter servers."""
+    config, task = _tf_config(asked), _task(asked)
+    if not _message(expect).startswith('If "cluster" is set in TF_CONFIG, it must have one "chief" node'):
+        return None
+    cluster = config["cluster"]
+    if list(cluster) != ["worker"] or "value" in expect:
+        return None
+    ours = _derived(cluster, task["type"], task["index"], None)
+    return {"value": ours | ({"master": ""} if len(cluster["worker"]) == 1 else {}), "partial": True}
+
+
 def _remote_cluster(asked: Json, expect: Json) -> Json | None:
     both = asked.get("kwargs", {}).get("experimental_distribute") or {}
     remote = both.get("$distribute_config", {}).get("remote_cluster")
@@ -180,6 +192,10 @@ RUN_CONFIG = (
     Departure(
         "A strategy does not change which task this is, and what is wrong with a cluster stays an error.",
         _task_under_strategy,
+    ),
+    Departure(
+        "An Estimator without a strategy trains in step in a cluster of workers; the first is the chief.",
+        _only_workers,
     ),
     Departure("A job in which two tasks have one address hangs.", _address_twice),
     Departure("A directory is text; bytes and paths would surprise whoever joins it to names.", _path),

@@ -375,7 +375,7 @@ def test_every_departure_is_of_use() -> None:
 def test_tasks_that_cannot_reach_each_other_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(
         "TF_CONFIG",
-        '{"cluster": {"chief": ["c:1"], "worker": ["w:1"]}, "task": {"type": "worker", "index": 0}}',
+        '{"cluster": {"master": ["m:1"], "worker": ["w:1"]}, "task": {"type": "worker", "index": 0}}',
     )
     estimator = FakeEstimator(RunConfig())
     told = (

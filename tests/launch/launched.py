@@ -50,6 +50,11 @@ class Launched:
     def text(self):
         return "\n".join(self.lines)
 
+    @property
+    def of_tasks(self):
+        """The lines that tasks have written."""
+        return [line for line in self.lines if not line.startswith("muster ")]
+
     def left(self):
         """Return what still runs of all that was started for this test, the launcher and keeper too."""
         found = {}

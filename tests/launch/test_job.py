@@ -8,6 +8,7 @@ from course import CHIEF, EV, GRACE, PS0, PS1, W0, W1, W2, Course
 
 from muster.cluster.roster import EXIT_PEER_LOST, Termination
 from muster.launch._events import (
+    Apart,
     Blame,
     CleanUp,
     Ended,
@@ -22,6 +23,7 @@ from muster.launch._events import (
 )
 from muster.launch._job import (
     FAILED_FINISH_SECS,
+    JOIN_SECS,
     PAUSE_SECS,
     SETTLE_SECS,
     STOPPED_SECS,
@@ -373,3 +375,44 @@ def test_any_course_comes_to_an_end_and_never_acts_on_who_is_gone(seed, tasks):
 def test_how_a_process_ended(code, shell, text):
     assert exit_code(code) == shell
     assert describe_end(code) == text
+
+
+def test_tasks_that_do_not_join_each_other_are_told_once_which_line_to_add():
+    job = Course(W0, W1, EV)
+    assert job.at(1, Apart((W0, W1, EV))) == []
+    assert job.at(JOIN_SECS, Apart((W0, W1, EV))) == []
+    assert job.said == []
+    job.at(1 + JOIN_SECS, Apart((W0, W1, EV)))
+    job.at(90, Apart((W0, W1, EV)))
+    assert len(job.said) == 1
+    assert job.said[0].startswith("worker 0 and worker 1 have not joined each other in 30 s. If they train,")
+    assert "strategy = muster.distribute.MultiWorkerMirroredStrategy()" in job.said[0]
+
+
+def test_tasks_that_never_joined_are_named_at_the_end():
+    job = Course(W0, W1)
+    job.at(1, Ended(W1, 0, joined=False))
+    assert job.at(2, Ended(W0, 0, joined=False)) == [CleanUp(), Finish(0)]
+    assert job.said[0].startswith("worker 0 and worker 1 have ended without having joined each other.")
+
+
+@pytest.mark.parametrize(
+    ("tasks", "ends"),
+    [
+        ((W0, EV), [Ended(W0, 0, joined=False), Ended(EV, 0, joined=False)]),  # one alone has nobody to join
+        ((W0, W1), [Ended(W0, 0), Ended(W1, 0)]),
+        ((W0, W1), [Ended(W0, 0, joined=False), Ended(W1, 3, joined=False)]),  # it may have died before
+    ],
+)
+def test_who_has_joined_or_could_not_is_told_nothing(tasks, ends):
+    job = Course(*tasks)
+    for each in ends:
+        job.at(1, each)
+    assert not [text for text in job.said if "joined" in text]
+
+
+def test_with_parameter_servers_the_advice_is_another():
+    job = Course(CHIEF, W0, PS0)
+    job.at(0, Apart((CHIEF, W0, PS0)))
+    job.at(JOIN_SECS, Apart((CHIEF, W0, PS0)))
+    assert "train_and_evaluate" in job.said[0]

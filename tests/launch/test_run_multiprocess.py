@@ -27,7 +27,7 @@ SERVED = ["--ps", "1"]
 def test_all_end_well(launch):
     job = launch("worker0=write:1", options=["--workers", "2", "--chief", "--evaluator"])
     assert job.end() == 0
-    assert job.text == "worker 0    | write 0 end"
+    assert job.of_tasks == ["worker 0    | write 0 end"]
     logs = {path.name: path.read_text().splitlines() for path in job.log_dir.iterdir()}
     assert sorted(logs) == ["chief-0.log", "evaluator-0.log", "worker-0.log", "worker-1.log"]
     assert re.fullmatch(
@@ -60,7 +60,7 @@ def test_what_a_task_is_given(launch):
         environ={"XLA_FLAGS": "--xla_cpu_enable_fast_math=false", "JAX_PLATFORMS": "cpu"},
     )
     assert job.end() == 0
-    first, second = (json.loads(line.partition(" | ")[2]) for line in sorted(job.lines))
+    first, second = (json.loads(line.partition(" | ")[2]) for line in sorted(job.of_tasks))
     assert first["XLA_FLAGS"] == "--xla_cpu_enable_fast_math=false --xla_force_host_platform_device_count=3"
     assert first["MUSTER_JOB_ID"] == second["MUSTER_JOB_ID"]
     assert (first["name"], first["argv0"]) == ("__main__", str(CHILD))
@@ -86,7 +86,7 @@ def test_lines_of_tasks_are_never_mixed(launch):
     for i in range(4):
         mine = [line for line in job.lines if line.startswith(f"worker {i} | ")]
         assert mine == [f"worker {i} | write {number} end" for number in range(500)]
-    assert len(job.lines) == 2000
+    assert len(job.of_tasks) == 2000
 
 
 def test_odd_output_is_shown_as_lines(launch):

@@ -1,6 +1,7 @@
 """The Estimator: trains, evaluates and predicts with a model_fn, from and into a directory of checkpoints."""
 
 import copy
+import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from muster._compilation_cache import keep_compiled
 from muster.checkpoint import Checkpoint
 from muster.checkpoint.tensorflow import list_either, newest_checkpoint, read_either
 from muster.cluster import TaskType
-from muster.distribute import get_strategy
+from muster.distribute import get_strategy, has_strategy
 from muster.estimator._checks import check_instances, check_steps
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn, ModelFn, check_model_fn_args
@@ -24,7 +25,7 @@ from muster.estimator.export._supervised_receivers import ReceiverFn
 from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 from muster.estimator.loop._evaluation import evaluate, predict, write_metrics
-from muster.estimator.loop._setup import ModelSetup, log_restored, strategy_for
+from muster.estimator.loop._setup import ModelSetup, joining_strategy, log_restored, strategy_for
 from muster.estimator.loop._training import Training
 from muster.estimator.loop._warm_start import WarmStartSettings, warm_start_settings
 from muster.estimator.session._session import Session
@@ -161,6 +162,9 @@ class Estimator:
             CheckpointSaverListener,
             saving_listeners,
         )
+        if self.config.lacks_strategy and not has_strategy():
+            joined = self.config.replace(train_distribute=joining_strategy())
+            self._setup = dataclasses.replace(self._setup, config=joined)
         strategy = strategy_for(self.config.train_distribute)
         check_workers(self.config, strategy)
         Training(

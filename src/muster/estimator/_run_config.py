@@ -113,6 +113,7 @@ class RunConfig:
     snapshot_updates: int | None = None
     max_staleness: int | None = None
     _place: TaskContext = dataclasses.field(init=False, repr=False, compare=False)
+    _wants_to_join: bool = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         steps, secs = self.save_checkpoints_steps, self.save_checkpoints_secs
@@ -134,7 +135,10 @@ class RunConfig:
         _warn_of_session(self.session_config)
         self._take_strategies(tf_config)
         described = _as_resolved(tf_config, self.train_distribute)
-        self._set(_place=task_context(described, chief_required=self.train_distribute is None))
+        wants_to_join = self.train_distribute is None and _is_of_workers(tf_config.cluster)
+        chief_required = self.train_distribute is None and not wants_to_join
+        place = task_context(described, chief_required=chief_required)
+        self._set(_place=place, _wants_to_join=wants_to_join)
 
     def replace(self, **changes: Any) -> "RunConfig":
         """Return a copy with other values; its task stays the same.
@@ -218,6 +222,15 @@ class RunConfig:
     def service(self) -> Mapping[str, Any] | None:
         """Free settings of a cluster manager, from ``TF_CONFIG``."""
         return self._place.service
+
+    @property
+    def lacks_strategy(self) -> bool:
+        """Whether no strategy is named, in a cluster of workers that can only train in step.
+
+        Such as that of ``muster run --workers 2``. An Estimator then takes MultiWorkerMirroredStrategy.
+        TensorFlow refuses such a cluster without a chief, and with one its workers cannot train.
+        """
+        return self._wants_to_join and self.train_distribute is None
 
     def _set(self, **values: Any) -> None:
         """Set fields of this still unpublished object."""
@@ -313,6 +326,13 @@ class RunConfig:
         self._check_strategies()
         if self.train_distribute is not None or self.eval_distribute is not None:
             _log.info("Initializing RunConfig with distribution strategies.")
+
+
+def _is_of_workers(cluster: ClusterSpec) -> bool:
+    """Return whether the tasks that train in a cluster can only do so in step, without parameter servers."""
+    if TaskType.WORKER not in cluster.jobs or {TaskType.PS, TaskType.MASTER} & {*cluster.jobs}:
+        return False
+    return cluster.num_tasks(TaskType.WORKER) > 0
 
 
 def _as_resolved(tf_config: TFConfig, strategy: Strategy | None) -> TFConfig:

@@ -15,11 +15,13 @@ class Ended:
         task: The task.
         code: Its return code; that of a signal is negative.
         told: Why, if it has said that.
+        joined: Whether it had joined the other tasks.
     """
 
     task: Task
     code: int
     told: Termination | None = None
+    joined: bool = True
 
     @property
     def is_consequence(self) -> bool:
@@ -99,11 +101,18 @@ class Stopped:
 
 
 @dataclasses.dataclass(frozen=True)
+class Apart:
+    """Tasks that train, if they do, by themselves: they have not joined the others. Comes again and again."""
+
+    tasks: tuple[Task, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Coordinates:
     """The chief says that it is a coordinator: without workers it waits for ever."""
 
 
-Event = Ended | Received | Finishing | Stopped | Coordinates
+Event = Ended | Received | Finishing | Stopped | Apart | Coordinates
 Action = Start | Send | Say | Blame | CleanUp | Finish
 
 

@@ -22,6 +22,8 @@ The events are the ends of tasks, and the signals that the launcher gets. The ru
   task has ended that they serve. A SIGINT after it kills at once;
   other repeated signals change nothing, because some senders repeat them. There are no restarts after a
   signal.
+- Tasks that train and do not join each other are no failure, since they may have something else to do. But the
+  user is told, early and at the end.
 - A task that is stopped is waited for, with a word about it, and killed after ten minutes.
 """
 
@@ -35,6 +37,7 @@ from muster.cluster import Task, TaskType
 from muster.cluster.roster import EXIT_PEER_LOST, Termination
 from muster.launch._events import (
     Action,
+    Apart,
     Blame,
     CleanUp,
     Coordinates,
@@ -62,6 +65,16 @@ SAY_SECS = 10.0
 # In seconds: how long a task may be stopped; how long that, or a wait for the last tasks, is not mentioned.
 STOPPED_SECS = 600.0
 QUIET_SECS = 30.0
+# How long tasks may take to join each other before that is mentioned, in seconds.
+JOIN_SECS = 30.0
+_ADVICE = """\
+If they train, each trains a model of its own. To train one together, begin the program with
+  strategy = muster.distribute.MultiWorkerMirroredStrategy()
+and build and compile the model inside of `with strategy.scope():`, or give an Estimator
+RunConfig(train_distribute=strategy)."""
+_ADVICE_WITH_SERVERS = """\
+If they train, each trains a model of its own. To train one with parameter servers, call
+muster.estimator.train_and_evaluate, or begin the program with ParameterServerStrategy() and a ClusterCoordinator."""
 # The longest pause between two `Finishing`, in seconds.
 _AGAIN_SECS = 0.5
 # In what order simultaneous ends count; that of the chief comes first.
@@ -104,6 +117,9 @@ class Job:
         self._killed_stopped: set[Task] = set()  # killed for being stopped for too long
         self._stopped: dict[Task, float] = {}  # since when
         self._say_at = math.inf  # when to say for whom everyone waits
+        self._apart_since: float | None = None  # when tasks that train could have joined each other
+        self._never_joined: list[Task] = []  # of those that have ended well
+        self._advised = False
         self._some_ended_well = False
         self._told_at = self._said_at = 0.0  # when tasks were told to end, and who is finishing was said
         self._again: dict[Task, float] = {}  # when to start a task again
@@ -156,6 +172,8 @@ class Job:
                     actions += self._note_signal(number, now)
                 case Stopped(tasks):
                     self._stopped = {task: self._stopped.get(task, now) for task in tasks}
+                case Apart(tasks):
+                    actions += self._note_apart(tasks, now)
                 case Finishing(tasks):
                     actions += self._note_finishing(tasks, now)
                 case Coordinates():
@@ -168,6 +186,8 @@ class Job:
             ended = dataclasses.replace(ended, told=Termination(ended.task, reason))
             self._killed_stopped.discard(ended.task)
         if ended.code == 0:
+            if not ended.joined and ended.task in self._trainers:
+                self._never_joined.append(ended.task)
             self._note_success(ended.task, now)
             return []
         # A task that the launcher's signals end has not failed.
@@ -238,6 +258,25 @@ class Job:
         if self._phase is _Phase.ENDING and again and number == signal.SIGINT:
             self._kill_at = now
         return []
+
+    def _note_apart(self, tasks: tuple[Task, ...], now: float) -> list[Action]:
+        apart = self._in_order(set(tasks) & {*self._trainers} & self._running)
+        if self._apart_since is None:
+            self._apart_since = now
+        if self._advised or len(apart) < 2 or now - self._apart_since < JOIN_SECS:
+            return []
+        self._advised = True
+        return [Say(f"{_names(apart)} have not joined each other in {JOIN_SECS:.0f} s. {self._advice}")]
+
+    @property
+    def _trainers(self) -> tuple[Task, ...]:
+        """The tasks that train, if there are several."""
+        tasks = tuple(task for task in self._tasks if task.type in (TaskType.CHIEF, TaskType.WORKER))
+        return tasks if tasks[1:] else ()
+
+    @property
+    def _advice(self) -> str:
+        return _ADVICE_WITH_SERVERS if self._serves else _ADVICE
 
     def _note_finishing(self, tasks: tuple[Task, ...], now: float) -> list[Action]:
         blamed = {ended.told.culprit for ended in self._failed if ended.told is not None}
@@ -375,6 +414,9 @@ class Job:
                 self._start_at = now + PAUSE_SECS
                 return [*actions, Say(f"Starting the job again, {self._restart()}.")]
         self._phase = _Phase.FINISHED
+        if cause is None and self._never_joined[1:]:
+            names = _names(self._in_order(self._never_joined))
+            actions.append(Say(f"{names} have ended without having joined each other. {self._advice}"))
         code = 0
         if cause is not None and not (self._signal and cause.code == EXIT_PEER_LOST):
             code = exit_code(cause.code)
@@ -425,7 +467,7 @@ def _rank(event: Event) -> int:
     match event:
         case Ended(task):
             return _RANKS.get(task.type, 0)
-        case Finishing() | Stopped() | Coordinates():
+        case Finishing() | Stopped() | Apart() | Coordinates():
             return 4
         case Received():
             return 5

@@ -137,6 +137,11 @@ class TaskProcess:
         return _keeper.is_finishing(self._process.pid)
 
     @property
+    def has_joined(self) -> bool:
+        """Whether it has joined the other tasks of its job, or has said why it ends."""
+        return self._termination.exists()
+
+    @property
     def is_stopped(self) -> bool:
         """Whether it is stopped by SIGSTOP."""
         return _keeper.is_stopped(self._process.pid)

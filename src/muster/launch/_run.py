@@ -199,15 +199,17 @@ class _Run:
             if process in ready:
                 self._selector.unregister(process)
                 self._running.discard(task)
+                joined = process.has_joined
                 code, lines, told = process.collect()
                 self._states[task] = "done" if code == 0 else job.describe_end(code)
-                events.append(job.Ended(task, code, told))
+                events.append(job.Ended(task, code, told, joined))
             else:
                 lines = process.new_lines()
             if lines:
                 self._view.lines(task, lines)
         stopped = tuple(task for task in self._running if self._processes[task].is_stopped)
         events.append(job.Stopped(stopped))
+        events.append(job.Apart(tuple(t for t in self._running if not self._processes[t].has_joined)))
         if self._job.is_ending:
             events.append(job.Finishing(tuple(t for t in self._running if self._processes[t].is_finishing)))
         if self._keeper is not None:

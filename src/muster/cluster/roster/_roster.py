@@ -25,7 +25,7 @@ from muster.cluster.roster._roster_identity import derive_job_id, installed_vers
 from muster.cluster.roster._roster_messages import MAX_ERROR, MAX_NEWS, Progress, Status, TaskState
 from muster.cluster.roster._roster_thread import RosterThread
 from muster.cluster.roster._roster_watch import LINGER_SECS, Watch
-from muster.cluster.roster._termination import write_termination
+from muster.cluster.roster._termination import note_joined, write_termination
 from muster.net import (
     NO_CREDENTIALS,
     Connection,
@@ -189,6 +189,7 @@ class Roster:
         addresses = (cluster.task_address(job, n) for job in cluster.jobs for n in cluster.task_indices(job))
         if warning := credentials.warning(addresses):
             _log.warning("%s", warning)
+        note_joined()
         return cls(
             cluster,
             task,

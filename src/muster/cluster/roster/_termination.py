@@ -26,6 +26,14 @@ class Termination(NamedTuple):
     reason: str
 
 
+def note_joined() -> None:
+    """Create the file for this task's end, still empty: its launcher sees that the task takes part."""
+    named = os.environ.get(TERMINATION_LOG)
+    if named:
+        with contextlib.suppress(OSError), _writing:
+            os.close(os.open(named, os.O_WRONLY | os.O_CREAT, 0o666))
+
+
 def write_termination(culprit: Task, reason: str) -> None:
     """Record why this task ends. What cannot be written is left out: the reason is in the log, too."""
     named = os.environ.get(TERMINATION_LOG)

@@ -15,6 +15,7 @@ from muster._keras import keras
 from muster.distribute.fit._coordinated_trainer import CoordinatedTrainer
 from muster.distribute.fit._fit import DATASETS, FUNCTIONS, DistributedTrainer
 from muster.distribute.fit._fit_callbacks import note_saves
+from muster.distribute.fit._unjoined import warn_if_unjoined
 from muster.distribute.strategies._default import get_strategy, has_strategy
 from muster.distribute.strategies._strategy import Strategy, current_strategy
 from muster.program.variables import ByIdentity, wrap_in_scopes
@@ -85,6 +86,8 @@ def _running(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         trainer = _trainer_of(self)
+        if original.__name__ == "fit":
+            warn_if_unjoined(None if trainer is None else trainer.strategy)
         if trainer is not None:
             return trainer.run(original, *args, **kwargs)
         if original.__name__ == "fit":

@@ -1,6 +1,7 @@
 """Finding a checkpoint, tracing and compiling: what `train`, `evaluate` and `predict` share."""
 
 import dataclasses
+import functools
 import logging
 import os
 from collections.abc import Callable
@@ -13,7 +14,13 @@ from muster._errors import CheckpointMismatchError
 from muster.checkpoint import Checkpoint
 from muster.checkpoint.tensorflow import read_either
 from muster.cluster import Task
-from muster.distribute import ParameterServerStrategyV1, RemoteServers, Strategy, get_strategy
+from muster.distribute import (
+    MultiWorkerMirroredStrategy,
+    ParameterServerStrategyV1,
+    RemoteServers,
+    Strategy,
+    get_strategy,
+)
 from muster.distribute.engine import Executables, Step, unwrapped
 from muster.distribute.strategies import compile_program, start_program
 from muster.estimator._estimator_spec import EstimatorSpec
@@ -177,6 +184,20 @@ def strategy_for(configured: Strategy | None) -> Strategy:
         return current  # which has been made from it
     with configured.scope():
         return configured
+
+
+@functools.cache
+def joining_strategy() -> MultiWorkerMirroredStrategy:
+    """Return the strategy of Estimators without one in a cluster of workers: one for the process."""
+    strategy = MultiWorkerMirroredStrategy()
+    if strategy.workers.size > 1:
+        _log.warning(
+            "The Estimator has no strategy: it takes MultiWorkerMirroredStrategy(), and trains one model in "
+            "step with all %d workers, each of which takes batches of its own. To say so yourself, begin "
+            "with strategy = MultiWorkerMirroredStrategy(), and give RunConfig(train_distribute=strategy).",
+            strategy.workers.size,
+        )
+    return strategy
 
 
 def log_restored(checkpoint: Checkpoint | None) -> None:

@@ -15,6 +15,7 @@ from muster.distribute import (
     MultiWorkerMirroredStrategy,
     ParameterServerStrategyV1,
     Server,
+    has_strategy,
 )
 from muster.distribute.workers import SignalWatch
 from muster.estimator._run_config import RunConfig
@@ -58,7 +59,9 @@ def train_and_evaluate(
 
     Returns:
         In a job of one process, the last metrics and the list of the exporters' results; both None if
-        training had reached ``max_steps`` already. In a cluster, None.
+        training had reached ``max_steps`` already. In a cluster, None; but where an Estimator without a
+        strategy trains in step with others, so that a program for one process runs in several, the same as
+        in one process, in tasks that have not evaluated both None.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -150,10 +153,12 @@ class TrainingExecutor:
             raise ValueError(
                 f"Task type {config.task_type} is not supported. Supported task types are {supported}"
             )
-        synchronous = isinstance(config.train_distribute, MultiWorkerMirroredStrategy)
+        joins = config.lacks_strategy and not has_strategy()
+        synchronous = joins or isinstance(config.train_distribute, MultiWorkerMirroredStrategy)
+        result: tuple[Mapping[str, Any] | None, list[Any] | None] = (None, None)
         match TaskType(config.task_type):
             case TaskType.CHIEF | TaskType.WORKER if synchronous:
-                self.run_synchronous()
+                result = self.run_synchronous()
             case TaskType.CHIEF:
                 self.run_chief()
             case TaskType.MASTER:
@@ -163,8 +168,8 @@ class TrainingExecutor:
             case TaskType.PS:
                 self.run_ps()
             case TaskType.EVALUATOR:
-                self.run_evaluator()
-        return None
+                result = self.run_evaluator()
+        return result if joins else None
 
     def run_local(self) -> tuple[Mapping[str, Any] | None, list[Any] | None]:
         """Train, and evaluate after checkpoints. Returns the last metrics and the exporters' results."""
@@ -187,8 +192,11 @@ class TrainingExecutor:
         result = evaluation.eval_result
         return (result.metrics if result else None), evaluation.export_results
 
-    def run_synchronous(self) -> None:
-        """Train in step with other workers; the chief evaluates too, unless there is an evaluator."""
+    def run_synchronous(self) -> tuple[Mapping[str, Any] | None, list[Any] | None]:
+        """Train in step with other workers; the chief evaluates too, unless there is an evaluator.
+
+        Returns the last metrics and the exporters' results, if this task has evaluated.
+        """
         config = self._estimator.config
         if not config.is_chief:
             self._train(())
@@ -197,7 +205,11 @@ class TrainingExecutor:
             self._train(self._train_spec.saving_listeners)
         else:
             _log.info("There is no evaluator task: the chief evaluates checkpoints, while the others wait.")
-            self._train((*self._train_spec.saving_listeners, self._evaluation_listener()))
+            evaluation = self._evaluation_listener()
+            self._train((*self._train_spec.saving_listeners, evaluation))
+            result = evaluation.eval_result
+            return (result.metrics if result else None), evaluation.export_results
+        return None, None
 
     def run_chief(self) -> None:
         """Train, calling the saving listeners; the job ends with the chief."""
@@ -223,8 +235,11 @@ class TrainingExecutor:
         if server is not None:
             server.join()
 
-    def run_evaluator(self) -> None:
-        """Evaluate each new checkpoint until one has reached ``max_steps``, or training has ended."""
+    def run_evaluator(self) -> tuple[Mapping[str, Any] | None, list[Any] | None]:
+        """Evaluate each new checkpoint until one has reached ``max_steps``, or training has ended.
+
+        Returns the last metrics and the exporters' results.
+        """
         task_id = self._estimator.config.task_id
         if task_id > 0:
             raise ValueError(
@@ -235,7 +250,7 @@ class TrainingExecutor:
             lease = _only_evaluator(eval_folder(self._estimator.model_dir, self._eval_spec.name))
             resources.callback(lease.close)
             try:
-                self._follow_training(signals)
+                return self._follow_training(signals)
             except KeyboardInterrupt:
                 _log.info("Exiting evaluation, as it was interrupted.")
                 raise SystemExit(130) from None  # the last step may not be evaluated
@@ -287,8 +302,9 @@ class TrainingExecutor:
                 if starts:
                     strategy.servers.end()
 
-    def _follow_training(self, signals: SignalWatch) -> None:
-        """Evaluate checkpoints as they appear."""
+    def _follow_training(self, signals: SignalWatch) -> tuple[Mapping[str, Any] | None, list[Any] | None]:
+        """Evaluate checkpoints as they appear; returns the last results."""
+        last: tuple[Mapping[str, Any] | None, list[Any] | None] = (None, None)
         spec, max_steps = self._eval_spec, self._train_spec.max_steps
         if spec.start_delay_secs > 0:
             _log.info("Waiting %f secs before starting eval.", spec.start_delay_secs)
@@ -300,18 +316,20 @@ class TrainingExecutor:
             is_over = training.has_ended()
             if not self._listener.before_eval():
                 _log.info("Exiting evaluation, as requested by _ContinuousEvalListener.before_eval.")
-                return
-            result, _ = evaluator.evaluate_and_export()
+                return last
+            result, exports = evaluator.evaluate_and_export()
+            if result.metrics:
+                last = (result.metrics, exports)
             if not self._listener.after_eval(result):
                 _log.info("Exiting evaluation, as requested by _ContinuousEvalListener.after_eval.")
-                return
+                return last
             if result.metrics and is_final(result.metrics, max_steps):
                 step = result.metrics["global_step"]
                 _log.info("Exiting evaluation, global_step=%s >= train max_steps=%s", step, max_steps)
-                return
+                return last
             if is_over:
                 _log.info("Exiting evaluation, as training has ended, and its last step is evaluated.")
-                return
+                return last
             if training.has_ended():
                 continue
             pause = spec.throttle_secs - (clock.now() - start)
