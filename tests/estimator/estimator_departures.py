@@ -359,10 +359,17 @@ def log_line(message: str) -> str | None:
     return re.sub(r"<tensorflow_estimator[^>]*>", "<muster_class>", message)
 
 
+_NOTHING_NEW = ("Estimator is not trained yet.", "No new checkpoint ready for evaluation.")
+
+
 def evaluator_ends_at_once(
     events: list[dict[str, Any]], logs: list[list[str]]
 ) -> tuple[list[dict[str, Any]], list[list[str]]]:
-    """Leave out that TensorFlow's evaluator waits once more after its last evaluation."""
+    """Leave out that TensorFlow's evaluator waits once more after its last evaluation.
+
+    That there is no new checkpoint yet is no reason for a warning, as long as that has not lasted.
+    """
+    logs = [["INFO", text] if text.startswith(_NOTHING_NEW) else [level, text] for level, text in logs]
     ended = "Exiting evaluation, global_step="
     waited = "starting next eval run." in logs[-2][1] if len(logs) > 1 else False
     if logs[-1][1].startswith(ended) and waited:

@@ -214,8 +214,25 @@ def test_a_signal_is_passed_on_once_and_is_the_exit_code(number, passed_on):
 def test_a_second_ctrl_c_kills_at_once():
     job = Course(W0, W1)
     job.at(1, Received(signal.SIGINT))
-    assert job.at(1.1, Received(signal.SIGINT)) == [Send((W0, W1), signal.SIGKILL)]
-    assert job.at(1.2, Ended(W0, -9), Ended(W1, -9)) == [CleanUp(), Finish(130)]
+    assert job.at(1.1, Received(signal.SIGINT)) == []  # the same one
+    assert job.at(2.1, Received(signal.SIGINT)) == [Send((W0, W1), signal.SIGKILL)]
+    assert job.at(2.2, Ended(W0, -9), Ended(W1, -9)) == [CleanUp(), Finish(130)]
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (-signal.SIGINT, "ended at SIGINT"),
+        (130, "ended at SIGINT"),
+        (0, "done"),
+        (1, "exit code 1"),
+        (-signal.SIGKILL, "killed by SIGKILL, by someone or because memory ran out"),
+    ],
+)
+def test_a_task_that_was_told_to_end_was_not_killed(code, told):
+    job = Course(W0, W1)
+    job.at(1, Received(signal.SIGINT))
+    assert job.job.describe_end(code) == told
 
 
 def test_a_repeated_sigterm_means_nothing_new():
@@ -268,8 +285,8 @@ def test_ctrl_c_while_a_failed_job_ends_forbids_the_restart_and_the_next_kills()
     job = Course(W0, W1, restarts=1)
     job.at(1, Ended(W0, 1))
     assert job.at(1.1, Received(signal.SIGINT)) == []
-    assert job.at(1.2, Received(signal.SIGINT)) == [Send((W1,), signal.SIGKILL)]
-    assert job.at(1.3, Ended(W1, -9)) == [CleanUp(), Blame(W0, 1), Finish(1)]
+    assert job.at(2.2, Received(signal.SIGINT)) == [Send((W1,), signal.SIGKILL)]
+    assert job.at(2.3, Ended(W1, -9)) == [CleanUp(), Blame(W0, 1), Finish(1)]
 
 
 def test_an_evaluator_that_fails_does_not_end_training_but_the_job_has_failed():

@@ -19,8 +19,8 @@ The events are the ends of tasks, and the signals that the launcher gets. The ru
 - The first SIGINT, SIGTERM or SIGHUP is passed on (SIGHUP as SIGTERM), and SIGKILL follows after the grace
   time. That begins when no task is finishing a step or saving any more, and at once for tasks that train if
   one of their parameter servers is lost, without which they can do neither; for servers alone, when the last
-  task has ended that they serve. A SIGINT after it kills at once;
-  other repeated signals change nothing, because some senders repeat them. There are no restarts after a
+  task has ended that they serve. A SIGINT after it kills at once,
+  unless it comes within a second of another, as one Ctrl-C may; other repeated signals change nothing, because some senders repeat them. There are no restarts after a
   signal.
 - Tasks that train and do not join each other are no failure, since they may have something else to do. But the
   user is told, early and at the end.
@@ -33,6 +33,7 @@ import math
 import signal
 from collections.abc import Iterable, Sequence
 
+from muster._interrupts import SAME_SECS
 from muster.cluster import Task, TaskType
 from muster.cluster.roster import EXIT_PEER_LOST, Termination
 from muster.launch._events import (
@@ -50,6 +51,7 @@ from muster.launch._events import (
     Send,
     Start,
     Stopped,
+    describe_end,
     exit_code,
 )
 from muster.launch._keeper import FINISH_SECS
@@ -104,6 +106,7 @@ class Job:
         self._serves = any(task.type == TaskType.PS for task in self._tasks)
         self._attempt = 1
         self._signal: int | None = None  # the first signal that the launcher got
+        self._pressed_at = -math.inf  # when SIGINT came
         self._begin_attempt()
 
     def _begin_attempt(self) -> None:
@@ -143,6 +146,13 @@ class Job:
     def is_ending(self) -> bool:
         """Whether tasks were told to end, and some still run."""
         return self._phase is _Phase.ENDING
+
+    def describe_end(self, code: int) -> str:
+        """Describe how a task ended, for the user: one that was told to end has done so."""
+        told = [number for number in self._sent - {signal.SIGKILL} if code in (-number, 128 + number)]
+        if told:
+            return f"ended at {signal.Signals(told[0]).name}"
+        return "done" if code == 0 else describe_end(code)
 
     @property
     def lacks_workers(self) -> bool:
@@ -243,6 +253,10 @@ class Job:
         return [Say("The coordinator has no worker left."), *self._end(signal.SIGTERM, now)]
 
     def _note_signal(self, number: int, now: float) -> list[Action]:
+        if number == signal.SIGINT:
+            if now - self._pressed_at < SAME_SECS:
+                return []
+            self._pressed_at = now
         again = self._signal is not None
         if not again:
             self._signal = number
@@ -253,7 +267,7 @@ class Job:
             running = self._in_order(self._running)
             if not running:
                 return []
-            said = Say(f"{name}: {_names(running)} may save and end. Ctrl-C again kills at once.")
+            said = Say(f"{name}: {_names(running)} may save and end, after the step under way. Ctrl-C again kills at once.")
             return [said, *self._end(passed_on, now)]
         if self._phase is _Phase.ENDING and again and number == signal.SIGINT:
             self._kill_at = now

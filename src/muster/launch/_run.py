@@ -201,7 +201,7 @@ class _Run:
                 self._running.discard(task)
                 joined = process.has_joined
                 code, lines, told = process.collect()
-                self._states[task] = "done" if code == 0 else job.describe_end(code)
+                self._states[task] = self._job.describe_end(code)
                 events.append(job.Ended(task, code, told, joined))
             else:
                 lines = process.new_lines()

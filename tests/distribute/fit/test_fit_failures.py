@@ -238,6 +238,13 @@ class Interrupting(keras.layers.Layer):
             os.kill(os.getpid(), signal.SIGINT)
 
 
+@pytest.fixture
+def _each_press_counts(monkeypatch):
+    """As if there were seconds between them."""
+    monkeypatch.setattr("muster._interrupts.SAME_SECS", 0.0)
+
+
+@pytest.mark.usefixtures("_each_press_counts")
 @pytest.mark.parametrize("at", [1, 2, 6])
 def test_a_model_keeps_what_it_learned_when_ctrl_c_comes_in_a_step(strategy, at):
     def model_with(layer):
@@ -261,6 +268,7 @@ def test_a_model_keeps_what_it_learned_when_ctrl_c_comes_in_a_step(strategy, at)
     model.fit(X, Y, batch_size=BATCH, verbose=0)
 
 
+@pytest.mark.usefixtures("_each_press_counts")
 def test_a_second_ctrl_c_does_not_wait_for_the_step(caplog):
     done = []
 

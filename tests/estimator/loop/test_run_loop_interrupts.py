@@ -28,6 +28,12 @@ from muster.estimator.session._session import Session
 
 
 @pytest.fixture(autouse=True)
+def _each_press_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if there were seconds between them."""
+    monkeypatch.setattr("muster._interrupts.SAME_SECS", 0.0)
+
+
+@pytest.fixture(autouse=True)
 def _handlers_are_put_back() -> Iterator[None]:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     yield

@@ -15,6 +15,7 @@ from muster._keras import keras
 from muster.distribute.fit._coordinated_trainer import CoordinatedTrainer
 from muster.distribute.fit._fit import DATASETS, FUNCTIONS, DistributedTrainer
 from muster.distribute.fit._fit_callbacks import note_saves
+from muster.distribute.fit._interrupted import told_of_interrupts
 from muster.distribute.fit._unjoined import warn_if_unjoined
 from muster.distribute.strategies._default import get_strategy, has_strategy
 from muster.distribute.strategies._strategy import Strategy, current_strategy
@@ -86,8 +87,13 @@ def _running(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         trainer = _trainer_of(self)
-        if original.__name__ == "fit":
-            warn_if_unjoined(None if trainer is None else trainer.strategy)
+        if original.__name__ != "fit":
+            return run_by(trainer, self, *args, **kwargs)
+        warn_if_unjoined(None if trainer is None else trainer.strategy)
+        with told_of_interrupts(kwargs.get("callbacks")):
+            return run_by(trainer, self, *args, **kwargs)
+
+    def run_by(trainer: DistributedTrainer | None, self: Any, *args: Any, **kwargs: Any) -> Any:
         if trainer is not None:
             return trainer.run(original, *args, **kwargs)
         if original.__name__ == "fit":

@@ -27,6 +27,10 @@ class Interrupts(SignalWatch):
             self.waiting = True
             self.raise_received()
 
+    def _later(self, number: int, handler: Handler) -> Handler:
+        """Return the program's handler: another call of ``fit`` replaces no other."""
+        return handler
+
     def _replaces(self, number: int, handler: Handler) -> bool:
         """Return whether to handle a signal: only Ctrl-C, and only if the program does not."""
         return number == signal.SIGINT and handler is signal.default_int_handler

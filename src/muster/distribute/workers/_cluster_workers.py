@@ -13,6 +13,7 @@ from types import TracebackType
 import jax
 
 from muster._errors import RosterError, StrayPeerError
+from muster._interrupts import is_told
 from muster.cluster import ClusterSpec, Task
 from muster.cluster.roster import Roster, TaskState, watch_program_end, write_termination
 from muster.distribute.workers._jax_runtime import connect_runtimes
@@ -189,7 +190,8 @@ class _Ending:
         self._roster.fail(error)
 
     def _uncaught(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        self._report(kind, error, trace)
+        if not is_told(error):
+            self._report(kind, error, trace)
         if self.agreed and issubclass(kind, KeyboardInterrupt):
             return
         self._roster.fail(error)

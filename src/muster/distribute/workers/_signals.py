@@ -2,11 +2,15 @@
 
 import contextlib
 import logging
+import math
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, Self, TypeAlias
+
+from muster import _interrupts
 
 _log = logging.getLogger(__name__)
 
@@ -18,7 +22,7 @@ class Terminated(SystemExit):
 
 
 class SignalWatch:
-    """Notes the first signal, and raises each further one at once.
+    """Notes the first signal, and raises each further one at once, but Ctrl-C within a second of the first.
 
     Args:
         on_first: Called at the first signal, in its handler, unless that is raised at once.
@@ -36,6 +40,7 @@ class SignalWatch:
         self.waiting = False
         self.shared = False
         self.aborted = False
+        self._came: dict[int, float] = {}  # when each signal came first
         self._is_others = False  # whether another worker got what was noted, and this process nothing yet
 
     @contextlib.contextmanager
@@ -43,6 +48,8 @@ class SignalWatch:
         """Handle signals within the block, if this is the main thread: Python allows it nowhere else."""
         replaced: dict[signal.Signals, Any] = {}
         if threading.current_thread() is threading.main_thread():
+            if isinstance(signal.getsignal(signal.SIGINT), _SameCtrlC):  # of an earlier watch
+                signal.signal(signal.SIGINT, signal.default_int_handler)
             for number in (signal.SIGINT, signal.SIGTERM):
                 if self._replaces(number, signal.getsignal(number)):
                     replaced[number] = signal.signal(number, self._receive)
@@ -51,7 +58,7 @@ class SignalWatch:
         finally:
             for number, handler in replaced.items():
                 if signal.getsignal(number) == self._receive:  # the program may have put another one there
-                    signal.signal(number, handler)
+                    signal.signal(number, self._later(number, handler))
 
     def note_others(self, number: int) -> None:
         """Note a signal that another worker got. The first one that this process gets then changes nothing:
@@ -79,7 +86,18 @@ class SignalWatch:
         """Return whether to replace a signal's handler: not if the signal is ignored or not Python's."""
         return handler not in (None, signal.SIG_IGN)
 
+    def _later(self, number: int, handler: Handler) -> Handler:
+        """Return what handles a signal from now on: within the second of the first Ctrl-C it is the same one."""
+        until = self._came.get(number, -math.inf) + _interrupts.SAME_SECS
+        if handler is not signal.default_int_handler or time.monotonic() >= until:
+            return handler
+        return _SameCtrlC(until)
+
     def _receive(self, number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if number == signal.SIGINT and now - self._came.get(number, -math.inf) < _interrupts.SAME_SECS:
+            return
+        self._came[number] = now
         if self._is_others:
             self._is_others = False
             return
@@ -90,6 +108,18 @@ class SignalWatch:
         if self.waiting:
             raise _exception_of(number) from None
         self._on_first()
+
+
+class _SameCtrlC:
+    """Handles Ctrl-C as Python does, but ignores it until a time, by the monotonic clock."""
+
+    def __init__(self, until: float) -> None:
+        self._until = until
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if time.monotonic() >= self._until:
+            signal.signal(number, signal.default_int_handler)
+            raise KeyboardInterrupt
 
 
 def _say_finishing() -> None:

@@ -73,6 +73,10 @@ class TrainingSaver:
             self._taken.append((number, self._batches.taken - self._began))
             yield batch
 
+    def has_saved(self, step: int) -> bool:
+        """Return whether a step is saved in the model directory, or is being saved."""
+        return self._saving.get(os.path.realpath(self._model_dir)) == step
+
     def __call__(self, state: Mapping[str, Any], step: int, wait: bool, directory: str | None) -> None:
         place = os.path.realpath(directory or self._model_dir)
         if place not in self._checkpointers:

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from muster._interrupts import mark_told
 from muster.checkpoint import Checkpoint, Checkpointer
 from muster.data import Dataset
 from muster.distribute import RemoteServers, Strategy
 from muster.distribute.engine import CompiledStep, Step
 from muster.distribute.input import synchronized
-from muster.distribute.workers import SignalWatch
+from muster.distribute.workers import SignalWatch, Terminated
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn
@@ -64,9 +65,23 @@ class Training:
     steps: int | None
     max_steps: int | None
     around_steps: AbstractContextManager[None]
+    _signals: SignalWatch = dataclasses.field(init=False, default_factory=SignalWatch)
 
     def run(self) -> None:
-        """Train, unless there is nothing left to do."""
+        """Train, unless there is nothing left to do.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was pressed; the log says what is saved. SystemExit for SIGTERM.
+        """
+        try:
+            self._run()
+        except KeyboardInterrupt as exc:
+            if not self._signals.received:
+                _log.warning("Interrupted while training was prepared: nothing new is saved.")
+                mark_told(exc)
+            raise
+
+    def _run(self) -> None:
         config, model_dir = self.setup.config, self.setup.model_dir
         with ExitStack() as resources:
             resources.enter_context(self.strategy.workers.supervised(config.session_creation_timeout_secs))
@@ -83,13 +98,19 @@ class Training:
                 return
             session, step, saver, hooks = self._prepare(checkpointer, checkpoint, batches, resources)
             log_restored(checkpoint)
-            signals = SignalWatch()
-            with signals.watched():  # until the last checkpoint is complete
-                self._take_steps(session, step, batches, saver, hooks, signals)
-                if saver is not None:
-                    saver.end(session.global_step)
-                self.strategy.workers.barrier("trained")  # from here on, all workers find the last checkpoint
-            signals.raise_received()
+            signals = self._signals
+            try:
+                with signals.watched():  # until the last checkpoint is complete
+                    self._take_steps(session, step, batches, saver, hooks, signals)
+                    if saver is not None:
+                        saver.end(session.global_step)
+                    # From here on, all workers find the last checkpoint.
+                    self.strategy.workers.barrier("trained")
+                signals.raise_received()
+            except (KeyboardInterrupt, Terminated) as exc:
+                if not signals.aborted:
+                    _tell(exc, session.global_step, saver)
+                raise
             loss = np.asarray(session.outputs[LOSS])[()] if session.outputs else None
         _log.info("Loss for final step: %s.", loss)
 
@@ -232,6 +253,16 @@ def _checkpointer(config: RunConfig, directory: str) -> Checkpointer:
         clock=lambda: clock.date(),
         timer=lambda: clock.now(),
     )
+
+
+def _tell(interrupt: KeyboardInterrupt | Terminated, step: int, saver: TrainingSaver | None) -> None:
+    """Log what is saved of a training that a signal has ended; a traceback would not say more."""
+    if saver is not None and saver.has_saved(step):
+        _log.warning("Saved step %d; run again to go on.", step)
+    elif saver is not None:
+        _log.warning("Interrupted at step %d, which is not saved: RunConfig asks for no checkpoints.", step)
+    if isinstance(interrupt, KeyboardInterrupt):
+        mark_told(interrupt)
 
 
 def _compile(session: Session, step: CompiledStep, example: Batch | None) -> None:

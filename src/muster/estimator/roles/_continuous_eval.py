@@ -21,7 +21,7 @@ EVALUATED = "evaluated"
 MISSING_CHECKPOINT = "missing checkpoint"
 NO_NEW_CHECKPOINT = "no new checkpoint"
 
-# How often, in seconds, an evaluator without a new checkpoint logs a warning.
+# How long an evaluator may be without a new checkpoint before it logs a warning, and how often, in seconds.
 _WARNING_SECS = 600
 
 
@@ -126,7 +126,8 @@ class Evaluator:
         self._spec = eval_spec
         self._max_steps = max_steps
         self._previous: str | None = None
-        self._warned_at: float | None = None
+        self._quiet_since = clock.now()
+        self._logged = False
 
     def evaluate_and_export(self) -> tuple[EvalResult, list[Any]]:
         """Evaluate the newest checkpoint; return the result, and those of the exporters."""
@@ -173,15 +174,18 @@ class Evaluator:
             )
             for exporter in spec.exporters
         ]
-        self._previous, self._warned_at = checkpoint, None
+        self._previous, self._quiet_since, self._logged = checkpoint, clock.now(), False
         return result, exports
 
     def _warn(self, message: str) -> None:
-        """Log a warning, but not often."""
+        """Log that there is nothing to evaluate: first as it is usual, and as a warning if it lasts."""
         now = clock.now()
-        if self._warned_at is None or now - self._warned_at > _WARNING_SECS:
+        if now - self._quiet_since > _WARNING_SECS:
             _log.warning(message)
-            self._warned_at = now
+            self._quiet_since = now
+        elif not self._logged:
+            _log.info(message)
+        self._logged = True
 
 
 class EvaluationListener(CheckpointSaverListener):
