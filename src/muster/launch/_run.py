@@ -13,7 +13,7 @@ from pathlib import Path
 
 from muster._errors import StrayPeerError
 from muster.cluster import Task, TaskType
-from muster.cluster.roster import RunningClock, TaskState, query_status
+from muster.cluster.roster import Progress, RunningClock, TaskState, query_status
 from muster.launch import _events as job
 from muster.launch._job import Job
 from muster.launch._machine import Machine
@@ -111,6 +111,8 @@ class _Run:
         self._ports: dict[Task, Port] = {}  # of this attempt
         self._running: set[Task] = set()
         self._states: dict[Task, str] = {}
+        self._known: dict[Task, Progress] = {}  # the last that each task has reported
+        self._keeps_logs = True
         self._poller: StatusPoller | None = None
         self._shown_at = self._asked_at = 0.0
         self._clock = RunningClock()  # else a frozen job would find all its deadlines over
@@ -130,6 +132,7 @@ class _Run:
             while True:
                 for action in actions:
                     if isinstance(action, job.Finish):
+                        self._keeps_logs = self._options.log_dir is not None or action.code != 0
                         self._show()
                         if action.code != 0:
                             self._view.say(f"Logs: {self._log_dir}")
@@ -239,11 +242,17 @@ class _Run:
         if self._poller is None:
             return
         answers = self._poller.answers
+        self._known |= {task: progress for task, progress in answers.items() if task in self._running}
         rows = [
-            Row(task=task, state=state, progress=answers.get(task) if task in self._running else None)
+            Row(
+                task=task,
+                state=state,
+                progress=self._known.get(task),
+                answers=task in self._running and task in answers,
+            )
             for task, state in self._states.items()
         ]
-        self._view.show(rows)
+        self._view.show(rows, self._log_dir if self._keeps_logs else None)
         self._shown_at = time.monotonic()
 
     def _clean_up(self) -> None:

@@ -2,8 +2,10 @@
 
 import contextlib
 import dataclasses
+import datetime
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.live import Live
@@ -31,12 +33,14 @@ class Row:
     Args:
         task: The task.
         state: The state of its process.
-        progress: The progress that it reports; None if it does not answer.
+        progress: The last progress that it has reported; None for none.
+        answers: Whether it reports its progress now.
     """
 
     task: Task
     state: str
     progress: Progress | None = None
+    answers: bool = False
 
 
 class View:
@@ -61,8 +65,8 @@ class View:
         """Show a message of the launcher, in one or more lines."""
         self._print(_LAUNCHER, text.split("\n"))
 
-    def show(self, rows: Sequence[Row]) -> None:
-        """Show the states of the tasks; there is no place for them here."""
+    def show(self, rows: Sequence[Row], log_dir: Path | None) -> None:
+        """Show the states of the tasks, and where their logs are; there is no place for them here."""
 
     def close(self) -> None:
         """Restore the terminal; what was shown stays."""
@@ -91,9 +95,9 @@ class LiveView(View):
         self._live = Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
         self._live.start()
 
-    def show(self, rows: Sequence[Row]) -> None:
+    def show(self, rows: Sequence[Row], log_dir: Path | None) -> None:
         """Draw the table."""
-        self._live.update(self._table(rows), refresh=True)
+        self._live.update(self._table(rows, log_dir), refresh=True)
 
     def close(self) -> None:
         """Stop drawing; the table stays on the terminal."""
@@ -106,12 +110,15 @@ class LiveView(View):
             # In one call, because each one redraws the table.
             self._console.print(Text("\n").join(parts), soft_wrap=True)
 
-    def _table(self, rows: Sequence[Row]) -> Table:
-        table = Table(box=None, pad_edge=False, header_style="dim")
+    def _table(self, rows: Sequence[Row], log_dir: Path | None) -> Table:
+        caption = None if log_dir is None else Text(f"Logs: {log_dir}", "dim")
+        table = Table(box=None, pad_edge=False, header_style="dim", caption=caption, caption_justify="left")
         table.add_column("task")
         serves = any(row.task.type == TaskType.PS for row in rows)
         served = _SERVED if serves else ()
-        for name in ("step", "steps/s", "loss", "input wait", *(header for header, _, _ in served)):
+        ends = any(row.progress and row.progress.max_steps for row in rows)
+        left = ("left",) if ends else ()
+        for name in ("step", "steps/s", *left, "loss", "input wait", *(header for header, _, _ in served)):
             table.add_column(name, justify="right")
         table.add_column("state", overflow="fold")
         for row in rows:
@@ -119,12 +126,13 @@ class LiveView(View):
             waits = f": waits for {known.waits_for}" if known.waits_for else ""
             table.add_row(
                 Text(str(row.task), self._styles[str(row.task)]),
-                _number(known.step, "d"),
+                _number(known.step, "d") + (f" of {known.max_steps}" if known.max_steps else ""),
                 _number(known.steps_per_sec, ".1f"),
+                *((_time_left(known) if row.answers else "-",) if ends else ()),
                 _number(known.loss, ".4g"),
                 _number(known.input_wait, ".0%"),
                 *(_number(getattr(known, name), form) for _, name, form in served),
-                Text(f"{known.state}{waits}" if row.progress else row.state),
+                Text(f"{known.state}{waits}" if row.answers else row.state),
             )
         return table
 
@@ -135,6 +143,14 @@ def make_view(tasks: Sequence[Task]) -> View:
     if console.is_terminal and not console.is_dumb_terminal:
         return LiveView(tasks, console)
     return View(tasks)
+
+
+def _time_left(progress: Progress) -> str:
+    """Return how long training goes on at its present speed, such as 1:02:03; a dash if nobody knows."""
+    if progress.max_steps is None or progress.step is None or not progress.steps_per_sec:
+        return "-"
+    secs = round(max(0, progress.max_steps - progress.step) / progress.steps_per_sec)
+    return str(datetime.timedelta(seconds=secs))
 
 
 def _number(value: float | None, form: str) -> str:

@@ -42,6 +42,7 @@ class Progress:
     Args:
         state: Its activity.
         step: Its global step.
+        max_steps: The global step that it stops at.
         steps_per_sec: Its speed, in training steps per second.
         loss: Its last known loss.
         input_wait: The fraction of its time that it waits for input, 0 to 1.
@@ -54,6 +55,7 @@ class Progress:
 
     state: TaskState = TaskState.STARTING
     step: int | None = None
+    max_steps: int | None = None
     steps_per_sec: float | None = None
     loss: float | None = None
     input_wait: float | None = None

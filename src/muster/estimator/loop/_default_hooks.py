@@ -24,15 +24,19 @@ class ProgressReport(SessionRunHook):
 
     Args:
         report: Takes the fields of ``muster.cluster.Progress`` by name.
+        steps: How many steps to add; None for no limit.
+        max_steps: The global step to stop at; None for no limit.
     """
 
-    def __init__(self, report: Callable[..., None]) -> None:
+    def __init__(self, report: Callable[..., None], steps: int | None, max_steps: int | None) -> None:
         self._report = report
+        self._steps, self._max_steps = steps, max_steps
         self._progress = ProgressReporter(report)
 
     def after_create_session(self, session: Session, coord: Coordinator) -> None:
         """Report the step that training begins at."""
-        self._report(step=session.global_step)
+        last = self._max_steps if self._steps is None else session.global_step + self._steps
+        self._report(step=session.global_step, max_steps=last)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         """Report if it is due; after the first step, which compiles, that this task trains."""

@@ -202,7 +202,7 @@ class Training:
         config, strategy = self.setup.config, self.strategy
         hooks = [*self.hooks]
         if strategy.workers.reporter is not None:
-            hooks.insert(0, ProgressReport(strategy.workers.reporter))
+            hooks.insert(0, ProgressReport(strategy.workers.reporter, self.steps, self.max_steps))
         if self.steps is not None or self.max_steps is not None:
             hooks.append(StopAtStepHook(self.steps, self.max_steps))
         hooks = training_hooks(program, config, hooks, self.listeners, writer)
