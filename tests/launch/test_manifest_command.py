@@ -366,3 +366,112 @@ def test_bad_manifests_are_refused(capsys, arguments, told):
     told_and_usage = capsys.readouterr()
     assert told in told_and_usage.err
     assert told_and_usage.out == ""
+
+
+SETTINGS = [
+    "--name", "digits", "--workers", "2", "--chief", "--evaluator", "--namespace", "ml", "--memory", "8Gi",
+    "--shm", "1Gi", "--env", "DATA=/data/$(x)", "--env", "MODE=a=b", "--workdir", "/app", "--cpus", "2",
+    "-m", "trainer.task", "--steps", "9",
+]  # fmt: skip
+
+
+def check_container(pod):
+    container = pod["containers"][0]
+    assert container["command"] == ["python", "-m", "trainer.task", "--steps", "9"]
+    assert container["workingDir"] == "/app"
+    assert container["resources"] == {
+        "requests": {"cpu": "2", "memory": "8Gi"},
+        "limits": {"memory": "8Gi"},
+    }
+    values = {each["name"]: each.get("value") for each in container["env"]}
+    assert (values["DATA"], values["MODE"]) == ("/data/$$(x)", "a=b")
+    assert {"name": "shm", "mountPath": "/dev/shm"} in container["volumeMounts"]
+    assert {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}} in pod["volumes"]
+
+
+@pytest.mark.parametrize("kind", ["kubernetes", "tfjob", "trainjob"])
+def test_what_a_task_runs_in_and_with_is_told(capsys, kind):
+    made = objects(capsys, kind, *SETTINGS)
+    assert {each["metadata"]["namespace"] for each in made} == {"ml"}
+    if kind == "kubernetes":
+        for each in made:
+            kubernetes_validate.validate(each, KUBERNETES, strict=True)
+        pods = [each["spec"]["template"]["spec"] for each in made if each["kind"] == "Job"]
+    elif kind == "tfjob":
+        pods = [each["template"]["spec"] for each in made[1]["spec"]["tfReplicaSpecs"].values()]
+    else:
+        replicated = made[1]["spec"]["template"]["spec"]["replicatedJobs"]
+        pods = [each["template"]["spec"]["template"]["spec"] for each in replicated]
+    assert len(pods) == 3
+    for pod in pods:
+        check_container(pod)
+
+
+def test_kubeflow_trainer_gets_a_runtime_and_a_job_of_it(capsys):
+    secret, runtime, job = objects(capsys, "trainjob", *SETTINGS)
+    assert secret["metadata"]["name"] == "digits-secret"
+    assert {runtime["apiVersion"], job["apiVersion"]} == {"trainer.kubeflow.org/v1alpha1"}
+    assert (runtime["kind"], job["kind"]) == ("TrainingRuntime", "TrainJob")
+    assert job["spec"] == {
+        "runtimeRef": {"apiGroup": "trainer.kubeflow.org", "kind": "TrainingRuntime", "name": "digits"},
+        "trainer": {"numNodes": 2},
+    }
+    assert runtime["metadata"]["name"] == "digits"
+    assert runtime["spec"]["mlPolicy"] == {"numNodes": 2}
+    chief, node, evaluator = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+    assert [each["name"] for each in (chief, node, evaluator)] == ["chief", "node", "evaluator"]
+    step = "trainer.kubeflow.org/trainjob-ancestor-step"
+    assert [each["template"]["metadata"]["labels"].get(step) for each in (chief, node, evaluator)] == [
+        None, "trainer", None,
+    ]  # fmt: skip
+    assert node["template"]["spec"]["template"]["spec"]["containers"][0]["name"] == "node"
+    for each, count in ((chief, 1), (node, 2), (evaluator, 1)):
+        batch_job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}, **each["template"]}
+        batch_job["metadata"] |= each["template"]["metadata"]
+        kubernetes_validate.validate(batch_job, KUBERNETES, strict=True)
+        assert each["replicas"] == 1
+        assert each["template"]["spec"]["completions"] == count
+    config = tf_config(node["template"], 1)
+    assert (config.task.type, config.task.index) == ("worker", 1)
+    # The names that pods have in a JobSet: JOBSET-JOB-NUMBER-INDEX.JOBSET.
+    assert config.cluster.as_dict() == {
+        "chief": ["digits-chief-0-0.digits:2222"],
+        "worker": ["digits-node-0-0.digits:2222", "digits-node-0-1.digits:2222"],
+        "evaluator": ["digits-evaluator-0-0.digits:2222"],
+    }
+
+
+def test_a_batch_script_says_what_tasks_run_in_and_with(capsys):
+    script = manifest(
+        capsys, "slurm", "--name", "digits", "--memory", "8Gi", "--workdir", "/home/me", "--env", "A=b c",
+        "-m", "trainer.task", "--steps", "9",
+    )  # fmt: skip
+    lines = script.splitlines()
+    assert "#SBATCH --mem=8G" in lines
+    assert "#SBATCH --chdir=/home/me" in lines
+    assert "export A='b c'" in lines
+    assert any(line.strip() == "exec python -m trainer.task --steps 9" for line in lines)
+    last = max(number for number, line in enumerate(lines) if line.startswith("#SBATCH"))
+    assert lines.index("export A='b c'") > last  # Slurm reads options only before the first command
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("--memory", "8", "must be a number and Ki, Mi, Gi or Ti, such as 8Gi, given: '8'"),
+        ("--shm", "1G", "must be a number and Ki, Mi, Gi or Ti"),
+        ("--env", "DATA", "must be NAME=VALUE, given: 'DATA'"),
+        ("--env", "1A=b", "must be NAME=VALUE"),
+    ],
+)
+def test_settings_that_make_no_sense_are_told(capsys, option, value, told):
+    with pytest.raises(SystemExit):
+        main(["manifest", "kubernetes", "--name", "x", "--image", "i", option, value, "train.py"])
+    assert told in capsys.readouterr().err
+
+
+def test_an_image_is_described(capsys):
+    lines = manifest(capsys, "dockerfile", "--base", "python:3.13", "--requirements", "r.txt").splitlines()
+    assert lines[1:3] == ["FROM python:3.13", "WORKDIR /app"]
+    assert "RUN pip install --no-cache-dir --requirement r.txt" in lines
+    assert lines.index("COPY r.txt ./") < lines.index("COPY . .")

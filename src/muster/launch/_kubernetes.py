@@ -1,9 +1,10 @@
-"""Kubernetes objects for a job: plain Indexed Jobs with a headless Service, or a Kubeflow TFJob."""
+"""Kubernetes objects for a job: plain Indexed Jobs with a headless Service, or a job of Kubeflow's."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
-from muster.cluster import TaskType
+from muster.cluster import Task, TaskType
 from muster.launch._manifest import Manifest
 from muster.launch._plan import CPU_ONLY
 from muster.net import SECRET, TLS
@@ -16,6 +17,11 @@ _INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 _TLS_FOLDER = "/etc/muster/tls"
 _TLS_MODE = 0o400
 
+
+# The API of Kubeflow Trainer, the name of its tasks that train, and the label by which it knows their job.
+_TRAINER = "trainer.kubeflow.org/v1alpha1"
+_NODE = "node"
+_STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
 
 # What Kubeflow calls the types of tasks.
 _REPLICA_TYPES: dict[str, str] = {
@@ -42,7 +48,7 @@ def kubernetes_objects(manifest: Manifest, secret: str) -> list[dict[str, Any]]:
     service = {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": name, "labels": _labels(manifest)},
+        "metadata": _metadata(manifest, name),
         "spec": {
             "clusterIP": "None",
             # Tasks look for each other before they are ready.
@@ -68,7 +74,7 @@ def tfjob_objects(manifest: Manifest, secret: str) -> list[dict[str, Any]]:
     job = {
         "apiVersion": "kubeflow.org/v1",
         "kind": "TFJob",
-        "metadata": {"name": manifest.name},
+        "metadata": _metadata(manifest, manifest.name),
         "spec": {
             "runPolicy": {
                 "backoffLimit": manifest.restarts,
@@ -95,7 +101,7 @@ def _secret(manifest: Manifest, secret: str) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": _secret_name(manifest), "labels": _labels(manifest)},
+        "metadata": _metadata(manifest, _secret_name(manifest)),
         "type": "Opaque",
         "stringData": {"secret": secret},
     }
@@ -105,17 +111,97 @@ def _secret_name(manifest: Manifest) -> str:
     return f"{manifest.name}-secret"
 
 
-def _job(manifest: Manifest, role: str, count: int) -> dict[str, Any]:
+def _metadata(manifest: Manifest, name: str) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name, "labels": _labels(manifest)}
+    return metadata | ({"namespace": manifest.namespace} if manifest.namespace else {})
+
+
+def trainjob_objects(manifest: Manifest, secret: str) -> list[dict[str, Any]]:
+    """Return a Secret, a TrainingRuntime and a TrainJob of Kubeflow Trainer.
+
+    The runtime has an Indexed Job for each type of task, as `kubernetes_objects` has, which JobSet runs and
+    gives host names. Kubeflow Trainer knows the tasks that train by the name ``node``. Needs JobSet's default
+    network, with DNS host names.
+
+    Args:
+        manifest: The job.
+        secret: The secret that its tasks share.
+    """
+    name = manifest.name
+    nodes = _node_role(manifest)
+    runtime = {
+        "apiVersion": _TRAINER,
+        "kind": "TrainingRuntime",
+        "metadata": _metadata(manifest, name),
+        "spec": {
+            "mlPolicy": {"numNodes": manifest.replicas[nodes]},
+            "template": {
+                "spec": {
+                    "replicatedJobs": [
+                        _replicated_job(manifest, role, count) for role, count in manifest.replicas.items()
+                    ]
+                }
+            },
+        },
+    }
+    job = {
+        "apiVersion": _TRAINER,
+        "kind": "TrainJob",
+        "metadata": _metadata(manifest, name),
+        "spec": {
+            "runtimeRef": {"apiGroup": _TRAINER.partition("/")[0], "kind": "TrainingRuntime", "name": name},
+            "trainer": {"numNodes": manifest.replicas[nodes]},
+        },
+    }
+    return [_secret(manifest, secret), runtime, job]
+
+
+def _node_role(manifest: Manifest) -> str:
+    """Return the type of the tasks that Kubeflow Trainer calls nodes."""
+    return TaskType.WORKER if manifest.shape.workers else TaskType.CHIEF
+
+
+def _replicated_job(manifest: Manifest, role: str, count: int) -> dict[str, Any]:
+    node = role == _node_role(manifest)
+    job = _job(manifest, role, count, lambda task: _host_in_jobset(manifest, task))
+    pods = job["spec"]["template"]["spec"]
+    del pods["subdomain"]  # JobSet sets it
+    if node:
+        pods["containers"][0]["name"] = _NODE
+    template = {"spec": job["spec"]}
+    labels = {_STEP: "trainer"} if node else {}
+    return {
+        "name": _NODE if node else str(role),
+        "replicas": 1,
+        "template": {"metadata": {"labels": _labels(manifest) | labels}, **template},
+    }
+
+
+def _host_in_jobset(manifest: Manifest, task: Task) -> str:
+    """Return the host name that JobSet gives a task's pod."""
+    job = _NODE if task.type == _node_role(manifest) else task.type
+    return f"{manifest.name}-{job}-0-{task.index}.{manifest.name}"
+
+
+def _host_in_service(manifest: Manifest, task: Task) -> str:
+    """Return the host name that a pod of an Indexed Job has in the headless Service."""
+    return f"{manifest.name}-{task.type}-{task.index}.{manifest.name}"
+
+
+def _job(
+    manifest: Manifest, role: str, count: int, host_of: Callable[[Task], str] | None = None
+) -> dict[str, Any]:
     pod = _pod(manifest, role, "task", "task")
+    host_of = host_of or (lambda task: _host_in_service(manifest, task))
     # A variable's value may only use variables before it in the list.
     pod["containers"][0]["env"] += [
         {"name": "MUSTER_TASK_INDEX", "valueFrom": {"fieldRef": {"fieldPath": _INDEX}}},
-        {"name": "TF_CONFIG", "value": _tf_config(manifest, role)},
+        {"name": "TF_CONFIG", "value": _tf_config(manifest, role, host_of)},
     ]
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": f"{manifest.name}-{role}", "labels": _labels(manifest)},
+        "metadata": _metadata(manifest, f"{manifest.name}-{role}"),
         "spec": {
             "completionMode": "Indexed",
             "completions": count,
@@ -145,17 +231,24 @@ def _pod(manifest: Manifest, role: str, container_name: str, port_name: str) -> 
             {
                 "name": SECRET,
                 "valueFrom": {"secretKeyRef": {"name": _secret_name(manifest), "key": "secret"}},
-            }
+            },
+            *({"name": name, "value": value.replace("$(", "$$(")} for name, value in manifest.env),
         ],
     }
+    if manifest.workdir:
+        container["workingDir"] = manifest.workdir
     resources: dict[str, Any] = {}
     if manifest.cpus is not None:
         resources["requests"] = {"cpu": str(manifest.cpus)}
+    if manifest.memory:
+        # More than it has asked for might be another's: then the kernel would end one of the two.
+        resources.setdefault("requests", {})["memory"] = manifest.memory
+        resources["limits"] = {"memory": manifest.memory}
     gpus = manifest.shape.devices_per_worker
     if role == TaskType.PS:
         container["env"] += [{"name": name, "value": value} for name, value in CPU_ONLY.items()]
     elif gpus is not None and role != TaskType.EVALUATOR:
-        resources["limits"] = {"nvidia.com/gpu": gpus}
+        resources.setdefault("limits", {})["nvidia.com/gpu"] = gpus
     if resources:
         container["resources"] = resources
     mounts: list[dict[str, Any]] = []
@@ -164,6 +257,9 @@ def _pod(manifest: Manifest, role: str, container_name: str, port_name: str) -> 
         claim, path = manifest.volume
         mounts.append({"name": "shared", "mountPath": path})
         volumes.append({"name": "shared", "persistentVolumeClaim": {"claimName": claim}})
+    if manifest.shm:
+        mounts.append({"name": "shm", "mountPath": "/dev/shm"})
+        volumes.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": manifest.shm}})
     if manifest.tls_secret:
         container["env"].append({"name": TLS, "value": _TLS_FOLDER})
         mounts.append({"name": "tls", "mountPath": _TLS_FOLDER, "readOnly": True})
@@ -180,9 +276,8 @@ def _labels(manifest: Manifest) -> dict[str, str]:
     return {"app.kubernetes.io/name": manifest.name, "app.kubernetes.io/managed-by": "muster"}
 
 
-def _tf_config(manifest: Manifest, role: str) -> str:
+def _tf_config(manifest: Manifest, role: str, host_of: Callable[[Task], str]) -> str:
     """Return ``TF_CONFIG`` with a placeholder for the pod's index, which Kubernetes fills in."""
-    name, port = manifest.name, manifest.port
-    cluster = manifest.shape.cluster_for(role, lambda task: f"{name}-{task.type}-{task.index}.{name}:{port}")
+    cluster = manifest.shape.cluster_for(role, lambda task: f"{host_of(task)}:{manifest.port}")
     place = f'{{"type": {json.dumps(role)}, "index": $(MUSTER_TASK_INDEX)}}'
     return f'{{"cluster": {json.dumps(cluster)}, "task": {place}}}'

@@ -25,6 +25,11 @@ class Manifest:
         cpus: The number of cores of each task; None takes the cluster's default.
         volume: A PersistentVolumeClaim and its mount path: all tasks must see the same model directory.
         tasks_per_node: The largest number of tasks on a host under Slurm.
+        namespace: The Kubernetes namespace; empty: that of kubectl's context.
+        workdir: The working directory of the program; empty: the image's, or where sbatch was called.
+        memory: The memory of each task, as Kubernetes and Slurm write it, such as ``8Gi``; empty: the default.
+        shm: The size of ``/dev/shm`` in containers, such as ``1Gi``; empty: the default, 64 MiB.
+        env: Further environment variables of the tasks.
         tls_secret: The Kubernetes Secret of ``ca.crt``, ``tls.crt`` and ``tls.key``; empty: no TLS.
 
     Raises:
@@ -40,6 +45,11 @@ class Manifest:
     cpus: int | None = None
     volume: tuple[str, str] | None = None
     tasks_per_node: int = 1
+    namespace: str = ""
+    workdir: str = ""
+    memory: str = ""
+    shm: str = ""
+    env: tuple[tuple[str, str], ...] = ()
     tls_secret: str = ""
 
     def __post_init__(self) -> None:

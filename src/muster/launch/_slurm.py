@@ -100,6 +100,10 @@ def sbatch_script(manifest: Manifest) -> str:
         "--signal=B:USR1@60",
         "--requeue" if manifest.restarts else "--no-requeue",
     ]
+    if manifest.workdir:
+        options.append(f"--chdir={manifest.workdir}")
+    if manifest.memory:
+        options.append(f"--mem={_in_slurms_units(manifest.memory)}")
     # The environment has the job's secret, and goes along also where sbatch was told to take none.
     srun_options = "--kill-on-bad-exit=1 --distribution=block --export=ALL"
     if manifest.cpus is not None:
@@ -108,13 +112,19 @@ def sbatch_script(manifest: Manifest) -> str:
     if manifest.shape.devices_per_worker is not None:
         options.append(f"--gpus-per-task={manifest.shape.devices_per_worker}")
     return _SCRIPT.format(
-        options="\n".join(f"#SBATCH {option}" for option in options),
+        options="\n".join(f"#SBATCH {option}" for option in options)
+        + "".join(f"\nexport {name}={shlex.quote(value)}" for name, value in manifest.env),
         port="20000 + SLURM_JOB_ID % 10000",
         roles="\n".join(_roles(manifest)),
         program=program,
         run=run,
         srun_options=srun_options,
     )
+
+
+def _in_slurms_units(memory: str) -> str:
+    """Return an amount of memory, such as ``8Gi``, as Slurm writes it: its ``8G`` are gibibytes."""
+    return memory.removesuffix("i")
 
 
 def _roles(manifest: Manifest) -> list[str]:
