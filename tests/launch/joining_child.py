@@ -40,7 +40,9 @@ class SaysWhenItTrains(SessionRunHook):
 def estimate(folder, hooks=(), max_steps=20):
     metrics, exports = train_and_evaluate(
         Estimator(model_fn, model_dir=folder),
-        TrainSpec(lambda: Dataset.from_tensor_slices((X, Y)).repeat().batch(8), max_steps=max_steps, hooks=hooks),
+        TrainSpec(
+            lambda: Dataset.from_tensor_slices((X, Y)).repeat().batch(8), max_steps=max_steps, hooks=hooks
+        ),
         EvalSpec(lambda: Dataset.from_tensor_slices((X, Y)).batch(8), start_delay_secs=0, throttle_secs=0),
     )
     print("evaluated", None if metrics is None else metrics["global_step"], exports)

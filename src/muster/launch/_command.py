@@ -38,7 +38,9 @@ how a job ends:
   All this holds for Estimators and for programs with a ClusterCoordinator, which runs in the chief: without a
   worker, an Estimator's chief trains on alone, and the loss of a coordinator's last one ends the job.
   At Ctrl-C, SIGTERM and SIGHUP all tasks finish a step, save and end, however long that takes, up to ten
-  minutes. A second Ctrl-C kills them at once.
+  minutes. A second Ctrl-C kills them at once, but for one within a second of the first, which is the same.
+  Training tasks that have ended without having joined each other are named: each may have trained a model
+  of its own.
   Nothing that a task has started goes on running after the job.
 
 exit code:

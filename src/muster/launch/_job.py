@@ -267,7 +267,9 @@ class Job:
             running = self._in_order(self._running)
             if not running:
                 return []
-            said = Say(f"{name}: {_names(running)} may save and end, after the step under way. Ctrl-C again kills at once.")
+            said = Say(
+                f"{name}: {_names(running)} may save and end, after the step under way. Ctrl-C again kills at once."
+            )
             return [said, *self._end(passed_on, now)]
         if self._phase is _Phase.ENDING and again and number == signal.SIGINT:
             self._kill_at = now

@@ -42,7 +42,10 @@ def add_manifest_command(commands: "argparse._SubParsersAction[argparse.Argument
 
 def _add_dockerfile_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--base", default="python:3.12-slim", metavar="IMAGE", help="what it starts from (default: %(default)s)"
+        "--base",
+        default="python:3.12-slim",
+        metavar="IMAGE",
+        help="what it starts from (default: %(default)s)",
     )
     parser.add_argument(
         "--workdir", default="/app", metavar="DIR", help="the folder of the program (default: %(default)s)"
@@ -71,7 +74,9 @@ def _add_options(parser: argparse.ArgumentParser, kind: str) -> None:
     parser.add_argument(
         "--memory", type=_amount, metavar="SIZE", help="memory that each task asks for, such as 8Gi"
     )
-    parser.add_argument("--workdir", default="", metavar="DIR", help="the working directory of the program there")
+    parser.add_argument(
+        "--workdir", default="", metavar="DIR", help="the working directory of the program there"
+    )
     parser.add_argument(
         "--env",
         type=_variable,
