@@ -10,8 +10,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "command-line.md"
 _BEGIN = """\
 # The command line
 
-`pip install` gives you the command `muster`; `python -m muster` is the same. `muster COMMAND --help` says what stands
-here, and examples.
+`pip install` gives you the command `muster`; `python -m muster` is the same. `muster COMMAND --help` says
+what stands here.
 """
 
 

@@ -1,8 +1,8 @@
 """The page of the commands says what ``--help`` says."""
 
-import command_line_page
 import pytest
 
+import command_line_page
 from muster.__main__ import main
 
 
@@ -14,8 +14,10 @@ def test_the_page_is_up_to_date():
 
 @pytest.mark.parametrize(
     "command",
-    ["run", "manifest kubernetes", "manifest trainjob", "manifest tfjob", "manifest slurm", "manifest dockerfile",
-     "keys", "serve", "inspect", "convert", "saved-model show"],
+    [
+        "run", "manifest kubernetes", "manifest trainjob", "manifest tfjob", "manifest slurm",
+        "manifest dockerfile", "keys", "serve", "inspect", "convert", "saved-model show",
+    ],
 )  # fmt: skip
 def test_each_command_has_its_part(command, capsys):
     assert f"\n## muster {command}\n" in command_line_page.page()

@@ -1,7 +1,7 @@
 """A program without a strategy, as one task of a job: fits, or trains an Estimator.
 
-Arguments: ``fit``, ``mirrored`` or ``estimator``, or ``endless`` or ``endless-fit``, which train until they are
-interrupted; and a folder for its checkpoints.
+Arguments: ``fit``, ``mirrored`` or ``estimator``, or what trains until it is interrupted: ``endless``,
+``endless-fit`` or ``endless-fit-with-backup``; and a folder for its checkpoints.
 """
 
 import sys

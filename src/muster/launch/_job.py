@@ -19,11 +19,11 @@ The events are the ends of tasks, and the signals that the launcher gets. The ru
 - The first SIGINT, SIGTERM or SIGHUP is passed on (SIGHUP as SIGTERM), and SIGKILL follows after the grace
   time. That begins when no task is finishing a step or saving any more, and at once for tasks that train if
   one of their parameter servers is lost, without which they can do neither; for servers alone, when the last
-  task has ended that they serve. A SIGINT after it kills at once,
-  unless it comes within a second of another, as one Ctrl-C may; other repeated signals change nothing, because some senders repeat them. There are no restarts after a
-  signal.
-- Tasks that train and do not join each other are no failure, since they may have something else to do. But the
-  user is told, early and at the end.
+  task has ended that they serve. A SIGINT after it kills at once, unless it comes within a second of another,
+  as one Ctrl-C may; other repeated signals change nothing, because some senders repeat them. There are no
+  restarts after a signal.
+- Tasks that train and do not join each other are no failure, since they may have something else to do. But
+  the user is told, early and at the end.
 - A task that is stopped is waited for, with a word about it, and killed after ten minutes.
 """
 
@@ -76,7 +76,7 @@ and build and compile the model inside of `with strategy.scope():`, or give an E
 RunConfig(train_distribute=strategy)."""
 _ADVICE_WITH_SERVERS = """\
 If they train, each trains a model of its own. To train one with parameter servers, call
-muster.estimator.train_and_evaluate, or begin the program with ParameterServerStrategy() and a ClusterCoordinator."""
+muster.estimator.train_and_evaluate, or begin with ParameterServerStrategy() and a ClusterCoordinator."""
 # The longest pause between two `Finishing`, in seconds.
 _AGAIN_SECS = 0.5
 # In what order simultaneous ends count; that of the chief comes first.
@@ -267,10 +267,8 @@ class Job:
             running = self._in_order(self._running)
             if not running:
                 return []
-            said = Say(
-                f"{name}: {_names(running)} may save and end, after the step under way. Ctrl-C again kills at once."
-            )
-            return [said, *self._end(passed_on, now)]
+            said = f"{name}: {_names(running)} may save and end, after the step under way."
+            return [Say(f"{said} Ctrl-C again kills at once."), *self._end(passed_on, now)]
         if self._phase is _Phase.ENDING and again and number == signal.SIGINT:
             self._kill_at = now
         return []

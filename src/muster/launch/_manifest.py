@@ -27,7 +27,7 @@ class Manifest:
         tasks_per_node: The largest number of tasks on a host under Slurm.
         namespace: The Kubernetes namespace; empty: that of kubectl's context.
         workdir: The working directory of the program; empty: the image's, or where sbatch was called.
-        memory: The memory of each task, as Kubernetes and Slurm write it, such as ``8Gi``; empty: the default.
+        memory: The memory of each task, as Kubernetes writes it, such as ``8Gi``; empty: the default.
         shm: The size of ``/dev/shm`` in containers, such as ``1Gi``; empty: the default, 64 MiB.
         env: Further environment variables of the tasks.
         tls_secret: The Kubernetes Secret of ``ca.crt``, ``tls.crt`` and ``tls.key``; empty: no TLS.

@@ -1,4 +1,4 @@
-"""What is left of a ``fit`` that Ctrl-C has ended, in a line instead of pages from the depths of Keras and JAX."""
+"""What is left of a ``fit`` that Ctrl-C has ended: in a line, instead of pages from the depths of Keras."""
 
 import contextlib
 import logging

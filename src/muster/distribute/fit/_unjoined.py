@@ -37,9 +37,9 @@ def warn_if_unjoined(strategy: Strategy | None) -> None:
 @functools.cache  # a program may fit often
 def _warn(task: Task, count: int, how: str, name: str) -> None:
     _log.warning(
-        "%s trains a model of its own: TF_CONFIG names %d tasks that train, and this one fits %s. To train one "
-        "model together, begin the program with strategy = muster.distribute.%s(), and build and compile the "
-        "model inside of `with strategy.scope():`. To train in one process, unset TF_CONFIG.",
+        "%s trains a model of its own: TF_CONFIG names %d tasks that train, and this one fits %s. To train "
+        "one model together, begin the program with strategy = muster.distribute.%s(), and build and compile "
+        "the model inside of `with strategy.scope():`. To train in one process, unset TF_CONFIG.",
         task,
         count,
         how,

@@ -87,7 +87,7 @@ class SignalWatch:
         return handler not in (None, signal.SIG_IGN)
 
     def _later(self, number: int, handler: Handler) -> Handler:
-        """Return what handles a signal from now on: within the second of the first Ctrl-C it is the same one."""
+        """Return what handles a signal from now on: Ctrl-C within a second of the first is the same one."""
         until = self._came.get(number, -math.inf) + _interrupts.SAME_SECS
         if handler is not signal.default_int_handler or time.monotonic() >= until:
             return handler
