@@ -267,6 +267,7 @@ class Roster:
         *,
         state: TaskState | None = None,
         step: int | None = None,
+        max_steps: int | None = None,
         steps_per_sec: float | None = None,
         loss: float | None = None,
         input_wait: float | None = None,
@@ -289,6 +290,7 @@ class Roster:
         changes = {
             "state": None if state is None else TaskState(state),
             "step": None if step is None else int(step),
+            "max_steps": None if max_steps is None else int(max_steps),
             "steps_per_sec": None if steps_per_sec is None else float(steps_per_sec),
             "loss": None if loss is None else float(loss),
             "input_wait": None if input_wait is None else float(input_wait),
