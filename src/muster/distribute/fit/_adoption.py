@@ -13,10 +13,12 @@ import jax
 
 from muster._keras import keras
 from muster.distribute.fit._coordinated_trainer import CoordinatedTrainer
-from muster.distribute.fit._fit import DATASETS, FUNCTIONS, DistributedTrainer
+from muster.distribute.fit._fit import DATASETS, ON_BATCH, DistributedTrainer
 from muster.distribute.fit._fit_callbacks import note_saves
 from muster.distribute.fit._interrupted import told_of_interrupts
 from muster.distribute.fit._unjoined import warn_if_unjoined
+from muster.distribute.fit._keras_steps import KERAS_STEPS, taking_data
+from muster.distribute.fit._step_signature import FUNCTIONS, has_own_steps
 from muster.distribute.strategies._default import get_strategy, has_strategy
 from muster.distribute.strategies._strategy import Strategy, current_strategy
 from muster.program.variables import ByIdentity, wrap_in_scopes
@@ -98,7 +100,19 @@ def _running(original: Callable[..., Any]) -> Callable[..., Any]:
             return trainer.run(original, *args, **kwargs)
         if original.__name__ == "fit":
             note_saves(jax.tree.leaves(kwargs.get("callbacks")))
-        if any(isinstance(value, DATASETS) for value in (*args, *kwargs.values())):
+        has_dataset = any(isinstance(value, DATASETS) for value in (*args, *kwargs.values()))
+        if has_dataset or has_own_steps(self):
+            _adopt(self, get_strategy())
+            return getattr(self, original.__name__)(*args, **kwargs)
+        return original(self, *args, **kwargs)
+
+    return run
+
+
+def _running_on_batch(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if _trainer_of(self) is None and has_own_steps(self):
             _adopt(self, get_strategy())
             return getattr(self, original.__name__)(*args, **kwargs)
         return original(self, *args, **kwargs)
@@ -113,6 +127,10 @@ def _defining(name: str) -> Any:
 
 wrap_in_scopes(keras.Model, "__init__", _adopting)
 wrap_in_scopes(_defining("compile"), "compile", _compiling)
-# Every model is wrapped, so that it takes a Dataset without a strategy, too.
+# Every model is wrapped, so that without a strategy, too, it takes a Dataset, and may have its own steps.
 for _name in FUNCTIONS:
     setattr(_defining(_name), _name, _running(getattr(keras.Model, _name)))
+for _name in ON_BATCH:
+    setattr(_defining(_name), _name, _running_on_batch(getattr(keras.Model, _name)))
+for _name, _step in KERAS_STEPS.items():
+    setattr(_defining(_name), _name, taking_data(getattr(keras.Model, _name), _step))

@@ -101,6 +101,7 @@ class CoordinatedFunction(StepFunction):
         results: Takes what arrives.
         waits: Whether somebody looks at the results of every call, and needs some of the first one.
         trained: What tells the variables apart that the optimizer changes.
+        others: Returns the variables of the state that Keras does not pass.
 
     Attributes:
         step: What workers run.
@@ -117,8 +118,9 @@ class CoordinatedFunction(StepFunction):
         results: Results,
         waits: Callable[[], bool],
         trained: Sequence[int],
+        others: Callable[[], list[Any]],
     ) -> None:
-        super().__init__(steps_per_call)
+        super().__init__(steps_per_call, others)
         self.step = step
         self.trained = trained
         self._function = Function(step)

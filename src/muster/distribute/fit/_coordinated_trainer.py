@@ -24,7 +24,6 @@ from muster.distribute.fit._coordinated_steps import (
 )
 from muster.distribute.fit._fit import (
     DATASETS,
-    FUNCTIONS,
     PREDICTS,
     TRAINS,
     DistributedTrainer,
@@ -32,6 +31,7 @@ from muster.distribute.fit._fit import (
 )
 from muster.distribute.fit._fit_callback_list import EpochCallbacks
 from muster.distribute.fit._fit_input import StepBatches
+from muster.distribute.fit._step_signature import FUNCTIONS
 from muster.distribute.input._dataset_creator import DatasetCreator
 from muster.program.variables import keep_no_state, like_value_of, note_synced, together
 
@@ -106,6 +106,7 @@ class CoordinatedTrainer(DistributedTrainer):
             self._results[name],
             lambda: not isinstance(self._callbacks, EpochCallbacks),
             trained,
+            functools.partial(self.own.others, name),
         )
         setattr(model, FUNCTIONS[name], function)
 
@@ -119,8 +120,17 @@ class CoordinatedTrainer(DistributedTrainer):
             groups.append(model.metrics_variables)
         return [list(group) for group in groups]
 
+    def _step(self, name: str, state: Any, batch: Any) -> tuple[Any, Any]:
+        own = self.own.step(name)
+        if own is not None:  # it changes the variables of the function that a worker runs
+            return state, own.run(batch)
+        return super()._step(name, state, batch)
+
     def _explain(self, name: str, batch: Any) -> None:
         """Raise the error for which a step returned NaN, if it has one when it is run here."""
+        own = self.own.step(name)
+        if own is not None:
+            return own.explain(batch)
         like = tuple([like_value_of(variable) for variable in group] for group in self._groups(name))
         explain(functools.partial(self._step, name), like, batch)
 

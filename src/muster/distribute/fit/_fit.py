@@ -24,6 +24,7 @@ from muster.data import UNKNOWN_CARDINALITY, Dataset
 from muster.distribute.engine._split import Split, unwrapped
 from muster.distribute.engine._traced import Executables, Step, Traced, View
 from muster.distribute.fit._agreement import Agreement
+from muster.distribute.fit._first_batch import SingleBatch
 from muster.distribute.fit._fit_backup import Backup, backup_of
 from muster.distribute.fit._fit_callback_list import EpochCallbacks, called_by
 from muster.distribute.fit._fit_callbacks import Epochs, Report, Saves, callbacks_of, note_saves
@@ -37,6 +38,8 @@ from muster.distribute.fit._fit_input import (
 )
 from muster.distribute.fit._fit_interrupts import INTERRUPTS
 from muster.distribute.fit._fit_step import KerasFunction, is_gone
+from muster.distribute.fit._own_steps import OwnSteps
+from muster.distribute.fit._step_signature import FUNCTIONS
 from muster.distribute.input._dataset_creator import DatasetCreator
 from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.distribute.strategies._strategy import Strategy
@@ -47,13 +50,10 @@ TRAINS, TESTS, PREDICTS = "fit", "evaluate", "predict"
 
 _STATES = {TRAINS: TaskState.TRAINING, TESTS: TaskState.EVALUATING, PREDICTS: TaskState.EVALUATING}
 
-_ON_BATCH = {"train_on_batch": TRAINS, "test_on_batch": TESTS, "predict_on_batch": PREDICTS}
+ON_BATCH = {"train_on_batch": TRAINS, "test_on_batch": TESTS, "predict_on_batch": PREDICTS}
 
 # What has steps draw batches from datasets.
 DATASETS = (Dataset, DistributedDataset, DatasetCreator)
-
-# The attributes of a model that hold what Keras calls for steps.
-FUNCTIONS = {TRAINS: "train_function", TESTS: "test_function", PREDICTS: "predict_function"}
 
 
 class DistributedTrainer:
@@ -87,25 +87,28 @@ class DistributedTrainer:
         self._batches: dict[str, Batches] = {}
         self._backups: list[Backup] = []
         self._executables: Executables = {}
+        self.own = OwnSteps(model, strategy, self._keras_state)
         self._running = self._shares_all = False
         self._callbacks: EpochCallbacks | None = None
 
     def attach(self) -> None:
         """Replace the model's methods by those of this trainer."""
         model = self._model
-        for name in (*FUNCTIONS, *_ON_BATCH):
+        for name in (*FUNCTIONS, *ON_BATCH):
             method = functools.partial(self._call, name)
             setattr(model, name, functools.wraps(getattr(type(model), name))(method))
         for name, attribute in FUNCTIONS.items():
             setattr(model, attribute, None)  # what Keras made before, for arrays, does not fit
             setattr(model, f"make_{attribute}", functools.partial(self._make_function, name))
         model.jax_state_sync = self._sync
+        self.own.attach()
 
     def run(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run Keras' own ``fit``, ``evaluate`` or ``predict``, with data and callbacks for this strategy."""
         arguments = inspect.signature(method).bind(self._model, *args, **kwargs)
         name = method.__name__
         self._prepare_data(name, arguments.arguments)
+        self.own.look_at(name, arguments.arguments)
         self._prepare_callbacks(name, arguments.arguments)
         with warnings.catch_warnings():
             batches = self._batches[name]
@@ -133,19 +136,23 @@ class DistributedTrainer:
                 "strategy."
             )
         # Only compiled programs reduce over processes, so layers without jit_compile are compiled, too.
-        jit = not model.run_eagerly and (model.jit_compile or not self.agreement.single)
-        step, variables = functools.partial(self._step, name), functools.partial(self._state, name)
+        own = self.own.step(name)
+        compiles = model.jit_compile or own is not None or not self.agreement.single
+        jit = not model.run_eagerly and compiles
+        step = functools.partial(self._step, name)
+        eager = step if own is None else own.eagerly
         function = KerasFunction(
-            variables,
+            functools.partial(self._state, name),
             functools.partial(self._next, name),
-            self._compiled(step) if jit else lambda state, reads, batch: step(state, unwrapped(batch)),
-            functools.partial(self._placed, variables),
+            self._compiled(step) if jit else lambda state, reads, batch: eager(state, unwrapped(batch)),
+            functools.partial(self._placed, name),
             self.strategy.placement,
             model.steps_per_execution,
             functools.partial(self._report.after_step, _STATES[name]) if self._report is not None else None,
-            functools.partial(explain, step),
+            functools.partial(explain, step) if own is None else own.explain,
             INTERRUPTS if jit and self.agreement.single else contextlib.nullcontext(),
             concatenates=name == PREDICTS,
+            others=functools.partial(self.own.others, name),
         )
         setattr(model, FUNCTIONS[name], function)
 
@@ -154,9 +161,14 @@ class DistributedTrainer:
         for function in self._functions():
             function.check()
         type(self._model).jax_state_sync(self._model)
+        for function in self._functions():
+            function.give_others()
 
     def _step(self, name: str, state: Any, batch: Any) -> tuple[Any, Any]:
-        """Take Keras' step of a method."""
+        """Take the step of a method: the model's own, or Keras'."""
+        own = self.own.step(name)
+        if own is not None:
+            return own(state, batch)
         if name == PREDICTS:
             outputs, rest = self._model.predict_step(state, batch)
             return (state[0], rest), outputs
@@ -165,7 +177,11 @@ class DistributedTrainer:
         return state, logs
 
     def _state(self, name: str) -> list[Any]:
-        """Return the variables of the state of a method's steps, in Keras' order."""
+        """Return the variables of the state of a method's steps: Keras', in its order, and others."""
+        return [*self._keras_state(name), *self.own.others(name)]
+
+    def _keras_state(self, name: str) -> list[Any]:
+        """Return the variables of the state that Keras passes for a method's steps, in its order."""
         model = self._model
         weights = [*model.trainable_variables, *model.non_trainable_variables]
         if name == PREDICTS:
@@ -185,14 +201,16 @@ class DistributedTrainer:
         with self.wait:
             return self._batches[name].next(name, iterator)
 
-    def _placed(self, variables: Callable[[], list[Any]], state: Any) -> Any:
-        """Move state that Keras has read from its variables to where a step takes it."""
+    def _placed(self, name: str, state: Any) -> Any:
+        """Move state that Keras has read from its variables, and that of others, to where a step takes it."""
         placement = self.strategy.placement
+        if others := self.own.others(name):
+            state = (*state[:-1], [*state[-1], *unshared_values(others)])
         values, structure = jax.tree.flatten(state)
         if self._shares_all:
             values = placement.start(values)
             self._shares_all = False
-        values = placement.start_new(variables(), values)
+        values = placement.start_new(self._state(name), values)
         return jax.tree.unflatten(structure, [placement.put(value) for value in values])
 
     def _share_all(self) -> None:
@@ -212,8 +230,11 @@ class DistributedTrainer:
                 self._unshare()
             else:
                 self.agreement.after_steps()
-            if name in _ON_BATCH:
-                stack.enter_context(self._one_batch(_ON_BATCH[name]))
+            stack.enter_context(self.own.running(ON_BATCH.get(name, name)))
+            if name in ON_BATCH:
+                stack.enter_context(self._one_batch(ON_BATCH[name]))
+            if name == "predict_on_batch":
+                self.own.look_at_batch(*args, **kwargs)
             try:
                 return getattr(type(self._model), name)(self._model, *args, **kwargs)
             except BaseException as error:
@@ -245,7 +266,8 @@ class DistributedTrainer:
         """Return all variables of the model, its optimizer and its metrics."""
         optimizer = getattr(self._model, "optimizer", None)  # a model may predict without being compiled
         optimized = [] if optimizer is None else optimizer.variables
-        return [*self._model.variables, *optimized, *self._model.metrics_variables]
+        others = [variable for name in FUNCTIONS for variable in self.own.others(name)]
+        return [*self._model.variables, *optimized, *self._model.metrics_variables, *others]
 
     def _functions(self) -> list[KerasFunction]:
         """Return the functions that were made for Keras so far."""
@@ -256,7 +278,8 @@ class DistributedTrainer:
     def _one_batch(self, name: str) -> Iterator[None]:
         """Let steps take a single batch, for ``train_on_batch``; a callback may call it between others."""
         before = self._batches.get(name)
-        self._batches[name] = KerasBatches(self.agreement, self._split)
+        kind = KerasBatches if self.own.step(name) is None else SingleBatch
+        self._batches[name] = kind(self.agreement, self._split)
         try:
             yield
         finally:

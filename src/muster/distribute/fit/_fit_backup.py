@@ -6,6 +6,8 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from muster._errors import CheckpointError, CheckpointMismatchError
 from muster._keras import keras
 from muster.checkpoint import Checkpointer, restore_latest
@@ -162,16 +164,27 @@ class Backup(keras.callbacks.Callback):  # type: ignore[misc]
         self._saves += 1
         if self._writer is None:
             return
-        logs = {name: float(value) for name, value in (logs or {}).items()}
+        logs = {name: float(value) for name, value in (logs or {}).items() if not np.ndim(value)}
         progress = _Progress(epoch, step, position.drawn, position.random, logs, self._saves, position.shared)
-        save_variables(self._writer, self._saves, _objects(self.model), dataclasses.asdict(progress))
+        save_variables(self._writer, self._saves, self._objects(), dataclasses.asdict(progress))
 
     def _restore(self) -> None:
         self._share_all()
         if self._found is not None:  # else the chief has it
-            objects = _objects(self.model)
+            objects = self._objects()
             with together(chain(*objects.values())):
                 restore_variables(self._found, objects, self._advice)
+
+    def _objects(self) -> dict[str, list[Variable]]:
+        """Return all variables that training changes."""
+        model = self.model
+        objects = {
+            "model": [*model.trainable_variables, *model.non_trainable_variables],
+            "optimizer": model.optimizer.variables,
+            "metrics": model.metrics_variables,
+        }
+        others = self._function.others()  # such as those of a second optimizer
+        return objects | {"others": others} if others else objects
 
 
 class _AtBatches(Backup):
@@ -184,12 +197,3 @@ class _AtBatches(Backup):
         if self._since >= self._freq:
             self._since = 0
             self._save(self._epoch, batch + 1, self._batches.position, logs)
-
-
-def _objects(model: keras.Model) -> dict[str, list[Variable]]:
-    """Return all variables that training changes."""
-    return {
-        "model": [*model.trainable_variables, *model.non_trainable_variables],
-        "optimizer": model.optimizer.variables,
-        "metrics": model.metrics_variables,
-    }

@@ -7,11 +7,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._state_store import ArrayStore, StateStore
 from muster.distribute.engine._traced import State, Step
 from muster.program import keepable
+from muster.program.variables import set_values
 
 # How many steps run before the losses of the first half of them are checked.
 _UNCHECKED = 16
@@ -23,13 +25,17 @@ class StepFunction:
     Args:
         steps_per_call: The number of steps in a call.
 
+        others: Returns the variables of the state that Keras does not pass, the last ones of its order.
+
     Attributes:
+        others: Returns the variables of the state that Keras does not pass.
         skipping: Whether the last call did nothing, since its steps were done before an interruption.
         to_skip: The number of steps left to skip.
         steps_per_call: The number of steps in a call.
     """
 
-    def __init__(self, steps_per_call: int) -> None:
+    def __init__(self, steps_per_call: int, others: Callable[[], list[Any]]) -> None:
+        self.others = others
         self.skipping = False
         self.steps_per_call = steps_per_call
         self.forget()
@@ -64,7 +70,7 @@ class KerasFunction(StepFunction):
     """Takes steps as Keras' trainer calls them: ``(state, iterator) -> (results, state)``.
 
     Args:
-        variables: Returns the variables of the state, in its order.
+        variables: Returns the variables of the state, in its order: those that Keras passes, and others.
         draw: Returns the next worker batch from Keras' iterator.
         step: ``(state, reads, batch) -> (state, results)``.
         place: Moves state that Keras has read from its variables to where the step takes it.
@@ -74,6 +80,7 @@ class KerasFunction(StepFunction):
         explain: Called with the state and the batch of a step whose loss is NaN; may raise.
         uninterrupted: Entered for every step, which must not be interrupted.
         concatenates: Whether a call returns the concatenated results of its steps, rather than the last.
+        others: Returns the variables that Keras does not pass.
     """
 
     def __init__(
@@ -89,6 +96,7 @@ class KerasFunction(StepFunction):
         uninterrupted: contextlib.AbstractContextManager[Any],
         *,
         concatenates: bool,
+        others: Callable[[], list[Any]],
     ) -> None:
         self._variables = variables
         self._draw = draw
@@ -99,7 +107,7 @@ class KerasFunction(StepFunction):
         self._explain = explain
         self._uninterrupted = uninterrupted
         self._concatenates = concatenates
-        super().__init__(steps_per_call)
+        super().__init__(steps_per_call, others)
 
     def forget(self) -> None:
         """Release the last state: from here on only the variables hold it."""
@@ -107,7 +115,7 @@ class KerasFunction(StepFunction):
         self._unchecked: list[tuple[Any, Any]] = []
         self._taken: list[Any] = []
         self._last: State = None
-        self._failed = False
+        self._failed = self._others_lag = False
         self._store: StateStore = ArrayStore(None)
 
     def give_back(self) -> bool:
@@ -120,10 +128,17 @@ class KerasFunction(StepFunction):
         """
         failed, self._failed = self._failed, False
         self._unchecked = []
+        self.give_others()
         for variable, value in zip(self._taken, jax.tree.leaves(self._last), strict=False):
             if failed or is_gone(variable):
                 variable.assign(value)
         return failed
+
+    def give_others(self) -> None:
+        """Assign the last state to the variables that Keras does not pass, unless they have it already."""
+        if self._others_lag and (count := len(self.others())):
+            set_values(self._taken[-count:], jax.tree.leaves(self._last)[-count:])
+        self._others_lag = False
 
     def check(self, *, ahead: int = 0) -> None:
         """Explain NaN among the losses of steps that have not been checked, but for the last ones.
@@ -136,8 +151,8 @@ class KerasFunction(StepFunction):
         count = len(self._unchecked) - ahead
         checked, self._unchecked = self._unchecked[:count], self._unchecked[count:]
         losses = [result.get("loss", 0.0) if isinstance(result, dict) else 0.0 for _, result in checked]
-        if losses and math.isnan(losses[-1]):
-            first = next(i for i, loss in enumerate(losses) if math.isnan(loss))
+        if losses and _is_nan(losses[-1]):
+            first = next(i for i, loss in enumerate(losses) if _is_nan(loss))
             self._explain(self._last, checked[first][0])
 
     def __call__(self, state: State, iterator: Iterator[Any]) -> tuple[Any, State]:
@@ -186,7 +201,13 @@ class KerasFunction(StepFunction):
         state, result = self._step(*self._store.take(), batch)
         self._store.give(state)
         self._last = state = self._store.peek()
+        self._others_lag = True
         return state, result
+
+
+def _is_nan(loss: Any) -> bool:
+    """Whether a loss is NaN; those of single examples are not looked at."""
+    return not np.ndim(loss) and math.isnan(loss)
 
 
 def is_gone(variable: Any) -> bool:

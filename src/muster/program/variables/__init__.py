@@ -8,7 +8,11 @@ from muster.program.variables._keras_internals import compile_arguments as compi
 from muster.program.variables._keras_internals import compiled_metrics as compiled_metrics
 from muster.program.variables._keras_internals import forget_state as forget_state
 from muster.program.variables._keras_internals import keep_no_state as keep_no_state
+from muster.program.variables._keras_internals import keras_step as keras_step
 from muster.program.variables._keras_internals import note_synced as note_synced
+from muster.program.variables._keras_internals import predictions as predictions
+from muster.program.variables._keras_internals import replace_build as replace_build
+from muster.program.variables._keras_internals import replace_results as replace_results
 from muster.program.variables._keras_internals import set_values as set_values
 from muster.program.variables._keras_internals import track_variable as track_variable
 from muster.program.variables._keras_internals import value_of as value_of

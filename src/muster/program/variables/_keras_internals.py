@@ -14,6 +14,10 @@ it no longer needs, and offers no way to drop them. In ``fit`` it reads all vari
 
 The backend's functions: losses call them, and Keras ignores labels that are no classes.
 
+Before the first step of a call it builds a model by calling it, and after an epoch it takes the results from
+the metrics: a model with a ``train_step`` of TensorFlow's kind need have no ``call`` and no such metrics, and
+a step of this kind needs the loss and the mean of it that Keras' own steps have.
+
 The arguments of ``Model.compile``, and the metrics made of them: Keras offers the former serialized, which
 loses functions of the user's, and the latter as one metric.
 
@@ -27,8 +31,9 @@ and checks each, which takes longer than a small step.
 
 import collections
 import contextlib
+import functools
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -106,6 +111,32 @@ def _empty_state(*, purge_model_variables: bool = False, **wanted: bool) -> tupl
 def note_synced(model: Any) -> None:
     """Note that a model's variables have their values, so that its trainer asks for its state again."""
     model._jax_state_synced = True
+
+
+def replace_build(model: Any, build: Callable[..., None]) -> None:
+    """Let a model call ``build(Keras' function, iterator=…, data_batch=…)`` where Keras builds its layers."""
+    model._symbolic_build = functools.partial(build, type(model)._symbolic_build.__get__(model))
+
+
+def replace_results(model: Any, results: Callable[..., Any]) -> None:
+    """Let a model call ``results(Keras' function, logs)`` for the results of an epoch or an evaluation."""
+    model._get_metrics_result_or_logs = functools.partial(
+        results, type(model)._get_metrics_result_or_logs.__get__(model)
+    )
+
+
+def keras_step(model: Any, x: Any, y: Any, sample_weight: Any, *, training: bool) -> tuple[Any, Any]:
+    """Return a model's predictions and loss of a batch, and add the loss to its mean, as Keras' steps do."""
+    y_pred = predictions(model, x, training=training)
+    loss = model._compute_loss(x, y, y_pred, sample_weight=sample_weight, training=training)
+    rows = next(leaf for leaf in jax.tree.leaves(x)).shape[0]
+    model._loss_tracker.update_state(loss, sample_weight=rows)
+    return y_pred, loss
+
+
+def predictions(model: Any, x: Any, *, training: bool) -> Any:
+    """Call a model, and tell it whether it is training if it wants to know."""
+    return model(x, training=training) if model._call_has_training_arg else model(x)
 
 
 def compile_arguments(model: Any) -> dict[str, Any]:

@@ -1,0 +1,69 @@
+"""The first batch of the data of ``fit``, ``evaluate`` and ``predict``, looked at before the first step."""
+
+import itertools
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from muster._keras import keras
+from muster.distribute.fit._agreement import random_state, set_random_state
+from muster.distribute.fit._fit_input import KerasBatches
+
+_BATCH_SIZE = 32  # Keras' default
+
+
+class SingleBatch(KerasBatches):
+    """Draws the batch of ``train_on_batch`` and the like in the form that ``fit`` would draw it in."""
+
+    def next(self, method: str, iterator: Iterator[Any]) -> Any:
+        return super().next(method, map(packed, iterator))
+
+
+def packed(batch: Any) -> Any:
+    """Return a batch without labels and weights that are None, and inputs that are alone not in a tuple."""
+    return keras.utils.pack_x_y_sample_weight(*keras.utils.unpack_x_y_sample_weight(batch))
+
+
+def peeked(data: Any) -> tuple[Any, Any]:
+    """Return the first batch of a generator, and a generator of all batches; None, if there is none.
+
+    Args:
+        data: What Keras takes as ``x``.
+
+    Returns:
+        (None, the data), too, if the data is no generator.
+    """
+    if not isinstance(data, types.GeneratorType):
+        return None, data
+    first = next(data, None)
+    return first, data if first is None else (batch for batch in itertools.chain([first], data))
+
+
+def first_to_predict(data: Any, batch_size: int | None) -> Any:
+    """Return the first batch of what ``predict`` takes, but for a generator."""
+    if isinstance(data, keras.utils.PyDataset):
+        return data[0]
+    leaves, structure = jax.tree.flatten(data)
+    if all(hasattr(leaf, "shape") for leaf in leaves):
+        rows = slice(batch_size or _BATCH_SIZE)
+        return keras.utils.pack_x_y_sample_weight(
+            structure.unflatten([np.asarray(leaf[rows]) for leaf in leaves])
+        )
+    return next(iter(data))
+
+
+def first_of_epoch(iterator: Any) -> Any:
+    """Return the first batch of one of Keras' iterators over epochs, which is begun anew afterwards.
+
+    To draw it shuffles the data, by random numbers that are drawn again when the first step is taken.
+    """
+    before = random_state()
+    try:
+        for _, _, batches in iterator:
+            return next(batches, None)
+    finally:
+        set_random_state(before)
+    return None

@@ -1,0 +1,107 @@
+"""The steps that a model defines in TensorFlow's way, and what Keras' trainer does otherwise for these."""
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from muster._keras import keras
+from muster.distribute.fit._first_batch import first_of_epoch, first_to_predict, packed, peeked
+from muster.distribute.fit._stateful_step import StatefulStep
+from muster.distribute.fit._step_signature import FUNCTIONS, takes_data
+from muster.distribute.replicas._replica_context import ReplicaGroup
+from muster.program.variables import replace_build, replace_results
+
+
+class OwnSteps:
+    """Has the model's own steps of ``fit``, ``evaluate`` and ``predict`` traced before Keras reads variables.
+
+    The first trace of a step creates what it uses, so that Keras need not build the model. A step is traced
+    when Keras makes the function that it calls for steps, and kept until the model is compiled again.
+
+    Args:
+        model: A Keras model.
+        strategy: The strategy that runs it.
+        known: Returns the variables that Keras passes for the steps of a method, in its order.
+    """
+
+    def __init__(self, model: Any, strategy: ReplicaGroup, known: Callable[[str], list[Any]]) -> None:
+        self._model = model
+        self._strategy = strategy
+        self._known = known
+        self._steps: dict[str, StatefulStep] = {}
+        self._first: dict[str, Any] = {}
+        self._running: list[str] = []
+
+    def attach(self) -> None:
+        """Let the model ask here where Keras builds it, and for the results of an epoch."""
+        replace_build(self._model, self._build)
+        replace_results(self._model, self._results)
+
+    def step(self, method: str) -> StatefulStep | None:
+        """Return the model's own step of a method; None if Keras' is taken."""
+        return self._steps.get(method)
+
+    def others(self, method: str) -> list[Any]:
+        """Return the variables of a method's steps that Keras does not pass."""
+        step = self._steps.get(method)
+        return [] if step is None else step.others
+
+    @contextlib.contextmanager
+    def running(self, method: str) -> Iterator[None]:
+        """Choose the step of a method, which is called meanwhile."""
+        model, step = self._model, self._steps.get(method)
+        if not takes_data(model, method):
+            self._steps.pop(method, None)
+        elif step is None or not step.recorded or getattr(model, FUNCTIONS[method]) is None:
+            known = functools.partial(self._known, method)
+            self._steps[method] = StatefulStep(model, method, self._strategy, known)
+        self._running.append(method)
+        try:
+            yield
+        finally:
+            self._running.pop()
+            self._first.pop(method, None)
+
+    def look_at(self, method: str, arguments: dict[str, Any]) -> None:
+        """Look at the first batch of the arguments of a call, if a step is to be traced with it.
+
+        A generator among them is replaced by one that yields this batch again.
+        """
+        step = self._to_record(method)
+        if step is None:
+            return
+        first, data = peeked(arguments.get("x"))
+        if first is not None:
+            arguments["x"] = data
+            self._first[method] = first
+        if method == "predict":
+            step.record(first_to_predict(data, arguments.get("batch_size")) if first is None else first)
+
+    def look_at_batch(self, x: Any) -> None:
+        """Trace the step of ``predict`` with the single batch that is to be predicted."""
+        step = self._to_record("predict")
+        if step is not None:
+            step.record(keras.utils.pack_x_y_sample_weight(x))
+
+    def _to_record(self, method: str) -> StatefulStep | None:
+        """Return a method's own step if it is to be traced; one that runs eagerly is not."""
+        step = self._steps.get(method)
+        return None if step is None or step.recorded or self._model.run_eagerly else step
+
+    def _build(self, keras_build: Callable[..., None], iterator: Any = None, data_batch: Any = None) -> None:
+        """Trace the model's own step, or let Keras build the model for its."""
+        method = self._running[-1] if self._running else ""
+        if method not in self._steps:
+            return keras_build(iterator=iterator, data_batch=data_batch)
+        step = self._to_record(method)
+        if step is None:
+            return None
+        batch = self._first.get(method) if data_batch is None else packed(data_batch)
+        batch = first_of_epoch(iterator) if batch is None else batch
+        return None if batch is None else step.record(batch)
+
+    def _results(self, keras_results: Callable[[Any], Any], logs: Any) -> Any:
+        """Return an epoch's results: those of the metrics, if the model's own step updates all of them."""
+        step = self._steps.get(self._running[-1]) if self._running else None
+        return logs if step is not None and not step.updates(self._model.metrics) else keras_results(logs)
