@@ -193,7 +193,7 @@ class KerasFunction(StepFunction):
 
     def _take(self, state: State) -> State:
         """Keep a state that Keras has read from its variables."""
-        self._taken, self._last = self._variables(), state
+        self._taken, self._last, self._others_lag = self._variables(), state, True
         self._store = self._placement.store(ArrayStore(state, [*map(id, self._taken)]))
         return state
 
@@ -201,7 +201,6 @@ class KerasFunction(StepFunction):
         state, result = self._step(*self._store.take(), batch)
         self._store.give(state)
         self._last = state = self._store.peek()
-        self._others_lag = True
         return state, result
 
 
