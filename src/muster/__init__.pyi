@@ -38,8 +38,8 @@ from ._errors import TraceError as TraceError
 from ._errors import VariableMismatchError as VariableMismatchError
 from ._keras import keras as keras
 from ._version import __version__ as __version__
+from .distribute import GradientTape as GradientTape  # a model with a step that uses it needs its fit
 from .distribute import function as function
-from .program import GradientTape as GradientTape
 from .program import apply_gradients as apply_gradients
 from .program import get_or_create_global_step as get_or_create_global_step
 from .program import gradients as gradients

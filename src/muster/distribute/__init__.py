@@ -54,6 +54,7 @@ from muster.distribute.strategies._parameter_server_v2 import (
 )
 from muster.distribute.strategies._strategy import Strategy as Strategy
 from muster.distribute.strategies._tpu import TPUStrategy as TPUStrategy
+from muster.program import GradientTape as GradientTape
 from muster.program import IndexedSlices as IndexedSlices
 from muster.ps import FixedShardsPartitioner as FixedShardsPartitioner
 from muster.ps import MaxSizePartitioner as MaxSizePartitioner

@@ -27,7 +27,6 @@ from muster.distribute.fit._fit import (
     PREDICTS,
     TRAINS,
     DistributedTrainer,
-    explain,
 )
 from muster.distribute.fit._fit_callback_list import EpochCallbacks
 from muster.distribute.fit._fit_input import StepBatches
@@ -110,16 +109,6 @@ class CoordinatedTrainer(DistributedTrainer):
         )
         setattr(model, FUNCTIONS[name], function)
 
-    def _groups(self, name: str) -> list[list[Any]]:
-        """Return the variables of the state of a method's steps, in lists as Keras has them."""
-        model = self._model
-        groups = [model.trainable_variables, model.non_trainable_variables]
-        if name == TRAINS:
-            groups.append(model.optimizer.variables)
-        if name != PREDICTS:
-            groups.append(model.metrics_variables)
-        return [list(group) for group in groups]
-
     def _step(self, name: str, state: Any, batch: Any) -> tuple[Any, Any]:
         own = self.own.step(name)
         if own is not None:  # it changes the variables of the function that a worker runs
@@ -128,11 +117,8 @@ class CoordinatedTrainer(DistributedTrainer):
 
     def _explain(self, name: str, batch: Any) -> None:
         """Raise the error for which a step returned NaN, if it has one when it is run here."""
-        own = self.own.step(name)
-        if own is not None:
-            return own.explain(batch)
         like = tuple([like_value_of(variable) for variable in group] for group in self._groups(name))
-        explain(functools.partial(self._step, name), like, batch)
+        self._explain_step(name, like, batch)
 
     def _sync(self) -> None:
         """Wait until all steps have ended, as Keras does before anybody reads variables."""

@@ -9,7 +9,6 @@ import jax
 import numpy as np
 
 from muster._keras import keras
-from muster.distribute.fit._agreement import random_state, set_random_state
 from muster.distribute.fit._fit_input import KerasBatches
 
 _BATCH_SIZE = 32  # Keras' default
@@ -58,12 +57,8 @@ def first_to_predict(data: Any, batch_size: int | None) -> Any:
 def first_of_epoch(iterator: Any) -> Any:
     """Return the first batch of one of Keras' iterators over epochs, which is begun anew afterwards.
 
-    To draw it shuffles the data, by random numbers that are drawn again when the first step is taken.
+    Keras looks at it likewise to build what is not built yet, so that data is shuffled in the same order.
     """
-    before = random_state()
-    try:
-        for _, _, batches in iterator:
-            return next(batches, None)
-    finally:
-        set_random_state(before)
+    for _, _, batches in iterator:
+        return next(batches, None)
     return None

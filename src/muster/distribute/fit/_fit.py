@@ -8,6 +8,7 @@ device, also with batch normalization, dropout and short last batches.
 import contextlib
 import functools
 import inspect
+import itertools
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -39,12 +40,13 @@ from muster.distribute.fit._fit_input import (
 from muster.distribute.fit._fit_interrupts import INTERRUPTS
 from muster.distribute.fit._fit_step import KerasFunction, is_gone
 from muster.distribute.fit._own_steps import OwnSteps
+from muster.distribute.fit._stateful_step import compiled_by_lengths
 from muster.distribute.fit._step_signature import FUNCTIONS
 from muster.distribute.input._dataset_creator import DatasetCreator
 from muster.distribute.input._distributed_dataset import DistributedDataset
 from muster.distribute.strategies._strategy import Strategy
 from muster.program import only_data_errors
-from muster.program.variables import forget_state, patched_keras, set_values, unshared_values
+from muster.program.variables import forget_state, patched_keras, set_values, unshared_values, value_of
 
 TRAINS, TESTS, PREDICTS = "fit", "evaluate", "predict"
 
@@ -139,17 +141,16 @@ class DistributedTrainer:
         own = self.own.step(name)
         compiles = model.jit_compile or own is not None or not self.agreement.single
         jit = not model.run_eagerly and compiles
-        step = functools.partial(self._step, name)
-        eager = step if own is None else own.eagerly
+        eager = functools.partial(self._eager_step, name)
         function = KerasFunction(
             functools.partial(self._state, name),
             functools.partial(self._next, name),
-            self._compiled(step) if jit else lambda state, reads, batch: eager(state, unwrapped(batch)),
+            self._compiled(name) if jit else lambda state, reads, batch: eager(state, unwrapped(batch)),
             functools.partial(self._placed, name),
             self.strategy.placement,
             model.steps_per_execution,
             functools.partial(self._report.after_step, _STATES[name]) if self._report is not None else None,
-            functools.partial(explain, step) if own is None else own.explain,
+            functools.partial(self._explain_step, name),
             INTERRUPTS if jit and self.agreement.single else contextlib.nullcontext(),
             concatenates=name == PREDICTS,
             others=functools.partial(self.own.others, name),
@@ -176,26 +177,50 @@ class DistributedTrainer:
         logs, state = step(state, batch)
         return state, logs
 
+    def _eager_step(self, name: str, state: Any, batch: Any) -> tuple[Any, Any]:
+        """Take the step of a method on numbers."""
+        own = self.own.step(name)
+        if own is None:
+            return self._step(name, state, batch)
+        results = own.eagerly(state, batch)
+        return tuple(list(map(value_of, group)) for group in self._groups(name)), results
+
+    def _explain_step(self, name: str, state: Any, batch: Any) -> None:
+        """Raise the error for which a step of a method returned NaN, if it has one when it is run eagerly."""
+        own = self.own.step(name)
+        if own is None:
+            explain(functools.partial(self._step, name), state, batch)
+        else:
+            own.explain(batch)
+
     def _state(self, name: str) -> list[Any]:
         """Return the variables of the state of a method's steps: Keras', in its order, and others."""
         return [*self._keras_state(name), *self.own.others(name)]
 
     def _keras_state(self, name: str) -> list[Any]:
         """Return the variables of the state that Keras passes for a method's steps, in its order."""
-        model = self._model
-        weights = [*model.trainable_variables, *model.non_trainable_variables]
-        if name == PREDICTS:
-            return weights
-        optimized = model.optimizer.variables if name == TRAINS else []
-        return [*weights, *optimized, *model.metrics_variables]
+        return list(itertools.chain(*self._groups(name)))
 
-    def _compiled(self, step: Callable[[Any, Any], tuple[Any, Any]]) -> Step:
+    def _groups(self, name: str) -> list[list[Any]]:
+        """Return the variables of the state of a method's steps, in lists as Keras has them."""
+        model = self._model
+        groups = [model.trainable_variables, model.non_trainable_variables]
+        if name == TRAINS:
+            groups.append(model.optimizer.variables)
+        if name != PREDICTS:
+            groups.append(model.metrics_variables)
+        return [list(group) for group in groups]
+
+    def _compiled(self, name: str) -> Step:
         def run(state: Any, reads: Any, batch: Any, replicas: Any) -> tuple[Any, Any]:
             with no_stop_iteration("A step of the model", TraceError), patched_keras():
-                returned: tuple[Any, Any] = jax.tree.map(jnp.asarray, step(state, batch))
+                returned: tuple[Any, Any] = jax.tree.map(jnp.asarray, self._step(name, state, batch))
             return returned
 
-        return self.strategy.engine.compile(Traced(run=run, view=View.GLOBAL), self._executables)
+        def compiled() -> Step:
+            return self.strategy.engine.compile(Traced(run=run, view=View.GLOBAL), self._executables)
+
+        return compiled() if self.own.step(name) is None else compiled_by_lengths(compiled)
 
     def _next(self, name: str, iterator: Iterator[Any]) -> Any:
         with self.wait:

@@ -129,7 +129,10 @@ class KerasFunction(StepFunction):
         failed, self._failed = self._failed, False
         self._unchecked = []
         self.give_others()
-        for variable, value in zip(self._taken, jax.tree.leaves(self._last), strict=False):
+        values = jax.tree.leaves(self._last)
+        # A step that runs eagerly may have created variables.
+        variables = self._taken if len(self._taken) == len(values) else self._variables()
+        for variable, value in zip(variables, values, strict=False):
             if failed or is_gone(variable):
                 variable.assign(value)
         return failed

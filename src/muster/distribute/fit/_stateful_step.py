@@ -14,11 +14,12 @@ import jax.numpy as jnp
 from muster._errors import TraceError
 from muster._keras import keras
 from muster.distribute.engine._split import unwrapped
+from muster.distribute.engine._traced import Step
 from muster.distribute.fit._step_signature import STEPS
 from muster.distribute.replicas._replica_context import ReplicaContext, ReplicaGroup, entered
 from muster.program import only_data_errors
 from muster.program.trace import FunctionProgram, run_eagerly
-from muster.program.variables import active_scope, set_values, values_of
+from muster.program.variables import active_scope, set_values
 
 # What Keras' steps for PyTorch use, and arrays and models do not have here.
 _OF_TORCH = ("backward", "zero_grad", "grad")
@@ -77,8 +78,8 @@ class StatefulStep:
 
     def updates(self, metrics: Sequence[Any]) -> bool:
         """Return whether the step updates each of some metrics."""
-        if self._program is None:
-            return True
+        if self._program is None:  # it runs eagerly, and nobody knows
+            return False
         changed = {id(v) for spec, v in self._program.used if spec.path in self._program.assigned}
         return all(any(id(variable) in changed for variable in metric.variables) for metric in metrics)
 
@@ -100,16 +101,14 @@ class StatefulStep:
             structure, [after.get(k, v) for k, v in zip(keys, values, strict=True)]
         ), results
 
-    def eagerly(self, state: Any, batch: Any) -> tuple[Any, Any]:
-        """Take the step on numbers, for debugging; it may create variables, which are part of the new state.
+    def eagerly(self, state: Any, batch: Any) -> Any:
+        """Take the step on numbers, for debugging, and return its results.
 
-        Returns:
-            The new state, and the step's results.
+        The model's variables have the new state; the step may create some.
         """
         set_values(self._known(), jax.tree.leaves(state))
         arrays, structure = jax.tree.flatten(jax.tree.map(jnp.asarray, unwrapped(batch)))
-        results = run_eagerly(lambda *arrays: self.run(structure.unflatten(arrays)), arrays)
-        return values_of(self._known()), results
+        return run_eagerly(lambda *arrays: self.run(structure.unflatten(arrays)), arrays)
 
     def explain(self, batch: Any) -> None:
         """Raise the error for which a step returned NaN, if it has one when it is run eagerly."""
@@ -148,6 +147,22 @@ class StatefulStep:
                 "tape.gradient(loss, self.trainable_variables)` and `self.optimizer.apply(gradients, "
                 "self.trainable_variables)`. Leave out zero_grad, backward and torch.no_grad."
             ) from exc
+
+
+def compiled_by_lengths(compile_step: Callable[[], Step]) -> Step:
+    """Return a step that is compiled anew where the lists of its state have other lengths.
+
+    A model may get variables between two steps: those of metrics that a validation is the first to use.
+    """
+    steps: dict[tuple[int, ...], Step] = {}
+
+    def step(state: Any, reads: Any, batch: Any) -> tuple[Any, Any]:
+        lengths = tuple(map(len, state))
+        if lengths not in steps:
+            steps[lengths] = compile_step()
+        return steps[lengths](state, reads, batch)
+
+    return step
 
 
 def _arrays_of(returned: Any) -> Any:
