@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from coordinated import strategy_of
 from fit_cases import WEIGHTS, Batches, Losses, X, Y, built, generator, same, values
+from own_step_cases import KINDS, all_values, check_outcome, compiled, outcome
 
 from muster._errors import DatasetError
 from muster._keras import keras
 from muster.data import Dataset, Options
-from muster.distribute import DatasetCreator
+from muster.distribute import DatasetCreator, get_strategy
 from muster.distribute.coordinator import ClusterCoordinator
 from muster.distribute.coordinator._remote_value import RemoteValue
 
@@ -407,3 +408,30 @@ def test_ctrl_c_leaves_a_model_that_goes_on(strategy):
     assert ClusterCoordinator(strategy).done()
     assert 1 <= int(model.optimizer.iterations.value) <= 11
     assert model.fit(**DATA, verbose=0).history["loss"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_with_steps_of_its_own(strategy, kind):
+    """Callbacks see the newest results that have arrived; all else is what comes of one process."""
+    found, expected = outcome(strategy, kind), outcome(get_strategy(), kind)
+    check_outcome(found | {"losses": expected["losses"]}, expected)
+
+
+def test_a_gan_goes_on_where_it_was_interrupted(strategy, tmp_path):
+    class Fails(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            if int(self.model.g_optimizer.iterations.value) == 6:
+                raise ZeroDivisionError
+
+    def train(*callbacks):
+        with strategy.scope():
+            model = compiled("GAN")
+        backup = keras.callbacks.BackupAndRestore(tmp_path / "backup", save_freq=2)
+        model.fit(X[:ROWS], batch_size=16, epochs=2, shuffle=False, verbose=0, callbacks=[backup, *callbacks])
+        return all_values(model)
+
+    with pytest.raises(ZeroDivisionError):
+        train(Fails())
+    resumed = train()
+    for one, other in zip(resumed, train(), strict=True):
+        np.testing.assert_array_equal(one, other)

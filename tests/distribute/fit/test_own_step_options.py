@@ -163,7 +163,7 @@ def test_predictions_of_a_generator_and_of_single_batches():
             return -self(keras.utils.unpack_x_y_sample_weight(data)[0])
 
     model = made(Predicts)
-    found = model.predict(((X[start : start + 10],) for start in (0, 10)), verbose=0)
+    found = model.predict(((X[start : start + 10],) for start in (0, 10)), steps=2, verbose=0)
     np.testing.assert_allclose(found, -model(X[:20]), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(found, model.predict(X[:20], batch_size=10, verbose=0), rtol=1e-5)
     np.testing.assert_allclose(model.predict_on_batch(X[:10]), found[:10], rtol=1e-4, atol=1e-6)

@@ -49,7 +49,7 @@ def first_to_predict(data: Any, batch_size: int | None) -> Any:
     if all(hasattr(leaf, "shape") for leaf in leaves):
         rows = slice(batch_size or _BATCH_SIZE)
         return keras.utils.pack_x_y_sample_weight(
-            structure.unflatten([np.asarray(leaf[rows]) for leaf in leaves])
+            jax.tree.unflatten(structure, [np.asarray(leaf[rows]) for leaf in leaves])
         )
     return next(iter(data))
 

@@ -94,12 +94,11 @@ class StatefulStep:
             raise TraceError(f"{self._title} was not traced: call fit, evaluate or predict.")
         values, structure = jax.tree.flatten(state)
         paths = {id(variable): spec.path for spec, variable in program.used}
-        keys = [paths.get(id(variable)) for variable in (*self._known(), *self.others)]
-        before = {path: value for path, value in zip(keys, values, strict=True) if path is not None}
+        keys = [paths.get(id(variable), "") for variable in (*self._known(), *self.others)]  # "": unused
+        before = {path: value for path, value in zip(keys, values, strict=True) if path}
         after, results = program.step(before, batch)
-        return jax.tree.unflatten(
-            structure, [after.get(k, v) for k, v in zip(keys, values, strict=True)]
-        ), results
+        new = [after.get(path, value) for path, value in zip(keys, values, strict=True)]
+        return jax.tree.unflatten(structure, new), results
 
     def eagerly(self, state: Any, batch: Any) -> Any:
         """Take the step on numbers, for debugging, and return its results.
@@ -108,7 +107,7 @@ class StatefulStep:
         """
         set_values(self._known(), jax.tree.leaves(state))
         arrays, structure = jax.tree.flatten(jax.tree.map(jnp.asarray, unwrapped(batch)))
-        return run_eagerly(lambda *arrays: self.run(structure.unflatten(arrays)), arrays)
+        return run_eagerly(lambda *arrays: self.run(jax.tree.unflatten(structure, arrays)), arrays)
 
     def explain(self, batch: Any) -> None:
         """Raise the error for which a step returned NaN, if it has one when it is run eagerly."""
