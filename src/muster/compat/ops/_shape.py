@@ -101,8 +101,13 @@ def stop_gradient(input: ArrayLike, name: str | None = None) -> Array:
 
 
 def shape(input: ArrayLike, out_type: DTypeLike = np.int32, name: str | None = None) -> Array:
-    """Return the shape as a NumPy array of shape (rank,), since shapes are known while a step is traced."""
-    return np.array(as_array(input).shape, out_type)
+    """Return the shape as a NumPy array of shape (rank,), since shapes are known while a step is traced.
+
+    While Keras asks a layer for the shapes of its results, for batches of any size, it has objects for these.
+    """
+    dimensions = as_array(input).shape
+    known = all(isinstance(each, int) for each in dimensions)
+    return np.array(dimensions, out_type if known else object)
 
 
 def size(input: ArrayLike, out_type: DTypeLike = np.int32, name: str | None = None) -> np.generic:

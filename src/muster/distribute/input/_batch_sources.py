@@ -119,10 +119,11 @@ class GlobalBatches(BatchSource):
         self._uneven.begin()
         with self.dataset.iterator(seed=seed) as batches:
             for batch in batches:
-                _require_batch(batch)
                 if self._split.replicas == 1:
+                    _require_rows(batch)
                     yield batch
                     continue
+                _require_batch(batch)
                 count = row_count(batch) or 0
                 if self._split.workers > 1:
                     self._log(self._split.describe(count))
@@ -273,6 +274,10 @@ def _require_batch(batch: Any) -> None:
         raise DatasetError(
             f"The components of a batch must be equally long to be shared, got shapes {shapes}."
         )
+    _require_rows(batch)
+
+
+def _require_rows(batch: Any) -> None:
     if any(np.ndim(leaf) == 0 for leaf in jax.tree.leaves(batch)):
         raise ValueError(
             "The elements of this dataset are not batches. Call the `batch` method on the dataset with the "
