@@ -14,7 +14,11 @@ from muster.program.variables._keras_internals import (
     forget_state,
     fresh_names,
     keep_no_state,
+    keras_step,
     note_synced,
+    predictions,
+    replace_build,
+    replace_results,
     set_values,
     setting_of_every_step,
     values_of,
@@ -145,3 +149,40 @@ def test_settings_that_concern_all_elements_at_every_step():
     assert setting_of_every_step(decayed, bias) is None
     assert setting_of_every_step(scaled, bias) == "gradient_accumulation_steps=3"
     assert setting_of_every_step(keras.optimizers.SGD(use_ema=True), bias) == "use_ema=True"
+
+
+def test_a_model_asks_where_keras_builds_it_and_for_the_results_of_an_epoch():
+    model = keras.Sequential([keras.layers.Dense(2)])
+    model.compile("sgd", "mse")
+    asked = []
+
+    def build(keras_build, **given):
+        asked.append(sorted(given))
+        keras_build(**given)
+
+    replace_build(model, build)
+    replace_results(model, lambda keras_results, logs: {"loss": 7.0, "of Keras": keras_results(logs)["loss"]})
+    x = jnp.ones((4, 3))
+    history = model.fit(x, x[:, :2], verbose=0).history
+    assert asked == [["iterator"]]
+    assert model.built
+    assert history["loss"] == [7.0]
+    assert history["of Keras"][0] > 0
+    model.train_on_batch(x, x[:, :2])
+    assert asked[1:] == [["data_batch"]]
+
+
+def test_predictions_and_loss_are_those_of_keras_step():
+    class Model(keras.Model):
+        def call(self, x, training=False):
+            return 2.0 * x if training else x
+
+    x, y = jnp.ones((4, 1)), jnp.zeros((4, 1))
+    model = Model()
+    model.compile("sgd", "mse")
+    y_pred, loss = keras_step(model, x, y, None, training=True)
+    assert float(loss) == 4.0
+    assert y_pred.tolist() == [[2.0]] * 4
+    assert float(model.get_metrics_result()["loss"]) == 4.0
+    assert predictions(model, x, training=False).tolist() == x.tolist()
+    assert predictions(keras.layers.Rescaling(3.0), x, training=True).tolist() == (3 * x).tolist()
