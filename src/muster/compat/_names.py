@@ -2,37 +2,13 @@
 
 import functools
 import sys
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any, NoReturn
 
-# What to use instead of names that TensorFlow's guides use and muster lacks.
-INSTEAD = {
-    "tf.Module": "Use keras.layers.Layer or keras.Model.",
-    "tf.cond": "Use keras.ops.cond.",
-    "tf.while_loop": "Use keras.ops.while_loop.",
-    "tf.autograph": "Functions are traced as they are: write loops and conditions with keras.ops or JAX.",
-    "tf.debugging.enable_check_numerics": 'Use jax.config.update("jax_debug_nans", True).',
-    "tf.debugging.check_numerics": 'Use jax.config.update("jax_debug_nans", True).',
-    "tf.profiler": "Use jax.profiler, whose profiles TensorBoard shows, too.",
-    "tf.summary.create_file_writer": "Use keras.callbacks.TensorBoard with fit, or "
-    "muster.summary.EventFileWriter.",
-    "tf.random.Generator": "Use keras.random with a keras.random.SeedGenerator, whose state is saved.",
-    "tf.random.experimental": "Use keras.random with a keras.random.SeedGenerator, whose state is saved.",
-    "tf.random.stateless_uniform": "Use jax.random, whose functions take a key.",
-    "tf.random.stateless_normal": "Use jax.random, whose functions take a key.",
-    "tf.executing_eagerly": "Functions are compiled unless tf.config.run_functions_eagerly(True) was called.",
-    "tf.strings": "Text is Python's str: use its methods in input functions.",
-    "tf.image": "Use keras.ops.image, or Keras' layers, such as keras.layers.Resizing.",
-    "tf.test": "Use tf.config.list_physical_devices('GPU').",
-    "tf.linalg": "Use keras.ops.linalg and tf.matmul.",
-    "tf.data.FixedLengthRecordDataset": "Use numpy.memmap with Dataset.from_tensor_slices.",
-    "tf.distribute.cluster_resolver.SageMakerClusterResolver": "Use muster.cluster.SageMakerClusterResolver.",
-    "tf.config.experimental.enable_op_determinism": "Input is always in one order; on GPUs set "
-    "XLA_FLAGS=--xla_gpu_deterministic_ops=true.",
-    "tf.config.experimental.get_memory_info": "Use jax.Device.memory_stats.",
-    "tf.config.threading": "XLA decides; `muster run` gives each task its share of the cores.",
-    "tf.TypeSpec": "Use tf.TensorSpec.",
-}
+from muster.compat._hints import advice_for
+
+PACKAGE = "muster.compat.tensorflow"
+"""The package that programs import as ``tf``."""
 
 
 def missing(module: str, name: str) -> AttributeError:
@@ -42,13 +18,37 @@ def missing(module: str, name: str) -> AttributeError:
         module: The module's name in programs, such as ``tf.compat.v1``.
         name: The name that was looked up.
     """
-    wanted = f"{module}.{name}"
-    advice = INSTEAD.get(
-        wanted,
-        'The page "Coming from TensorFlow" of the documentation says what to use instead and what is not '
-        "there yet.",
-    )
-    return AttributeError(f"muster has no {wanted}. {advice}", name=name)
+    path = f"{module}.{name}"
+    return AttributeError(f"muster has no {path}. {what_instead(path)}", name=name)
+
+
+def what_instead(path: str) -> str:
+    """Return what to use instead of a name that muster does not have.
+
+    Args:
+        path: The whole name, such as ``tf.layers.dense``.
+    """
+    if not path.startswith("tf.compat.v1.") and is_of_tensorflow_1(path):
+        first = path.removeprefix("tf.")
+        return (
+            f"It is a name of TensorFlow 1: write tf.compat.v1.{first}, or import "
+            "muster.compat.tensorflow.compat.v1 as tf."
+        )
+    return advice_for(path)
+
+
+def is_of_tensorflow_1(path: str) -> bool:
+    """Return whether the modules of ``tf.compat.v1`` have a name, which need not be in those of TensorFlow 2.
+
+    Args:
+        path: The whole name as TensorFlow 1 has it, such as ``tf.layers.dense``.
+    """
+    value: Any = sys.modules.get(f"{PACKAGE}.compat.v1")
+    for part in path.split(".")[1:]:
+        if not isinstance(value, ModuleType) or part not in vars(value):
+            return False
+        value = vars(value)[part]
+    return True
 
 
 def report_missing(package: str) -> None:
@@ -61,7 +61,7 @@ def report_missing(package: str) -> None:
         package: The package that programs import as ``tf``.
     """
     for path, module in list(sys.modules.items()):
-        if f"{path}.".startswith(f"{package}."):
+        if f"{path}.".startswith(f"{package}.") and not isinstance(module, Names):
             name = f"tf{path.removeprefix(package)}"
             vars(module).setdefault("__getattr__", functools.partial(_raise_missing, name))
 
@@ -70,8 +70,10 @@ def _raise_missing(module: str, name: str) -> NoReturn:
     raise missing(module, name)
 
 
-class Names(SimpleNamespace):
+class Names(ModuleType):
     """A small TensorFlow module that needs no file of its own; unknown names raise the error of `missing`.
+
+    It can be imported, too, as in ``from muster.compat.tensorflow.io.gfile import exists``.
 
     Args:
         module: The module's name in programs, such as ``tf.data.experimental``.
@@ -79,18 +81,20 @@ class Names(SimpleNamespace):
     """
 
     def __init__(self, module: str, **names: object) -> None:
-        super().__init__(**names)
-        self._module = module
+        super().__init__(PACKAGE + module.removeprefix("tf"), f"``{module}``.")
+        vars(self).update(names)
+        sys.modules[self.__name__] = self
 
     def __getattr__(self, name: str) -> Any:
-        raise missing(self._module, name)
+        raise missing(f"tf{self.__name__.removeprefix(PACKAGE)}", name)
 
 
-def passed_on(module: ModuleType, name: str, *extra: str) -> Any:
+def passed_on(module: ModuleType, package: str, name: str, *extra: str) -> Any:
     """Look up a name in a module that another one extends, for the ``__getattr__`` of that other one.
 
     Args:
         module: The module that is extended.
+        package: The extending module's name, its ``__name__``.
         name: The name that was looked up, or ``__all__``, which ``import *`` asks for.
         *extra: The public names that the extending module adds.
 
@@ -100,4 +104,23 @@ def passed_on(module: ModuleType, name: str, *extra: str) -> Any:
     if name == "__all__":
         names = getattr(module, "__all__", dir(module))
         return sorted({*extra, *(each for each in names if not each.startswith("_"))})
-    return getattr(module, name)
+    try:
+        return getattr(module, name)
+    except AttributeError:
+        raise missing(f"tf{package.removeprefix(PACKAGE)}", name) from None
+
+
+def importable_as(package: str, module: ModuleType) -> None:
+    """Let the modules below one that are loaded be imported below another, which passes its names on.
+
+    So ``from muster.compat.tensorflow.keras.models import Sequential`` finds Keras' module.
+
+    Args:
+        package: The name of the module that passes names on; modules that it has of its own stay.
+        module: The module that has the names.
+    """
+    below = f"{module.__name__}."
+    for path, each in list(sys.modules.items()):
+        rest = path.removeprefix(below)
+        if path.startswith(below) and not rest.startswith(("src", "_")) and not rest.startswith("compat"):
+            sys.modules.setdefault(f"{package}.{rest}", each)

@@ -12,11 +12,14 @@ from muster.data._iterator import DatasetIterator as DatasetIterator
 from muster.data._iterator import moved_position as moved_position
 from muster.data._numbered import NumberedElements as NumberedElements
 from muster.data._numbered_reader import NumberedReader as NumberedReader
+from muster.data._one_shot import OneShotIterator as OneShotIterator
+from muster.data._one_shot import as_dataset as as_dataset
 from muster.data._optional import GetNext as GetNext
 from muster.data._optional import Optional as Optional
 from muster.data._options import AutoShardPolicy as AutoShardPolicy
 from muster.data._options import DistributeOptions as DistributeOptions
 from muster.data._options import Options as Options
+from muster.data.files._decode_csv import decode_csv as decode_csv
 from muster.data.files._example import BytesList as BytesList
 from muster.data.files._example import Example as Example
 from muster.data.files._example import Feature as Feature

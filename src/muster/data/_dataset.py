@@ -12,6 +12,7 @@ from muster.data._arguments import integer
 from muster.data._dataset_sources import DatasetSources
 from muster.data._iterator import Convert, DatasetIterator
 from muster.data._numbered import NumberedElements
+from muster.data._one_shot import OneShotIterator
 from muster.data._options import Options
 from muster.data.pipeline._cache import Cache
 from muster.data.pipeline._combine import Concatenate, Zip
@@ -352,6 +353,12 @@ class Dataset(DatasetSources["Dataset"]):
         """
         return self._then(Prefetch(self._node, integer("buffer_size", buffer_size, -1)))
 
+    def apply(
+        self, transformation_func: Callable[["Dataset"], "Dataset"], name: str | None = None
+    ) -> "Dataset":
+        """Return what a function makes of the dataset."""
+        return transformation_func(self)
+
     def options(self) -> Options:
         """Return a copy of the options."""
         return deepcopy(self._options)
@@ -450,6 +457,10 @@ class Dataset(DatasetSources["Dataset"]):
     def as_numpy_iterator(self) -> DatasetIterator:
         """Begin an iteration. Elements are always NumPy values."""
         return self.iterator()
+
+    def make_one_shot_iterator(self) -> OneShotIterator:
+        """Make TensorFlow 1's iterator, whose ``get_next()`` an input_fn returns for the whole dataset."""
+        return OneShotIterator(self)
 
     def _then(self, node: Node) -> "Dataset":
         return Dataset(node, self._options)

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from muster._errors import DatasetError
 from muster._user_code import no_stop_iteration
+from muster.data import as_dataset
 from muster.distribute import InputContext
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
@@ -117,6 +118,8 @@ def call_input_fn(
 ) -> Any:
     """Call an input_fn with the arguments that it names, and return its result.
 
+    What the iterators of TensorFlow 1 return for one element stands for their datasets.
+
     Source: ``Estimator._call_input_fn`` (tensorflow_estimator/python/estimator/estimator.py).
 
     Args:
@@ -128,7 +131,7 @@ def call_input_fn(
 
     Raises:
         TypeError: ``input_fn`` is no function.
-        ValueError: It takes other arguments.
+        ValueError: It takes other arguments, or it returns values of several iterators of TensorFlow 1.
     """
     if not callable(input_fn):
         raise TypeError(
@@ -143,7 +146,8 @@ def call_input_fn(
             f"{', '.join(given)} that it names. Bind others: lambda: input_fn(...)."
         )
     with no_stop_iteration("The input_fn", DatasetError):
-        return input_fn(**{name: value for name, value in given.items() if name in names})
+        returned = input_fn(**{name: value for name, value in given.items() if name in names})
+    return as_dataset(returned)
 
 
 def _required(function: Callable[..., Any]) -> list[str]:

@@ -34,6 +34,6 @@ def test_a_model_of_tensorflow_1s_layers_trains(tmp_path: Path) -> None:
     assert tf.train.latest_checkpoint(tmp_path) == estimator.latest_checkpoint()
 
 
-def test_reusing_a_layer_by_name_is_refused() -> None:
-    with pytest.raises(ValueError, match="reuse=True is not available"):
+def test_reusing_a_layer_without_a_name_is_refused() -> None:
+    with pytest.raises(ValueError, match="give tf.layers.Dense a name"):
         tf.layers.dense(np.zeros((2, 3), np.float32), 2, reuse=True)

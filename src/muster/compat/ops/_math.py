@@ -81,8 +81,12 @@ def _named(
 
 
 abs = _unary("abs")
+acos = _unary("arccos")
+asin = _unary("arcsin")
+atan = _unary("arctan")
 ceil = _unary("ceil")
 cos = _unary("cos")
+cosh = _unary("cosh")
 exp = _unary("exp")
 expm1 = _unary("expm1")
 floor = _unary("floor")
@@ -93,17 +97,18 @@ log = _unary("log")
 log1p = _unary("log1p")
 logical_not = _unary("logical_not")
 negative = _unary("negative")
-ones_like = _unary("ones_like")
 reciprocal = _unary("reciprocal")
 round = _unary("round")
 sign = _unary("sign")
 sin = _unary("sin")
+sinh = _unary("sinh")
 sqrt = _unary("sqrt")
 square = _unary("square")
+tan = _unary("tan")
 tanh = _unary("tanh")
-zeros_like = _unary("zeros_like")
 
 add = _binary("add")
+atan2 = _binary("arctan2")
 divide = _binary("true_divide")
 equal = _binary("equal")
 floordiv = _binary("floor_divide")
@@ -114,6 +119,7 @@ less = _binary("less")
 less_equal = _binary("less_equal")
 logical_and = _binary("logical_and")
 logical_or = _binary("logical_or")
+logical_xor = _binary("logical_xor")
 maximum = _binary("maximum")
 minimum = _binary("minimum")
 multiply = _binary("multiply")
@@ -158,6 +164,46 @@ def sigmoid(x: ArrayLike, name: str | None = None) -> jax.Array:
     return jax.nn.sigmoid(as_array(x))
 
 
+def log_sigmoid(x: ArrayLike, name: str | None = None) -> jax.Array:
+    """Return ``log(sigmoid(x))`` without overflow."""
+    return jax.nn.log_sigmoid(as_array(x))
+
+
+def erf(x: ArrayLike, name: str | None = None) -> jax.Array:
+    """Return the error function."""
+    return jax.scipy.special.erf(as_array(x))
+
+
+def lgamma(x: ArrayLike, name: str | None = None) -> jax.Array:
+    """Return the logarithm of the absolute value of the gamma function."""
+    return jax.scipy.special.gammaln(as_array(x))
+
+
+def divide_no_nan(x: ArrayLike, y: ArrayLike, name: str | None = None) -> Array:
+    """Return ``x / y``, and 0 where ``y`` is 0."""
+    left, right = as_arrays(x, y)
+    xp = array_module(left, right)
+    return xp.where(right == 0, xp.zeros_like(left), left / xp.where(right == 0, 1, right))
+
+
+def multiply_no_nan(x: ArrayLike, y: ArrayLike, name: str | None = None) -> Array:
+    """Return ``x * y``, and 0 where ``y`` is 0, even if ``x`` is infinite or not a number."""
+    left, right = as_arrays(x, y)
+    xp = array_module(left, right)
+    return xp.where(right == 0, xp.zeros_like(right), left * right)
+
+
+def count_nonzero(
+    input: ArrayLike,
+    axis: Axis = None,
+    keepdims: bool | None = None,
+    dtype: DTypeLike = np.int64,
+    name: str | None = None,
+) -> Array:
+    """Count the values other than 0."""
+    return cast(reduce_sum(cast(not_equal(input, 0), np.int32), axis, bool(keepdims)), dtype)
+
+
 def where(
     condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, name: str | None = None
 ) -> Array:
@@ -181,15 +227,43 @@ def reduce_logsumexp(
     return jax.nn.logsumexp(as_array(input_tensor), axis=as_axis(axis), keepdims=keepdims)
 
 
-def cumsum(x: ArrayLike, axis: int = 0, name: str | None = None) -> Array:
-    """Return the cumulative sum along an axis."""
-    return apply("cumsum", as_array(x), axis=axis)
+def _cumulative(function: str, start: int) -> Callable[..., Array]:
+    def operation(
+        x: ArrayLike, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+    ) -> Array:
+        value = as_array(x)
+        flipped = apply("flip", value, axis=axis) if reverse else value
+        found = cast(apply(function, flipped, axis=axis), value.dtype)
+        if exclusive:
+            first = apply("full_like", apply("take", found, np.array([0]), axis=axis), fill_value=start)
+            rest = apply("take", found, np.arange(value.shape[axis] - 1), axis=axis)
+            found = array_module(found).concatenate([first, rest], axis=axis)
+        return apply("flip", found, axis=axis) if reverse else found
+
+    note = ", from the end if ``reverse``; if ``exclusive``, each without its own value"
+    return _named(operation, function, note)
+
+
+cumprod = _cumulative("cumprod", 1)
+cumsum = _cumulative("cumsum", 0)
+
+
+def _like(function: str) -> Callable[..., Array]:
+    def operation(input: ArrayLike, dtype: DTypeLike = None, name: str | None = None) -> Array:
+        return apply(function, as_array(input, dtype))
+
+    return _named(operation, function)
+
+
+ones_like = _like("ones_like")
+zeros_like = _like("zeros_like")
 
 
 def norm(
     tensor: ArrayLike,
     ord: float | Literal["euclidean"] = "euclidean",
     axis: Axis = None,
+    keepdims: bool | None = None,
     name: str | None = None,
 ) -> Array:
     """Return a norm along an axis, or of all values.
@@ -198,13 +272,14 @@ def norm(
         tensor: Values of any shape.
         ord: ``"euclidean"``, 1, 2 or infinity.
         axis: The axis; None for all values.
+        keepdims: Whether the axes stay, with the size 1.
         name: Unused.
     """
     value = as_array(tensor)
     order = 2 if ord == "euclidean" else ord
     flat, along = (value.reshape(-1), 0) if axis is None else (value, as_axis(axis))
-    found: Array = array_module(value).linalg.norm(flat, ord=order, axis=along)
-    return found
+    found: Array = array_module(value).linalg.norm(flat, ord=order, axis=along, keepdims=bool(keepdims))
+    return found.reshape((1,) * value.ndim) if axis is None and keepdims else found
 
 
 def clip_by_value(

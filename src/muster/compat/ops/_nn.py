@@ -34,19 +34,40 @@ def gelu(features: ArrayLike, approximate: bool = False, name: str | None = None
     return jax.nn.gelu(as_array(features), approximate)
 
 
+def selu(features: ArrayLike, name: str | None = None) -> jax.Array:
+    """Return the scaled exponential linear unit."""
+    return jax.nn.selu(as_array(features))
+
+
+def silu(features: ArrayLike, beta: float = 1.0) -> jax.Array:
+    """Return ``x * sigmoid(beta * x)``."""
+    value = as_array(features)
+    return value * jax.nn.sigmoid(beta * value)
+
+
+def softsign(features: ArrayLike, name: str | None = None) -> jax.Array:
+    """Return ``x / (1 + |x|)``."""
+    return jax.nn.soft_sign(as_array(features))
+
+
+def zero_fraction(value: ArrayLike, name: str | None = None) -> jax.Array:
+    """Return the fraction of zeros, shape ()."""
+    return jnp.mean(jnp.asarray(as_array(value)) == 0, dtype=jnp.float32)
+
+
 def softplus(features: ArrayLike, name: str | None = None) -> jax.Array:
     """Return ``log(1 + exp(x))``."""
     return jax.nn.softplus(as_array(features))
 
 
-def softmax(logits: ArrayLike, axis: int = -1, name: str | None = None) -> jax.Array:
-    """Return probabilities: ``exp(x)`` divided by its sum along the axis."""
-    return jax.nn.softmax(as_array(logits), axis)
+def softmax(logits: ArrayLike, axis: int | None = None, name: str | None = None) -> jax.Array:
+    """Return probabilities: ``exp(x)`` divided by its sum along the axis, the last one by default."""
+    return jax.nn.softmax(as_array(logits), -1 if axis is None else axis)
 
 
-def log_softmax(logits: ArrayLike, axis: int = -1, name: str | None = None) -> jax.Array:
+def log_softmax(logits: ArrayLike, axis: int | None = None, name: str | None = None) -> jax.Array:
     """Return the logarithm of `softmax`."""
-    return jax.nn.log_softmax(as_array(logits), axis)
+    return jax.nn.log_softmax(as_array(logits), -1 if axis is None else axis)
 
 
 def l2_loss(t: ArrayLike, name: str | None = None) -> jax.Array:
@@ -64,25 +85,42 @@ def l2_normalize(
 
 
 def moments(
-    x: ArrayLike, axes: Axis, keepdims: bool = False, name: str | None = None
+    x: ArrayLike, axes: Axis, shift: None = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[jax.Array, jax.Array]:
-    """Return the mean and the variance over axes."""
+    """Return the mean and the variance over axes; ``shift`` is unused, as in TensorFlow."""
     value, axis = as_array(x), as_axis(axes)
     return jnp.mean(value, axis, keepdims=keepdims), jnp.var(value, axis, keepdims=keepdims)
 
 
-def embedding_lookup(params: ArrayLike, ids: ArrayLike, name: str | None = None) -> jax.Array:
+def embedding_lookup(
+    params: ArrayLike, ids: ArrayLike, max_norm: float | None = None, name: str | None = None
+) -> jax.Array:
     """Take rows of a table: shape (rows, width), and ids of shape S, give shape (\\*S, width).
 
     The table may be a `muster.distribute.ShardedVariable`, whose shards are read where they are.
+
+    Args:
+        params: The table.
+        ids: Numbers of its rows.
+        max_norm: The largest Euclidean norm of a row, to which longer ones are scaled; None for any.
+        name: Unused.
     """
     ids = as_array(ids)
     if isinstance(params, ShardedVariable):
         check_ids(ids, params.shape[0])
-        return params.sparse_read(ids)
-    table = as_array(params)
-    check_ids(ids, len(table))
-    return jnp.take(table, ids, axis=0)
+        rows = params.sparse_read(ids)
+    else:
+        table = as_array(params)
+        check_ids(ids, len(table))
+        rows = jnp.take(table, ids, axis=0)
+    return rows if max_norm is None else _at_most(rows, max_norm)
+
+
+def _at_most(rows: jax.Array, max_norm: float) -> jax.Array:
+    """Scale rows so that the Euclidean norm of none is larger."""
+    squares = jnp.sum(rows * rows, -1, keepdims=True)
+    norms = jnp.sqrt(jnp.where(squares > 0, squares, 1))
+    return rows * (max_norm / jnp.maximum(norms, max_norm))
 
 
 def embedding_lookup_sparse(
@@ -127,9 +165,7 @@ def embedding_lookup_sparse(
         rows = jnp.take(as_array(params), wanted, axis=0)
     rows = jnp.where(there[..., None], rows, 0)
     if max_norm is not None:
-        squares = jnp.sum(rows * rows, -1, keepdims=True)
-        norms = jnp.sqrt(jnp.where(squares > 0, squares, 1))
-        rows *= max_norm / jnp.maximum(norms, max_norm)
+        rows = _at_most(rows, max_norm)
     weights = jnp.where(there, 1 if sp_weights is None else as_array(sp_weights), 0).astype(rows.dtype)
     total = jnp.sum(rows * weights[..., None], -2)
     if combiner == "sum":
@@ -225,6 +261,20 @@ def sigmoid_cross_entropy_with_logits(
     labels = as_array(labels, logits.dtype)
     _require_shapes(labels, logits, labels.shape == logits.shape, "have one shape")
     return jax.nn.softplus(logits) - logits * labels
+
+
+def weighted_cross_entropy_with_logits(
+    labels: ArrayLike, logits: ArrayLike, pos_weight: ArrayLike, name: str | None = None
+) -> jax.Array:
+    """Return the binary cross entropy, with the part of positive labels times ``pos_weight``.
+
+    Source: tensorflow/python/ops/nn_impl.py, ``weighted_cross_entropy_with_logits_v2``.
+    """
+    logits = as_array(logits)
+    labels = as_array(labels, logits.dtype)
+    _require_shapes(labels, logits, labels.shape == logits.shape, "have one shape")
+    positive = labels * as_array(pos_weight) * jax.nn.softplus(-logits)
+    return positive + (1 - labels) * jax.nn.softplus(logits)
 
 
 def _require_shapes(labels: Array, logits: Array, fit: bool, must: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from muster._errors import TraceError
 from muster._keras import keras
-from muster.compat.ops._arrays import Array, DTypeLike, is_traced
+from muster.compat.ops._arrays import Array, ArrayLike, DTypeLike, as_array, is_traced
 from muster.distribute import Strategy, get_strategy
 from muster.program.trace import FunctionScope
 from muster.program.variables import current_scope
@@ -94,6 +94,40 @@ def normal(
         numbers: jax.Array = keras.random.normal(tuple(shape), dtype=str(np.dtype(dtype)), seed=generator)
         return numbers * stddev + mean
     return np.asarray(np.random.normal(mean, stddev, tuple(shape))).astype(dtype)
+
+
+def truncated_normal(
+    shape: Iterable[int],
+    mean: float | Array = 0.0,
+    stddev: float | Array = 1.0,
+    dtype: DTypeLike = np.float32,
+    seed: None = None,
+    name: str | None = None,
+) -> Array:
+    """Draw numbers from a normal distribution within two standard deviations; arguments as for `normal`."""
+    sizes = tuple(shape)
+    generator = _generator("truncated_normal", seed)
+    if generator is not None:
+        numbers: jax.Array = keras.random.truncated_normal(sizes, dtype=str(np.dtype(dtype)), seed=generator)
+        return numbers * stddev + mean
+    drawn = np.random.normal(size=sizes)
+    while (outside := np.abs(drawn) > 2).any():
+        drawn = np.where(outside, np.random.normal(size=sizes), drawn)
+    return np.asarray(drawn * stddev + mean).astype(dtype)
+
+
+def shuffle(value: ArrayLike, seed: None = None, name: str | None = None) -> Array:
+    """Shuffle the values along the first axis, in the way of `uniform`.
+
+    Raises:
+        ValueError: There is a seed.
+        TraceError: The call is in a step of an Estimator or of ``fit``.
+    """
+    generator, values = _generator("shuffle", seed), as_array(value)
+    if generator is not None:
+        shuffled: jax.Array = keras.random.shuffle(values, seed=generator)
+        return shuffled
+    return values[np.random.permutation(len(values))]
 
 
 def _generator(function: str, seed: None) -> keras.random.SeedGenerator | None:

@@ -72,9 +72,16 @@ def range(
     return as_array(np.arange(*bounds).tolist(), dtype)
 
 
-def eye(num_rows: int, num_columns: int | None = None, dtype: DTypeLike = np.float32) -> Array:
-    """Return ones on the diagonal and zeros elsewhere, as a NumPy array."""
-    return np.eye(num_rows, num_columns, dtype=dtype)
+def eye(
+    num_rows: int,
+    num_columns: int | None = None,
+    batch_shape: Iterable[int] | None = None,
+    dtype: DTypeLike = np.float32,
+    name: str | None = None,
+) -> Array:
+    """Return ones on the diagonal and zeros elsewhere, as a NumPy array; ``batch_shape`` of such matrices."""
+    one = np.eye(num_rows, num_columns, dtype=dtype)
+    return one if batch_shape is None else np.broadcast_to(one, (*batch_shape, *one.shape)).copy()
 
 
 def identity(input: ArrayLike, name: str | None = None) -> Array:
@@ -100,14 +107,19 @@ def stop_gradient(input: ArrayLike, name: str | None = None) -> Array:
     return jax.lax.stop_gradient(as_array(input))
 
 
-def shape(input: ArrayLike, out_type: DTypeLike = np.int32, name: str | None = None) -> Array:
+def shape(input: ArrayLike, out_type: DTypeLike = None, name: str | None = None) -> Array:
     """Return the shape as a NumPy array of shape (rank,), since shapes are known while a step is traced.
 
     While Keras asks a layer for the shapes of its results, for batches of any size, it has objects for these.
+
+    Args:
+        input: Values of any shape.
+        out_type: The dtype of the result; None is int32.
+        name: Unused.
     """
     dimensions = as_array(input).shape
     known = all(isinstance(each, int) for each in dimensions)
-    return np.array(dimensions, out_type if known else object)
+    return np.array(dimensions, (out_type or np.int32) if known else object)
 
 
 def size(input: ArrayLike, out_type: DTypeLike = np.int32, name: str | None = None) -> np.generic:
@@ -135,9 +147,12 @@ def expand_dims(input: ArrayLike, axis: int | Sequence[int], name: str | None = 
     return apply("expand_dims", as_array(input), axis=as_axis(axis))
 
 
-def transpose(a: ArrayLike, perm: Sequence[int] | None = None, name: str = "transpose") -> Array:
-    """Permute the axes into the order ``perm``; without one, reverse them."""
-    return as_array(a).transpose(as_axis(perm))
+def transpose(
+    a: ArrayLike, perm: Sequence[int] | None = None, conjugate: bool = False, name: str = "transpose"
+) -> Array:
+    """Permute the axes into the order ``perm``; without one, reverse them. Conjugate if asked."""
+    permuted = as_array(a).transpose(as_axis(perm))
+    return permuted.conj() if conjugate else permuted
 
 
 def concat(values: Sequence[ArrayLike], axis: int, name: str = "concat") -> Array:
@@ -161,7 +176,11 @@ def unstack(value: ArrayLike, num: int | None = None, axis: int = 0, name: str =
 
 
 def split(
-    value: ArrayLike, num_or_size_splits: int | Sequence[int], axis: int = 0, name: str = "split"
+    value: ArrayLike,
+    num_or_size_splits: int | Sequence[int],
+    axis: int = 0,
+    num: int | None = None,
+    name: str = "split",
 ) -> list[Array]:
     """Split an array along an axis, into a number of equal parts or into parts of given sizes."""
     sizes = num_or_size_splits
@@ -175,7 +194,11 @@ def tile(input: ArrayLike, multiples: Iterable[int], name: str | None = None) ->
 
 
 def pad(
-    tensor: ArrayLike, paddings: ArrayLike, mode: str = "CONSTANT", constant_values: ArrayLike = 0
+    tensor: ArrayLike,
+    paddings: ArrayLike,
+    mode: str = "CONSTANT",
+    constant_values: ArrayLike = 0,
+    name: str | None = None,
 ) -> Array:
     """Pad an array on each axis.
 
@@ -184,6 +207,7 @@ def pad(
         paddings: How many values to put before and after those of each axis, shape (rank, 2).
         mode: ``"CONSTANT"``, ``"REFLECT"`` or ``"SYMMETRIC"``.
         constant_values: The value to pad with in the mode ``"CONSTANT"``.
+        name: Unused.
     """
     value, how = as_array(tensor), mode.lower()
     constants = {"constant_values": constant_values} if how == "constant" else {}
@@ -195,9 +219,35 @@ def broadcast_to(input: ArrayLike, shape: Iterable[int], name: str | None = None
     return apply("broadcast_to", as_array(input), shape=tuple(shape))
 
 
-def gather(params: ArrayLike, indices: ArrayLike, axis: int = 0, name: str | None = None) -> Array:
-    """Take the slices of an array at ``indices`` along an axis."""
-    return apply("take", as_array(params), as_array(indices), axis=axis)
+def gather(
+    params: ArrayLike,
+    indices: ArrayLike,
+    validate_indices: None = None,
+    axis: int | None = None,
+    batch_dims: int = 0,
+    name: str | None = None,
+) -> Array:
+    """Take the slices of an array at ``indices`` along an axis.
+
+    Args:
+        params: Values of any shape.
+        indices: Where to take them, integers of any shape.
+        validate_indices: Unused.
+        axis: The axis; None is the first one after the axes of the batch.
+        batch_dims: How many leading axes ``params`` and ``indices`` have in common.
+        name: Unused.
+
+    Source: tensorflow/python/ops/array_ops.py, ``gather_v2``.
+    """
+    values, places = as_array(params), as_array(indices)
+    along = batch_dims if axis is None else axis % values.ndim
+    if batch_dims == 0:
+        return apply("take", values, places, axis=along)
+    xp = array_module(values, places)
+    flat = places.reshape(*places.shape[:batch_dims], *(1,) * (along - batch_dims), -1)
+    flat = flat.reshape(*flat.shape, *(1,) * (values.ndim - along - 1))
+    taken = xp.take_along_axis(values, flat, axis=along)
+    return taken.reshape(*values.shape[:along], *places.shape[batch_dims:], *values.shape[along + 1 :])
 
 
 def matmul(
@@ -215,7 +265,7 @@ def one_hot(
     depth: int,
     on_value: ArrayLike | None = None,
     off_value: ArrayLike | None = None,
-    axis: int = -1,
+    axis: int | None = None,
     dtype: DTypeLike = None,
     name: str | None = None,
 ) -> Array:
@@ -228,4 +278,4 @@ def one_hot(
     on = as_array(1, dtype or np.float32) if on_value is None else as_array(on_value, dtype)
     off = as_array(0 if off_value is None else off_value, on.dtype)
     values = apply("where", hot, on, off)
-    return values if axis == -1 else apply("moveaxis", values, source=-1, destination=axis)
+    return values if axis in (None, -1) else apply("moveaxis", values, source=-1, destination=axis)

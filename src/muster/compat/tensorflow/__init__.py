@@ -4,23 +4,40 @@ The names of TensorFlow 2; those of TensorFlow 1 are in ``tf.compat.v1``. Operat
 which stay NumPy values (in input functions), and on the values of a step.
 """
 
+import sys as _sys
+
 from muster import _keras as _keras  # first: Ctrl-C waits for it
-from muster._version import __version__ as __version__
 from muster.compat._names import Names as _Names
+from muster.compat._names import importable_as as _importable_as
 from muster.compat._names import report_missing as _report_missing
 from muster.compat.ops._arrays import Tensor as Tensor
+from muster.compat.ops._control import cond as cond
+from muster.compat.ops._control import executing_eagerly as executing_eagerly
+from muster.compat.ops._control import is_tensor as is_tensor
+from muster.compat.ops._control import map_fn as map_fn
+from muster.compat.ops._control import numpy_function as numpy_function
+from muster.compat.ops._control import py_function as py_function
+from muster.compat.ops._control import while_loop as while_loop
+from muster.compat.ops._linalg import einsum as einsum
+from muster.compat.ops._linalg import tensordot as tensordot
 from muster.compat.ops._math import abs as abs
+from muster.compat.ops._math import acos as acos
 from muster.compat.ops._math import add as add
 from muster.compat.ops._math import add_n as add_n
 from muster.compat.ops._math import argmax as argmax
 from muster.compat.ops._math import argmin as argmin
+from muster.compat.ops._math import asin as asin
+from muster.compat.ops._math import atan as atan
+from muster.compat.ops._math import atan2 as atan2
 from muster.compat.ops._math import cast as cast
 from muster.compat.ops._math import clip_by_global_norm as clip_by_global_norm
 from muster.compat.ops._math import clip_by_norm as clip_by_norm
 from muster.compat.ops._math import clip_by_value as clip_by_value
 from muster.compat.ops._math import cos as cos
+from muster.compat.ops._math import cosh as cosh
 from muster.compat.ops._math import cumsum as cumsum
 from muster.compat.ops._math import divide as divide
+from muster.compat.ops._math import divide as truediv
 from muster.compat.ops._math import equal as equal
 from muster.compat.ops._math import exp as exp
 from muster.compat.ops._math import floor as floor
@@ -32,6 +49,7 @@ from muster.compat.ops._math import less_equal as less_equal
 from muster.compat.ops._math import logical_and as logical_and
 from muster.compat.ops._math import logical_not as logical_not
 from muster.compat.ops._math import logical_or as logical_or
+from muster.compat.ops._math import logical_xor as logical_xor
 from muster.compat.ops._math import maximum as maximum
 from muster.compat.ops._math import minimum as minimum
 from muster.compat.ops._math import multiply as multiply
@@ -52,13 +70,31 @@ from muster.compat.ops._math import round as round
 from muster.compat.ops._math import sigmoid as sigmoid
 from muster.compat.ops._math import sign as sign
 from muster.compat.ops._math import sin as sin
+from muster.compat.ops._math import sinh as sinh
 from muster.compat.ops._math import sqrt as sqrt
 from muster.compat.ops._math import square as square
 from muster.compat.ops._math import subtract as subtract
+from muster.compat.ops._math import tan as tan
 from muster.compat.ops._math import tanh as tanh
 from muster.compat.ops._math import where as where
 from muster.compat.ops._math import zeros_like as zeros_like
 from muster.compat.ops._print import tf_print as _print
+from muster.compat.ops._select import argsort as argsort
+from muster.compat.ops._select import boolean_mask as boolean_mask
+from muster.compat.ops._select import gather_nd as gather_nd
+from muster.compat.ops._select import linspace as linspace
+from muster.compat.ops._select import meshgrid as meshgrid
+from muster.compat.ops._select import repeat as repeat
+from muster.compat.ops._select import reverse as reverse
+from muster.compat.ops._select import roll as roll
+from muster.compat.ops._select import scatter_nd as scatter_nd
+from muster.compat.ops._select import searchsorted as searchsorted
+from muster.compat.ops._select import sequence_mask as sequence_mask
+from muster.compat.ops._select import slice_ as _slice
+from muster.compat.ops._select import sort as sort
+from muster.compat.ops._select import tensor_scatter_nd_add as tensor_scatter_nd_add
+from muster.compat.ops._select import tensor_scatter_nd_update as tensor_scatter_nd_update
+from muster.compat.ops._select import unique as unique
 from muster.compat.ops._shape import broadcast_to as broadcast_to
 from muster.compat.ops._shape import concat as concat
 from muster.compat.ops._shape import constant as constant
@@ -98,35 +134,52 @@ from muster.compat.tensorflow import estimator as estimator
 from muster.compat.tensorflow import feature_column as feature_column
 from muster.compat.tensorflow import io as io
 from muster.compat.tensorflow import keras as keras
+from muster.compat.tensorflow import linalg as linalg
 from muster.compat.tensorflow import losses as losses
 from muster.compat.tensorflow import math as math
 from muster.compat.tensorflow import metrics as metrics
+from muster.compat.tensorflow import nest as nest
 from muster.compat.tensorflow import nn as nn
 from muster.compat.tensorflow import optimizers as optimizers
 from muster.compat.tensorflow import random as random
 from muster.compat.tensorflow import saved_model as saved_model
+from muster.compat.tensorflow import strings as strings
 from muster.compat.tensorflow import summary as summary
+from muster.compat.tensorflow import test as test
 from muster.compat.tensorflow import tpu as tpu
 from muster.compat.tensorflow import train as train
+from muster.compat.tensorflow import version as version
 from muster.compat.tensorflow.dtypes import DType as DType
 from muster.compat.tensorflow.dtypes import as_dtype as as_dtype
 from muster.compat.tensorflow.dtypes import bfloat16 as bfloat16
 from muster.compat.tensorflow.dtypes import bool as bool
+from muster.compat.tensorflow.dtypes import complex64 as complex64
+from muster.compat.tensorflow.dtypes import complex128 as complex128
+from muster.compat.tensorflow.dtypes import double as double
 from muster.compat.tensorflow.dtypes import float16 as float16
 from muster.compat.tensorflow.dtypes import float32 as float32
 from muster.compat.tensorflow.dtypes import float64 as float64
+from muster.compat.tensorflow.dtypes import half as half
 from muster.compat.tensorflow.dtypes import int8 as int8
 from muster.compat.tensorflow.dtypes import int16 as int16
 from muster.compat.tensorflow.dtypes import int32 as int32
 from muster.compat.tensorflow.dtypes import int64 as int64
 from muster.compat.tensorflow.dtypes import string as string
 from muster.compat.tensorflow.dtypes import uint8 as uint8
+from muster.compat.tensorflow.dtypes import uint16 as uint16
+from muster.compat.tensorflow.dtypes import uint32 as uint32
+from muster.compat.tensorflow.dtypes import uint64 as uint64
+from muster.compat.v1._initializers import constant_initializer as constant_initializer
+from muster.compat.v1._initializers import ones_initializer as ones_initializer
+from muster.compat.v1._initializers import zeros_initializer as zeros_initializer
 from muster.compat.v1._step import control_dependencies as control_dependencies
 from muster.compat.v1._step import group as group
 from muster.compat.v1._step import name_scope as name_scope
 from muster.compat.v1._step import no_op as no_op
 from muster.compat.v1.logging import get_logger as get_logger
 from muster.compat.v2._device import device as device
+from muster.compat.v2._initializers import random_normal_initializer as random_normal_initializer
+from muster.compat.v2._initializers import random_uniform_initializer as random_uniform_initializer
 from muster.compat.v2._variable import Variable as Variable
 from muster.compat.v2._variable import VariableAggregation as VariableAggregation
 from muster.compat.v2._variable import VariableSynchronization as VariableSynchronization
@@ -139,10 +192,18 @@ from muster.distribute import function as function
 from muster.program import GradientTape as GradientTape
 from muster.program import gradients as gradients
 
+initializers = _keras.keras.initializers
 newaxis = None
 print = _print
+slice = _slice
+image = _Names("tf.image")
 experimental = _Names("tf.experimental", Optional=_Optional)
 ragged = _Names("tf.ragged", constant=RaggedTensor.from_rows)
 sparse = _Names("tf.sparse", SparseTensor=SparseTensor, to_dense=SparseTensor.to_dense)
 
+__version__ = version.VERSION
+
 _report_missing(__name__)
+_importable_as(f"{__name__}.keras", _keras.keras)
+_importable_as(f"{__name__}.compat.v1", _sys.modules[__name__])
+_importable_as(f"{__name__}.compat.v2", _sys.modules[__name__])

@@ -4,6 +4,7 @@ from operator import methodcaller as _methodcaller
 
 from muster import data as _data
 from muster.compat._names import Names as _Names
+from muster.compat.v1 import _input
 from muster.data import AUTOTUNE as AUTOTUNE
 from muster.data import INFINITE_CARDINALITY as INFINITE_CARDINALITY
 from muster.data import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
@@ -23,4 +24,9 @@ experimental = _Names(
     UNKNOWN_CARDINALITY=UNKNOWN_CARDINALITY,
     cardinality=_methodcaller("cardinality"),
     make_csv_dataset=_data.make_csv_dataset,
+    map_and_batch=_input.map_and_batch,
+    parallel_interleave=_input.parallel_interleave,
+    prefetch_to_device=_input.prefetch_to_device,
+    shuffle_and_repeat=_input.shuffle_and_repeat,
+    unbatch=_input.unbatch,
 )

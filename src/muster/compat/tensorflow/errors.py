@@ -1,5 +1,9 @@
-"""``tf.errors``: the error of an iterator at its end, and those of a coordinator's functions."""
+"""``tf.errors``: those of iterators at their end, of a coordinator's functions and of files."""
 
 from muster._errors import CancelledError as CancelledError
 from muster._errors import OutOfRangeError as OutOfRangeError
-from muster._errors import RosterError as UnavailableError  # noqa: F401
+from muster._errors import RosterError as UnavailableError
+
+AlreadyExistsError = FileExistsError
+NotFoundError = FileNotFoundError
+PermissionDeniedError = PermissionError

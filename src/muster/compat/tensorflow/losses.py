@@ -8,4 +8,4 @@ from muster.compat.tensorflow.keras.losses import Reduction as Reduction
 
 
 def __getattr__(name: str) -> Any:
-    return _passed_on(_losses, name)
+    return _passed_on(_losses, __name__, name)

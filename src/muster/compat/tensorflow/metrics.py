@@ -7,4 +7,4 @@ from muster.compat._names import passed_on as _passed_on
 
 
 def __getattr__(name: str) -> Any:
-    return _passed_on(keras.metrics, name)
+    return _passed_on(keras.metrics, __name__, name)

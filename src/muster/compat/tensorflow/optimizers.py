@@ -7,4 +7,4 @@ from muster.compat.tensorflow.keras import optimizers as _optimizers
 
 
 def __getattr__(name: str) -> Any:
-    return _passed_on(_optimizers, name)
+    return _passed_on(_optimizers, __name__, name)

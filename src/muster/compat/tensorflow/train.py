@@ -50,6 +50,7 @@ from muster.compat.v2._checkpoint_reader import load_checkpoint as load_checkpoi
 from muster.compat.v2._checkpoint_reader import load_variable as load_variable
 from muster.compat.v2._checkpoint_state import checkpoints_iterator as checkpoints_iterator
 from muster.compat.v2._checkpoint_state import get_checkpoint_state as get_checkpoint_state
+from muster.compat.v2.gfile import glob as _glob
 from muster.data import BytesList as BytesList
 from muster.data import Example as Example
 from muster.data import Feature as Feature
@@ -62,3 +63,6 @@ from muster.estimator import Scaffold as Scaffold
 from muster.program import get_or_create_global_step as get_or_create_global_step
 
 latest_checkpoint = _newest_checkpoint
+NewCheckpointReader = load_checkpoint
+create_global_step = get_or_create_global_step
+match_filenames_once = _glob

@@ -1,14 +1,18 @@
 """Variables, updates, collections and summaries of a step, by TensorFlow 1's names."""
 
 import contextlib
+import re
+from collections.abc import Sequence
 
 import jax
 
 from muster import program
 from muster._errors import TraceError
 from muster._keras import keras
-from muster.compat.ops._arrays import ArrayLike, as_array
+from muster.compat.ops._arrays import Array, ArrayLike, as_array
+from muster.compat.ops._print import tf_print
 from muster.compat.v1.losses import get_regularization_losses
+from muster.program.variables import active_scope
 
 
 def get_global_step(graph: None = None) -> keras.Variable | program.Output:
@@ -29,13 +33,33 @@ def get_global_step(graph: None = None) -> keras.Variable | program.Output:
         return program.Output("global_step")
 
 
-def trainable_variables(scope: None = None) -> list[keras.Variable]:
-    """Return the trainable variables that the model_fn has created so far; ``scope`` can only be None.
+def trainable_variables(scope: str | None = None) -> list[keras.Variable]:
+    """Return the trainable variables that the model_fn has created so far.
+
+    Args:
+        scope: A regular expression that the start of a variable's path must match; None takes all.
 
     Raises:
         TraceError: No model_fn is being traced.
     """
-    return program.trainable_variables()
+    return _in_scope(program.trainable_variables(), scope)
+
+
+def global_variables(scope: str | None = None) -> list[keras.Variable]:
+    """Return all variables that the model_fn has created so far, but for those of metrics.
+
+    Args:
+        scope: As for `trainable_variables`.
+
+    Raises:
+        TraceError: No model_fn is being traced.
+    """
+    pairs = active_scope("tf.compat.v1.global_variables").table.pairs
+    return _in_scope([variable for spec, variable in pairs if not spec.local], scope)
+
+
+def _in_scope(variables: list[keras.Variable], scope: str | None) -> list[keras.Variable]:
+    return [each for each in variables if scope is None or re.match(scope, each.path)]
 
 
 def assign(ref: keras.Variable, value: ArrayLike, **unused: object) -> jax.Array:
@@ -50,6 +74,12 @@ def assign(ref: keras.Variable, value: ArrayLike, **unused: object) -> jax.Array
 def assign_add(ref: keras.Variable, value: ArrayLike, **unused: object) -> jax.Array:
     """Add to a variable, at this place of the step, and return the sum."""
     assigned: jax.Array = ref.assign_add(as_array(value))
+    return assigned
+
+
+def assign_sub(ref: keras.Variable, value: ArrayLike, **unused: object) -> jax.Array:
+    """Subtract from a variable, at this place of the step, and return the difference."""
+    assigned: jax.Array = ref.assign_sub(as_array(value))
     return assigned
 
 
@@ -93,6 +123,7 @@ def control_dependencies(control_inputs: object) -> contextlib.AbstractContextMa
 class GraphKeys:
     """The names of the collections that `get_collection` knows."""
 
+    GLOBAL_VARIABLES = "variables"
     TRAINABLE_VARIABLES = "trainable_variables"
     UPDATE_OPS = "update_ops"
     REGULARIZATION_LOSSES = "regularization_losses"
@@ -104,20 +135,23 @@ def get_collection(key: str, scope: str | None = None) -> list[keras.Variable] |
     Args:
         key: One of those in `GraphKeys`. ``UPDATE_OPS`` is empty, because the step already holds the
             updates of BatchNormalization.
-        scope: As in `get_regularization_losses`; only None for other collections.
+        scope: A regular expression that the start of a path must match; None takes all.
 
     Raises:
         ValueError: There is no such collection.
     """
+    if key == GraphKeys.GLOBAL_VARIABLES:
+        return global_variables(scope)
     if key == GraphKeys.TRAINABLE_VARIABLES:
-        return trainable_variables()
+        return trainable_variables(scope)
     if key == GraphKeys.UPDATE_OPS:
         return []
     if key == GraphKeys.REGULARIZATION_LOSSES:
         return get_regularization_losses(scope)
     raise ValueError(
-        f"There is no collection {key!r}: a step has no graph. There are {GraphKeys.TRAINABLE_VARIABLES!r}, "
-        f"{GraphKeys.UPDATE_OPS!r} and {GraphKeys.REGULARIZATION_LOSSES!r}."
+        f"There is no collection {key!r}: a step has no graph. There are {GraphKeys.GLOBAL_VARIABLES!r}, "
+        f"{GraphKeys.TRAINABLE_VARIABLES!r}, {GraphKeys.UPDATE_OPS!r} and "
+        f"{GraphKeys.REGULARIZATION_LOSSES!r}."
     )
 
 
@@ -159,3 +193,54 @@ def disable_eager_execution() -> None:
 
 
 disable_v2_behavior = disable_eager_execution
+
+
+def enable_eager_execution(config: object = None, device_policy: object = None, **unused: object) -> None:
+    """Accept the call and do nothing: what is outside of steps and functions runs eagerly anyway.
+
+    Source: tensorflow/python/framework/ops.py, ``enable_eager_execution``.
+    """
+
+
+def do_nothing() -> None:
+    """Accept the call and do nothing: there is no graph, and variables have one kind.
+
+    ``reset_default_graph``, ``enable_v2_behavior``, ``enable_resource_variables`` and others.
+    """
+
+
+def initializer_op(*unused: object, name: str = "init") -> program.TrainOp:
+    """Return an operation that does nothing: variables have values from the start.
+
+    ``global_variables_initializer``, ``local_variables_initializer``, ``tables_initializer`` and others.
+    """
+    return program.TrainOp(name)
+
+
+def print_(
+    input_: ArrayLike,
+    data: Sequence[object],
+    message: str | None = None,
+    first_n: int | None = None,
+    summarize: int | None = None,
+    name: str | None = None,
+) -> Array:
+    """Print values to standard error each time that the step runs, and return the first argument.
+
+    Args:
+        input_: What is returned.
+        data: What is printed.
+        message: A text before it.
+        first_n: Only None: a step prints each time.
+        summarize: How many elements to print at the start and the end of each axis; None is 3.
+        name: Unused.
+
+    Raises:
+        ValueError: There is a ``first_n``.
+
+    Source: tensorflow/python/ops/logging_ops.py, ``Print``.
+    """
+    if first_n is not None:
+        raise ValueError(f"tf.Print prints in each step and takes no first_n, got {first_n!r}: leave it out.")
+    tf_print(*([] if message is None else [message]), *data, summarize=summarize or 3)
+    return as_array(input_)

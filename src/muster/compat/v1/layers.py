@@ -1,6 +1,7 @@
-"""``tf.compat.v1.layers``: functions that build a Keras layer and call it.
+"""``tf.compat.v1.layers``: Keras' layers with TensorFlow 1's arguments, and functions that build them.
 
-Arguments follow tensorflow/python/keras/legacy_tf_layers/; ``kwargs`` go to the Keras layer.
+Arguments and their order follow tensorflow/python/keras/legacy_tf_layers/. What a layer has no initializer or
+regularizer of its own for, it takes from ``tf.compat.v1.variable_scope``.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,99 +11,183 @@ import jax
 
 from muster._keras import keras
 from muster.compat.ops._arrays import ArrayLike, as_array
+from muster.compat.v1._variables import get_variable_scope, note_made, shared
 from muster.program import add_penalty
 
-Activation: TypeAlias = str | Callable[[jax.Array], jax.Array] | None
 Regularizer: TypeAlias = str | Callable[[jax.Array], jax.Array] | None
-Size: TypeAlias = int | Sequence[int]
+
+_ENDS = (
+    "bias_regularizer",
+    "activity_regularizer",
+    "kernel_constraint",
+    "bias_constraint",
+    "trainable",
+    "name",
+)
+_WEIGHTS = ("use_bias", "kernel_initializer", "bias_initializer", "kernel_regularizer", *_ENDS)
+_WINDOWS = ("filters", "kernel_size", "strides", "padding", "data_format")
+_SEPARABLE = (
+    *_WINDOWS,
+    *("dilation_rate", "depth_multiplier", "activation", "use_bias"),
+    *("depthwise_initializer", "pointwise_initializer", "bias_initializer"),
+    *("depthwise_regularizer", "pointwise_regularizer", "bias_regularizer", "activity_regularizer"),
+    *("depthwise_constraint", "pointwise_constraint", "bias_constraint", "trainable", "name"),
+)
+_POOLING = ("pool_size", "strides", "padding", "data_format", "name")
+_NORMALIZATION = (
+    *("axis", "momentum", "epsilon", "center", "scale", "beta_initializer", "gamma_initializer"),
+    *("moving_mean_initializer", "moving_variance_initializer", "beta_regularizer", "gamma_regularizer"),
+    *("beta_constraint", "gamma_constraint"),
+)
 
 
-def dense(
-    inputs: ArrayLike,
-    units: int,
-    activation: Activation = None,
-    use_bias: bool = True,
-    *,
-    activity_regularizer: Regularizer = None,
-    **kwargs: Any,
-) -> jax.Array:
-    """Apply a dense layer to (batch, …, features), which gives (batch, …, units)."""
-    layer = keras.layers.Dense(units, activation, use_bias, **_for_keras(kwargs))
-    return _regularized(layer, inputs, activity_regularizer)
+def _layer(layer: Any, order: Sequence[str], **defaults: Any) -> Any:
+    """Make a class of a Keras layer that takes the arguments of TensorFlow 1 in their order."""
+
+    class Ordered(layer):  # type: ignore[misc]  # keras is untyped
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            given = dict(zip(order, args, strict=False))
+            if len(args) > len(order) or given.keys() & kwargs.keys():
+                raise TypeError(
+                    f"{layer.__name__} takes the arguments {', '.join(order)}, each once; got {len(args)} "
+                    f"without names, and {', '.join(kwargs)}."
+                )
+            super().__init__(**_for_keras({**defaults, **given, **kwargs}))
+
+    Ordered.__name__ = Ordered.__qualname__ = layer.__name__
+    Ordered.__doc__ = f"``keras.layers.{layer.__name__}`` with the arguments {', '.join(order)}."
+    return Ordered
 
 
-def conv2d(
-    inputs: ArrayLike,
-    filters: int,
-    kernel_size: Size,
-    strides: Size = (1, 1),
-    padding: str = "valid",
-    data_format: str = "channels_last",
-    dilation_rate: Size = (1, 1),
-    activation: Activation = None,
-    *,
-    activity_regularizer: Regularizer = None,
-    **kwargs: Any,
-) -> jax.Array:
-    """Apply a 2D convolution to (batch, height, width, channels), which gives ``filters`` channels."""
-    layer = keras.layers.Conv2D(
-        filters,
-        kernel_size,
-        strides,
-        padding,
-        data_format=data_format,
-        dilation_rate=dilation_rate,
-        activation=activation,
-        **_for_keras(kwargs),
-    )
-    return _regularized(layer, inputs, activity_regularizer)
+def _for_keras(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments that Keras has, with the defaults of the scope around the call."""
+    scope = get_variable_scope()
+    # Ways to compute the same.
+    kept = {key: value for key, value in given.items() if key not in ("_reuse", "_scope", "fused")}
+    if scope.initializer is not None:
+        for key in ("kernel_initializer", "depthwise_initializer", "pointwise_initializer"):
+            if key in kept and kept[key] is None:
+                kept[key] = scope.initializer
+    if scope.regularizer is not None:
+        for key, value in kept.items():
+            if key.endswith("_regularizer") and key != "activity_regularizer" and value is None:
+                kept[key] = scope.regularizer
+    return kept
 
 
-def max_pooling2d(
-    inputs: ArrayLike, pool_size: Size, strides: Size, padding: str = "valid", name: str | None = None
-) -> jax.Array:
-    """Take the maximum of each window of (batch, height, width, channels)."""
-    return _applied(keras.layers.MaxPooling2D(pool_size, strides, padding, name=name), inputs)
+_KERNEL: dict[str, Any] = {"kernel_initializer": None, "kernel_regularizer": None, "bias_regularizer": None}
+_PARTS: dict[str, Any] = {
+    **{f"{part}_initializer": None for part in ("depthwise", "pointwise")},
+    **{f"{part}_regularizer": None for part in ("depthwise", "pointwise", "bias")},
+}
+_LAST: dict[str, Any] = {"data_format": "channels_last"}
+_CONVOLUTION = (*_WINDOWS, "dilation_rate", "activation", *_WEIGHTS)
+_TRANSPOSED = (*_WINDOWS, "activation", *_WEIGHTS)
+
+Dense = _layer(keras.layers.Dense, ("units", "activation", *_WEIGHTS), **_KERNEL)
+Conv1D = _layer(keras.layers.Conv1D, _CONVOLUTION, **_KERNEL, **_LAST)
+Conv2D = _layer(keras.layers.Conv2D, _CONVOLUTION, **_KERNEL, **_LAST)
+Conv3D = _layer(keras.layers.Conv3D, _CONVOLUTION, **_KERNEL, **_LAST)
+Conv2DTranspose = _layer(keras.layers.Conv2DTranspose, _TRANSPOSED, **_KERNEL, **_LAST)
+Conv3DTranspose = _layer(keras.layers.Conv3DTranspose, _TRANSPOSED, **_KERNEL, **_LAST)
+SeparableConv1D = _layer(keras.layers.SeparableConv1D, _SEPARABLE, **_PARTS, **_LAST)
+SeparableConv2D = _layer(keras.layers.SeparableConv2D, _SEPARABLE, **_PARTS, **_LAST)
+MaxPooling1D = _layer(keras.layers.MaxPooling1D, _POOLING, **_LAST)
+MaxPooling2D = _layer(keras.layers.MaxPooling2D, _POOLING, **_LAST)
+MaxPooling3D = _layer(keras.layers.MaxPooling3D, _POOLING, **_LAST)
+AveragePooling1D = _layer(keras.layers.AveragePooling1D, _POOLING, **_LAST)
+AveragePooling2D = _layer(keras.layers.AveragePooling2D, _POOLING, **_LAST)
+AveragePooling3D = _layer(keras.layers.AveragePooling3D, _POOLING, **_LAST)
+Dropout = _layer(keras.layers.Dropout, ("rate", "noise_shape", "seed", "name"), rate=0.5)
+Flatten = _layer(keras.layers.Flatten, ("data_format", "name"))
+BatchNormalization = _layer(
+    keras.layers.BatchNormalization,
+    (*_NORMALIZATION, *("renorm", "renorm_clipping", "renorm_momentum", "fused", "trainable"), "name"),
+    beta_regularizer=None,
+    gamma_regularizer=None,
+)
 
 
-def average_pooling2d(
-    inputs: ArrayLike, pool_size: Size, strides: Size, padding: str = "valid", name: str | None = None
-) -> jax.Array:
-    """Take the mean of each window of (batch, height, width, channels)."""
-    return _applied(keras.layers.AveragePooling2D(pool_size, strides, padding, name=name), inputs)
+def _function(layer: Any, name: str) -> Callable[..., jax.Array]:
+    """Make the function that builds a layer and calls it, with the layer's arguments after ``inputs``."""
+
+    def apply(
+        inputs: ArrayLike,
+        *args: Any,
+        reuse: Any = None,
+        activity_regularizer: Regularizer = None,
+        **kwargs: Any,
+    ) -> jax.Array:
+        built = _built(layer, args, kwargs, reuse)
+        return _regularized(built, inputs, activity_regularizer)
+
+    apply.__name__ = apply.__qualname__ = name
+    apply.__doc__ = f"Build a `{layer.__name__}` of the arguments after ``inputs``, and call it."
+    return apply
 
 
-def flatten(inputs: ArrayLike, name: str | None = None) -> jax.Array:
+def _built(layer: Any, args: Sequence[Any], kwargs: dict[str, Any], reuse: Any) -> keras.Layer:
+    """Build a layer; with ``reuse``, of the call or of the scope around it, take the one of the same name.
+
+    Raises:
+        ValueError: A layer is to be used again that has no name, or that does not exist.
+        TraceError: A layer is to be used again, and no model_fn is being traced.
+    """
+    name, reuse = kwargs.get("name"), reuse or get_variable_scope().reuse
+    if not reuse:
+        built = layer(*args, **kwargs)
+        if name is not None:
+            note_made("layers", name, built)
+        return built
+    if name is None:
+        raise ValueError(
+            f"A layer is found again by its name: give tf.layers.{layer.__name__} a name, or build one layer "
+            "and call it twice."
+        )
+    return shared("layers", name, lambda: layer(*args, **kwargs), reuse)
+
+
+dense = _function(Dense, "dense")
+conv1d = _function(Conv1D, "conv1d")
+conv2d = _function(Conv2D, "conv2d")
+conv3d = _function(Conv3D, "conv3d")
+conv2d_transpose = _function(Conv2DTranspose, "conv2d_transpose")
+conv3d_transpose = _function(Conv3DTranspose, "conv3d_transpose")
+separable_conv1d = _function(SeparableConv1D, "separable_conv1d")
+separable_conv2d = _function(SeparableConv2D, "separable_conv2d")
+max_pooling1d = _function(MaxPooling1D, "max_pooling1d")
+max_pooling2d = _function(MaxPooling2D, "max_pooling2d")
+max_pooling3d = _function(MaxPooling3D, "max_pooling3d")
+average_pooling1d = _function(AveragePooling1D, "average_pooling1d")
+average_pooling2d = _function(AveragePooling2D, "average_pooling2d")
+average_pooling3d = _function(AveragePooling3D, "average_pooling3d")
+
+
+def flatten(inputs: ArrayLike, name: str | None = None, data_format: str = "channels_last") -> jax.Array:
     """Reshape (batch, …) to (batch, size)."""
-    return _applied(keras.layers.Flatten(name=name), inputs)
+    return _applied(Flatten(data_format, name=name), inputs)
 
 
 def dropout(
     inputs: ArrayLike,
     rate: float = 0.5,
+    noise_shape: Sequence[int | None] | None = None,
     seed: int | None = None,
     training: bool = False,
     name: str | None = None,
 ) -> jax.Array:
     """If ``training``, set a fraction ``rate`` of the values to 0, and divide the others by ``1 - rate``."""
-    return _applied(keras.layers.Dropout(rate, seed=seed, name=name), inputs, training=training)
+    return _applied(Dropout(rate, noise_shape, seed=seed, name=name), inputs, training=training)
 
 
 def batch_normalization(
-    inputs: ArrayLike,
-    axis: int = -1,
-    momentum: float = 0.99,
-    epsilon: float = 1e-3,
-    center: bool = True,
-    scale: bool = True,
-    training: bool = False,
-    **kwargs: Any,
+    inputs: ArrayLike, *args: Any, training: bool = False, reuse: Any = None, **kwargs: Any
 ) -> jax.Array:
-    """Normalize each channel. The step updates the moving averages itself, without ``UPDATE_OPS``."""
-    layer = keras.layers.BatchNormalization(
-        axis, momentum, epsilon, center=center, scale=scale, **_for_keras(kwargs)
-    )
-    return _applied(layer, inputs, training=training)
+    """Normalize each channel. The step updates the moving averages itself, without ``UPDATE_OPS``.
+
+    The arguments after ``inputs`` are those of `BatchNormalization`.
+    """
+    return _applied(_built(BatchNormalization, args, kwargs, reuse), inputs, training=training)
 
 
 def _applied(layer: keras.Layer, inputs: ArrayLike, **kwargs: Any) -> jax.Array:
@@ -124,17 +209,3 @@ def _regularized(layer: keras.Layer, inputs: ArrayLike, activity_regularizer: Re
         penalty = keras.regularizers.get(activity_regularizer)(outputs) / outputs.shape[0]
         add_penalty(f"{layer.path}/ActivityRegularizer", penalty)
     return outputs
-
-
-def _for_keras(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments that Keras has, too.
-
-    Raises:
-        ValueError: The arguments ask for the variables of an earlier layer.
-    """
-    if kwargs.pop("reuse", None):
-        raise ValueError(
-            "reuse=True is not available: build one Keras layer, such as tf.keras.layers.Dense, and call it "
-            "twice."
-        )
-    return kwargs

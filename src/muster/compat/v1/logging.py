@@ -1,8 +1,10 @@
 """``tf.compat.v1.logging``: log with muster's logger."""
 
 import logging
+from collections import Counter
 
 _log = logging.getLogger("muster")
+_counts: Counter[str] = Counter()
 
 
 def get_logger() -> logging.Logger:
@@ -26,3 +28,32 @@ def set_verbosity(v: int | str) -> None:
 def get_verbosity() -> int:
     """Return the lowest level that is logged."""
     return _log.getEffectiveLevel()
+
+
+def log(level: int, msg: object, *args: object) -> None:
+    """Log a message at a level."""
+    _log.log(level, msg, *args)
+
+
+def log_if(level: int, msg: object, condition: object, *args: object) -> None:
+    """Log a message at a level if a condition holds."""
+    if condition:
+        _log.log(level, msg, *args)
+
+
+def log_every_n(level: int, msg: str, n: int, *args: object) -> None:
+    """Log a message of this text the first time, and then each n-th time."""
+    if _counted(msg) % n == 0:
+        _log.log(level, msg, *args)
+
+
+def log_first_n(level: int, msg: str, n: int, *args: object) -> None:
+    """Log a message of this text the first n times."""
+    if _counted(msg) < n:
+        _log.log(level, msg, *args)
+
+
+def _counted(msg: str) -> int:
+    """Return how often a message came before."""
+    _counts[msg] += 1
+    return _counts[msg] - 1

@@ -158,6 +158,63 @@ def absolute_difference(labels: ArrayLike, predictions: ArrayLike) -> jax.Array:
     return jnp.abs(predictions - labels)
 
 
+@_loss
+def hinge_loss(labels: ArrayLike, logits: ArrayLike) -> jax.Array:
+    """Reduce ``max(0, 1 - logits)`` of labels 1, and ``max(0, 1 + logits)`` of labels 0."""
+    labels, logits = _same_shape(labels, logits)
+    return jax.nn.relu(1 - (2 * labels - 1) * logits)
+
+
+@_loss
+def log_loss(labels: ArrayLike, predictions: ArrayLike, epsilon: float = 1e-7) -> jax.Array:
+    """Reduce the binary cross entropy of labels and probabilities, to which ``epsilon`` is added."""
+    labels, predictions = _same_shape(labels, predictions)
+    other = (1 - labels) * jnp.log(1 - predictions + epsilon)
+    return -labels * jnp.log(predictions + epsilon) - other
+
+
+@_loss
+def huber_loss(labels: ArrayLike, predictions: ArrayLike, delta: float = 1.0) -> jax.Array:
+    """Reduce half the squares of errors up to ``delta``, which beyond it go on as a straight line."""
+    labels, predictions = _same_shape(labels, predictions)
+    error = jnp.abs(predictions - labels)
+    near = jnp.minimum(error, delta)
+    return 0.5 * near * near + delta * (error - near)
+
+
+def cosine_distance(
+    labels: ArrayLike,
+    predictions: ArrayLike,
+    axis: int | None = None,
+    weights: ArrayLike = 1.0,
+    scope: str | None = None,
+    loss_collection: str | None = None,
+    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
+    dim: int | None = None,
+) -> jax.Array:
+    """Reduce one minus the product of vectors, which have the length 1, summed along an axis.
+
+    Args:
+        labels: Vectors, float.
+        predictions: Vectors, of the same shape.
+        axis: The axis of their components, which stays with the size 1.
+        weights: A number, or an array that broadcasts to the losses.
+        scope: Unused.
+        loss_collection: Unused.
+        reduction: One of those in `Reduction`.
+        dim: The old name of ``axis``.
+
+    Raises:
+        ValueError: There is no axis.
+    """
+    along = dim if axis is None else axis
+    if along is None:
+        raise ValueError("You must specify 'axis'.")
+    labels, predictions = _same_shape(labels, predictions)
+    losses = 1 - jnp.sum(labels * predictions, along, keepdims=True)
+    return compute_weighted_loss(losses, weights, reduction=reduction)
+
+
 def get_regularization_losses(scope: str | None = None) -> list[jax.Array]:
     """Return the regularization losses of the variables and layers that the model_fn has created so far.
 

@@ -176,3 +176,18 @@ def initialize_tpu_system(cluster_resolver: ClusterResolver | None = None) -> No
 
 def shutdown_tpu_system(cluster_resolver: ClusterResolver | None = None) -> None:
     """Accept the call and do nothing: JAX releases a host's TPUs when the process ends."""
+
+
+def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: object = None) -> bool:
+    """Return whether there is a GPU; the arguments are unused."""
+    return bool(list_physical_devices("GPU"))
+
+
+def gpu_device_name() -> str:
+    """Return the name of the first GPU, or an empty text."""
+    return "/device:GPU:0" if is_gpu_available() else ""
+
+
+def is_built_with_cuda() -> bool:
+    """Return whether JAX can use GPUs, which is whether there is one."""
+    return is_gpu_available()

@@ -5,6 +5,7 @@ from typing import Any
 from muster._keras import keras
 from muster.compat._names import Names as _Names
 from muster.compat._names import missing as _missing
+from muster.compat.tensorflow.keras import backend as backend
 from muster.compat.tensorflow.keras import callbacks as callbacks
 from muster.compat.tensorflow.keras import estimator as estimator
 from muster.compat.tensorflow.keras import layers as layers

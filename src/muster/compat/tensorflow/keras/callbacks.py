@@ -10,4 +10,4 @@ experimental = _Names("tf.keras.callbacks.experimental", BackupAndRestore=keras.
 
 
 def __getattr__(name: str) -> Any:
-    return _passed_on(keras.callbacks, name, "experimental")
+    return _passed_on(keras.callbacks, __name__, name, "experimental")

@@ -10,4 +10,4 @@ from muster.feature_column import DenseFeatures as DenseFeatures
 
 
 def __getattr__(name: str) -> Any:
-    return _passed_on(keras.layers, name, "DenseFeatures", "IntegerLookup", "StringLookup")
+    return _passed_on(keras.layers, __name__, name, "DenseFeatures", "IntegerLookup", "StringLookup")

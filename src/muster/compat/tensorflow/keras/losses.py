@@ -16,4 +16,4 @@ class Reduction:
 
 
 def __getattr__(name: str) -> Any:
-    return _passed_on(keras.losses, name, "Reduction")
+    return _passed_on(keras.losses, __name__, name, "Reduction")

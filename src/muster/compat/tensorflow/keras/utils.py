@@ -12,4 +12,4 @@ experimental = _Names("tf.keras.utils.experimental", DatasetCreator=_DatasetCrea
 
 
 def __getattr__(name: str) -> Any:
-    return _passed_on(keras.utils, name, "SidecarEvaluator", "experimental")
+    return _passed_on(keras.utils, __name__, name, "SidecarEvaluator", "experimental")

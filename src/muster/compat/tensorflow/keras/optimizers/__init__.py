@@ -8,4 +8,4 @@ from muster.compat.tensorflow.keras.optimizers import legacy as legacy
 
 
 def __getattr__(name: str) -> Any:
-    return _passed_on(keras.optimizers, name, "legacy")
+    return _passed_on(keras.optimizers, __name__, name, "legacy")

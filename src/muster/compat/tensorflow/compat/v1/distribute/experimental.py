@@ -4,7 +4,7 @@ from typing import Any
 
 from muster.compat._names import missing as _missing
 from muster.compat.tensorflow import distribute as _distribute
-from muster.distribute import ParameterServerStrategyV1 as ParameterServerStrategy  # noqa: F401
+from muster.distribute import ParameterServerStrategyV1 as ParameterServerStrategy
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,185 @@
+"""TensorFlow's control flow, and Python functions in input functions."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from muster._errors import TraceError
+from muster._keras import keras
+from muster.compat.ops._arrays import ArrayLike, Tensor, array_module, as_array, is_traced
+from muster.compat.ops._shape import stack
+from muster.data import RaggedTensor, SparseTensor
+
+
+def executing_eagerly() -> bool:
+    """Return whether operations compute at once, rather than in a step or a function that is being traced."""
+    return not is_traced()
+
+
+def is_tensor(x: object) -> bool:
+    """Return whether operations take a value as an array: arrays, variables, sparse and ragged tensors."""
+    return isinstance(x, (*Tensor.__args__, keras.Variable, SparseTensor, RaggedTensor))
+
+
+def cond(
+    pred: ArrayLike, true_fn: Callable[[], Any], false_fn: Callable[[], Any], name: str | None = None
+) -> Any:
+    """Call one of two functions; of a value that a step computes, in the compiled program.
+
+    Args:
+        pred: A boolean of shape ().
+        true_fn: Called if it is True. If the step computes it, both are traced: they return arrays of the
+            same shapes and dtypes, and assign to no variables.
+        false_fn: Called if it is False.
+        name: Unused.
+
+    Source: tensorflow/python/ops/cond.py, ``cond``.
+    """
+    if not isinstance(pred, jax.core.Tracer):
+        return true_fn() if bool(as_array(pred)) else false_fn()
+    return jax.lax.cond(pred, lambda: _as_jax(true_fn()), lambda: _as_jax(false_fn()))
+
+
+def while_loop(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Sequence[Any],
+    shape_invariants: object = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    maximum_iterations: int | None = None,
+    name: str | None = None,
+) -> Any:
+    """Call ``body`` as long as ``cond`` says so, and return the last values; in a step, in the program.
+
+    JAX gives no gradients of such a loop.
+
+    Args:
+        cond: Takes the values, returns a boolean of shape ().
+        body: Takes the values, returns the next ones, of the same shapes and dtypes.
+        loop_vars: The first values.
+        shape_invariants: Unused: shapes stay.
+        parallel_iterations: Unused.
+        back_prop: Unused.
+        swap_memory: Unused.
+        maximum_iterations: The most calls of ``body``; None for any number.
+        name: Unused.
+
+    Source: tensorflow/python/ops/while_loop.py, ``while_loop_v2``.
+    """
+    most = np.iinfo(np.int32).max if maximum_iterations is None else maximum_iterations
+
+    def goes_on(state: tuple[Any, Any]) -> Any:
+        done, values = state
+        return array_module(done).logical_and(done < most, cond(*values))
+
+    def step(state: tuple[Any, Any]) -> tuple[Any, Any]:
+        done, values = state
+        made = body(*values)
+        return done + 1, _as_arrays(made if isinstance(made, list | tuple) else [made], values)
+
+    first = (np.int32(0), [jax.tree.map(as_array, each) for each in loop_vars])
+    if is_traced(*jax.tree.leaves(first)):
+        last = jax.lax.while_loop(goes_on, step, _as_jax(first))
+    else:
+        last = first
+        while goes_on(last):
+            last = step(last)
+    return last[1]
+
+
+def _as_arrays(values: Sequence[Any], like: Sequence[Any]) -> list[Any]:
+    """Convert the values of a loop, numbers of Python to the dtypes that the values before had."""
+    return [
+        jax.tree.map(
+            lambda new, old: as_array(new, old.dtype if isinstance(new, int | float) else None), *pair
+        )
+        for pair in zip(values, like, strict=True)
+    ]
+
+
+def map_fn(
+    fn: Callable[[Any], Any],
+    elems: Any,
+    dtype: object = None,
+    parallel_iterations: int | None = None,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    name: str | None = None,
+    fn_output_signature: object = None,
+) -> Any:
+    """Call a function for each value along the first axis, and stack the results.
+
+    Args:
+        fn: Takes an element, and returns an array or a structure of arrays, of one shape for all.
+        elems: An array, or a structure of arrays of equal length.
+        dtype: Unused: the results say it.
+        parallel_iterations: Unused.
+        back_prop: Unused.
+        swap_memory: Unused.
+        infer_shape: Unused.
+        name: Unused.
+        fn_output_signature: Unused.
+
+    Raises:
+        ValueError: There are no elements, and nothing is being traced.
+
+    Source: tensorflow/python/ops/map_fn.py, ``map_fn_v2``.
+    """
+    arrays = jax.tree.map(as_array, elems)
+    leaves = jax.tree.leaves(arrays)
+    if is_traced(*leaves):
+        return jax.lax.map(lambda element: _as_jax(fn(element)), _as_jax(arrays))
+    if not leaves or len(leaves[0]) == 0:
+        raise ValueError("tf.map_fn needs at least one element, to know what the function returns.")
+    results = [fn(jax.tree.map(lambda leaf, i=i: leaf[i], arrays)) for i in range(len(leaves[0]))]
+    return jax.tree.map(lambda *parts: stack(parts), *results)
+
+
+def numpy_function(
+    func: Callable[..., Any], inp: Sequence[Any], Tout: Any, stateful: bool = True, name: str | None = None
+) -> Any:
+    """Call a Python function with NumPy arrays, in a dataset's ``map``; text is ``str``.
+
+    Args:
+        func: Takes the arrays, returns one or a list.
+        inp: The arrays.
+        Tout: The dtype of the result, or a list of dtypes.
+        stateful: Unused.
+        name: Unused.
+
+    Raises:
+        TraceError: An array is a value of a compiled function or of a step. A dataset's ``map`` then calls
+            its function for each element in Python.
+
+    Source: tensorflow/python/ops/script_ops.py, ``numpy_function``.
+    """
+    if any(isinstance(value, jax.core.Tracer) for value in inp):
+        raise TraceError(
+            "tf.numpy_function and tf.py_function call Python with numbers, which a compiled step does not "
+            "have. Do it in the input function, or use jax.pure_callback."
+        )
+    results = func(*(value if isinstance(value, str | bytes) else np.asarray(value) for value in inp))
+    if isinstance(Tout, list | tuple):
+        given = results if isinstance(results, list | tuple) else [results]
+        return [_typed(result, dtype) for result, dtype in zip(given, Tout, strict=True)]
+    return _typed(results, Tout)
+
+
+def py_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, name: str | None = None) -> Any:
+    """Do as `numpy_function`: values here are NumPy's, without ``numpy()``."""
+    return numpy_function(func, inp, Tout)
+
+
+def _typed(result: Any, dtype: Any) -> Any:
+    text = isinstance(result, str | bytes)
+    return result if text or np.dtype(dtype).kind == "U" else as_array(result, dtype)
+
+
+def _as_jax(values: Any) -> Any:
+    return jax.tree.map(lambda value: jnp.asarray(as_array(value)), values)

@@ -1,0 +1,191 @@
+"""Convolutions, pooling and normalization of ``tf.nn``, on arrays and the variables of a step."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from muster._keras import keras
+from muster.compat.ops._arrays import ArrayLike, as_array
+
+Sizes = int | Sequence[int]
+
+
+def conv2d(
+    input: ArrayLike,
+    filters: ArrayLike,
+    strides: Sizes,
+    padding: str,
+    data_format: str = "NHWC",
+    dilations: Sizes | None = None,
+    name: str | None = None,
+) -> jax.Array:
+    """Apply a 2D convolution.
+
+    Args:
+        input: Of shape (batch, height, width, channels), or (batch, channels, height, width) for ``"NCHW"``.
+        filters: Of shape (height, width, channels, channels of the result).
+        strides: One number, one for each of height and width, or one for each axis of the input.
+        padding: ``"SAME"`` or ``"VALID"``.
+        data_format: ``"NHWC"`` or ``"NCHW"``.
+        dilations: Like ``strides``; None is 1.
+        name: Unused.
+
+    Source: tensorflow/python/ops/nn_ops.py, ``conv2d_v2``.
+    """
+    return _convolved(input, filters, strides, padding, data_format, dilations, 2)
+
+
+def conv1d(
+    input: ArrayLike,
+    filters: ArrayLike,
+    stride: Sizes,
+    padding: str,
+    data_format: str = "NWC",
+    dilations: Sizes | None = None,
+    name: str | None = None,
+) -> jax.Array:
+    """Apply a 1D convolution to (batch, width, channels), with filters (width, channels, channels after)."""
+    return _convolved(input, filters, stride, padding, data_format, dilations, 1)
+
+
+def _convolved(
+    input: ArrayLike,
+    filters: ArrayLike,
+    strides: Sizes,
+    padding: str,
+    data_format: str,
+    dilations: Sizes | None,
+    rank: int,
+) -> jax.Array:
+    value = jnp.asarray(as_array(input))
+    convolved: jax.Array = keras.ops.conv(
+        value,
+        jnp.asarray(as_array(filters), value.dtype),
+        _along(strides, rank, data_format),
+        _padding(padding),
+        _keras_format(data_format),
+        _along(1 if dilations is None else dilations, rank, data_format),
+    )
+    return convolved
+
+
+def max_pool2d(
+    input: ArrayLike,
+    ksize: Sizes,
+    strides: Sizes,
+    padding: str,
+    data_format: str | None = "NHWC",
+    name: str | None = None,
+) -> jax.Array:
+    """Take the maximum of each window of (batch, height, width, channels).
+
+    Args:
+        input: The values; (batch, channels, height, width) for ``"NCHW"``.
+        ksize: The size of windows: one number, one for each of height and width, or one for each axis.
+        strides: Like ``ksize``.
+        padding: ``"SAME"`` or ``"VALID"``.
+        data_format: ``"NHWC"`` or ``"NCHW"``.
+        name: Unused.
+
+    Source: tensorflow/python/ops/nn_ops.py, ``max_pool2d``.
+    """
+    return _pooled(keras.ops.max_pool, input, ksize, strides, padding, data_format or "NHWC")
+
+
+def avg_pool2d(
+    input: ArrayLike,
+    ksize: Sizes,
+    strides: Sizes,
+    padding: str,
+    data_format: str | None = "NHWC",
+    name: str | None = None,
+) -> jax.Array:
+    """Take the mean of each window; arguments as for `max_pool2d`."""
+    return _pooled(keras.ops.average_pool, input, ksize, strides, padding, data_format or "NHWC")
+
+
+def _pooled(
+    pool: Any, input: ArrayLike, ksize: Sizes, strides: Sizes, padding: str, data_format: str
+) -> jax.Array:
+    sizes, steps = _along(ksize, 2, data_format), _along(strides, 2, data_format)
+    value = jnp.asarray(as_array(input))
+    pooled: jax.Array = pool(value, sizes, steps, _padding(padding), _keras_format(data_format))
+    return pooled
+
+
+def bias_add(
+    value: ArrayLike, bias: ArrayLike, data_format: str | None = None, name: str | None = None
+) -> jax.Array:
+    """Add a number to each channel: the last axis, or the second one for ``"NC…"``."""
+    values, biases = jnp.asarray(as_array(value)), jnp.asarray(as_array(bias))
+    if data_format is not None and data_format.startswith("NC"):
+        biases = biases.reshape(-1, *(1,) * (values.ndim - 2))
+    return values + biases
+
+
+def batch_normalization(
+    x: ArrayLike,
+    mean: ArrayLike,
+    variance: ArrayLike,
+    offset: ArrayLike | None,
+    scale: ArrayLike | None,
+    variance_epsilon: float,
+    name: str | None = None,
+) -> jax.Array:
+    """Return ``(x - mean) / sqrt(variance + variance_epsilon) * scale + offset``.
+
+    Source: tensorflow/python/ops/nn_impl.py, ``batch_normalization``.
+    """
+    factor = jax.lax.rsqrt(jnp.asarray(as_array(variance)) + variance_epsilon)
+    factor = factor if scale is None else factor * as_array(scale)
+    normalized = (as_array(x) - jnp.asarray(as_array(mean))) * factor
+    return normalized if offset is None else normalized + as_array(offset)
+
+
+def dropout(
+    x: ArrayLike,
+    rate: float,
+    noise_shape: Sequence[int | None] | None = None,
+    seed: int | None = None,
+    name: str | None = None,
+) -> jax.Array:
+    """Set a fraction ``rate`` of the values to 0, and divide the others by ``1 - rate``.
+
+    In a model_fn, the state of its random numbers is in checkpoints, as that of a Keras layer.
+
+    Args:
+        x: Values of any shape.
+        rate: The fraction, in [0, 1).
+        noise_shape: The shape of the random decisions, which broadcasts to that of the values.
+        seed: Seeds the decisions; None takes that of ``tf.random.set_seed``.
+        name: The prefix of the variable that holds the state.
+
+    Source: tensorflow/python/ops/nn_ops.py, ``dropout_v2``.
+    """
+    layer = keras.layers.Dropout(rate, noise_shape, seed=seed, name=name)
+    dropped: jax.Array = layer(jnp.asarray(as_array(x)), training=True)
+    return dropped
+
+
+def _along(sizes: Sizes, rank: int, data_format: str) -> tuple[int, ...]:
+    """Return the numbers of the axes between batch and channels."""
+    given = (sizes,) if isinstance(sizes, int) else tuple(sizes)
+    if len(given) == 1:
+        return given * rank
+    if len(given) == rank:
+        return given
+    if len(given) == rank + 2:
+        return given[2:] if data_format.startswith("NC") else given[1:-1]
+    raise ValueError(f"Sizes and strides have 1, {rank} or {rank + 2} numbers, got {sizes!r}.")
+
+
+def _padding(padding: str) -> str:
+    if padding not in ("SAME", "VALID"):
+        raise ValueError(f"padding is 'SAME' or 'VALID', got {padding!r}. Use tf.pad for any other.")
+    return padding.lower()
+
+
+def _keras_format(data_format: str) -> str:
+    return "channels_first" if data_format.startswith("NC") else "channels_last"

@@ -1,0 +1,136 @@
+"""Sums, means and largest values of segments, and counts of integers."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from muster._errors import TraceError
+from muster.compat.ops._arrays import Array, ArrayLike, DTypeLike, as_array
+
+
+def unsorted_segment_sum(
+    data: ArrayLike, segment_ids: ArrayLike, num_segments: int, name: str | None = None
+) -> jax.Array:
+    """Add the values of each segment; ids are numbers of segments, negative ones are left out.
+
+    Args:
+        data: Values of shape (\\*S, \\*rest).
+        segment_ids: Integers of shape S.
+        num_segments: How many segments there are.
+        name: Unused.
+
+    Returns:
+        Of shape (num_segments, \\*rest).
+
+    Source: tensorflow/python/ops/math_ops.py, ``unsorted_segment_sum``.
+    """
+    return jax.ops.segment_sum(*_flat(data, segment_ids), num_segments)
+
+
+def unsorted_segment_max(
+    data: ArrayLike, segment_ids: ArrayLike, num_segments: int, name: str | None = None
+) -> jax.Array:
+    """Take the largest value of each segment, of an empty one the smallest of the dtype."""
+    values, ids = _flat(data, segment_ids)
+    found = jax.ops.segment_max(values, ids, num_segments)
+    if not jnp.issubdtype(values.dtype, jnp.floating):
+        return found
+    return jnp.where(found == -jnp.inf, jnp.finfo(values.dtype).min, found)
+
+
+def unsorted_segment_mean(
+    data: ArrayLike, segment_ids: ArrayLike, num_segments: int, name: str | None = None
+) -> jax.Array:
+    """Take the mean of each segment, of an empty one 0."""
+    values, ids = _flat(data, segment_ids)
+    counts = jax.ops.segment_sum(jnp.ones(len(ids), values.dtype), ids, num_segments)
+    total = jax.ops.segment_sum(values, ids, num_segments)
+    return total / jnp.maximum(counts, 1).reshape(-1, *(1,) * (total.ndim - 1))
+
+
+def _flat(data: ArrayLike, segment_ids: ArrayLike) -> tuple[jax.Array, jax.Array]:
+    values, ids = jnp.asarray(as_array(data)), jnp.asarray(as_array(segment_ids))
+    return values.reshape(-1, *values.shape[ids.ndim :]), ids.ravel()
+
+
+def _sorted(unsorted: Callable[..., jax.Array], what: str) -> Callable[..., jax.Array]:
+    def operation(data: ArrayLike, segment_ids: ArrayLike, name: str | None = None) -> jax.Array:
+        ids = as_array(segment_ids)
+        if isinstance(ids, jax.core.Tracer):
+            raise TraceError(
+                f"tf.math.segment_{what} takes the number of segments from its ids, which a compiled step "
+                f"does not know: use tf.math.unsorted_segment_{what} with num_segments."
+            )
+        return unsorted(data, ids, int(np.max(ids, initial=-1)) + 1)
+
+    operation.__name__ = operation.__qualname__ = f"segment_{what}"
+    operation.__doc__ = f"Do as ``unsorted_segment_{what}``, with as many segments as the largest id says."
+    return operation
+
+
+segment_sum = _sorted(unsorted_segment_sum, "sum")
+segment_mean = _sorted(unsorted_segment_mean, "mean")
+segment_max = _sorted(unsorted_segment_max, "max")
+
+
+def bincount(
+    arr: ArrayLike,
+    weights: ArrayLike | None = None,
+    minlength: int | None = None,
+    maxlength: int | None = None,
+    dtype: DTypeLike = np.int32,
+    name: str | None = None,
+) -> Array:
+    """Count how often each integer comes, or add its weights.
+
+    Args:
+        arr: Integers of at least 0.
+        weights: A weight for each; None counts.
+        minlength: The least length of the result, which else ends with the largest integer.
+        maxlength: The length at which the result is cut; in a step, the length.
+        dtype: The dtype of counts.
+        name: Unused.
+
+    Raises:
+        TraceError: A step computes the integers, and there is no ``maxlength``.
+
+    Source: tensorflow/python/ops/bincount_ops.py, ``bincount``.
+    """
+    values = as_array(arr)
+    if isinstance(values, jax.core.Tracer):
+        if maxlength is None:
+            raise TraceError("tf.math.bincount needs maxlength in a step, whose shapes are fixed.")
+        length = maxlength
+    else:
+        length = max(int(np.max(values, initial=-1)) + 1, minlength or 0)
+        length = length if maxlength is None else min(length, maxlength)
+    ids = jnp.asarray(values).ravel()
+    each = jnp.ones(len(ids), jax.dtypes.canonicalize_dtype(dtype)) if weights is None else as_array(weights)
+    return jax.ops.segment_sum(jnp.asarray(each).ravel(), ids, length)
+
+
+def confusion_matrix(
+    labels: ArrayLike,
+    predictions: ArrayLike,
+    num_classes: int | None = None,
+    weights: ArrayLike | None = None,
+    dtype: DTypeLike = np.int32,
+    name: str | None = None,
+) -> jax.Array:
+    """Count predictions of each class, the columns, for labels of each class, the rows.
+
+    Raises:
+        TraceError: A step computes them, and there is no ``num_classes``.
+
+    Source: tensorflow/python/ops/confusion_matrix.py, ``confusion_matrix``.
+    """
+    rows, columns = as_array(labels), as_array(predictions)
+    if num_classes is None:
+        if isinstance(rows, jax.core.Tracer) or isinstance(columns, jax.core.Tracer):
+            raise TraceError("tf.math.confusion_matrix needs num_classes in a step, whose shapes are fixed.")
+        num_classes = max(int(np.max(rows, initial=-1)), int(np.max(columns, initial=-1))) + 1
+    kind = jax.dtypes.canonicalize_dtype(dtype)
+    each = jnp.ones(rows.shape, kind) if weights is None else jnp.asarray(as_array(weights), kind)
+    return jnp.zeros((num_classes, num_classes), kind).at[rows, columns].add(each)

@@ -1,0 +1,235 @@
+"""TensorFlow's operations that take, mask, sort, repeat and reorder values."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from muster._errors import TraceError
+from muster.compat.ops._arrays import (
+    Array,
+    ArrayLike,
+    Axis,
+    DTypeLike,
+    apply,
+    array_module,
+    as_array,
+    as_axis,
+)
+from muster.compat.ops._math import cast
+
+Direction = Literal["ASCENDING", "DESCENDING"]
+
+
+def sequence_mask(
+    lengths: ArrayLike, maxlen: int | None = None, dtype: DTypeLike = np.bool_, name: str | None = None
+) -> Array:
+    """Return a mask of the first values of each sequence: shape S of lengths gives (\\*S, maxlen).
+
+    Args:
+        lengths: The lengths, integers.
+        maxlen: The size of the last axis; None is the largest length, which must be known: not in a step.
+        dtype: The dtype of the mask.
+        name: Unused.
+
+    Raises:
+        TraceError: ``maxlen`` is None, and the lengths are values of a compiled function or of a step.
+
+    Source: tensorflow/python/ops/array_ops.py, ``sequence_mask``.
+    """
+    sizes = as_array(lengths)
+    if maxlen is None:
+        _refuse_traced("tf.sequence_mask without maxlen", sizes)
+        maxlen = int(np.max(sizes, initial=0))
+    return cast(apply("expand_dims", sizes, axis=-1) > np.arange(maxlen), dtype)
+
+
+def boolean_mask(
+    tensor: ArrayLike, mask: ArrayLike, axis: int | None = None, name: str = "boolean_mask"
+) -> Array:
+    """Return the values at which a mask is True, in an input function or wherever values are known.
+
+    Args:
+        tensor: Values, of shape (\\*before, \\*S, \\*after).
+        mask: Booleans of shape S.
+        axis: The number of axes before those of the mask; None is 0.
+        name: Unused.
+
+    Raises:
+        TraceError: The mask is a value of a compiled function or of a step, whose shapes are fixed.
+
+    Source: tensorflow/python/ops/array_ops.py, ``boolean_mask``.
+    """
+    chosen = as_array(mask)
+    _refuse_traced("tf.boolean_mask", chosen)
+    before = (slice(None),) * (axis or 0)
+    return as_array(tensor)[(*before, np.asarray(chosen, bool))]
+
+
+def _refuse_traced(what: str, value: Array) -> None:
+    if isinstance(value, jax.core.Tracer):
+        raise TraceError(
+            f"{what} gives an array whose shape depends on values, but the shapes of a compiled step are "
+            "fixed. Do it in the input function, or keep all values and weigh them by the mask: tf.where, "
+            "or the weights of a loss."
+        )
+
+
+def gather_nd(params: ArrayLike, indices: ArrayLike, batch_dims: int = 0, name: str | None = None) -> Array:
+    """Take values or slices: the last axis of ``indices`` counts along the axes of ``params``.
+
+    Args:
+        params: Values of shape (\\*batch, \\*S).
+        indices: Integers of shape (\\*batch, \\*T, axes).
+        batch_dims: How many leading axes both have in common.
+        name: Unused.
+
+    Source: tensorflow/python/ops/array_ops.py, ``gather_nd``.
+    """
+    values, places = as_array(params), as_array(indices)
+    batch = np.ogrid[tuple(slice(size) for size in values.shape[:batch_dims])] if batch_dims else []
+    spread = [each.reshape(*each.shape, *(1,) * (places.ndim - 1 - batch_dims)) for each in batch]
+    along = apply("moveaxis", places, source=-1, destination=0)
+    xp = array_module(values, places)
+    found: Array = xp.asarray(values)[(*spread, *along)]
+    return found
+
+
+def scatter_nd(
+    indices: ArrayLike, updates: ArrayLike, shape: Sequence[int], name: str | None = None
+) -> Array:
+    """Add values to zeros of a shape: the last axis of ``indices`` counts along its axes.
+
+    Source: tensorflow/python/ops/array_ops.py, ``scatter_nd``.
+    """
+    values = jnp.asarray(as_array(updates))
+    return jnp.zeros(tuple(int(size) for size in shape), values.dtype).at[_places(indices)].add(values)
+
+
+def tensor_scatter_nd_update(
+    tensor: ArrayLike, indices: ArrayLike, updates: ArrayLike, name: str | None = None
+) -> Array:
+    """Return a copy with other values or slices at ``indices``, whose last axis counts along the axes."""
+    return jnp.asarray(as_array(tensor)).at[_places(indices)].set(as_array(updates))
+
+
+def tensor_scatter_nd_add(
+    tensor: ArrayLike, indices: ArrayLike, updates: ArrayLike, name: str | None = None
+) -> Array:
+    """Return a copy with values added at ``indices``, whose last axis counts along the axes."""
+    return jnp.asarray(as_array(tensor)).at[_places(indices)].add(as_array(updates))
+
+
+def _places(indices: ArrayLike) -> tuple[jax.Array, ...]:
+    return tuple(jnp.moveaxis(jnp.asarray(as_array(indices)), -1, 0))
+
+
+def slice_(
+    input_: ArrayLike, begin: Iterable[ArrayLike], size: Iterable[int], name: str | None = None
+) -> Array:
+    """Return a part of an array: on each axis ``size`` values from ``begin`` on; -1 is all that follow.
+
+    Raises:
+        TraceError: A size is a value of a compiled function or of a step.
+
+    Source: tensorflow/python/ops/array_ops.py, ``slice``.
+    """
+    value, starts, sizes = as_array(input_), list(begin), list(size)
+    if any(isinstance(each, jax.core.Tracer) for each in sizes):
+        raise TraceError("tf.slice needs sizes that are known: Python's numbers, or those of a shape.")
+    if any(isinstance(each, jax.core.Tracer) for each in starts):
+        known = [full if count == -1 else int(count) for count, full in zip(sizes, value.shape, strict=True)]
+        return jax.lax.dynamic_slice(jnp.asarray(value), starts, known)
+    ends = [
+        None if count == -1 else int(start) + int(count)  # type: ignore[arg-type]
+        for start, count in zip(starts, sizes, strict=True)
+    ]
+    return value[tuple(slice(int(start), end) for start, end in zip(starts, ends, strict=True))]  # type: ignore[arg-type]
+
+
+def reverse(tensor: ArrayLike, axis: Axis, name: str | None = None) -> Array:
+    """Reverse the order of the values along axes."""
+    return apply("flip", as_array(tensor), axis=as_axis(axis))
+
+
+def roll(input: ArrayLike, shift: int | Sequence[int], axis: Axis, name: str | None = None) -> Array:
+    """Move values along axes; those that leave at the end come back at the start."""
+    return apply("roll", as_array(input), shift=shift, axis=as_axis(axis))
+
+
+def sort(
+    values: ArrayLike, axis: int = -1, direction: Direction = "ASCENDING", name: str | None = None
+) -> Array:
+    """Sort values along an axis."""
+    ordered = apply("sort", as_array(values), axis=axis)
+    return apply("flip", ordered, axis=axis) if _descending(direction) else ordered
+
+
+def argsort(
+    values: ArrayLike,
+    axis: int = -1,
+    direction: Direction = "ASCENDING",
+    stable: bool = False,
+    name: str | None = None,
+) -> Array:
+    """Return the indices that sort values along an axis, int32; equal values keep their order."""
+    value = as_array(values)
+    if _descending(direction):
+        # Reversed before and after, so that equal values keep their order.
+        order = apply("argsort", apply("flip", value, axis=axis), axis=axis, kind="stable")
+        places = value.shape[axis] - 1 - apply("flip", order, axis=axis)
+    else:
+        places = apply("argsort", value, axis=axis, kind="stable")
+    return cast(places, np.int32)
+
+
+def _descending(direction: str) -> bool:
+    if direction not in ("ASCENDING", "DESCENDING"):
+        raise ValueError(f"The direction is 'ASCENDING' or 'DESCENDING', got {direction!r}.")
+    return direction == "DESCENDING"
+
+
+def searchsorted(
+    sorted_sequence: ArrayLike,
+    values: ArrayLike,
+    side: Literal["left", "right"] = "left",
+    out_type: DTypeLike = np.int32,
+    name: str | None = None,
+) -> Array:
+    """Return where values belong in a sorted sequence, which has one axis."""
+    return cast(apply("searchsorted", as_array(sorted_sequence), as_array(values), side=side), out_type)
+
+
+def repeat(input: ArrayLike, repeats: ArrayLike, axis: int | None = None, name: str | None = None) -> Array:
+    """Repeat each value along an axis; without one, those of the flattened array."""
+    counts = repeats if isinstance(repeats, int) else np.asarray(as_array(repeats))
+    return apply("repeat", as_array(input), repeats=counts, axis=axis)
+
+
+def meshgrid(*args: ArrayLike, indexing: Literal["xy", "ij"] = "xy", name: str | None = None) -> list[Array]:
+    """Return the coordinates of the points of a grid, an array for each axis."""
+    return list(array_module(*args).meshgrid(*map(as_array, args), indexing=indexing))
+
+
+def linspace(start: ArrayLike, stop: ArrayLike, num: int, name: str | None = None, axis: int = 0) -> Array:
+    """Return ``num`` numbers from ``start`` to ``stop``, along a new axis; of integers in float64."""
+    first, last = as_array(start), as_array(stop)
+    kind: Any = first.dtype if first.dtype.kind == "f" else np.float64
+    return cast(apply("linspace", first, last, num=num, axis=axis), kind)
+
+
+def unique(x: ArrayLike, out_idx: DTypeLike = np.int32, name: str | None = None) -> tuple[Array, Array]:
+    """Return the different values in the order in which they come, and the place of each value among them.
+
+    Raises:
+        TraceError: The values are those of a compiled function or of a step, whose shapes are fixed.
+
+    Source: tensorflow/python/ops/array_ops.py, ``unique``.
+    """
+    values = as_array(x)
+    _refuse_traced("tf.unique", values)
+    found, first, places = np.unique(np.asarray(values), return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return found[order], np.argsort(order)[places].astype(out_idx)

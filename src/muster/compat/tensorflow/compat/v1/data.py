@@ -1,0 +1,11 @@
+"""``tf.compat.v1.data``: one-shot iterators, and the names of ``tf.data``."""
+
+from typing import Any
+
+from muster.compat._names import passed_on as _passed_on
+from muster.compat.tensorflow import data as _data
+from muster.compat.v1._input import make_one_shot_iterator as make_one_shot_iterator
+
+
+def __getattr__(name: str) -> Any:
+    return _passed_on(_data, __name__, name)

@@ -1,0 +1,13 @@
+"""``tf.compat.v1.random``: the names of ``tf.random``, and of the seed."""
+
+from typing import Any
+
+from muster.compat._names import passed_on as _passed_on
+from muster.compat.ops._random import set_seed as _set_seed
+from muster.compat.tensorflow import random as _random
+
+set_random_seed = _set_seed
+
+
+def __getattr__(name: str) -> Any:
+    return _passed_on(_random, __name__, name)

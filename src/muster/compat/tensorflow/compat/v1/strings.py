@@ -1,0 +1,11 @@
+"""``tf.compat.v1.strings``: the names of ``tf.strings``."""
+
+from typing import Any
+
+from muster.compat._names import passed_on as _passed_on
+from muster.compat.tensorflow import strings as _strings
+from muster.compat.v1._old_arguments import to_number as to_number
+
+
+def __getattr__(name: str) -> Any:
+    return _passed_on(_strings, __name__, name)

@@ -1,0 +1,310 @@
+"""Operations with TensorFlow 1's arguments where TensorFlow 2 has others, such as ``keep_dims``.
+
+Source: the functions of these names in tensorflow/python/ops/.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+
+from muster.compat.ops import _layers_of_nn, _math, _nn, _select, _shape, _strings
+from muster.compat.ops._arrays import Array, ArrayLike, Axis, DTypeLike
+from muster.compat.ops._control import cond as _cond
+from muster.compat.ops._control import while_loop as _while_loop
+from muster.data import decode_csv as _decode_csv
+
+Result = TypeVar("Result")
+
+
+def _renamed(function: Callable[..., Result], **new_names: str) -> Callable[..., Result]:
+    """Make a function that takes old names of arguments, too.
+
+    Args:
+        function: The function.
+        **new_names: The new name of each old one.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Result:
+        for old, new in new_names.items():
+            value = kwargs.pop(old, None)
+            if value is not None:
+                if kwargs.get(new) is not None:
+                    raise ValueError(
+                        f"Give {function.__name__} either {new} or {old}, which is its old name."
+                    )
+                kwargs[new] = value
+        return function(*args, **{key: value for key, value in kwargs.items() if value is not None})
+
+    return call
+
+
+def _reduction(function: Callable[..., Array]) -> Callable[..., Array]:
+    return _renamed(function, reduction_indices="axis", keep_dims="keepdims")
+
+
+reduce_all = _reduction(_math.reduce_all)
+reduce_any = _reduction(_math.reduce_any)
+reduce_logsumexp = _reduction(_math.reduce_logsumexp)
+reduce_max = _reduction(_math.reduce_max)
+reduce_mean = _reduction(_math.reduce_mean)
+reduce_min = _reduction(_math.reduce_min)
+reduce_prod = _reduction(_math.reduce_prod)
+reduce_sum = _reduction(_math.reduce_sum)
+count_nonzero = _renamed(
+    _math.count_nonzero, reduction_indices="axis", keep_dims="keepdims", input_tensor="input"
+)
+expand_dims = _renamed(_shape.expand_dims, dim="axis")
+squeeze = _renamed(_shape.squeeze, squeeze_dims="axis")
+ones_like = _renamed(_math.ones_like, tensor="input")
+zeros_like = _renamed(_math.zeros_like, tensor="input")
+softmax = _renamed(_nn.softmax, dim="axis")
+log_softmax = _renamed(_nn.log_softmax, dim="axis")
+l2_normalize = _renamed(_nn.l2_normalize, dim="axis")
+softmax_cross_entropy_with_logits = _renamed(_nn.softmax_cross_entropy_with_logits, dim="axis")
+weighted_cross_entropy_with_logits = _renamed(_nn.weighted_cross_entropy_with_logits, targets="labels")
+max_pool = _renamed(_layers_of_nn.max_pool2d, value="input")
+avg_pool = _renamed(_layers_of_nn.avg_pool2d, value="input")
+to_number = _renamed(_strings.to_number, string_tensor="input")
+
+
+def argmax(
+    input: ArrayLike,
+    axis: int | None = None,
+    name: str | None = None,
+    dimension: int | None = None,
+    output_type: DTypeLike = np.int64,
+) -> Array:
+    """Return the index of the largest value along an axis; ``dimension`` is the axis' old name."""
+    return _math.argmax(input, dimension if axis is None else axis, output_type)
+
+
+def argmin(
+    input: ArrayLike,
+    axis: int | None = None,
+    name: str | None = None,
+    dimension: int | None = None,
+    output_type: DTypeLike = np.int64,
+) -> Array:
+    """Return the index of the smallest value along an axis; ``dimension`` is the axis' old name."""
+    return _math.argmin(input, dimension if axis is None else axis, output_type)
+
+
+def norm(
+    tensor: ArrayLike,
+    ord: Any = "euclidean",
+    axis: Axis = None,
+    keepdims: bool | None = None,
+    name: str | None = None,
+    keep_dims: bool | None = None,
+) -> Array:
+    """Return a norm along an axis, or of all values; ``keep_dims`` is the old name of ``keepdims``."""
+    return _math.norm(tensor, ord, axis, keepdims or keep_dims)
+
+
+def boolean_mask(
+    tensor: ArrayLike, mask: ArrayLike, name: str = "boolean_mask", axis: int | None = None
+) -> Array:
+    """Return the values at which a mask is True, in an input function."""
+    return _select.boolean_mask(tensor, mask, axis)
+
+
+def gather(
+    params: ArrayLike,
+    indices: ArrayLike,
+    validate_indices: None = None,
+    name: str | None = None,
+    axis: int | None = None,
+    batch_dims: int = 0,
+) -> Array:
+    """Take the slices of an array at ``indices`` along an axis."""
+    return _shape.gather(params, indices, axis=axis, batch_dims=batch_dims)
+
+
+def gather_nd(params: ArrayLike, indices: ArrayLike, name: str | None = None, batch_dims: int = 0) -> Array:
+    """Take values or slices: the last axis of ``indices`` counts along the axes of ``params``."""
+    return _select.gather_nd(params, indices, batch_dims)
+
+
+def shape(input: ArrayLike, name: str | None = None, out_type: DTypeLike = None) -> Array:
+    """Return the shape as a NumPy array, int32 by default."""
+    return _shape.shape(input, out_type)
+
+
+def transpose(
+    a: ArrayLike, perm: Sequence[int] | None = None, name: str = "transpose", conjugate: bool = False
+) -> Array:
+    """Permute the axes into the order ``perm``; without one, reverse them."""
+    return _shape.transpose(a, perm, conjugate)
+
+
+def pad(
+    tensor: ArrayLike,
+    paddings: ArrayLike,
+    mode: str = "CONSTANT",
+    name: str | None = None,
+    constant_values: ArrayLike = 0,
+) -> Array:
+    """Pad an array on each axis."""
+    return _shape.pad(tensor, paddings, mode, constant_values)
+
+
+def cond(
+    pred: ArrayLike,
+    true_fn: Callable[[], Any] | None = None,
+    false_fn: Callable[[], Any] | None = None,
+    strict: bool = False,
+    name: str | None = None,
+    fn1: Callable[[], Any] | None = None,
+    fn2: Callable[[], Any] | None = None,
+) -> Any:
+    """Call one of two functions; ``fn1`` and ``fn2`` are their old names.
+
+    Raises:
+        TypeError: One of them is missing.
+    """
+    first, second = true_fn or fn1, false_fn or fn2
+    if first is None or second is None:
+        raise TypeError("tf.cond needs two functions: true_fn and false_fn.")
+    return _cond(pred, first, second)
+
+
+def while_loop(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Sequence[Any],
+    shape_invariants: object = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+    maximum_iterations: int | None = None,
+    return_same_structure: bool = False,
+) -> Any:
+    """Call ``body`` as long as ``cond`` says so; a single value comes without a list, unless told else."""
+    last = _while_loop(cond, body, loop_vars, maximum_iterations=maximum_iterations)
+    return last if return_same_structure or len(last) > 1 else last[0]
+
+
+def div(x: ArrayLike, y: ArrayLike, name: str | None = None) -> Array:
+    """Divide as Python 2 does: integers are rounded down."""
+    whole = all(np.dtype(_shape.convert_to_tensor(value).dtype).kind in "iu" for value in (x, y))
+    return _math.floordiv(x, y) if whole else _math.divide(x, y)
+
+
+def to_float(x: ArrayLike, name: str = "ToFloat") -> Array:
+    """Convert to float32."""
+    return _math.cast(x, np.float32)
+
+
+def to_double(x: ArrayLike, name: str = "ToDouble") -> Array:
+    """Convert to float64, which in a step is float32."""
+    return _math.cast(x, np.float64)
+
+
+def to_int32(x: ArrayLike, name: str = "ToInt32") -> Array:
+    """Convert to int32."""
+    return _math.cast(x, np.int32)
+
+
+def to_int64(x: ArrayLike, name: str = "ToInt64") -> Array:
+    """Convert to int64, which in a step is int32."""
+    return _math.cast(x, np.int64)
+
+
+def to_bfloat16(x: ArrayLike, name: str = "ToBFloat16") -> Array:
+    """Convert to bfloat16."""
+    return _math.cast(x, jax.numpy.bfloat16)
+
+
+def decode_csv(
+    records: Any,
+    record_defaults: Sequence[Any],
+    field_delim: str = ",",
+    use_quote_delim: bool = True,
+    name: str | None = None,
+    na_value: str = "",
+    select_cols: Sequence[int] | None = None,
+) -> list[Any]:
+    """Read lines of CSV files, as `muster.data.decode_csv` does."""
+    return _decode_csv(records, record_defaults, field_delim, use_quote_delim, na_value, select_cols)
+
+
+def dropout(
+    x: ArrayLike,
+    keep_prob: float | None = None,
+    noise_shape: Sequence[int | None] | None = None,
+    seed: int | None = None,
+    name: str | None = None,
+    rate: float | None = None,
+) -> jax.Array:
+    """Set a fraction of the values to 0, which is ``rate`` or ``1 - keep_prob``, and scale the others.
+
+    Raises:
+        ValueError: Not exactly one of ``keep_prob`` and ``rate`` is there.
+    """
+    if (keep_prob is None) == (rate is None):
+        raise ValueError("tf.nn.dropout needs either keep_prob or rate, which is 1 - keep_prob.")
+    return _layers_of_nn.dropout(x, 1 - keep_prob if rate is None else rate, noise_shape, seed, name)  # type: ignore[operator]
+
+
+def conv2d(
+    input: ArrayLike,
+    filter: ArrayLike | None = None,
+    strides: Any = None,
+    padding: str | None = None,
+    use_cudnn_on_gpu: bool = True,
+    data_format: str = "NHWC",
+    dilations: Any = None,
+    name: str | None = None,
+    filters: ArrayLike | None = None,
+) -> jax.Array:
+    """Apply a 2D convolution; ``filters`` is another name of ``filter``.
+
+    Raises:
+        TypeError: There are no filters, no strides or no padding.
+    """
+    kernel = filters if filter is None else filter
+    if kernel is None or strides is None or padding is None:
+        raise TypeError("tf.nn.conv2d needs filter, strides and padding.")
+    return _layers_of_nn.conv2d(input, kernel, strides, padding, data_format, dilations)
+
+
+def moments(
+    x: ArrayLike,
+    axes: Axis,
+    shift: None = None,
+    name: str | None = None,
+    keep_dims: bool | None = None,
+    keepdims: bool | None = None,
+) -> tuple[jax.Array, jax.Array]:
+    """Return the mean and the variance over axes; ``keep_dims`` is the old name of ``keepdims``."""
+    return _nn.moments(x, axes, None, bool(keepdims or keep_dims))
+
+
+def embedding_lookup(
+    params: ArrayLike,
+    ids: ArrayLike,
+    partition_strategy: str = "mod",
+    name: str | None = None,
+    validate_indices: bool = True,
+    max_norm: float | None = None,
+) -> jax.Array:
+    """Take rows of a table; ``partition_strategy`` is unused, for a table is one variable here.
+
+    Raises:
+        ValueError: There are several tables.
+    """
+    if isinstance(params, list | tuple):
+        if len(params) != 1:
+            raise ValueError("tf.nn.embedding_lookup takes one table: strategies divide it by themselves.")
+        params = params[0]
+    return _nn.embedding_lookup(params, ids, max_norm)
+
+
+def xw_plus_b(x: ArrayLike, weights: ArrayLike, biases: ArrayLike, name: str | None = None) -> jax.Array:
+    """Return ``matmul(x, weights) + biases``."""
+    return _layers_of_nn.bias_add(_shape.matmul(x, weights), biases)

@@ -1,0 +1,298 @@
+"""``tf.compat.v1.get_variable`` and ``variable_scope``: variables of a model_fn that are found by name."""
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from muster._keras import keras
+from muster.compat.ops._arrays import DTypeLike, as_array
+from muster.program.variables import active_scope, current_scope
+
+AUTO_REUSE = "auto_reuse"
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Settings:
+    """What the scopes around a call say."""
+
+    name: str = ""
+    initializer: Any = None
+    regularizer: Any = None
+    dtype: DTypeLike = np.float32
+    reuse: bool | str | None = None
+
+
+_CURRENT: ContextVar[_Settings | None] = ContextVar("muster_tensorflow_1_scope", default=None)
+
+
+def _settings() -> _Settings:
+    return _CURRENT.get() or _Settings()
+
+
+class VariableScope:
+    """A scope, as ``with tf.variable_scope(…) as scope`` gives it.
+
+    Source: tensorflow/python/ops/variable_scope.py, ``VariableScope``.
+    """
+
+    def __init__(self, settings: _Settings) -> None:
+        """Describe a scope. Programs call `variable_scope` instead."""
+        self._settings = settings
+
+    @property
+    def name(self) -> str:
+        """The names of the scopes, with slashes between them."""
+        return self._settings.name
+
+    original_name_scope = name
+
+    @property
+    def initializer(self) -> Any:
+        """The initializer of variables that have none of their own."""
+        return self._settings.initializer
+
+    @property
+    def regularizer(self) -> Any:
+        """The regularizer of variables that have none of their own."""
+        return self._settings.regularizer
+
+    @property
+    def reuse(self) -> bool | str | None:
+        """Whether variables must exist already (True), may (`AUTO_REUSE`), or must not."""
+        return self._settings.reuse
+
+    def reuse_variables(self) -> None:
+        """Take the variables that exist from here on, to the end of the scope."""
+        self._settings = replace(self._settings, reuse=True)
+        if _settings().name == self.name:
+            _CURRENT.set(self._settings)
+
+
+def get_variable_scope() -> VariableScope:
+    """Return the scope around the call."""
+    return VariableScope(_settings())
+
+
+@contextlib.contextmanager
+def variable_scope(
+    name_or_scope: str | VariableScope | None,
+    default_name: str | None = None,
+    values: object = None,
+    initializer: Any = None,
+    regularizer: Any = None,
+    caching_device: object = None,
+    partitioner: object = None,
+    custom_getter: None = None,
+    reuse: bool | str | None = None,
+    dtype: DTypeLike = None,
+    use_resource: bool | None = None,
+    constraint: None = None,
+    auxiliary_name_scope: bool = True,
+) -> Iterator[VariableScope]:
+    """Prefix the names of variables and layers, and set what `get_variable` does by default.
+
+    Args:
+        name_or_scope: The prefix, or a scope to enter again, which must lie in the scope around the call.
+        default_name: The prefix if that is None; a number is appended if the prefix is taken.
+        values: Unused.
+        initializer: For variables without one of their own.
+        regularizer: Likewise.
+        caching_device: Unused.
+        partitioner: Unused: strategies divide variables.
+        custom_getter: Only None.
+        reuse: Whether variables must exist already (True) or may (`AUTO_REUSE`); None is what the scope
+            around the call says.
+        dtype: Of variables without one of their own.
+        use_resource: Unused.
+        constraint: Only None.
+        auxiliary_name_scope: Unused.
+
+    Raises:
+        ValueError: There is a custom_getter or constraint, or a scope lies elsewhere.
+        TraceError: No model_fn is being traced.
+
+    Source: tensorflow/python/ops/variable_scope.py, ``variable_scope``.
+    """
+    if custom_getter is not None or constraint is not None:
+        raise ValueError(
+            "variable_scope takes no custom_getter and no constraint: give them to layers of Keras."
+        )
+    outer = _settings()
+    base = outer
+    if isinstance(name_or_scope, VariableScope):
+        base, whole = name_or_scope._settings, name_or_scope.name
+        if outer.name and not f"{whole}/".startswith(f"{outer.name}/"):
+            raise ValueError(
+                f"The scope {whole!r} cannot be entered inside of {outer.name!r}: leave that one before."
+            )
+        inner = whole.removeprefix(outer.name).strip("/")
+    else:
+        inner = name_or_scope if name_or_scope is not None else _free(outer.name, default_name)
+    settings = replace(
+        base,
+        name=f"{outer.name}/{inner}".strip("/"),
+        reuse=reuse or base.reuse or outer.reuse,
+        initializer=base.initializer if initializer is None else initializer,
+        regularizer=base.regularizer if regularizer is None else regularizer,
+        dtype=base.dtype if dtype is None else dtype,
+    )
+    with contextlib.ExitStack() as left:
+        for part in filter(None, inner.split("/")):
+            left.enter_context(keras.name_scope(part))
+        token = _CURRENT.set(settings)
+        left.callback(_CURRENT.reset, token)
+        yield VariableScope(settings)
+
+
+def _free(outer: str, default_name: str | None) -> str:
+    if default_name is None:
+        raise ValueError("If default_name is None then name_or_scope is required.")
+    taken = _made("scopes")
+    name, number = f"{outer}/{default_name}", 0
+    while name in taken:
+        number += 1
+        name = f"{outer}/{default_name}_{number}"
+    taken[name] = True
+    return name.rpartition("/")[2]
+
+
+def get_variable(
+    name: str,
+    shape: int | Sequence[int] | None = None,
+    dtype: DTypeLike = None,
+    initializer: Any = None,
+    regularizer: Callable[[Any], Any] | None = None,
+    trainable: bool | None = None,
+    collections: object = None,
+    caching_device: object = None,
+    partitioner: object = None,
+    validate_shape: bool = True,
+    use_resource: bool | None = None,
+    custom_getter: None = None,
+    constraint: Callable[[Any], Any] | None = None,
+    synchronization: Any = None,
+    aggregation: Any = None,
+) -> keras.Variable:
+    """Return a new variable of the model_fn, or with ``reuse`` the one of this name.
+
+    Args:
+        name: Its name, after those of the scopes.
+        shape: Its shape; None takes that of an initializer that is an array.
+        dtype: Its dtype; None is the scope's, which is float32 by default.
+        initializer: One of Keras or of ``tf.compat.v1``, a function of a shape and a dtype, or an array; None
+            is the scope's, by default Glorot's uniform one, and zeros for integers.
+        regularizer: Gives the penalty that ``get_regularization_losses`` returns; None is the scope's.
+        trainable: Whether ``minimize`` trains it; None is True.
+        collections: Unused.
+        caching_device: Unused.
+        partitioner: Unused: strategies divide variables.
+        validate_shape: Unused.
+        use_resource: Unused.
+        custom_getter: Only None.
+        constraint: Projects the value after each update, as optimizers of Keras do it.
+        synchronization: As of ``tf.Variable``.
+        aggregation: As of ``tf.Variable``.
+
+    Raises:
+        ValueError: The variable exists and may not, or must and does not; it has no shape, or another.
+        TraceError: No model_fn is being traced.
+
+    Source: tensorflow/python/ops/variable_scope.py, ``get_variable``.
+    """
+    if custom_getter is not None:
+        raise ValueError("get_variable takes no custom_getter: change the variable where it is used.")
+    settings = _settings()
+
+    def make() -> keras.Variable:
+        kind = str(np.dtype(settings.dtype if dtype is None else dtype))
+        initial, sizes = _initializer(name, settings if initializer is None else initializer, shape, kind)
+        options = {
+            key: value.name.lower()
+            for key, value in (("synchronization", synchronization), ("aggregation", aggregation))
+            if value is not None
+        }
+        variable = keras.Variable(
+            initial, sizes, kind, trainable=trainable is not False, name=name, **options
+        )
+        variable.regularizer = settings.regularizer if regularizer is None else regularizer
+        variable.constraint = constraint
+        return variable
+
+    found = shared("variables", name, make)
+    sizes = None if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
+    if sizes is not None and tuple(found.shape) != sizes:
+        raise ValueError(
+            f"Trying to share variable {found.path}, but specified shape {sizes} and found shape "
+            f"{tuple(found.shape)}."
+        )
+    return found
+
+
+def _initializer(name: str, given: Any, shape: Any, dtype: str) -> tuple[Any, tuple[int, ...] | None]:
+    """Return an initializer for ``keras.Variable``, and the shape; None if it is a value."""
+    if isinstance(given, _Settings):
+        given = given.initializer
+        if given is None:
+            given = "glorot_uniform" if np.dtype(dtype).kind not in "iub" else "zeros"
+    if inspect.isclass(given):
+        given = given()
+    if not callable(given) and not isinstance(given, str):
+        return as_array(given, dtype), None
+    if shape is None:
+        raise ValueError(f"Shape of a new variable ({name}) must be fully defined, but instead was None.")
+    return keras.initializers.get(given), (shape,) if isinstance(shape, int) else tuple(shape)
+
+
+def shared(kind: str, name: str, make: Callable[[], Made], reuse: bool | str | None = None) -> Made:
+    """Return what has been made under a name, or make it, as ``reuse`` says.
+
+    Args:
+        kind: What it is, to tell variables and layers apart.
+        name: Its name in the scope around the call.
+        make: Makes it.
+        reuse: Whether it must exist already (True), may (`AUTO_REUSE`) or must not; None asks the scope.
+
+    Raises:
+        ValueError: It exists and may not, or must and does not.
+        TraceError: No model_fn is being traced.
+    """
+    reuse = reuse or _settings().reuse
+    made, path = _made(kind), _path(name)
+    if path in made and not reuse:
+        raise ValueError(
+            f"{path} exists already, of the {kind} of this model_fn. To use it again, give reuse=True or "
+            "tf.AUTO_REUSE."
+        )
+    if path not in made and reuse is True:
+        raise ValueError(
+            f"{path} does not exist among the {kind} of this model_fn, so that it cannot be reused. To make "
+            "it, give reuse=tf.AUTO_REUSE."
+        )
+    if path not in made:
+        made[path] = make()
+    found: Made = made[path]
+    return found
+
+
+def note_made(kind: str, name: str, value: object) -> None:
+    """Let `shared` find what was made under a name, if a model_fn is being traced."""
+    if current_scope() is not None:
+        _made(kind).setdefault(_path(name), value)
+
+
+def _path(name: str) -> str:
+    return f"{_settings().name}/{name}".strip("/")
+
+
+def _made(kind: str) -> dict[str, Any]:
+    """Return what the model_fn that is being traced has made of a kind, by name."""
+    made: dict[str, Any] = active_scope("tf.compat.v1.get_variable").shared.setdefault(
+        ("tensorflow 1", kind), {}
+    )
+    return made

@@ -1,0 +1,107 @@
+"""TensorFlow 1's iterators, whose next element stands for all of them in an input_fn."""
+
+from typing import Any
+
+from muster.data.pipeline._spec import TensorSpec
+from muster.data.pipeline._structure import flatten, rebuild
+
+
+class NextValue(TensorSpec):
+    """A value of the next element, which stands for that value in each element of a dataset.
+
+    Args:
+        spec: Its shape and dtype.
+        source: What `OneShotIterator.get_next` was called on, and which call it was.
+        place: Its number among the values of an element.
+    """
+
+    __slots__ = ("place", "source")
+
+    def __init__(self, spec: TensorSpec, source: "NextElement", place: int) -> None:
+        super().__init__(spec.shape, spec.dtype, spec.name)
+        self.source = source
+        self.place = place
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(
+            f"{self!r} of get_next() stands for a value of each element and has none of its own: an input_fn "
+            "returns it. Compute in Dataset.map, or take elements by `for element in dataset`."
+        )
+
+
+class NextElement:
+    """An element of a dataset that ``get_next`` has been asked for.
+
+    Args:
+        dataset: The `Dataset`.
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+
+    def dataset_of(self, returned: Any) -> Any:
+        """Return the dataset whose elements have the structure that an input_fn returned."""
+        leaves = flatten(returned)
+        spec = self.dataset.element_spec
+        places = [leaf.place for leaf in leaves]
+        if rebuild(returned, places) == rebuild(spec, range(len(flatten(spec)))):
+            return self.dataset
+        alone = not isinstance(spec, tuple)
+
+        def chosen(*element: Any) -> Any:
+            values = flatten(element[0] if alone else element)
+            return rebuild(returned, [values[place] for place in places])
+
+        return self.dataset.map(chosen)
+
+
+class OneShotIterator:
+    """An iterator of TensorFlow 1, for an input_fn that returns what `get_next` returns.
+
+    Args:
+        dataset: The dataset.
+
+    Source: tensorflow/python/data/ops/dataset_ops.py, ``DatasetV1.make_one_shot_iterator``. There
+    ``get_next`` returns tensors, which have new values in each step.
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+
+    def get_next(self, name: str | None = None) -> Any:
+        """Return the next element: its values stand for those of each element, in an input_fn.
+
+        They can be taken apart and put together otherwise, as ``{"x": images}, labels``. To compute with them
+        is an error: do it in `Dataset.map`.
+        """
+        element, spec = NextElement(self._dataset), self._dataset.element_spec
+        return rebuild(spec, [NextValue(leaf, element, i) for i, leaf in enumerate(flatten(spec))])
+
+
+def as_dataset(returned: Any) -> Any:
+    """Return the dataset that values of `OneShotIterator.get_next` stand for; anything else as it is.
+
+    Args:
+        returned: What an input_fn returned.
+
+    Raises:
+        ValueError: It has values of several calls of ``get_next``, or other values beside them.
+    """
+    if not isinstance(returned, dict | tuple | list | NextValue):
+        return returned
+    leaves = flatten(returned)
+    sources = {leaf.source for leaf in leaves if isinstance(leaf, NextValue)}
+    if not sources:
+        return returned
+    if len(sources) > 1 or not all(isinstance(leaf, NextValue) for leaf in leaves):
+        raise ValueError(
+            "An input_fn that returns values of get_next() returns those of one call, and no others. Put "
+            "datasets together by Dataset.zip, and compute in Dataset.map."
+        )
+    return sources.pop().dataset_of(returned)

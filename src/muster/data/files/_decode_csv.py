@@ -1,0 +1,73 @@
+"""``tf.io.decode_csv``: values of lines that are in CSV format."""
+
+import csv
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from muster._errors import DatasetError
+from muster.data.files._csv import CsvColumn, CsvFormat
+
+
+def decode_csv(
+    records: Any,
+    record_defaults: Sequence[Any],
+    field_delim: str = ",",
+    use_quote_delim: bool = True,
+    na_value: str = "",
+    select_cols: Sequence[int] | None = None,
+    name: str | None = None,
+) -> list[Any]:
+    """Read lines of CSV files, in the ``map`` of a `TextLineDataset`.
+
+    Args:
+        records: A line, or an array of lines, each of one row.
+        record_defaults: For each column its default, or its dtype or an empty array if every row has a value:
+            float32, float64, int32, int64 or text.
+        field_delim: The character between fields.
+        use_quote_delim: Whether fields may be in double quotes.
+        na_value: Text that stands for an empty field.
+        select_cols: The numbers of the columns to read, rising; None reads all.
+        name: Ignored.
+
+    Returns:
+        For each column an array of the shape of ``records``; of one line its values.
+
+    Raises:
+        DatasetError: A line has not as many fields as there are columns, or a field is not of the column's
+            dtype, or it is empty without a default.
+
+    Source: tensorflow/python/ops/parsing_ops.py, ``decode_csv_v2``.
+    """
+    columns = [CsvColumn.of(default) for default in record_defaults]
+    form = CsvFormat(field_delim=field_delim, use_quote_delim=use_quote_delim, na_value=na_value)
+    places = range(len(columns)) if select_cols is None else list(select_cols)
+    if len(places) != len(columns):
+        raise ValueError(
+            f"There are {len(columns)} record_defaults for {len(places)} columns in select_cols."
+        )
+    alone = isinstance(records, str | bytes)
+    lines = np.asarray(records, object)
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if use_quote_delim else csv.QUOTE_NONE
+    rows = []
+    for number, line in enumerate(lines.ravel().tolist()):
+        text = line.decode() if isinstance(line, bytes) else str(line)
+        row = next(csv.reader([text], delimiter=field_delim, quoting=quoting), [])
+        fits = len(row) == len(columns) if select_cols is None else len(row) > max(places, default=-1)
+        if not fits:
+            wanted = len(columns) if select_cols is None else max(places) + 1
+            raise DatasetError(f"Expect {wanted} fields but have {len(row)} in record {number}: {text!r}.")
+        rows.append(row)
+    found = []
+    for place, column in zip(places, columns, strict=True):
+        try:
+            values = column.read([row[place] for row in rows], form.na_value)
+        except (ValueError, OverflowError) as exc:
+            raise DatasetError(f"Field {place} cannot be read as {column.dtype}: {exc}.") from exc
+        array = np.asarray(values)
+        if alone:
+            found.append(str(array[0]) if array.dtype.kind == "U" else array[0])
+        else:
+            found.append(array.reshape(lines.shape))
+    return found
