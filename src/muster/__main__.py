@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from muster._errors import MusterError
 from muster._version import __version__
+from muster.compat.port import add_port_command
 from muster.launch import add_keys_command, add_manifest_command, add_run_command
 from muster.serve import add_serve_command
 
@@ -19,8 +20,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         0 on success, 1 if ``inspect`` found no checkpoint or a damaged one, ``saved-model`` no model or a
-        damaged one, or ``keys`` or ``convert`` made nothing, 2 if the arguments are wrong; the exit code of
-        the job for ``run``; 130 if Ctrl-C ended ``serve``.
+        damaged one, or ``keys`` or ``convert`` made nothing, or ``port`` found names that muster lacks, 2 if
+        the arguments are wrong, or a file for ``port``; the exit code of the job for ``run``; 130 if Ctrl-C
+        ended ``serve``.
     """
     args = _parser().parse_args(arguments)
     code = 0
@@ -76,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     add_manifest_command(commands)
     add_keys_command(commands)
     add_serve_command(commands)
+    add_port_command(commands)
     inspect = commands.add_parser(
         "inspect",
         help="list the checkpoints of a model directory",

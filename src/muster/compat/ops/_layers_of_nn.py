@@ -139,9 +139,10 @@ def batch_normalization(
     Source: tensorflow/python/ops/nn_impl.py, ``batch_normalization``.
     """
     factor = jax.lax.rsqrt(jnp.asarray(as_array(variance)) + variance_epsilon)
-    factor = factor if scale is None else factor * as_array(scale)
-    normalized = (as_array(x) - jnp.asarray(as_array(mean))) * factor
-    return normalized if offset is None else normalized + as_array(offset)
+    if scale is not None:
+        factor = factor * jnp.asarray(as_array(scale))
+    normalized = (jnp.asarray(as_array(x)) - as_array(mean)) * factor
+    return normalized if offset is None else normalized + jnp.asarray(as_array(offset))
 
 
 def dropout(

@@ -53,10 +53,10 @@ def _binary(function: str) -> Callable[..., Array]:
 
 def _reduction(function: str, keep_dtype: bool = False) -> Callable[..., Array]:
     def operation(
-        input_tensor: ArrayLike, axis: Axis = None, keepdims: bool = False, name: str | None = None
+        input_tensor: ArrayLike, axis: Axis = None, keepdims: bool | None = False, name: str | None = None
     ) -> Array:
         value = as_array(input_tensor)
-        reduced = apply(function, value, axis=as_axis(axis), keepdims=keepdims)
+        reduced = apply(function, value, axis=as_axis(axis), keepdims=bool(keepdims))
         return cast(reduced, value.dtype) if keep_dtype else reduced
 
     note = ", but in the dtype of the input, integers too" if keep_dtype else ""
@@ -190,7 +190,7 @@ def multiply_no_nan(x: ArrayLike, y: ArrayLike, name: str | None = None) -> Arra
     """Return ``x * y``, and 0 where ``y`` is 0, even if ``x`` is infinite or not a number."""
     left, right = as_arrays(x, y)
     xp = array_module(left, right)
-    return xp.where(right == 0, xp.zeros_like(right), left * right)
+    return xp.where(right == 0, 0, left) * right
 
 
 def count_nonzero(

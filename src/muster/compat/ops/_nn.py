@@ -41,7 +41,7 @@ def selu(features: ArrayLike, name: str | None = None) -> jax.Array:
 
 def silu(features: ArrayLike, beta: float = 1.0) -> jax.Array:
     """Return ``x * sigmoid(beta * x)``."""
-    value = as_array(features)
+    value = jnp.asarray(as_array(features))
     return value * jax.nn.sigmoid(beta * value)
 
 
@@ -270,8 +270,8 @@ def weighted_cross_entropy_with_logits(
 
     Source: tensorflow/python/ops/nn_impl.py, ``weighted_cross_entropy_with_logits_v2``.
     """
-    logits = as_array(logits)
-    labels = as_array(labels, logits.dtype)
+    logits = jnp.asarray(as_array(logits))
+    labels = jnp.asarray(as_array(labels, logits.dtype))
     _require_shapes(labels, logits, labels.shape == logits.shape, "have one shape")
     positive = labels * as_array(pos_weight) * jax.nn.softplus(-logits)
     return positive + (1 - labels) * jax.nn.softplus(logits)

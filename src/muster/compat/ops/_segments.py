@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 
 from muster._errors import TraceError
@@ -37,7 +38,8 @@ def unsorted_segment_max(
     found = jax.ops.segment_max(values, ids, num_segments)
     if not jnp.issubdtype(values.dtype, jnp.floating):
         return found
-    return jnp.where(found == -jnp.inf, jnp.finfo(values.dtype).min, found)
+    least = np.asarray(ml_dtypes.finfo(values.dtype).min, values.dtype)
+    return jnp.where(found == -jnp.inf, least, found)
 
 
 def unsorted_segment_mean(

@@ -64,8 +64,8 @@ def boolean_mask(
     """
     chosen = as_array(mask)
     _refuse_traced("tf.boolean_mask", chosen)
-    before = (slice(None),) * (axis or 0)
-    return as_array(tensor)[(*before, np.asarray(chosen, bool))]
+    places: Any = (*(slice(None),) * (axis or 0), np.asarray(chosen, bool))
+    return as_array(tensor)[places]
 
 
 def _refuse_traced(what: str, value: Array) -> None:
@@ -132,21 +132,31 @@ def slice_(
     """Return a part of an array: on each axis ``size`` values from ``begin`` on; -1 is all that follow.
 
     Raises:
-        TraceError: A size is a value of a compiled function or of a step.
+        TraceError: A size is a value of a compiled function or of a step, or -1 where the start is one.
 
     Source: tensorflow/python/ops/array_ops.py, ``slice``.
     """
-    value, starts, sizes = as_array(input_), list(begin), list(size)
+    value: Any = as_array(input_)
+    starts: list[Any] = list(begin)
+    sizes: list[Any] = list(size)
     if any(isinstance(each, jax.core.Tracer) for each in sizes):
         raise TraceError("tf.slice needs sizes that are known: Python's numbers, or those of a shape.")
     if any(isinstance(each, jax.core.Tracer) for each in starts):
-        known = [full if count == -1 else int(count) for count, full in zip(sizes, value.shape, strict=True)]
+        known = [
+            full - int(start) if count == -1 else int(count)
+            for start, count, full in zip(starts, sizes, value.shape, strict=True)
+            if count != -1 or not isinstance(start, jax.core.Tracer)
+        ]
+        if len(known) < len(sizes):
+            raise TraceError("tf.slice needs a size, other than -1, where a step computes the start.")
         return jax.lax.dynamic_slice(jnp.asarray(value), starts, known)
-    ends = [
-        None if count == -1 else int(start) + int(count)  # type: ignore[arg-type]
-        for start, count in zip(starts, sizes, strict=True)
+    part: Array = value[
+        tuple(
+            slice(int(start), None if count == -1 else int(start) + int(count))
+            for start, count in zip(starts, sizes, strict=True)
+        )
     ]
-    return value[tuple(slice(int(start), end) for start, end in zip(starts, ends, strict=True))]  # type: ignore[arg-type]
+    return part
 
 
 def reverse(tensor: ArrayLike, axis: Axis, name: str | None = None) -> Array:

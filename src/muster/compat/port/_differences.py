@@ -1,0 +1,186 @@
+"""How names differ from TensorFlow's, as the page "Coming from TensorFlow" says it.
+
+Names are without ``compat.v1``; the line for a module or class is for what is in it, too.
+"""
+
+DIFFERENCES = {
+    "tf.GradientTape": "zeros instead of None if the target does not depend on a source",
+    "tf.Print": "prints in each step, to standard error",
+    "tf.RaggedTensor": "one ragged axis; for input pipelines and columns",
+    "tf.SparseTensor": "for input pipelines and columns; not in a step",
+    "tf.Tensor": "or a NumPy array; use np.asarray(value) instead of value.numpy()",
+    "tf.TensorShape": "a tuple; None if the rank is unknown",
+    "tf.app.run": "parses flags, if absl is installed",
+    "tf.assign": "takes effect at its place in the step's code",
+    "tf.boolean_mask": "in input functions: a step has fixed shapes",
+    "tf.cast": "the compat function keeps NumPy arrays, with 64-bit types",
+    "tf.cond": "of a value that a step computes: both functions are traced, and assign to no variables",
+    "tf.config.experimental.set_memory_growth": "no effect, and a warning",
+    "tf.config.list_logical_devices": "the CPU may be several",
+    "tf.config.list_physical_devices": "the CPU is one physical device",
+    "tf.config.set_logical_device_configuration": "only for the CPU, before anything is computed",
+    "tf.config.set_soft_device_placement": "no effect, and a warning: a device that does not exist is an "
+    "error",
+    "tf.config.set_visible_devices": "hides nothing; raises an error if a device would be hidden",
+    "tf.contrib.learn.Experiment": "eval_metrics and what was deprecated in TensorFlow 1.15 are left out",
+    "tf.contrib.learn.learn_runner.run": "with run_config only; by default each task of a cluster does its "
+    "part",
+    "tf.data.Dataset": "order is always deterministic; the position can be saved",
+    "tf.data.Dataset.make_one_shot_iterator": "get_next() stands for all elements, for an input_fn to "
+    "return; compute in Dataset.map",
+    "tf.data.TFRecordDataset": "records are bytes; files are read in order",
+    "tf.data.TextLineDataset": "lines are str",
+    "tf.data.experimental.AutoShardPolicy": "AUTO takes FILE only if there are as many files as workers; "
+    "HINT is refused",
+    "tf.data.experimental.CsvDataset": "text is str",
+    "tf.data.experimental.make_csv_dataset": "files are read in the order of their names",
+    "tf.data.make_one_shot_iterator": "get_next() stands for all elements, for an input_fn to return; "
+    "compute in Dataset.map",
+    "tf.debugging.set_log_device_placement": "no effect, and a warning",
+    "tf.device": "for eager computations; NumPy values stay on the host",
+    "tf.distribute.DistributedDataset": "a batch that cannot be split equally gives the first replicas a "
+    "row more; fewer rows than replicas are given to each, and count once",
+    "tf.distribute.DistributedDataset.element_spec": "plain TensorSpecs of one replica's batch",
+    "tf.distribute.DistributedIterator": "a tf.function takes it, and calls next or get_next_as_optional, "
+    "without a loop over it",
+    "tf.distribute.DistributedValues": "with one replica, values are plain arrays",
+    "tf.distribute.MirroredStrategy": "for Estimators: each replica takes a batch of the input_fn in each "
+    "step; a batch that cannot be split equally, as at the end of the data, gives the first replicas a row "
+    "more, and means count replicas by their rows",
+    "tf.distribute.MultiWorkerMirroredStrategy": "for Estimators; tasks start in any order; uneven data is "
+    "counted exactly; if a worker is lost, the others end with an error that names it",
+    "tf.distribute.NcclAllReduce": "XLA does the all-reduce; num_packs has an effect, see Choosing a "
+    "strategy",
+    "tf.distribute.ParameterServerStrategy": "max_staleness is muster's; variables go to the server that "
+    "holds the fewest bytes, slots where their weight is; weights of layers whose rows lie on several "
+    "servers are one variable, tf.Variable gives a ShardedVariable",
+    "tf.distribute.ReductionToOneDevice": "does an all-reduce",
+    "tf.distribute.RunOptions": "accepted without effect; new shapes are traced",
+    "tf.distribute.Server": "serves variables to Estimators, see Parameter servers; runs no graphs; join "
+    "returns when the job has ended",
+    "tf.distribute.TPUStrategy": "the TPUs of one host; tested only on virtual devices",
+    "tf.distribute.cluster_resolver.ClusterResolver": "num_accelerators returns the resolver's argument: "
+    "JAX knows the devices",
+    "tf.distribute.cluster_resolver.KubernetesClusterResolver": "takes the addresses of pods rather than "
+    "nodes; finds the pod that it runs in",
+    "tf.distribute.cluster_resolver.SlurmClusterResolver": "reads the environment when it is created; "
+    "hosts keep their order; GPUs are not needed",
+    "tf.distribute.cluster_resolver.TFConfigClusterResolver": "reads TF_CONFIG once, when it is created",
+    "tf.distribute.cluster_resolver.TPUClusterResolver": "for programs on the hosts of a TPU; connect does "
+    "nothing",
+    "tf.distribute.cluster_resolver.UnionResolver": "equal addresses are the same task",
+    "tf.distribute.coordinator.RemoteValue": "it survives the worker that computed it",
+    "tf.distribute.coordinator.experimental_get_current_worker_index": "an array, which the program takes "
+    "as an input",
+    "tf.distribute.experimental.CentralStorageStrategy": "variables stay in the host's memory",
+    "tf.distribute.experimental.MultiWorkerMirroredStrategy": "takes communication first, like TensorFlow "
+    "2.3",
+    "tf.distribute.experimental.ParameterServerStrategy": "variable_partitioner and max_staleness are "
+    "muster's; in a cluster with ps, for Estimators only",
+    "tf.distribute.experimental.PreemptionCheckpointHandler": "all workers save at the same step, before "
+    "it rather than after it; save_checkpoint_if_preempted counts the step before it; no defaults for "
+    "Google's machines. Custom training loops",
+    "tf.distribute.experimental.partitioners.FixedShardsPartitioner": "numbers below 1 are refused",
+    "tf.dtypes.int64": "types are NumPy's",
+    "tf.errors.CancelledError": "of scheduled functions that did not run, since another one failed",
+    "tf.errors.NotFoundError": "Python's; likewise AlreadyExistsError, PermissionDeniedError",
+    "tf.errors.OutOfRangeError": "a StopIteration; only iterators raise it",
+    "tf.errors.UnavailableError": "a task of the job is lost or refuses; a server that comes back with its "
+    "snapshot is none",
+    "tf.estimator.BestExporter": "a restart forgets nothing; an export that fails does not count; Exporters",
+    "tf.estimator.CheckpointSaverHook": "saves on a thread",
+    "tf.estimator.Estimator": "training resumes with the very next example; variables have Keras' names",
+    "tf.estimator.Estimator.export_saved_model": "what it writes is muster.saved_model's, for JAX alone; "
+    "to evaluate and to train, it answers for a batch, and changes nothing; a receiver's features are "
+    "placeholders: compute in the model_fn",
+    "tf.estimator.EstimatorSpec": "an unknown mode is refused; metrics may be Keras metrics",
+    "tf.estimator.GlobalStepWaiterHook": "does not wait where no other worker advances the step",
+    "tf.estimator.LatestExporter": "never deletes what it has just written",
+    "tf.estimator.NanTensorHook": "may notice one step late; never saves a step with a NaN loss unnoticed",
+    "tf.estimator.ProfilerHook": "writes folders that Perfetto and TensorBoard read",
+    "tf.estimator.RunConfig": "session_config, device_fn and protocol have no effect",
+    "tf.estimator.SessionRunArgs": "no feed_dict: a compiled step reads its batch only",
+    "tf.estimator.SessionRunHook": "values are requested by name; interrupted is new",
+    "tf.estimator.StepCounterHook": "records the time spent waiting for input, too",
+    "tf.estimator.SummarySaverHook": "scalars",
+    "tf.estimator.experimental.make_stop_at_checkpoint_step_hook": "workers that train in step stop together",
+    "tf.estimator.experimental.stop_if_no_decrease_hook": "adds no variable to the model",
+    "tf.estimator.train_and_evaluate": "an evaluator ends at once after its last evaluation",
+    "tf.executing_eagerly": "whether nothing is being traced",
+    "tf.experimental.Optional": "not in a tf.function",
+    "tf.feature_column.categorical_column_with_identity": "ids that are out of range are refused",
+    "tf.feature_column.embedding_column": "ids that are out of range are refused; examples without ids are "
+    "never lost",
+    "tf.feature_column.sequence_numeric_column": "normalizer_fn gets numbers",
+    "tf.feature_column.shared_embeddings": "in any program; in a model_fn layers share one table, "
+    "elsewhere each layer has one of its own",
+    "tf.fixed_size_partitioner": "only for the variables of parameter servers",
+    "tf.flags": "absl's, which Keras brings along",
+    "tf.function": "everything is compiled; traced for each structure, shape, dtype, and value of other "
+    "arguments than arrays",
+    "tf.get_variable": "in a model_fn; its path begins with the names of tf.name_scope, too",
+    "tf.global_variables_initializer": "does nothing: variables have values from the start",
+    "tf.identity": "names a value of the step for hooks",
+    "tf.io.decode_csv": "text is str",
+    "tf.io.gfile": "only local files",
+    "tf.io.parse_example": "FixedLenFeature, FixedLenSequenceFeature and VarLenFeature; parse batches",
+    "tf.keras.Model.fit": "under every strategy: Model.fit; keras.Model takes a muster.data.Dataset",
+    "tf.keras.Sequential": "tf.keras is Keras 3",
+    "tf.keras.callbacks.BackupAndRestore": "under a strategy resumes at the exact batch",
+    "tf.keras.callbacks.TensorBoard": "under a strategy writes scalars, without TensorFlow",
+    "tf.keras.estimator.model_to_estimator": "optimizers keep their state, and subclassed models their "
+    "weights; Keras models",
+    "tf.keras.layers.DenseFeatures": "text becomes ids in the input pipeline",
+    "tf.keras.layers.StringLookup": "for Dataset.map, not in models; num_oov_indices is 0 or 1; no tf-idf",
+    "tf.keras.losses.Reduction": 'Keras 3 takes the strings "none", "sum", "sum_over_batch_size"',
+    "tf.keras.optimizers.legacy.SGD": "on Keras 3, for fit, Estimators and custom loops; decay, lr and "
+    "minimize are there",
+    "tf.keras.utils.SidecarEvaluator": "ends by itself when training has ended: Model.fit",
+    "tf.keras.utils.experimental.DatasetCreator": "a validation begins anew each time, rather than going "
+    "on where the last one ended",
+    "tf.layers": "Keras' layers with TensorFlow 1's arguments; reuse finds layers that have a name, in the "
+    "same model_fn",
+    "tf.losses.get_regularization_loss": "the penalties so far of trainable variables, and of the outputs "
+    "of tf.compat.v1.layers",
+    "tf.losses.sparse_softmax_cross_entropy": "losses are not collected",
+    "tf.name_scope": "names variables only",
+    "tf.nn.embedding_lookup": "of shards; of a variable or an array, keras.ops.take",
+    "tf.nn.embedding_lookup_sparse": "ids are padded with -1: to_dense(-1) of a SparseTensor, "
+    "to_tensor(-1) of a RaggedTensor, in the input pipeline",
+    "tf.numpy_function": "for Dataset.map, not in steps; text is str",
+    "tf.placeholder": "only for ServingInputReceiver: a step reads its batch",
+    "tf.print": "each replica prints; numbers as NumPy shows them",
+    "tf.py_func": "for Dataset.map, not in steps; text is str",
+    "tf.py_function": "for Dataset.map, not in steps; values are NumPy's",
+    "tf.random.set_seed": "before functions are called for the first time",
+    "tf.random.uniform": "takes no seed; outside of functions, draws with NumPy",
+    "tf.reset_default_graph": "does nothing: there is no graph",
+    "tf.saved_model.load": "loads what tf.saved_model.save, export_saved_model or model.save has written, "
+    "as functions",
+    "tf.saved_model.save": "Keras models, with signatures; a directory of muster.saved_model, which "
+    "TensorFlow cannot read",
+    "tf.sequence_mask": "in a step, needs maxlen",
+    "tf.strings": "for Dataset.map, not in steps; text is str, and regular expressions are Python's",
+    "tf.summary.scalar": "in a model_fn; the step is the global step",
+    "tf.train.Checkpoint": "takes models, optimizers, metrics and variables that exist; prefixes end in "
+    "/ckpt",
+    "tf.train.CheckpointOptions": "accepted without effect",
+    "tf.train.Example": "immutable; SerializeToString, FromString",
+    "tf.train.Saver": "for a Scaffold: max_to_keep, and restore in its init_fn",
+    "tf.train.Scaffold": "init_fn gets initial values to change; what sets up a graph is ignored, with one "
+    "warning",
+    "tf.train.get_checkpoint_state": "muster's returns a list, with steps and times",
+    "tf.train.get_global_step": "outside of a model_fn, such as in a hook's begin, a handle for "
+    "SessionRunArgs",
+    "tf.train.get_or_create_global_step": "int32; JAX has no 64-bit types unless told",
+    "tf.train.init_from_checkpoint": "in a model_fn, after the layers; the global step is in no scope",
+    "tf.train.latest_checkpoint": "lists the directory; without a checkpoint of muster's, the one that "
+    "TensorFlow's state file names",
+    "tf.train.list_variables": "muster's returns a dict, with dtypes",
+    "tf.train.load_checkpoint": "reads TensorFlow's checkpoints and muster's; likewise load_variable",
+    "tf.train.noisy_linear_cosine_decay": "the noise of a step is the same on all replicas and in each run",
+    "tf.unique": "in input functions: a step has fixed shapes",
+    "tf.variable_scope": "in a model_fn; a scope is entered again only inside of the scopes around it",
+    "tf.version.VERSION": "2.15.1, the TensorFlow whose names these are; likewise tf.__version__",
+    "tf.while_loop": "shapes stay; JAX gives no gradients of it",
+}

@@ -1,0 +1,160 @@
+"""What becomes of a name of TensorFlow: whether muster has it, what to use instead, and what differs."""
+
+import sys
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+import muster.compat.tensorflow as tf
+import muster.compat.tensorflow_datasets as tfds
+from muster.compat._names import PACKAGE, what_instead
+from muster.compat.port._differences import DIFFERENCES
+from muster.compat.port._program import Method, Use
+
+DATASETS = "muster.compat.tensorflow_datasets"
+
+# Packages that programs import beside TensorFlow, and what to do about them.
+OTHERS = {
+    "tensorflow_addons": "It needs TensorFlow: look for the layer, loss or optimizer in keras.",
+    "tensorflow_estimator": "Use tf.estimator.",
+    "tensorflow_hub": "It needs TensorFlow: take a model of keras.applications or of KerasHub.",
+    "tensorflow_io": "It needs TensorFlow: read files by muster.data or Python's libraries.",
+    "tensorflow_model_analysis": "It needs TensorFlow: use metrics in evaluate.",
+    "tensorflow_probability": "It runs on JAX: import tensorflow_probability.substrates.jax as tfp.",
+    "tensorflow_text": "It needs TensorFlow: work on text in Python, in Dataset.map.",
+    "tensorflow_transform": "It needs TensorFlow: compute in Dataset.map, or by feature columns.",
+    "tf_keras": "It is Keras 2 and needs TensorFlow: use keras.",
+    "tf_slim": "It needs TensorFlow: use Keras' layers.",
+}
+_NO_DATA_SET = "Of tensorflow_datasets only load is there, for MNIST: make datasets by tf.data.Dataset."
+
+# Methods and attributes of TensorFlow's tensors that arrays lack.
+_MISSING = {
+    ("get_shape", None): "Arrays have shape, which is a tuple: write value.shape.",
+    ("set_shape", None): "Leave it out: shapes are known when code is traced.",
+    ("as_list", "shape"): "Shapes of arrays are tuples: write list(value.shape).",
+    ("as_list", "get_shape"): "Shapes of arrays are tuples: write list(value.shape).",
+    ("ndims", "shape"): "Shapes of arrays are tuples: write value.ndim.",
+    ("ndims", "get_shape"): "Shapes of arrays are tuples: write value.ndim.",
+    ("value", "shape[]"): "Sizes are Python's int: leave .value out.",
+    ("value", "get_shape[]"): "Sizes are Python's int: leave .value out.",
+    ("make_initializable_iterator", None): what_instead("tf.data.Dataset.make_initializable_iterator"),
+}
+_DIFFERENT = {
+    (
+        "numpy",
+        None,
+    ): "arrays have no numpy(), which variables have: write np.asarray(value)",
+    ("reset_states", None): "it is reset_state in Keras 3",
+}
+# What TensorFlow 2 has in tf.train too; all else there is TensorFlow 1's.
+_TRAIN_2 = {
+    *(
+        "BytesList",
+        "Checkpoint",
+        "CheckpointManager",
+        "CheckpointOptions",
+        "ClusterSpec",
+        "Example",
+        "Feature",
+    ),
+    *("Features", "FloatList", "Int64List", "checkpoints_iterator", "get_checkpoint_state"),
+    *("latest_checkpoint", "list_variables", "load_checkpoint", "load_variable"),
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What becomes of a name.
+
+    Attributes:
+        instead: What to use; None if muster has the name.
+        differs: How it differs from TensorFlow's; None if it does not.
+        about: The name that ``differs`` is about, which may be that of the module or class.
+    """
+
+    instead: str | None = None
+    differs: str | None = None
+    about: str = ""
+
+
+def look_up(use: Use, one: bool) -> Answer:
+    """Look up a name in the modules that programs import.
+
+    Args:
+        use: The name.
+        one: Whether the program's ``tf`` is ``tf.compat.v1``.
+    """
+    path = _of(use.path, one)
+    if use.is_module and module_of(use.path, one) is None:
+        return Answer(instead=_instead(path))
+    value: Any = tfds if path.partition(".")[0] == "tfds" else tf
+    for part in path.split(".")[1:]:
+        if not isinstance(value, ModuleType | type | np.dtype):
+            break
+        try:
+            value = getattr(value, part)
+        except (AttributeError, ImportError):
+            return Answer(instead=_instead(path))
+    name = path.replace(".compat.v1.", ".", 1)
+    while "." in name:
+        if name in DIFFERENCES:
+            return Answer(differs=DIFFERENCES[name], about=name)
+        name = name.rpartition(".")[0]
+    return Answer()
+
+
+def look_up_method(method: Method) -> Answer:
+    """Say what becomes of an attribute of a value, if TensorFlow's tensors alone have it."""
+    for of in (method.of, None):
+        key = (method.name, of)
+        if key in _MISSING:
+            return Answer(instead=_MISSING[key])
+        if key in _DIFFERENT:
+            return Answer(differs=_DIFFERENT[key], about=f".{method.name}")
+    return Answer()
+
+
+def module_of(path: str, one: bool) -> str | None:
+    """Return the name by which a module is imported; None if there is none.
+
+    Args:
+        path: Its name in programs, such as ``tf.keras.layers``.
+        one: Whether the program's ``tf`` is ``tf.compat.v1``.
+    """
+    root, _, rest = path.partition(".")
+    if root == "tfds":
+        return None if rest else DATASETS
+    rest = rest and f".{rest}"
+    both = f"{PACKAGE}{rest}", f"{PACKAGE}.compat.v1{rest}"
+    two, first = (sys.modules.get(each) for each in both)
+    if one and not rest.startswith(".compat") and first is not two:
+        return both[1] if first is not None else None
+    return both[0] if two is not None else None
+
+
+def is_namespace(path: str) -> bool:
+    """Return whether a name is a module, in TensorFlow 1 or 2."""
+    return any(module_of(path, one) is not None for one in (False, True))
+
+
+def is_for_tensorflow_1(uses: list[Use]) -> bool:
+    """Return whether a program that imports ``tensorflow`` is for TensorFlow 1.
+
+    It is if more of its names are there, or as many, and it uses names of ``tf.train`` that TensorFlow 2
+    does not have.
+    """
+    names = {use for use in uses if use.path.startswith("tf.")}
+    lacking = [sum(look_up(use, one).instead is not None for use in names) for one in (False, True)]
+    trains = {use.path.split(".")[2] for use in names if use.path.startswith("tf.train.")}
+    return lacking[1] < lacking[0] or (lacking[0] == lacking[1] and bool(trains - _TRAIN_2))
+
+
+def _of(path: str, one: bool) -> str:
+    return path.replace("tf.", "tf.compat.v1.", 1) if one and not path.startswith("tf.compat.") else path
+
+
+def _instead(path: str) -> str:
+    return _NO_DATA_SET if path.startswith("tfds.") else what_instead(path)

@@ -1,0 +1,48 @@
+"""``tf.strings``; results are those of TensorFlow 2.15, as ``str``."""
+
+import numpy as np
+import pytest
+
+import muster.compat.tensorflow as tf
+import muster.compat.tensorflow.compat.v1 as tf1
+
+
+def test_numbers() -> None:
+    found = tf.strings.to_number(["1.5", " 2"])
+    assert (found.dtype, found.tolist()) == (np.float32, [1.5, 2.0])
+    assert tf1.string_to_number("7", tf.int32) == 7
+    assert tf1.string_to_number(string_tensor=b"7") == 7.0
+    with pytest.raises(ValueError, match="could not convert string to float"):
+        tf.strings.to_number("x")
+    assert tf.strings.as_string([1, 2]).tolist() == ["1", "2"]
+    assert tf.strings.as_string(1.5) == "1.500000"
+
+
+def test_letters() -> None:
+    assert tf.strings.lower(["Ab", "C"]).tolist() == ["ab", "c"]
+    assert tf.strings.upper("a") == "A"
+    assert tf.strings.strip(b" a ") == "a"
+    assert (tf.strings.length("aé"), tf.strings.length("aé", unit="UTF8_CHAR")) == (3, 2)
+    assert tf.strings.substr("abcdef", 1, 3) == "bcd"
+    assert tf.strings.substr("abcdef", -2, 2) == "ef"
+    with pytest.raises(ValueError, match="got 'WORD'"):
+        tf.strings.length("a", unit="WORD")
+
+
+def test_parts() -> None:
+    assert tf.strings.split("a b  c").tolist() == ["a", "b", "c"]
+    assert tf.strings.split("a,b,,c", sep=",").tolist() == ["a", "b", "", "c"]
+    ragged = tf.strings.split(["a b  c", "d"])
+    assert (ragged.values.tolist(), ragged.row_splits.tolist()) == (["a", "b", "c", "d"], [0, 3, 4])
+    assert tf.strings.join(["a", "b"], "-") == "a-b"
+    assert tf.strings.join([["a", "b"], "c"]).tolist() == ["ac", "bc"]
+
+
+def test_patterns() -> None:
+    assert tf.strings.regex_replace("a1b2", r"([a-z])\d", r"<\1>") == "<a><b>"
+    assert tf.strings.regex_replace("aa", "a", "b", replace_global=False) == "ba"
+    assert tf.strings.regex_full_match(["ab", "abc"], "ab.?c").tolist() == [False, True]
+
+
+def test_text_of_bytes() -> None:
+    assert (tf.compat.as_str(b"a"), tf.compat.as_bytes("a"), tf.compat.as_str_any(1)) == ("a", b"a", "1")

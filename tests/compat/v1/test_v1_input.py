@@ -1,0 +1,83 @@
+"""TensorFlow 1's iterators and transformations in input functions."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import muster.compat.tensorflow.compat.v1 as tf
+from muster.data import OneShotIterator, as_dataset
+
+FEATURES = {"x": np.arange(8, dtype=np.float32).reshape(4, 2), "unused": np.zeros(4, np.float32)}
+LABELS = np.arange(4, dtype=np.float32).reshape(4, 1)
+
+
+def dataset() -> Any:
+    return tf.data.Dataset.from_tensor_slices((FEATURES, LABELS)).batch(2)
+
+
+def whole(iterator: OneShotIterator) -> Any:
+    return iterator.get_next()
+
+
+def taken_apart(iterator: OneShotIterator) -> Any:
+    features, labels = iterator.get_next()
+    return {"x": features["x"]}, labels
+
+
+@pytest.mark.parametrize("returned", [whole, taken_apart])
+def test_an_estimator_reads_all_that_an_iterator_stands_for(returned: Any, tmp_path: Path) -> None:
+    seen = []
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        outputs = tf.layers.dense(features["x"], 1)
+        seen.append(sorted(features))
+        if mode == tf.estimator.ModeKeys.PREDICT:
+            return tf.estimator.EstimatorSpec(mode, predictions=features["x"])
+        loss = tf.losses.mean_squared_error(labels, outputs)
+        train_op = tf.train.GradientDescentOptimizer(0.01).minimize(loss, tf.train.get_global_step())
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    estimator = tf.estimator.Estimator(model_fn, tmp_path)
+    estimator.train(lambda: returned(dataset().make_one_shot_iterator()))
+    assert estimator.get_variable_value("global_step") == 2
+    rows = list(estimator.predict(lambda: returned(tf.data.make_one_shot_iterator(dataset()))))
+    assert np.array(rows).tolist() == FEATURES["x"].tolist()
+    assert seen[0] == (["unused", "x"] if returned is whole else ["x"])
+
+
+def test_values_of_an_iterator_are_those_of_elements() -> None:
+    features, labels = dataset().make_one_shot_iterator().get_next()
+    assert (labels.shape, labels.dtype) == ((None, 1), np.float32)
+    swapped = list(as_dataset((labels, features["x"])))
+    assert [each[0].tolist() for each in swapped] == [[[0], [1]], [[2], [3]]]
+    only = as_dataset(tf.data.Dataset.range(2).make_one_shot_iterator().get_next())
+    assert [int(each) for each in only] == [0, 1]
+
+
+def test_values_of_an_iterator_cannot_be_computed_with() -> None:
+    value = tf.data.Dataset.range(2).make_one_shot_iterator().get_next()
+    with pytest.raises(TypeError, match=r"Compute in Dataset\.map"):
+        tf.to_float(value)
+    iterator = dataset().make_one_shot_iterator()
+    with pytest.raises(ValueError, match="of one call, and no others"):
+        as_dataset((iterator.get_next()[0], iterator.get_next()[1]))
+    with pytest.raises(ValueError, match="of one call, and no others"):
+        as_dataset((iterator.get_next()[0], LABELS))
+
+
+def test_transformations_are_applied() -> None:
+    numbers = tf.data.Dataset.range(4)
+    mapped = numbers.apply(tf.data.experimental.map_and_batch(lambda x: x * 2, 3, drop_remainder=True))
+    assert [each.tolist() for each in mapped] == [[0, 2, 4]]
+    assert [int(each) for each in mapped.apply(tf.data.experimental.unbatch())] == [0, 2, 4]
+    shuffled = numbers.apply(tf.contrib.data.shuffle_and_repeat(4, 2, seed=1))
+    passes = [int(each) for each in shuffled]
+    assert sorted(passes[:4]) == sorted(passes[4:]) == [0, 1, 2, 3]
+    mixed = numbers.apply(
+        tf.data.experimental.parallel_interleave(lambda x: tf.data.Dataset.from_tensors(x).repeat(2), 2)
+    )
+    assert [int(each) for each in mixed] == [0, 1, 0, 1, 2, 3, 2, 3]
+    ahead = numbers.apply(tf.data.experimental.prefetch_to_device("/gpu:0"))
+    assert [int(each) for each in ahead] == [0, 1, 2, 3]

@@ -1,0 +1,152 @@
+"""``get_variable``, ``variable_scope`` and layers that are used again, in a model_fn."""
+
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import muster.compat.tensorflow.compat.v1 as tf
+from muster import TraceError
+from muster.program.trace._program import Program
+
+
+def program_of(function: Any) -> Program[Any]:
+    return Program(lambda x: (function(x) or {}, None), jnp.ones((2, 3)))
+
+
+def test_variables_have_the_names_of_their_scopes() -> None:
+    def step(x: Any) -> None:
+        with tf.variable_scope("a"):
+            with tf.variable_scope("b/c", initializer=tf.zeros_initializer()):
+                tf.get_variable("w", [3, 2])
+            tf.get_variable("n", [], tf.int32)
+            tf.get_variable("v", initializer=np.float32([1, 2]))
+        tf.get_variable("k", 2, initializer=tf.ones_initializer, trainable=False)
+        trained = [v.path for v in tf.trainable_variables("a/")]
+        assert trained == ["a/b/c/w", "a/n", "a/v"]
+        assert [v.path for v in tf.global_variables()] == [*trained, "k"]
+        assert tf.get_collection(tf.GraphKeys.GLOBAL_VARIABLES, "k")[0].path == "k"
+
+    initial = program_of(step).initial
+    values = {path: np.asarray(value).tolist() for path, value in initial.items()}
+    assert values == {"a/b/c/w": [[0, 0]] * 3, "a/n": 0, "a/v": [1, 2], "k": [1, 1]}
+
+
+def test_variables_are_found_again() -> None:
+    def step(x: Any) -> dict[str, Any]:
+        with tf.variable_scope("a") as scope:
+            first = tf.get_variable("w", [3], initializer=tf.ones_initializer())
+        with tf.variable_scope("a", reuse=True):
+            assert tf.get_variable("w", [3]) is first
+            with pytest.raises(ValueError, match="a/other does not exist among the variables"):
+                tf.get_variable("other", [3])
+            with pytest.raises(ValueError, match=r"specified shape \(4,\) and found shape \(3,\)"):
+                tf.get_variable("w", [4])
+        with tf.variable_scope(scope, reuse=tf.AUTO_REUSE):
+            assert tf.get_variable("w") is first
+            assert tf.get_variable("new", [1]) is tf.get_variable("new", [1])
+        with tf.variable_scope(scope):
+            with pytest.raises(ValueError, match="a/w exists already"):
+                tf.get_variable("w", [3])
+            tf.get_variable_scope().reuse_variables()
+            assert tf.get_variable("w") is first
+        return {"sum": tf.reduce_sum(first)}
+
+    assert sorted(program_of(step).initial) == ["a/new", "a/w"]
+
+
+def test_default_names_are_numbered() -> None:
+    def step(x: Any) -> None:
+        for _ in range(2):
+            with tf.variable_scope(None, "block", [x]) as scope:
+                tf.get_variable("w", [1])
+        assert (scope.name, tf.get_variable_scope().name) == ("block_1", "")
+
+    assert sorted(program_of(step).initial) == ["block/w", "block_1/w"]
+
+
+def test_scopes_say_what_is_wrong() -> None:
+    def step(x: Any) -> None:
+        with tf.variable_scope("a") as a:
+            pass
+        with tf.variable_scope("b"):
+            with pytest.raises(ValueError, match="'a' cannot be entered inside of 'b'"), tf.variable_scope(a):
+                pass
+        with pytest.raises(ValueError, match="name_or_scope is required"), tf.variable_scope(None):
+            pass
+        with pytest.raises(ValueError, match="must be fully defined"):
+            tf.get_variable("w")
+
+    program_of(step)
+    with pytest.raises(TraceError, match="outside of a step"):
+        tf.get_variable("w", [1])
+
+
+def test_layers_take_what_the_scope_says_and_are_found_again() -> None:
+    def step(x: Any) -> dict[str, Any]:
+        regularizer = tf.keras.regularizers.L2(0.5)
+        with tf.variable_scope("net", initializer=tf.ones_initializer(), regularizer=regularizer):
+            once = tf.layers.dense(x, 2, name="fc")
+        with tf.variable_scope("net", reuse=True):
+            again = tf.layers.dense(x, 2, name="fc")
+            with pytest.raises(ValueError, match="give tf.layers.Dense a name"):
+                tf.layers.dense(x, 2)
+            with pytest.raises(ValueError, match="net/nothing does not exist among the layers"):
+                tf.layers.dense(x, 2, name="nothing")
+        other = tf.layers.dense(x, 2, name="out")
+        assert tf.layers.dense(x, 2, name="out", reuse=True).shape == other.shape
+        return {"once": once, "again": again, "penalty": tf.losses.get_regularization_loss("net")}
+
+    program = program_of(step)
+    assert sorted(program.initial) == ["net/fc/bias", "net/fc/kernel", "out/bias", "out/kernel"]
+    _, outputs = program.step(program.initial, jnp.ones((2, 3)))
+    assert outputs["once"].tolist() == outputs["again"].tolist() == [[3, 3], [3, 3]]
+    assert float(outputs["penalty"]) == 0.5 * 6
+
+
+def test_an_estimator_trains_variables_of_scopes(tmp_path: Path) -> None:
+    data = np.ones((8, 2), np.float32)
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        with tf.variable_scope("linear", reuse=tf.AUTO_REUSE):
+            weights = tf.get_variable("w", [2, 1], initializer=tf.truncated_normal_initializer(stddev=0.1))
+        loss = tf.losses.mean_squared_error(labels, tf.matmul(features, weights))
+        train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    estimator = tf.estimator.Estimator(model_fn, tmp_path)
+    estimator.train(lambda: tf.data.Dataset.from_tensors((data, data[:, :1])), max_steps=1)
+    estimator.train(lambda: tf.data.Dataset.from_tensors((data, data[:, :1])).repeat(), max_steps=30)
+    np.testing.assert_allclose(data @ estimator.get_variable_value("linear/w"), data[:, :1], atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("initializer", "expected"),
+    [
+        (tf.constant_initializer(3), [[3, 3], [3, 3]]),
+        (tf.constant_initializer([1, 2, 3, 4]), [[1, 2], [3, 4]]),
+        (tf.initializers.zeros(dtype=tf.float32), [[0, 0], [0, 0]]),
+        (tf.initializers.identity(), [[1, 0], [0, 1]]),
+    ],
+)
+def test_initializers_give_values(initializer: Any, expected: list[list[float]]) -> None:
+    assert np.asarray(initializer((2, 2), "float32")).tolist() == expected
+
+
+def test_random_initializers_have_the_defaults_of_tensorflow_1() -> None:
+    shape = (200, 200)
+    normal = np.asarray(tf.random_normal_initializer(seed=1)(shape))
+    assert abs(normal.std() - 1) < 0.02
+    uniform = np.asarray(tf.random_uniform_initializer(seed=1)(shape))
+    assert 0 <= uniform.min() < 0.01 < 0.99 < uniform.max() <= 1
+    cut = np.asarray(tf.truncated_normal_initializer(0.0, 0.5, seed=1, dtype=tf.float32)(shape))
+    assert np.abs(cut).max() <= 1
+    limit = np.sqrt(6 / 400)
+    assert np.abs(tf.glorot_uniform_initializer(seed=1)(shape)).max() <= limit
+    scaled = np.asarray(tf.variance_scaling_initializer(2.0, distribution="normal", seed=1)(shape))
+    assert abs(scaled.std() - np.sqrt(2 / 200)) < 0.005
+    square = np.asarray(tf.orthogonal_initializer(gain=2.0, seed=1)((4, 4)))
+    np.testing.assert_allclose(square @ square.T, 4 * np.eye(4), atol=1e-5)
+    assert np.abs(tf.glorot_normal_initializer(seed=1)(shape)).std() < 0.1
