@@ -45,9 +45,11 @@ def is_of_tensorflow_1(path: str) -> bool:
     """
     value: Any = sys.modules.get(f"{PACKAGE}.compat.v1")
     for part in path.split(".")[1:]:
-        if not isinstance(value, ModuleType) or part not in vars(value):
+        # A module passes other names on, but for one, which asks absl.
+        passes = isinstance(value, ModuleType) and value.__name__ != f"{PACKAGE}.compat.v1.flags"
+        if not (part in vars(value) if passes else hasattr(value, part)):
             return False
-        value = vars(value)[part]
+        value = getattr(value, part)
     return True
 
 

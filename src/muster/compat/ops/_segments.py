@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-import ml_dtypes
 import numpy as np
 
 from muster._errors import TraceError
@@ -38,7 +37,7 @@ def unsorted_segment_max(
     found = jax.ops.segment_max(values, ids, num_segments)
     if not jnp.issubdtype(values.dtype, jnp.floating):
         return found
-    least = np.asarray(ml_dtypes.finfo(values.dtype).min, values.dtype)
+    least = -jnp.nextafter(jnp.asarray(jnp.inf, values.dtype), jnp.zeros((), values.dtype))
     return jnp.where(found == -jnp.inf, least, found)
 
 

@@ -1,7 +1,7 @@
 """Find where a program uses names of TensorFlow, from its syntax tree alone."""
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 # How programs import the names, and what the modules are here: the longest prefix counts.
@@ -169,7 +169,7 @@ class _Reader(ast.NodeVisitor):
         for node in nodes:
             self.visit(node)
 
-    def _visit_scope(self, scope: ast.AST, body: list[ast.AST] | list[ast.stmt]) -> None:
+    def _visit_scope(self, scope: ast.AST, body: Sequence[ast.AST]) -> None:
         self._scopes.append((scope, {}))
         self._scopes[-1][1].update(self._bindings(scope))
         for node in body:
