@@ -70,12 +70,23 @@ def test_counts() -> None:
     assert np.argwhere(np.asarray(matrix)).tolist() == [[1, 2], [2, 2], [4, 4]]
     assert matrix.shape == (5, 5)
     assert same(tf.math.confusion_matrix([0, 1], [0, 0], 2, weights=[2, 3]), [[2, 0], [3, 0]])
+    assert same(tf1.confusion_matrix([0, 1], [0, 0], 2, tf.int32, "name", [2, 3]), [[2, 0], [3, 0]])
     assert same(tf.math.bincount([1, 1, 3]), [0, 2, 0, 1])
     assert same(tf.math.bincount([1, 1, 3], minlength=6), [0, 2, 0, 1, 0, 0])
     assert same(tf.math.bincount([1, 1, 3], maxlength=2), [0, 2])
     assert same(tf.math.bincount([1, 2], weights=[0.5, 2.0]), [0, 0.5, 2])
     with pytest.raises(TraceError, match="needs num_classes"):
         jax.jit(tf.math.confusion_matrix)(jnp.array([1]), jnp.array([1]))
+
+
+def test_arguments_in_tensorflows_order() -> None:
+    np.testing.assert_allclose(tf.atan2(y=1.0, x=0.0), np.pi / 2, rtol=1e-6)
+    matrix = np.array([[1 + 2j, 0], [3, 1j]])
+    assert same(tf.matmul(matrix, matrix, adjoint_a=True), (matrix.conj().T @ matrix).tolist())
+    assert tf.convert_to_tensor(1, dtype_hint=tf.float64).dtype == tf.float64
+    assert tf.convert_to_tensor("a", None, tf.float64).tolist() == "a"
+    sparse = tf.SparseTensor([[0, 1]], [5], [1, 2])
+    assert same(tf1.sparse_tensor_to_dense(sparse, -1, False, "name"), [[-1, 5]])
 
 
 def test_division_of_tensorflow_1() -> None:

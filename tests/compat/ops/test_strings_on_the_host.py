@@ -16,6 +16,9 @@ def test_numbers() -> None:
         tf.strings.to_number("x")
     assert tf.strings.as_string([1, 2]).tolist() == ["1", "2"]
     assert tf.strings.as_string(1.5) == "1.500000"
+    assert tf.strings.as_string([1.5, 22], precision=1, width=6, fill="0").tolist() == ["0001.5", "0022.0"]
+    assert tf.strings.as_string(1500.0, scientific=True, precision=2) == "1.50e+03"
+    assert tf.strings.as_string(0.5, shortest=True) == "0.5"
 
 
 def test_letters() -> None:
@@ -25,6 +28,7 @@ def test_letters() -> None:
     assert (tf.strings.length("aé"), tf.strings.length("aé", unit="UTF8_CHAR")) == (3, 2)
     assert tf.strings.substr("abcdef", 1, 3) == "bcd"
     assert tf.strings.substr("abcdef", -2, 2) == "ef"
+    assert tf1.substr("aéb", 1, 1, "name", "UTF8_CHAR") == "é"
     with pytest.raises(ValueError, match="got 'WORD'"):
         tf.strings.length("a", unit="WORD")
 

@@ -108,7 +108,6 @@ tan = _unary("tan")
 tanh = _unary("tanh")
 
 add = _binary("add")
-atan2 = _binary("arctan2")
 divide = _binary("true_divide")
 equal = _binary("equal")
 floordiv = _binary("floor_divide")
@@ -147,6 +146,11 @@ def add_n(inputs: Iterable[ArrayLike], name: str | None = None) -> Array:
     for other in others:
         total = add(total, other)
     return total
+
+
+def atan2(y: ArrayLike, x: ArrayLike, name: str | None = None) -> Array:
+    """Return the angles of points ``(x, y)``, in radians from -pi to pi."""
+    return apply("arctan2", *as_arrays(y, x))
 
 
 def squared_difference(x: ArrayLike, y: ArrayLike, name: str | None = None) -> Array:

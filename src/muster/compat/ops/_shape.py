@@ -1,5 +1,6 @@
 """TensorFlow's operations that make arrays, or change their shape."""
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -31,8 +32,20 @@ def constant(
     return array if shape is None else broadcast_to(array, shape).copy()
 
 
-def convert_to_tensor(value: ArrayLike, dtype: DTypeLike = None, name: str | None = None) -> Array:
-    """Convert a value to an array; Python numbers become int32 and float32."""
+def convert_to_tensor(
+    value: ArrayLike, dtype: DTypeLike = None, dtype_hint: DTypeLike = None, name: str | None = None
+) -> Array:
+    """Convert a value to an array; Python numbers become int32 and float32.
+
+    Args:
+        value: The value.
+        dtype: The array's dtype; None keeps the value's.
+        dtype_hint: The dtype of Python's values, if they can have it and ``dtype`` is None.
+        name: Unused.
+    """
+    if dtype is None and dtype_hint is not None and not hasattr(value, "dtype"):
+        with contextlib.suppress(TypeError, ValueError):
+            return as_array(value, dtype_hint)
     return as_array(value, dtype)
 
 
@@ -251,12 +264,38 @@ def gather(
 
 
 def matmul(
-    a: ArrayLike, b: ArrayLike, transpose_a: bool = False, transpose_b: bool = False, name: str | None = None
+    a: ArrayLike,
+    b: ArrayLike,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    adjoint_a: bool = False,
+    adjoint_b: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    output_type: DTypeLike = None,
+    name: str | None = None,
 ) -> Array:
-    """Return the matrix product over the last two axes."""
-    left, right = as_array(a), as_array(b)
-    left = left.swapaxes(-1, -2) if transpose_a else left
-    right = right.swapaxes(-1, -2) if transpose_b else right
+    """Return the matrix product over the last two axes.
+
+    Args:
+        a: Matrices.
+        b: Matrices.
+        transpose_a: Whether to transpose ``a``.
+        transpose_b: Whether to transpose ``b``.
+        adjoint_a: Whether to transpose and conjugate ``a``.
+        adjoint_b: Whether to transpose and conjugate ``b``.
+        a_is_sparse: Unused.
+        b_is_sparse: Unused.
+        output_type: The dtype of the product; None is that of the matrices.
+        name: Unused.
+
+    Source: tensorflow/python/ops/math_ops.py, ``matmul``.
+    """
+    left, right = as_array(a, output_type), as_array(b, output_type)
+    left = left.swapaxes(-1, -2) if transpose_a or adjoint_a else left
+    right = right.swapaxes(-1, -2) if transpose_b or adjoint_b else right
+    left = left.conj() if adjoint_a else left
+    right = right.conj() if adjoint_b else right
     return apply("matmul", left, right)
 
 

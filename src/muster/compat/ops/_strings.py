@@ -52,10 +52,32 @@ def to_number(input: Text, out_type: DTypeLike = np.float32, name: str | None = 
     return np.asarray(_each(read, input)).astype(kind)[()]
 
 
-def as_string(input: Any, name: str | None = None) -> Any:
-    """Convert numbers to text: integers in decimal, others with six digits after the point."""
+def as_string(
+    input: Any,
+    precision: int = -1,
+    scientific: bool = False,
+    shortest: bool = False,
+    width: int = -1,
+    fill: str = "",
+    name: str | None = None,
+) -> Any:
+    """Convert numbers to text: integers in decimal, others with six digits after the point.
+
+    Args:
+        input: The numbers.
+        precision: How many digits after the point; -1 is 6.
+        scientific: Whether to write an exponent.
+        shortest: Whether to write the shorter one of both forms.
+        width: The least length of a text; -1 for any.
+        fill: What to fill shorter texts with: ``"0"``, ``"-"`` for spaces at the end; empty for spaces.
+        name: Unused.
+
+    Source: tensorflow/core/kernels/as_string_op.cc.
+    """
     array = np.asarray(input)
-    form = "%d" if array.dtype.kind in "iu" else "%f"
+    kind = "d" if array.dtype.kind in "iu" else "e" if scientific else "g" if shortest else "f"
+    digits = f".{precision}" if precision >= 0 and kind != "d" else ""
+    form = f"%{fill}{width if width >= 0 else ''}{digits}{kind}"
     texts = np.array([form % number for number in array.ravel().tolist()]).reshape(array.shape)
     return str(texts) if array.ndim == 0 else texts
 

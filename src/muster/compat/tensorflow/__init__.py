@@ -49,7 +49,6 @@ from muster.compat.ops._math import less_equal as less_equal
 from muster.compat.ops._math import logical_and as logical_and
 from muster.compat.ops._math import logical_not as logical_not
 from muster.compat.ops._math import logical_or as logical_or
-from muster.compat.ops._math import logical_xor as logical_xor
 from muster.compat.ops._math import maximum as maximum
 from muster.compat.ops._math import minimum as minimum
 from muster.compat.ops._math import multiply as multiply

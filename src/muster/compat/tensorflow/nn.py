@@ -9,7 +9,6 @@ from muster.compat.ops._layers_of_nn import conv2d as conv2d
 from muster.compat.ops._layers_of_nn import dropout as dropout
 from muster.compat.ops._layers_of_nn import max_pool2d as max_pool
 from muster.compat.ops._layers_of_nn import max_pool2d as max_pool2d
-from muster.compat.ops._math import log_sigmoid as log_sigmoid
 from muster.compat.ops._math import sigmoid as sigmoid
 from muster.compat.ops._math import tanh as tanh
 from muster.compat.ops._nn import elu as elu

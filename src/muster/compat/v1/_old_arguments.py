@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 import jax
 import numpy as np
 
-from muster.compat.ops import _layers_of_nn, _math, _nn, _select, _shape, _strings
+from muster.compat.ops import _layers_of_nn, _math, _nn, _segments, _select, _shape, _strings
 from muster.compat.ops._arrays import Array, ArrayLike, Axis, DTypeLike
 from muster.compat.ops._control import cond as _cond
 from muster.compat.ops._control import while_loop as _while_loop
+from muster.data import SparseTensor
 from muster.data import decode_csv as _decode_csv
 
 Result = TypeVar("Result")
@@ -231,6 +232,33 @@ def decode_csv(
 ) -> list[Any]:
     """Read lines of CSV files, as `muster.data.decode_csv` does."""
     return _decode_csv(records, record_defaults, field_delim, use_quote_delim, na_value, select_cols)
+
+
+def confusion_matrix(
+    labels: ArrayLike,
+    predictions: ArrayLike,
+    num_classes: int | None = None,
+    dtype: DTypeLike = np.int32,
+    name: str | None = None,
+    weights: ArrayLike | None = None,
+) -> jax.Array:
+    """Count predictions of each class, the columns, for labels of each class, the rows."""
+    return _segments.confusion_matrix(labels, predictions, num_classes, weights, dtype)
+
+
+def sparse_tensor_to_dense(
+    sp_input: SparseTensor,
+    default_value: Any = None,
+    validate_indices: bool = True,
+    name: str | None = None,
+) -> Any:
+    """Return the array of a sparse tensor, with a default where it has no value; None is 0 or no text."""
+    return sp_input.to_dense(default_value)
+
+
+def substr(input: Any, pos: int, len: int, name: str | None = None, unit: str = "BYTE") -> Any:
+    """Return ``len`` bytes or characters of texts from ``pos`` on."""
+    return _strings.substr(input, pos, len, unit)
 
 
 def dropout(

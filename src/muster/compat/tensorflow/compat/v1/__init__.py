@@ -29,6 +29,7 @@ from muster.compat.ops._math import lgamma as lgamma
 from muster.compat.ops._math import log as log
 from muster.compat.ops._math import log1p as log1p
 from muster.compat.ops._math import log_sigmoid as log_sigmoid
+from muster.compat.ops._math import logical_xor as logical_xor
 from muster.compat.ops._math import reciprocal as reciprocal
 from muster.compat.ops._math import rsqrt as rsqrt
 from muster.compat.ops._math import squared_difference as squared_difference
@@ -38,7 +39,6 @@ from muster.compat.ops._random import shuffle as random_shuffle
 from muster.compat.ops._random import truncated_normal as truncated_normal
 from muster.compat.ops._random import uniform as random_uniform
 from muster.compat.ops._segments import bincount as bincount
-from muster.compat.ops._segments import confusion_matrix as confusion_matrix
 from muster.compat.ops._segments import segment_max as segment_max
 from muster.compat.ops._segments import segment_mean as segment_mean
 from muster.compat.ops._segments import segment_sum as segment_sum
@@ -50,7 +50,6 @@ from muster.compat.ops._strings import as_string as as_string
 from muster.compat.ops._strings import join as string_join
 from muster.compat.ops._strings import regex_replace as regex_replace
 from muster.compat.ops._strings import strip as string_strip
-from muster.compat.ops._strings import substr as substr
 from muster.compat.tensorflow import summary as summary
 from muster.compat.tensorflow import train as train
 from muster.compat.tensorflow.compat.v1 import app as app
@@ -90,6 +89,7 @@ from muster.compat.v1._old_arguments import argmax as argmax
 from muster.compat.v1._old_arguments import argmin as argmin
 from muster.compat.v1._old_arguments import boolean_mask as boolean_mask
 from muster.compat.v1._old_arguments import cond as cond
+from muster.compat.v1._old_arguments import confusion_matrix as confusion_matrix
 from muster.compat.v1._old_arguments import count_nonzero as count_nonzero
 from muster.compat.v1._old_arguments import decode_csv as decode_csv
 from muster.compat.v1._old_arguments import div as div
@@ -108,7 +108,9 @@ from muster.compat.v1._old_arguments import reduce_min as reduce_min
 from muster.compat.v1._old_arguments import reduce_prod as reduce_prod
 from muster.compat.v1._old_arguments import reduce_sum as reduce_sum
 from muster.compat.v1._old_arguments import shape as shape
+from muster.compat.v1._old_arguments import sparse_tensor_to_dense as sparse_tensor_to_dense
 from muster.compat.v1._old_arguments import squeeze as squeeze
+from muster.compat.v1._old_arguments import substr as substr
 from muster.compat.v1._old_arguments import to_bfloat16 as to_bfloat16
 from muster.compat.v1._old_arguments import to_double as to_double
 from muster.compat.v1._old_arguments import to_float as to_float
@@ -155,7 +157,6 @@ from muster.compat.v2.gfile import glob as matching_files
 from muster.data import FixedLenFeature as FixedLenFeature
 from muster.data import FixedLenSequenceFeature as FixedLenSequenceFeature
 from muster.data import Placeholder as _Placeholder
-from muster.data import SparseTensor as _SparseTensor
 from muster.data import VarLenFeature as VarLenFeature
 from muster.data import decode_raw as decode_raw
 from muster.data import parse_example as parse_example
@@ -163,7 +164,6 @@ from muster.data import parse_single_example as parse_single_example
 
 placeholder = _Placeholder
 set_random_seed = _set_seed
-sparse_tensor_to_dense = _SparseTensor.to_dense
 
 
 def __getattr__(name: str) -> Any:

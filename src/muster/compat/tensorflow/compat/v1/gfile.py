@@ -1,20 +1,17 @@
 """``tf.compat.v1.gfile``: the functions of ``tf.io.gfile`` by their old names."""
 
-import os as _os
-import shutil as _shutil
-
+from muster.compat.v1.gfile import copy as Copy
+from muster.compat.v1.gfile import exists as Exists
+from muster.compat.v1.gfile import is_directory as IsDirectory
+from muster.compat.v1.gfile import list_directory as ListDirectory
+from muster.compat.v1.gfile import make_directories as MakeDirs
 from muster.compat.v1.gfile import make_directory as MkDir
+from muster.compat.v1.gfile import matching_files as Glob
+from muster.compat.v1.gfile import remove as Remove
+from muster.compat.v1.gfile import remove_directory as DeleteRecursively
+from muster.compat.v1.gfile import rename as Rename
+from muster.compat.v1.gfile import stat as Stat
 from muster.compat.v1.gfile import walk as Walk
 from muster.compat.v2.gfile import GFile as GFile
-from muster.compat.v2.gfile import copy as Copy
-from muster.compat.v2.gfile import glob as Glob
-from muster.compat.v2.gfile import makedirs as MakeDirs
-from muster.compat.v2.gfile import rename as Rename
 
-DeleteRecursively = _shutil.rmtree
-Exists = _os.path.exists
 FastGFile = Open = GFile
-IsDirectory = _os.path.isdir
-ListDirectory = _os.listdir
-Remove = _os.remove
-Stat = _os.stat

@@ -6,6 +6,7 @@ from muster.compat._names import passed_on as _passed_on
 from muster.compat.tensorflow import math as _math
 from muster.compat.v1._old_arguments import argmax as argmax
 from muster.compat.v1._old_arguments import argmin as argmin
+from muster.compat.v1._old_arguments import confusion_matrix as confusion_matrix
 from muster.compat.v1._old_arguments import count_nonzero as count_nonzero
 from muster.compat.v1._old_arguments import l2_normalize as l2_normalize
 from muster.compat.v1._old_arguments import log_softmax as log_softmax

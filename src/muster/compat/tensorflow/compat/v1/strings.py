@@ -4,6 +4,7 @@ from typing import Any
 
 from muster.compat._names import passed_on as _passed_on
 from muster.compat.tensorflow import strings as _strings
+from muster.compat.v1._old_arguments import substr as substr
 from muster.compat.v1._old_arguments import to_number as to_number
 
 
