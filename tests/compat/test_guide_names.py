@@ -288,6 +288,7 @@ def test_what_is_not_there_is_on_the_page() -> None:
         ("tf.contrib.layers.fully_connected", "tf.contrib.layers.fully_connected"),
         ("tf.compat.v1.metrics.recall_at_k", "tf.metrics.*"),
         ("tf.keras.backend.mean", "tf.keras.backend.*"),
+        ("tfds.builder", "tfds.*"),
     ],
 )
 def test_errors_say_what_to_use(name: str, line: str) -> None:

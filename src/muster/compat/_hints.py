@@ -486,6 +486,7 @@ INSTEAD = {
     "tf.wrap_function": "Use tf.function.",
     "tf.xla": "Leave it out: XLA compiles everything.",
     "tf.zeta": "Use jax.scipy.special.zeta.",
+    "tfds.*": "Only tfds.load is there, and for MNIST alone: make datasets by tf.data.Dataset.",
 }
 
 _PAGE = (

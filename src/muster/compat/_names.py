@@ -28,7 +28,7 @@ def what_instead(path: str) -> str:
     Args:
         path: The whole name, such as ``tf.layers.dense``.
     """
-    if not path.startswith("tf.compat.v1.") and is_of_tensorflow_1(path):
+    if path.startswith("tf.") and not path.startswith("tf.compat.v1.") and is_of_tensorflow_1(path):
         first = path.removeprefix("tf.")
         return (
             f"It is a name of TensorFlow 1: write tf.compat.v1.{first}, or import "

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from muster.compat._names import missing
 from muster.data import Dataset, TensorSpec, load_mnist
 
 _SPLITS = ("train", "test")
@@ -110,3 +111,9 @@ def load(
 
 def disable_progress_bar() -> None:
     """Accept the call and do nothing: downloads show a bar on terminals only."""
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        raise missing("tfds", name)

@@ -28,11 +28,16 @@ class NextValue(TensorSpec):
     def __hash__(self) -> int:
         return id(self)
 
-    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
             f"{self!r} of get_next() stands for a value of each element and has none of its own: an input_fn "
             "returns it. Compute in Dataset.map, or take elements by `for element in dataset`."
         )
+
+    __array__ = __getitem__ = __neg__ = __iter__ = __len__ = _refuse
+    __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = __matmul__ = _refuse
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse
 
 
 class NextElement:

@@ -60,6 +60,10 @@ def test_values_of_an_iterator_cannot_be_computed_with() -> None:
     value = tf.data.Dataset.range(2).make_one_shot_iterator().get_next()
     with pytest.raises(TypeError, match=r"Compute in Dataset\.map"):
         tf.to_float(value)
+    with pytest.raises(TypeError, match=r"Compute in Dataset\.map"):
+        _ = 255 / value
+    with pytest.raises(TypeError, match=r"Compute in Dataset\.map"):
+        _ = value[0] > 1
     iterator = dataset().make_one_shot_iterator()
     with pytest.raises(ValueError, match="of one call, and no others"):
         as_dataset((iterator.get_next()[0], iterator.get_next()[1]))

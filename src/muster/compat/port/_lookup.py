@@ -28,7 +28,6 @@ OTHERS = {
     "tf_keras": "It is Keras 2 and needs TensorFlow: use keras.",
     "tf_slim": "It needs TensorFlow: use Keras' layers.",
 }
-_NO_DATA_SET = "Of tensorflow_datasets only load is there, for MNIST: make datasets by tf.data.Dataset."
 
 # Methods and attributes of TensorFlow's tensors that arrays lack.
 _MISSING = {
@@ -89,7 +88,7 @@ def look_up(use: Use, one: bool) -> Answer:
     """
     path = _of(use.path, one)
     if use.is_module and module_of(use.path, one) is None:
-        return Answer(instead=_instead(path))
+        return Answer(instead=what_instead(path))
     value: Any = tfds if path.partition(".")[0] == "tfds" else tf
     for part in path.split(".")[1:]:
         if not isinstance(value, ModuleType | type | np.dtype):
@@ -97,7 +96,7 @@ def look_up(use: Use, one: bool) -> Answer:
         try:
             value = getattr(value, part)
         except (AttributeError, ImportError):
-            return Answer(instead=_instead(path))
+            return Answer(instead=what_instead(path))
     name = path.replace(".compat.v1.", ".", 1)
     while "." in name:
         if name in DIFFERENCES:
@@ -154,7 +153,3 @@ def is_for_tensorflow_1(uses: list[Use]) -> bool:
 
 def _of(path: str, one: bool) -> str:
     return path.replace("tf.", "tf.compat.v1.", 1) if one and not path.startswith("tf.compat.") else path
-
-
-def _instead(path: str) -> str:
-    return _NO_DATA_SET if path.startswith("tfds.") else what_instead(path)
