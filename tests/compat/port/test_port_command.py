@@ -42,7 +42,7 @@ model = tf.Module()
     assert lines == [
         "3: tf.estimator.RunConfig differs: session_config, device_fn and protocol have no effect.",
         "5: tf.Module is missing. Use keras.layers.Layer or keras.Model.",
-        " 3 names, of TensorFlow 2 (muster.compat.tensorflow); 1 places use missing ones, 1 differences.",
+        " names: 3, of TensorFlow 2 (muster.compat.tensorflow); uses of missing ones: 1; differences: 1.",
     ]
 
 

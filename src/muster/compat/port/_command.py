@@ -90,8 +90,8 @@ def _report(shown: str, program: "Program", one: bool) -> int:
     names = {use.path for use in program.uses}
     module = "muster.compat.tensorflow.compat.v1" if one else "muster.compat.tensorflow"
     print(
-        f"{shown}: {len(names)} names, of TensorFlow {1 if one else 2} ({module}); {missing} places use "
-        f"missing ones, {len(told)} differences."
+        f"{shown}: names: {len(names)}, of TensorFlow {1 if one else 2} ({module}); uses of missing ones: "
+        f"{missing}; differences: {len(told)}."
     )
     return missing
 
