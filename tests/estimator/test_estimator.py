@@ -330,7 +330,7 @@ def test_a_batch_size_larger_than_the_data_gives_one_batch(tmp_path):
     assert list(losses.by_step) == [1]
 
 
-def test_texts_and_triples_and_iterators(tmp_path):
+def test_texts_and_triples_and_numbers(tmp_path):
     def texts():
         return Dataset.from_tensor_slices(({"city": np.array(["a", "b"])}, np.zeros(2))).batch(2)
 
@@ -338,8 +338,8 @@ def test_texts_and_triples_and_iterators(tmp_path):
         estimator(tmp_path).train(texts, steps=1)
     with pytest.raises(ValueError, match="len 2 tuple.*length 3"):
         estimator(tmp_path).train(lambda: Dataset.from_tensors((FEATURES, LABELS, LABELS)), steps=1)
-    with pytest.raises(TypeError, match="must return a Dataset.*from_generator"):
-        estimator(tmp_path).train(lambda: iter([1]), steps=1)
+    with pytest.raises(TypeError, match="must return a Dataset.*got int: 1"):
+        estimator(tmp_path).train(lambda: 1, steps=1)
 
 
 def test_a_nan_loss_ends_training_before_it_is_saved(tmp_path):

@@ -5,6 +5,7 @@ A `Dataset` describes a source and operations on it, with the names and the mean
 """
 
 from muster._row_ids import wide_ids as wide_ids
+from muster.data._adapted import dataset_of_batches as dataset_of_batches
 from muster.data._dataset import INFINITE_CARDINALITY as INFINITE_CARDINALITY
 from muster.data._dataset import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
 from muster.data._dataset import Dataset as Dataset
@@ -20,6 +21,10 @@ from muster.data._options import AutoShardPolicy as AutoShardPolicy
 from muster.data._options import DistributeOptions as DistributeOptions
 from muster.data._options import Options as Options
 from muster.data.files._decode_csv import decode_csv as decode_csv
+from muster.data.adapters._arrays import as_arrays as as_arrays
+from muster.data.adapters._arrays import column_names as column_names
+from muster.data.adapters._kinds import is_kind as is_kind
+from muster.data.adapters._kinds import refuse as refuse
 from muster.data.files._example import BytesList as BytesList
 from muster.data.files._example import Example as Example
 from muster.data.files._example import Feature as Feature

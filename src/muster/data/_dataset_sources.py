@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from muster.data._arguments import integer
+from muster.data.adapters._loaders import batches_node
 from muster.data.files._files import Paths
 from muster.data.files._list_files import FileNames
 from muster.data.files._random_access import RandomAccess, RandomAccessSource
@@ -92,6 +93,25 @@ class DatasetSources(ABC, Generic[DatasetType]):
             specs = [TensorSpec(shape, dtype) for shape, dtype in builtins.zip(shapes, types, strict=True)]
             output_signature = rebuild(output_types, specs)
         return cls._of(GeneratorSource(generator, tuple(args or ()), output_signature))
+
+    @classmethod
+    def from_loader(cls, loader: Any, name: str | None = None) -> DatasetType:
+        """Make a dataset of the batches that a loader makes: its elements are batches already.
+
+        Batches are structures of arrays, tensors or tables, as `as_arrays` takes them; one that is a list, as
+        those of PyTorch's ``DataLoader``, becomes a tuple. A list of batches and Keras' ``PyDataset`` are read by
+        number. All else is read in its order: resuming at a position reads the batches before it again.
+
+        Args:
+            loader: An iterable of batches, such as a ``DataLoader``; or a function that returns one, which is
+                called for each pass. An iterator, such as a generator, can be read once.
+            name: Ignored.
+
+        Raises:
+            TypeError: `loader` is neither.
+            DatasetError: While iterating: an iterator is read a second time.
+        """
+        return cls._of(batches_node(loader))
 
     @classmethod
     def range(cls, *args: int, output_type: DTypeLike = np.int64, name: str | None = None) -> DatasetType:

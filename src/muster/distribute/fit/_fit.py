@@ -29,6 +29,7 @@ from muster.distribute.fit._first_batch import SingleBatch
 from muster.distribute.fit._fit_backup import Backup, backup_of
 from muster.distribute.fit._fit_callback_list import EpochCallbacks, called_by
 from muster.distribute.fit._fit_callbacks import Epochs, Report, Saves, callbacks_of, note_saves
+from muster.distribute.fit._fit_data import adapt
 from muster.distribute.fit._fit_input import (
     Batches,
     DatasetBatches,
@@ -330,6 +331,7 @@ class DistributedTrainer:
 
     def _prepare_data(self, name: str, arguments: dict[str, Any]) -> None:
         """Choose where steps draw batches, and replace datasets by objects that Keras knows."""
+        adapt(arguments, self._model, self.datasets)
         x = arguments.get("x")
         per_epoch = arguments.get("steps_per_epoch" if name == TRAINS else "steps")
         if isinstance(x, self.datasets):

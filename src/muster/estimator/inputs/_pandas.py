@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from muster.data import Dataset
+from muster.data import Dataset, as_arrays
 from muster.estimator.inputs._numpy import numpy_input_fn
 
 
@@ -40,7 +40,7 @@ def pandas_input_fn(
     """
     if not (hasattr(x, "columns") and hasattr(x, "index")):
         raise TypeError(f"x must be a pandas.DataFrame; got {type(x).__name__}")
-    features, labels = _columns(x), None
+    features, labels = as_arrays(x), None
     if y is not None:
         if target_column in features:
             raise ValueError(
@@ -51,16 +51,5 @@ def pandas_input_fn(
             raise ValueError(
                 f"Index for x and y are mismatched.\nIndex for x: {x.index}\nIndex for y: {y.index}\n"
             )
-        labels = _columns(y) if hasattr(y, "columns") else _values(y)
+        labels = as_arrays(y)
     return numpy_input_fn(features, labels, batch_size, num_epochs, shuffle, queue_capacity, num_threads)
-
-
-def _columns(frame: Any) -> dict[str, np.ndarray[Any, Any]]:
-    return {str(name): _values(frame[name]) for name in frame.columns}
-
-
-def _values(series: Any) -> np.ndarray[Any, Any]:
-    """Return the values of a series; text that pandas holds as objects becomes NumPy's text."""
-    values = np.asarray(series)
-    text = values.dtype == object and all(isinstance(each, str) for each in values.tolist())
-    return values.astype(str) if text else values

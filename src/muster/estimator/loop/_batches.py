@@ -13,7 +13,7 @@ import numpy as np
 
 from muster._arrays import require_numbers
 from muster._errors import DatasetError, PositionError
-from muster.data import Dataset
+from muster.data import Dataset, as_arrays, dataset_of_batches
 from muster.data.sharding import describe_share
 from muster.estimator._mode_keys import ModeKeys
 
@@ -54,8 +54,9 @@ class Batches:
     """Iterates over the batches of an input_fn; the first one is checked before the first step.
 
     Args:
-        returned: What the input_fn returned: a ``Dataset`` of ``(features, labels)`` or of features, or one
-            such element, of arrays. In training one element is repeated without end.
+        returned: What the input_fn returned: a ``Dataset`` of ``(features, labels)`` or of features, a loader
+            or generator of such batches, or one such element, of arrays or tables. In training one element is
+            repeated without end.
         mode: The mode of the input_fn. In the mode PREDICT labels are left out.
         position: Where to go on: the ``position`` of an equal pipeline; None starts at the first batch.
         seed: Seeds shuffles that have no seed of their own; None leaves them random.
@@ -153,17 +154,21 @@ def open_training_batches(
 
 
 def _as_dataset(returned: Any, mode: ModeKeys) -> Dataset:
-    if isinstance(returned, Dataset):
-        return returned
-    nested = isinstance(returned, dict | tuple | list | np.ndarray | jax.Array)
-    leaves = jax.tree.leaves(returned) if nested else []
-    if not leaves or not all(isinstance(leaf, np.ndarray | np.generic | jax.Array) for leaf in leaves):
+    dataset = dataset_of_batches(returned)
+    if dataset is not None:
+        return dataset
+    try:
+        element = as_arrays(returned)
+    except TypeError as exc:
         raise TypeError(
-            "input_fn must return a Dataset, or features and labels as arrays, got "
-            f"{type(returned).__name__}: {returned!r}. For an iterator or generator of batches, return "
-            "Dataset.from_generator(...)."
+            f"input_fn must return a Dataset, arrays or tables of features and labels, or their batches. {exc}"
+        ) from exc
+    if not jax.tree.leaves(element) or isinstance(returned, bool | int | float | complex | str | bytes):
+        raise TypeError(
+            "input_fn must return a Dataset, arrays or tables of features and labels, or their batches, got "
+            f"{type(returned).__name__}: {returned!r}."
         )
-    dataset = Dataset.from_tensors(returned)
+    dataset = Dataset.from_tensors(element)
     return dataset.repeat() if mode == ModeKeys.TRAIN else dataset
 
 

@@ -1,0 +1,109 @@
+"""Data for ``fit``, ``evaluate`` and ``predict`` that Keras does not know."""
+
+from collections.abc import Mapping
+from types import GeneratorType
+from typing import Any
+
+import numpy as np
+
+from muster._keras import keras
+from muster.data import Dataset, as_arrays, column_names, dataset_of_batches, is_kind, refuse
+
+
+def adapt(arguments: dict[str, Any], model: Any, datasets: tuple[type, ...]) -> None:
+    """Replace, in the arguments of a call, data that Keras does not know by arrays or datasets.
+
+    Args:
+        arguments: Those of the call, which are changed.
+        model: Its inputs have names, perhaps, which columns of tables go to.
+        datasets: The types of datasets that stay as they are.
+
+    Raises:
+        TypeError: Some data does not say what a batch is; the message says what to write.
+    """
+    x, validation = arguments.get("x"), arguments.get("validation_data")
+    if not isinstance(x, datasets):
+        alone = arguments.get("y") is None and arguments.get("sample_weight") is None
+        batches = _dataset(x) if alone else None
+        if batches is not None:
+            arguments["x"] = batches
+        else:
+            for name in ("x", "y", "sample_weight"):
+                if arguments.get(name) is not None:
+                    arguments[name] = _arrays(arguments[name], model if name == "x" else None)
+    if validation is None or isinstance(validation, datasets):
+        return
+    batches = _dataset(validation)
+    if batches is not None:
+        arguments["validation_data"] = batches
+    elif isinstance(validation, tuple | list):
+        inputs, *others = validation
+        arguments["validation_data"] = (_arrays(inputs, model), *(_arrays(each, None) for each in others))
+    else:
+        arguments["validation_data"] = _arrays(validation, model)
+
+
+def _dataset(data: Any) -> Dataset | None:
+    """Return a dataset of batches for a loader that Keras does not know; None for other data."""
+    if _is_known(data):
+        return None
+    return dataset_of_batches(data)
+
+
+def _is_known(data: Any) -> bool:
+    """Return whether data is a loader that Keras has an adapter for."""
+    return (
+        isinstance(data, GeneratorType | keras.utils.PyDataset)
+        or is_kind(data, "torch", "DataLoader")
+        or is_kind(data, "grain", "MapDataset", "IterDataset", "DataLoader")
+        or is_kind(data, "tensorflow", "DatasetV2")
+    )
+
+
+def _arrays(data: Any, model: Any) -> Any:
+    """Return data in memory with Keras' arrays: what Keras takes as it is, or NumPy arrays."""
+    if data is None or _is_known(data) or is_kind(data, "scipy", "spmatrix", "sparray"):
+        return data
+    refuse(data)
+    names = column_names(data)
+    if names is not None:
+        return _table(data, [str(name) for name in names], model)
+    if isinstance(data, Mapping):
+        return {key: _arrays(value, None) for key, value in data.items()}
+    if isinstance(data, tuple | list) and isinstance(as_arrays(data), tuple):
+        return type(data)(_arrays(item, None) for item in data)
+    if isinstance(data, list) or is_kind(data, "datasets", "Column"):
+        return as_arrays(data)
+    if hasattr(data, "__array__") and not hasattr(data, "shape"):
+        return as_arrays(data)  # such as a column of an Arrow table
+    return data
+
+
+def _table(table: Any, names: list[str], model: Any) -> Any:
+    """Return a table as the model's inputs: by their names if columns have them, else in one array.
+
+    Args:
+        table: A table.
+        names: The names of its columns.
+        model: The model; None for labels and parts of a structure.
+    """
+    wanted = _input_names(model)
+    if wanted and set(wanted) <= set(names):
+        columns = as_arrays(table)
+        return {name: columns[name] for name in wanted}
+    if hasattr(table, "__array__"):
+        return table  # Keras turns it into one array, of shape (rows, columns)
+    columns = as_arrays(table)
+    if len(columns) > 1 and all(column.ndim == 1 for column in columns.values()):
+        return np.column_stack(list(columns.values()))
+    return columns if len(columns) > 1 else next(iter(columns.values()))
+
+
+def _input_names(model: Any) -> list[str]:
+    """Return the names of a model's inputs, if it takes a dict of them or several."""
+    inputs = getattr(model, "input", None) if getattr(model, "built", False) else None
+    if isinstance(inputs, dict):
+        return list(inputs)
+    if isinstance(inputs, list | tuple) and len(inputs) > 1:
+        return [each.name for each in inputs]
+    return []

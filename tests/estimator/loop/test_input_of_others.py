@@ -1,0 +1,141 @@
+"""What input functions return that is no Dataset: tables, lists, loaders and generators of batches."""
+
+import contextlib
+import importlib
+import logging
+
+import pytest
+from linear import COUNT, FEATURES, LABELS, estimator
+
+from muster._keras import keras
+from muster.estimator import LinearRegressor, SessionRunHook
+from muster.feature_column import numeric_column
+from noted_losses import Losses
+
+for name in ("pandas", "polars"):  # here, since they leave variables behind
+    with contextlib.suppress(ImportError):
+        importlib.import_module(name)
+
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
+BATCHES = [(FEATURES[i : i + 8], LABELS[i : i + 8]) for i in range(0, COUNT, 8)]
+
+
+class Sequence(keras.utils.PyDataset):
+    def __len__(self):
+        return len(BATCHES)
+
+    def __getitem__(self, number):
+        return BATCHES[number]
+
+
+def grain_loader():
+    grain = pytest.importorskip("grain")
+    return grain.MapDataset.source(list(zip(FEATURES, LABELS, strict=True))).batch(8)
+
+
+def torch_loader():
+    torch = pytest.importorskip("torch")
+    rows = torch.utils.data.TensorDataset(torch.from_numpy(FEATURES), torch.from_numpy(LABELS))
+    return torch.utils.data.DataLoader(rows, batch_size=8)
+
+
+LOADERS = {
+    "a generator": lambda: (batch for batch in BATCHES),
+    "a list of batches": lambda: BATCHES,
+    "lists": lambda: map(list, BATCHES),
+    "a PyDataset": Sequence,
+    "Grain": grain_loader,
+    "PyTorch": torch_loader,
+}
+
+
+class StopAfter(SessionRunHook):
+    def __init__(self, runs):
+        self.runs = runs
+
+    def after_run(self, run_context, run_values):
+        self.runs -= 1
+        if self.runs == 0:
+            raise InterruptedError("as a crash")
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    losses = Losses()
+    trained = estimator(tmp_path_factory.mktemp("whole"))
+    trained.train(lambda: BATCHES, hooks=[losses])
+    return losses.by_step, trained.evaluate(lambda: BATCHES)
+
+
+@pytest.mark.parametrize("kind", LOADERS)
+def test_training_on_a_loader_is_one_pass_and_goes_on_at_the_next_batch(tmp_path, expected, kind, caplog):
+    losses = Losses()
+    with pytest.raises(InterruptedError):
+        estimator(tmp_path, save_checkpoints_steps=3).train(LOADERS[kind], hooks=[losses, StopAfter(5)])
+    again = estimator(tmp_path)
+    with caplog.at_level(logging.WARNING):
+        again.train(LOADERS[kind], hooks=[losses])
+    assert losses.by_step == expected[0]
+    assert again.evaluate(LOADERS[kind]) == pytest.approx(expected[1])
+    assert len(list(again.predict(LOADERS[kind]))) == COUNT
+    numbered = kind in ("a list of batches", "a PyDataset")
+    assert ("batches of" in caplog.text and "again" in caplog.text) is not numbered
+
+
+def columns():
+    return {"a": FEATURES[:, 0], "b": FEATURES[:, 1]}
+
+
+def frame(library):
+    module = pytest.importorskip({"arrow": "pyarrow"}.get(library, library))
+    table = (module.table if library == "arrow" else module.DataFrame)({**columns(), "y": LABELS[:, 0]})
+    return table, table["y"]
+
+
+IN_MEMORY = {
+    "arrays": lambda: (columns(), LABELS[:, 0]),
+    "a list of two": lambda: [columns(), LABELS[:, 0]],
+    "lists": lambda: ({name: values.tolist() for name, values in columns().items()}, LABELS[:, 0].tolist()),
+    "pandas": lambda: frame("pandas"),
+    "polars": lambda: frame("polars"),
+    "Arrow": lambda: frame("arrow"),
+}
+
+
+@pytest.mark.parametrize("kind", IN_MEMORY)
+def test_data_in_memory_is_one_batch(tmp_path, kind):
+    losses = Losses()
+    model = LinearRegressor([numeric_column("a"), numeric_column("b")], model_dir=tmp_path, optimizer="SGD")
+    model.train(IN_MEMORY[kind], steps=20, hooks=[losses])
+    assert len(losses.by_step) == 20
+    assert losses.by_step[20] < losses.by_step[1]
+    assert model.evaluate(IN_MEMORY[kind])["label/mean"] == pytest.approx(LABELS.mean(), rel=1e-4)
+    assert len(list(model.predict(lambda: IN_MEMORY[kind]()[0]))) == COUNT
+
+
+def test_a_list_of_several_inputs_beside_labels(tmp_path):
+    def input_fn():
+        return [FEATURES[:, :1], FEATURES[:, 1:]], LABELS
+
+    def model_fn(features, labels, mode):
+        from linear import model_fn as model
+
+        return model(keras.ops.concatenate(features, axis=1), labels, mode)
+
+    losses = Losses()
+    estimator(tmp_path, model_fn).train(input_fn, steps=2, hooks=[losses])
+    assert len(losses.by_step) == 2
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (lambda: "a.csv", "must return a Dataset.*a.csv"),
+        (lambda: object(), "must return a Dataset.*neither an array"),
+        (lambda: type("Rows", (), {"__len__": None, "__getitem__": None})(), r"Dataset.from_source\(data\)"),
+    ],
+)
+def test_anything_else_is_refused(tmp_path, returned, message):
+    with pytest.raises(TypeError, match=message):
+        estimator(tmp_path).train(returned, steps=1)
