@@ -20,11 +20,11 @@ from muster.data._optional import Optional as Optional
 from muster.data._options import AutoShardPolicy as AutoShardPolicy
 from muster.data._options import DistributeOptions as DistributeOptions
 from muster.data._options import Options as Options
-from muster.data.files._decode_csv import decode_csv as decode_csv
 from muster.data.adapters._arrays import as_arrays as as_arrays
 from muster.data.adapters._arrays import column_names as column_names
 from muster.data.adapters._kinds import is_kind as is_kind
 from muster.data.adapters._kinds import refuse as refuse
+from muster.data.files._decode_csv import decode_csv as decode_csv
 from muster.data.files._example import BytesList as BytesList
 from muster.data.files._example import Example as Example
 from muster.data.files._example import Feature as Feature

@@ -200,8 +200,8 @@ class _Loaded(Stream):
     def skip(self, count: int) -> int:
         if count:
             _log.warning(
-                "Reading the first %d batches of %s again, to go on at the next one. They must come in the same "
-                "order in each run: otherwise some examples count twice, and others never.",
+                "Reading the first %d batches of %s again, to go on at the next one. They must come in the "
+                "same order in each run: otherwise some examples count twice, and others never.",
                 count,
                 self._name,
             )

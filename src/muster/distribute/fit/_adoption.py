@@ -16,9 +16,9 @@ from muster.distribute.fit._coordinated_trainer import CoordinatedTrainer
 from muster.distribute.fit._fit import DATASETS, ON_BATCH, DistributedTrainer
 from muster.distribute.fit._fit_callbacks import note_saves
 from muster.distribute.fit._interrupted import told_of_interrupts
-from muster.distribute.fit._unjoined import warn_if_unjoined
 from muster.distribute.fit._keras_steps import KERAS_STEPS, taking_data
 from muster.distribute.fit._step_signature import FUNCTIONS, has_own_steps
+from muster.distribute.fit._unjoined import warn_if_unjoined
 from muster.distribute.strategies._default import get_strategy, has_strategy
 from muster.distribute.strategies._strategy import Strategy, current_strategy
 from muster.program.variables import ByIdentity, wrap_in_scopes

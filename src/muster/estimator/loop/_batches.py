@@ -161,7 +161,8 @@ def _as_dataset(returned: Any, mode: ModeKeys) -> Dataset:
         element = as_arrays(returned)
     except TypeError as exc:
         raise TypeError(
-            f"input_fn must return a Dataset, arrays or tables of features and labels, or their batches. {exc}"
+            "input_fn must return a Dataset, arrays or tables of features and labels, or their batches. "
+            f"{exc}"
         ) from exc
     if not jax.tree.leaves(element) or isinstance(returned, bool | int | float | complex | str | bytes):
         raise TypeError(
