@@ -327,7 +327,6 @@ def test_start_of_a_task(
     case: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     set_env(case, monkeypatch)
-    monkeypatch.setenv("NPROC", "2")  # which a parameter server would set
     estimator = FakeEstimator(RunConfig(**case["input"]["kwargs"]))
     servers: list[FakeServer] = []
 
@@ -352,20 +351,6 @@ def test_start_of_a_task(
     value["servers"] = [server.log for server in servers]
     recorded.check_same(value, expected)
     check_logs(caplog, case["expect"])
-
-
-@pytest.mark.parametrize(("given", "expected"), [(None, "1"), ("4", "4")])
-def test_a_parameter_server_computes_on_one_thread_unless_it_is_told_otherwise(
-    monkeypatch: pytest.MonkeyPatch, given: str | None, expected: str
-) -> None:
-    monkeypatch.setenv("NPROC", given or "")
-    if given is None:
-        monkeypatch.delenv("NPROC")
-    cluster = {"chief": ["c:1"], "worker": ["w:1"], "ps": ["p:1"]}
-    config = {"cluster": cluster, "task": {"type": "ps", "index": 0}}
-    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
-    TrainingExecutor(FakeEstimator(RunConfig()), *SPECS, make_server=FakeServer).run()
-    assert os.environ["NPROC"] == expected
 
 
 def test_every_departure_is_of_use() -> None:

@@ -15,8 +15,8 @@ def as_arrays(data: Any) -> Any:
     """Return data in memory as NumPy arrays.
 
     A table, such as a pandas or polars DataFrame, an Arrow table or a Dataset of Hugging Face, becomes a dict
-    of its columns. Series, tensors and lists of numbers or text become arrays, and text in them NumPy's. Dicts
-    and tuples stay, and a list of arrays becomes a tuple.
+    of its columns. Series, tensors and lists of numbers or text become arrays, and text in them NumPy's.
+    Dicts and tuples stay, and a list of arrays becomes a tuple.
 
     Args:
         data: A table, an array, or a structure of them.
