@@ -23,7 +23,8 @@ Array = np.ndarray[Any, Any]
 
 # Of what is kept for each id: the clock and the count, the row, and then the slots.
 NOTES, ROWS = 0, 1
-_PIECE_BYTES = 32 << 20
+# How many bytes of it are read at a time.
+_PIECE_BYTES = 8 << 20
 
 
 def ids_of(key: str) -> str:
@@ -162,7 +163,7 @@ class SavedTable:
         replaced = None
         if changes is not None:
             keys = changes.rows, gone_of(first.keyed)
-            replaced = np.concatenate([files.array(changes.file, key, (), "int64") for key in keys])
+            replaced = np.sort(np.concatenate([files.array(changes.file, key, (), "int64") for key in keys]))
         # Those that were written with all rows, and then those that have changed since.
         files_of = [first.file] if changes is None else [first.file, changes.file]
         for file in files_of:
@@ -174,7 +175,7 @@ class SavedTable:
                     for piece, layout in zip(pieces, layouts, strict=True)
                 ]
                 if file == first.file and replaced is not None:
-                    stays = ~np.isin(arrays[0], replaced)
+                    stays = _are_absent(arrays[0], replaced)
                     arrays = [array[stays] for array in arrays]
                 yield arrays
 
@@ -240,9 +241,17 @@ def joined_piece(piece: Piece, files: Mapping[str, Mapping[str, Array]], dtype: 
         return elements
     of = files[changes.file]
     replaced = np.concatenate([of[changes.rows].view(np.int64), of[gone_of(piece.keyed)].view(np.int64)])
-    stays = ~np.isin(files[piece.file][ids_of(piece.keyed)].view(np.int64), replaced)
+    stays = _are_absent(files[piece.file][ids_of(piece.keyed)].view(np.int64), np.sort(replaced))
     rows = elements.reshape(len(stays), -1)[stays] if len(stays) else elements
     return np.concatenate([rows.reshape(-1), of[changes.key].view(dtype)])
+
+
+def _are_absent(ids: Array, others: Array) -> Array:
+    """Return which of some ids are not among others, which are sorted."""
+    if not len(others):
+        return np.ones(len(ids), bool)
+    places = np.minimum(np.searchsorted(others, ids), len(others) - 1)
+    return np.asarray(others[places] != ids)
 
 
 def _uses_of(name: str) -> str:
