@@ -1,6 +1,5 @@
 """RunConfig, the rules of model_dir, model_fn arguments, and roles behave as TensorFlow's did."""
 
-import json
 import logging
 import os
 import pathlib

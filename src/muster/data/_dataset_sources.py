@@ -100,7 +100,8 @@ class DatasetSources(ABC, Generic[DatasetType]):
 
         Batches are structures of arrays, tensors or tables, as `as_arrays` takes them; one that is a list, as
         those of PyTorch's ``DataLoader``, becomes a tuple. A list of batches and Keras' ``PyDataset`` are
-        read by number. All else is read in its order: resuming at a position reads the batches before it again.
+        read by number. All else is read in its order: to resume at a position, the batches before it are read
+        again.
 
         Args:
             loader: An iterable of batches, such as a ``DataLoader``; or a function that returns one, which is
