@@ -1,11 +1,12 @@
 """Server: a task of a job with parameter servers, as other tasks reach it."""
 
+import contextlib
 import functools
 import logging
 import os
 import socket
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -166,8 +167,8 @@ class Server:
         have gone, and a worker until its coordinator has, so that the chief can save. Once more ends it at
         once.
 
-        In a process that does nothing but hold values XLA gets one thread for updates, unless the environment
-        variable ``NPROC`` says how many: where workers share its cores, each more is one more to wait for.
+        If the main thread waits here, XLA gets one thread for updates, unless the environment variable
+        ``NPROC`` says how many: where workers share the cores, each more is one more to wait for.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed; SystemExit for SIGTERM.
@@ -179,9 +180,8 @@ class Server:
             raise RuntimeError(f"{self._task} is neither a parameter server nor a worker: it serves nobody.")
         _log.info("%s serves at %s until the chief ends the job.", self._task, self._address)
         if service is not None:
-            if threading.current_thread() is threading.main_thread():
-                os.environ.setdefault("NPROC", "1")
-            self._join_until_left(service, "workers have")
+            with _one_thread():
+                self._join_until_left(service, "workers have")
         elif closures is not None:
             self.roster.report(state=TaskState.TRAINING)
             self._join_until_left(closures, "coordinator has")
@@ -304,3 +304,16 @@ def _workers(cluster: ClusterSpec) -> int:
 
 def _ignore(task: Task, reason: str) -> None:
     """Go on without a task that is lost."""
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let XLA have one thread, if it starts meanwhile in a process that does nothing else."""
+    sets = threading.current_thread() is threading.main_thread() and "NPROC" not in os.environ
+    if sets:
+        os.environ["NPROC"] = "1"
+    try:
+        yield
+    finally:
+        if sets:
+            os.environ.pop("NPROC", None)
