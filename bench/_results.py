@@ -35,7 +35,7 @@ def write(name: str, figures: dict[str, Any], folder: Path = RESULTS) -> Path:
         figures: Values that JSON can hold.
         folder: The folder, which is created if it does not exist.
     """
-    packages = ("muster", "jax", "keras", "numpy")
+    packages = ("muster-train", "jax", "keras", "numpy")
     record = {
         "name": name,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

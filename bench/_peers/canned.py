@@ -21,7 +21,7 @@ try:
 except ImportError:
     import muster.compat.tensorflow as tf
 
-    packages = ("muster", "jax", "keras")
+    packages = ("muster-train", "jax", "keras")
 
     def find_loss():
         return "loss"

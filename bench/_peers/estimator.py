@@ -12,7 +12,7 @@ try:
 except ImportError:
     import muster.compat.tensorflow as tf
 
-    packages = ("muster", "jax", "keras")
+    packages = ("muster-train", "jax", "keras")
 
 
 def input_fn():
