@@ -11,6 +11,7 @@ import muster.compat.tensorflow as tf
 keras = tf.keras
 layers = keras.layers
 ROWS, EPOCHS = 103, 3  # the last batch is a short one
+DIES_AFTER = 6  # after how many steps a worker is killed
 WIDTH, LATENT = X.shape[1], 4
 
 

@@ -10,7 +10,7 @@ import signal
 import sys
 from pathlib import Path
 
-from own_step_cases import BATCH, EPOCHS, ROWS, Losses, X, all_values, compiled, keras, outcome
+from own_step_cases import BATCH, DIES_AFTER, EPOCHS, ROWS, Losses, X, all_values, compiled, keras, outcome
 
 from muster.distribute import MultiWorkerMirroredStrategy
 
@@ -19,7 +19,7 @@ class Dies(keras.callbacks.Callback):
     """Kills this process after some step."""
 
     def on_train_batch_end(self, batch, logs=None):
-        if int(self.model.g_optimizer.iterations.value) == 6:
+        if int(self.model.g_optimizer.iterations.value) == DIES_AFTER:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
