@@ -369,10 +369,10 @@ def test_the_recommender_comes_near_to_the_best_and_goes_on(tmp_path: Path) -> N
         return done.stdout
 
     assert re.findall(r"^chief 0 +\| Epoch (\d) of", train(1), re.M) == ["1"]
-    shown = train(3)
-    assert re.findall(r"^chief 0 +\| Epoch (\d) of", shown, re.M) == list("23")
+    shown = train(5)
+    assert re.findall(r"^chief 0 +\| Epoch (\d) of", shown, re.M) == list("2345")
     found = re.search(
-        r"^evaluator 0 \| AUC after 750 steps: (.*)\. The best possible is (.*)\.$", shown, re.M
+        r"^evaluator 0 \| AUC after 1250 steps: (.*)\. The best possible is (.*)\.$", shown, re.M
     )
     assert found, shown
     assert float(found[2]) == pytest.approx(0.904, abs=0.001)
