@@ -1,4 +1,4 @@
-"""What to use instead of TensorFlow's names that muster lacks: a line for each, for errors and `muster port`.
+"""Lines that errors and `muster port` show for names that muster lacks: what to use instead.
 
 Names are those of ``tf``; those of ``tf.compat.v1`` have the same lines. A key that ends in ``.*`` is for all
 other names of a module.

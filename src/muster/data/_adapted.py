@@ -1,4 +1,4 @@
-"""What people have as input: a dataset of batches, or arrays in memory."""
+"""Turn input of other libraries into a dataset of batches, or arrays in memory."""
 
 from typing import Any
 

@@ -85,6 +85,13 @@ def drawn(iterator):
     return next(iterator)
 
 
+def seem_quick(coordinator):
+    """Let a coordinator think that the functions which it has scheduled were quick before."""
+    for each in (drawn, quick):
+        (kind,) = coordinator._kinds[each].values()
+        kind.secs = 0.0
+
+
 def test_what_was_given_ahead_is_cancelled_while_the_worker_waits_for_data():
     GATES[1] = Gate()
     cluster = cluster_of(1)
@@ -92,9 +99,7 @@ def test_what_was_given_ahead_is_cancelled_while_the_worker_waits_for_data():
         values = iter(coordinator.create_per_worker_dataset(lambda: gated(1)))
         held = coordinator.schedule(drawn, args=(values,))
         ahead = [coordinator.schedule(quick, args=(np.int32(n),)) for n in range(10)]
-        for each in (drawn, quick):
-            (kind,) = coordinator._kinds[each].values()
-            kind.secs = 0.0  # as if it had been quick before
+        seem_quick(coordinator)
         with start_worker(cluster, 0):
             assert GATES[1].reached.wait(60)
             assert coordinator.closures._queue._running == {0: list(range(1, 12))}
@@ -114,9 +119,7 @@ def test_others_run_what_waits_behind_a_closure_that_takes_longer_than_expected(
         values = iter(coordinator.create_per_worker_dataset(lambda: gated(2)))
         held = coordinator.schedule(drawn, args=(values,))
         behind = [coordinator.schedule(quick, args=(np.int32(n),)) for n in range(10)]
-        for each in (drawn, quick):
-            (kind,) = coordinator._kinds[each].values()
-            kind.secs = 0.0
+        seem_quick(coordinator)
         with start_worker(cluster, 0):
             assert GATES[2].reached.wait(60)
             assert coordinator.closures._queue._running == {0: list(range(1, 12))}

@@ -1,4 +1,4 @@
-"""What becomes of a name of TensorFlow: whether muster has it, what to use instead, and what differs."""
+"""Look up a name of TensorFlow: whether muster has it, what to use instead, and what differs."""
 
 import sys
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ _TRAIN_2 = {
 
 @dataclass(frozen=True)
 class Answer:
-    """What becomes of a name.
+    """The answer for one name.
 
     Attributes:
         instead: What to use; None if muster has the name.

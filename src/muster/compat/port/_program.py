@@ -49,7 +49,7 @@ class Method:
 
 @dataclass
 class Program:
-    """What a program uses of TensorFlow.
+    """The names of TensorFlow that a program uses.
 
     Attributes:
         tree: The syntax tree.

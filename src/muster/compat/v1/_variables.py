@@ -19,7 +19,7 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, kw_only=True)
 class _Settings:
-    """What the scopes around a call say."""
+    """The options that the scopes around a call set."""
 
     name: str = ""
     initializer: Any = None

@@ -1,4 +1,4 @@
-"""What a value of another library is, and what to write for one that does not say what a batch is."""
+"""Recognise values of other libraries, and refuse those that do not say what a batch is."""
 
 from typing import Any
 

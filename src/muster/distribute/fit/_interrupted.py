@@ -1,4 +1,4 @@
-"""What is left of a ``fit`` that Ctrl-C has ended: in a line, instead of pages from the depths of Keras."""
+"""Say in a line what is left of a ``fit`` that Ctrl-C has ended, instead of Keras' traceback."""
 
 import contextlib
 import logging
