@@ -89,6 +89,16 @@ def test_what_a_worker_gives_back_is_the_next_to_run_in_order(queue):
     assert queue.end("worker 0", 1) == "a"
 
 
+def test_what_a_worker_gives_back_while_a_queue_is_cancelled_is_cancelled(queue):
+    for work in "ab":
+        queue.put(work)
+        queue.take("worker 0")
+    queue.cancel()
+    assert queue.give_back("worker 0", [1, 2]) == ["a", "b"]
+    assert queue.idle
+    assert not queue.cancelling
+
+
 def test_a_worker_that_comes_back_is_used_again(queue):
     queue.put("a")
     queue.take("worker 0")

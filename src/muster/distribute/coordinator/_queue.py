@@ -106,18 +106,19 @@ class ClosureQueue(Generic[Work]):
 
     def lose(self, worker: Hashable) -> list[Work]:
         """Let what a lost worker had be the next to run; return those that are cancelled instead."""
-        numbers = self._running.pop(worker, [])
-        if self.cancelling:
-            return [self._close(number) for number in numbers]
-        self._wait_again(numbers)
-        return []
+        return self.give_back(worker, list(self._running.get(worker, ())))
 
-    def give_back(self, worker: Hashable, numbers: Sequence[int]) -> None:
-        """Let closures that a worker has not begun be the next to run."""
-        left = [number for number in self._running.pop(worker) if number not in numbers]
+    def give_back(self, worker: Hashable, numbers: Sequence[int]) -> list[Work]:
+        """Let closures that a worker has not ended be the next to run, as `lose` does."""
+        left = [number for number in self._running.pop(worker, ()) if number not in numbers]
         if left:
             self._running[worker] = left
-        self._wait_again(numbers)
+        if self.cancelling:
+            return [self._close(number) for number in numbers]
+        for number in numbers:
+            self._begun_before.pop(number, None)
+        self._waiting.extendleft(reversed(numbers))
+        return []
 
     def cancel(self) -> list[Work]:
         """Cancel everything: return what has waited. What runs is to stop."""
@@ -134,11 +135,6 @@ class ClosureQueue(Generic[Work]):
     def renew(self) -> None:
         """Let workers read all values anew for closures that they begin from now on."""
         self.generation += 1
-
-    def _wait_again(self, numbers: Sequence[int]) -> None:
-        for number in numbers:
-            self._begun_before.pop(number, None)
-        self._waiting.extendleft(reversed(numbers))
 
     def _close(self, number: int) -> Work:
         self._begun_before.pop(number, None)

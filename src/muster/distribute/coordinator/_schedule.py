@@ -241,7 +241,9 @@ class Schedule:
     def give_back(self, worker: int, numbers: Sequence[int]) -> None:
         """Let others run closures that a worker has not begun."""
         with self.ended:
-            self._queue.give_back(worker, numbers)
+            for cancelled in self._queue.give_back(worker, numbers):
+                cancelled.fail(_cancelled())
+            self._notify_ended()
             self._added.notify_all()
 
     def lose(self, worker: int) -> None:
