@@ -6,7 +6,7 @@ import sys
 import pytest
 
 _PROGRAM = """
-import atexit, sys, threading
+import atexit, signal, sys, threading
 from muster._exit_code import PROGRAM_END
 
 atexit.register(lambda: print(PROGRAM_END.is_good()))
@@ -33,6 +33,7 @@ if "never" == "always":
         ("raise SystemExit(3)", 3),
         ("raise ValueError(1)", 1),
         ("raise KeyboardInterrupt", -2),
+        ("atexit.register(signal.raise_signal, signal.SIGINT)", -2),
         ("threading.Thread(target=sys.exit, args=(0,)).start(); raise SystemExit(4)", 4),
     ],
 )

@@ -33,3 +33,70 @@ def test_ctrl_c_ends_a_program_also_where_python_drops_it(drop):
     assert ended.returncode == -signal.SIGINT
     assert ended.stdout == "goes on\n"
     assert ended.stderr.endswith("KeyboardInterrupt\n")
+
+
+ENDING = """
+import atexit, gc, signal, sys, threading
+
+def interrupted():
+    signal.raise_signal(signal.SIGINT)
+
+def in_a_collection(phase, info):
+    gc.callbacks.remove(in_a_collection)
+    signal.raise_signal(signal.SIGINT)
+
+def collected():
+    gc.callbacks.append(in_a_collection)
+    gc.collect()
+
+def early():
+    print("early", flush=True)
+    if {place!r} == "before muster's":
+        interrupted()
+
+atexit.register(early)
+import muster
+
+def late():
+    if {place!r} == "atexit":
+        interrupted()
+    if {place!r} == "a collection in atexit":
+        collected()
+
+atexit.register(print, "later", flush=True)
+atexit.register(late)
+main = threading.main_thread()
+if {place!r} == "a thread's end":
+    def waits():
+        main.join()
+        signal.pthread_kill(main.ident, signal.SIGINT)
+    threading.Thread(target=waits).start()
+elif {place!r} == "a pool's end":
+    from concurrent.futures import ThreadPoolExecutor
+    ended = threading.Event()
+    ThreadPoolExecutor().submit(lambda: (ended.wait(), signal.pthread_kill(main.ident, signal.SIGINT)))
+    threading._register_atexit(ended.set)
+elif {place!r} == "the last collection":
+    collected()
+{end}
+"""
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "atexit",
+        "a collection in atexit",
+        "before muster's",
+        "a thread's end",
+        "a pool's end",
+        "the last collection",
+    ],
+)
+@pytest.mark.parametrize("end", ["", "sys.exit(0)", "sys.exit(3)"])
+def test_ctrl_c_while_a_program_ends_is_seen_in_its_exit_code(place, end):
+    program = [sys.executable, "-c", ENDING.format(place=place, end=end)]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=50)
+    assert ended.returncode == -signal.SIGINT, ended
+    assert "later\n" in ended.stdout
+    assert "Interrupted while the program ended." in ended.stderr

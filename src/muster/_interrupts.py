@@ -1,9 +1,16 @@
 """Ctrl-C where Python drops it, and where it prints pages for a program that was calmly ended."""
 
+import atexit
+import contextlib
+import linecache
+import logging
 import signal
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from types import TracebackType
+
+_log = logging.getLogger(__name__)
 
 # Long enough to be out of the code that drops exceptions, in seconds.
 _AGAIN_SECS = 0.05
@@ -13,34 +20,126 @@ _AGAIN_SECS = 0.05
 SAME_SECS = 1.0
 
 
+class _Dropped:
+    """An interrupt that Python has dropped: it is raised again, or ends the program when that has ended."""
+
+    def __init__(self) -> None:
+        self.is_kept = False
+        self._has_ended = False
+
+    def keep(self, *, goes_on: bool) -> None:
+        """Raise the interrupt again soon, or remember it if no code goes on in which it could be raised."""
+        self.is_kept = True
+        if goes_on:
+            again = threading.Timer(_AGAIN_SECS, self._raise_again)
+            again.daemon = True
+            with contextlib.suppress(RuntimeError):  # since Python 3.12 no thread starts while a program ends
+                again.start()
+        elif self._has_ended:
+            _end_by_ctrl_c()
+
+    def end(self) -> None:
+        """End the program by an interrupt that came too late to be raised."""
+        try:
+            self._has_ended = True
+            if not self.is_kept:
+                return
+        except KeyboardInterrupt:  # in this very moment
+            pass
+        _end_by_ctrl_c()
+
+    def _raise_again(self) -> None:
+        self.is_kept = False
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+
+_DROPPED = _Dropped()
+
+
 def keep_interrupts() -> None:
     """Raise KeyboardInterrupt again that Python has dropped.
 
     It drops, with a line on standard error, what is raised in a garbage collection, where JAX has a callback,
-    and in finalizers. A program that Ctrl-C reaches there would go on. Handlers of a program's own are left
-    alone.
+    and in finalizers. A program that Ctrl-C reaches there would go on. It also drops what is raised while it
+    waits for threads at a program's end and in functions that are registered with atexit, and the exit code
+    would be 0. Handlers of a program's own are left alone; others name what is to be forgotten first, by
+    `raised_again`.
     """
     report = sys.unraisablehook
 
     def hook(dropped: "sys.UnraisableHookArgs") -> None:
-        if (
-            dropped.exc_type is KeyboardInterrupt
-            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        forget = getattr(dropped.exc_value, "muster_forget", None)
+        if dropped.exc_type is KeyboardInterrupt and (
+            forget is not None or signal.getsignal(signal.SIGINT) is signal.default_int_handler
         ):
-            main = threading.main_thread().ident
-            again = threading.Timer(_AGAIN_SECS, signal.pthread_kill, [main, signal.SIGINT])
-            again.daemon = True
-            again.start()
+            if forget is not None:
+                forget()
+            # What is under the hook is the code that goes on. At a program's end there is none.
+            _DROPPED.keep(goes_on=sys._getframe().f_back is not None)
         else:
             report(dropped)
 
     sys.unraisablehook = hook
+    atexit.register(_DROPPED.end)  # muster's others are registered later, and so come before it
+
+
+def raised_again(interrupt: KeyboardInterrupt, forget: Callable[[], None]) -> KeyboardInterrupt:
+    """Let a handler's interrupt be raised again, by a signal to the handler, if Python drops it.
+
+    Args:
+        interrupt: What the handler raises.
+        forget: Makes the handler forget that the signal has come.
+
+    Returns:
+        The interrupt.
+    """
+    interrupt.__dict__["muster_forget"] = forget
+    return interrupt
+
+
+def was_interrupted() -> bool:
+    """Return whether Ctrl-C came that is still to be raised, or has come too late in the program for that."""
+    return _DROPPED.is_kept
+
+
+def _end_by_ctrl_c() -> None:
+    """End as a program that has not caught KeyboardInterrupt."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    with contextlib.suppress(AttributeError, OSError, ValueError):  # nobody reads it
+        print("Interrupted while the program ended.", file=sys.stderr)
+        sys.stdout.flush()
+    logging.shutdown()
+    signal.raise_signal(signal.SIGINT)
+
+
+def calm_imports() -> None:
+    """Let Ctrl-C end a program that is importing modules with a line, without a traceback through them."""
+    report = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if kind is KeyboardInterrupt and _in_an_import(trace):
+            print("Interrupted while modules were imported.", file=sys.stderr)
+        else:
+            report(kind, error, trace)
+
+    sys.excepthook = hook
+
+
+def _in_an_import(trace: TracebackType | None) -> bool:
+    """Return whether the program's own line, the outermost one, is an import."""
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith("<frozen"):
+        trace = trace.tb_next  # python -m
+    if trace is None:
+        return False
+    line = linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+    return line.startswith(("import ", "from "))
 
 
 def mark_told(interrupt: KeyboardInterrupt) -> None:
     """Let the end of the program by an interrupt be quiet: what it has stopped has been told in a line.
 
-    It must be KeyboardInterrupt itself: only then does Python end as if the signal had killed it.
+    It must be KeyboardInterrupt itself: only then does Python end as if the signal had killed it. A
+    ``sys.excepthook`` that has the attribute ``muster_quiet`` sees to that itself.
     """
     interrupt.__dict__["muster_told"] = True
     report = sys.excepthook
@@ -58,3 +157,19 @@ def mark_told(interrupt: KeyboardInterrupt) -> None:
 def is_told(error: BaseException) -> bool:
     """Return whether an exception is an interrupt that needs no traceback."""
     return "muster_told" in error.__dict__
+
+
+@contextlib.contextmanager
+def told_of_interrupt(text: str) -> Iterator[None]:
+    """Log in a line what Ctrl-C has ended in this block, which then ends the program without a traceback.
+
+    Args:
+        text: What to say, unless more was said already.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as exc:
+        if not is_told(exc):
+            _log.warning("%s", text)
+            mark_told(exc)
+        raise
