@@ -11,6 +11,7 @@ def test_iterators_have_the_methods_of_tensorflows() -> None:
     iterator = iter(Dataset.range(2))
     assert iterator.element_spec == TensorSpec((), np.int64)
     assert iterator.get_next() == 0
+    assert iter(Dataset.range(2)).next() == 0
     last = iterator.get_next_as_optional()
     assert last.has_value()
     assert last.get_value() == 1

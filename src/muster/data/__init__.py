@@ -5,6 +5,7 @@ A `Dataset` describes a source and operations on it, with the names and the mean
 """
 
 from muster._row_ids import wide_ids as wide_ids
+from muster.data._adapted import dataset_line as dataset_line
 from muster.data._adapted import dataset_of_batches as dataset_of_batches
 from muster.data._dataset import INFINITE_CARDINALITY as INFINITE_CARDINALITY
 from muster.data._dataset import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
@@ -23,7 +24,9 @@ from muster.data._options import Options as Options
 from muster.data.adapters._arrays import as_arrays as as_arrays
 from muster.data.adapters._arrays import column_names as column_names
 from muster.data.adapters._kinds import is_kind as is_kind
+from muster.data.adapters._kinds import parts_with_labels as parts_with_labels
 from muster.data.adapters._kinds import refuse as refuse
+from muster.data.adapters._kinds import refuse_whole as refuse_whole
 from muster.data.files._decode_csv import decode_csv as decode_csv
 from muster.data.files._example import BytesList as BytesList
 from muster.data.files._example import Example as Example
@@ -39,10 +42,16 @@ from muster.data.files._parse_example import VarLenFeature as VarLenFeature
 from muster.data.files._parse_example import decode_raw as decode_raw
 from muster.data.files._parse_example import parse_example as parse_example
 from muster.data.files._parse_example import parse_single_example as parse_single_example
+from muster.data.files._placeholder import ComputedPlaceholder as ComputedPlaceholder
 from muster.data.files._placeholder import Parsed as Parsed
 from muster.data.files._placeholder import Placeholder as Placeholder
+from muster.data.files._tensor_proto import numbered_dtype as numbered_dtype
+from muster.data.files._tensor_proto import parse_tensor as parse_tensor
+from muster.data.files._tensor_proto import serialize_tensor as serialize_tensor
 from muster.data.files._tfrecord import TFRecordOptions as TFRecordOptions
 from muster.data.files._tfrecord import TFRecordWriter as TFRecordWriter
+from muster.data.pipeline._map import FunctionArguments as FunctionArguments
+from muster.data.pipeline._map import in_dataset_function as in_dataset_function
 from muster.data.pipeline._prefetch import AUTOTUNE as AUTOTUNE
 from muster.data.pipeline._ragged_tensor import RaggedTensor as RaggedTensor
 from muster.data.pipeline._sparse_tensor import SparseTensor as SparseTensor

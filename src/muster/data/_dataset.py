@@ -1,6 +1,7 @@
 """`Dataset`: an input pipeline of a source and operations."""
 
 import builtins
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
@@ -10,10 +11,12 @@ import numpy as np
 
 from muster.data._arguments import integer
 from muster.data._dataset_sources import DatasetSources
+from muster.data._dataset_steps import DatasetSteps, node_maker
 from muster.data._iterator import Convert, DatasetIterator
 from muster.data._numbered import NumberedElements
 from muster.data._one_shot import OneShotIterator
 from muster.data._options import Options
+from muster.data.files._element_files import FileCache
 from muster.data.pipeline._cache import Cache
 from muster.data.pipeline._combine import Concatenate, Zip
 from muster.data.pipeline._elements import Batch, Filter, Map, Rebatch, Unbatch
@@ -31,7 +34,7 @@ UNKNOWN_CARDINALITY = UNKNOWN
 _CYCLE = 4
 
 
-class Dataset(DatasetSources["Dataset"]):
+class Dataset(DatasetSources["Dataset"], DatasetSteps["Dataset"]):
     """An immutable input pipeline: a source of elements, and operations on them.
 
     An element is a pytree of tuples, named tuples and dicts. Its leaves are NumPy arrays, NumPy scalars,
@@ -44,7 +47,13 @@ class Dataset(DatasetSources["Dataset"]):
 
     Source: tensorflow/python/data/ops/dataset_ops.py, ``DatasetV2``. The order is always deterministic;
     ``num_parallel_calls`` and ``deterministic`` are accepted and ignored.
+
+    Attributes:
+        shown: What ``for element in dataset`` yields for elements that are read together; None for the
+            elements. `muster.compat` sets it for all datasets.
     """
+
+    shown: Convert | None = None
 
     def __init__(self, node: Node, options: Options | None = None):
         """Wrap a pipeline. Users call `from_tensor_slices` and other constructors instead."""
@@ -85,7 +94,7 @@ class Dataset(DatasetSources["Dataset"]):
         Raises:
             TypeError: `map_func` is not callable or, while iterating, does not return a dataset.
         """
-        return self._then(Interleave(self._node, _node_maker("flat_map", map_func), 1, sys.maxsize))
+        return self._then(Interleave(self._node, node_maker("flat_map", map_func), 1, sys.maxsize))
 
     def interleave(
         self,
@@ -112,7 +121,7 @@ class Dataset(DatasetSources["Dataset"]):
         """
         cycle = _CYCLE if cycle_length in (None, AUTOTUNE) else integer("cycle_length", cycle_length, 1)
         block = 1 if block_length is None else integer("block_length", block_length, 1)
-        return self._then(Interleave(self._node, _node_maker("interleave", map_func), cycle, block))
+        return self._then(Interleave(self._node, node_maker("interleave", map_func), cycle, block))
 
     def map(
         self,
@@ -256,7 +265,8 @@ class Dataset(DatasetSources["Dataset"]):
 
         Args:
             buffer_size: The number of elements in the buffer.
-            seed: Any integer. None draws a seed at the first iteration; the position of an iteration has it.
+            seed: Any integer. None draws one from Python's random numbers at the first iteration; the
+                position of an iteration has it.
             reshuffle_each_iteration: Whether iterations over this dataset, and passes of a later `repeat`,
                 differ in order. None is True.
             name: Ignored.
@@ -326,20 +336,18 @@ class Dataset(DatasetSources["Dataset"]):
     # How it is computed
 
     def cache(self, filename: str = "", name: str | None = None) -> "Dataset":
-        """Keep computed elements in memory for later iterations over this dataset.
+        """Keep computed elements for later iterations over this dataset.
 
         They keep the order of the first iteration: put `shuffle` after `cache`. Arrays that no `map` has
         changed are not copied.
 
-        Raises:
-            ValueError: `filename` is not empty; elements are kept in memory only.
+        Args:
+            filename: A file, which the first iteration that reads to the end writes, and which later ones
+                read, also those of other runs of the program: remove it when the elements change. Empty to
+                keep them in memory.
+            name: Ignored.
         """
-        if filename:
-            raise ValueError(
-                f"cache keeps elements in memory only, got filename {filename!r}. Call cache() without it, "
-                "or save the elements with NumPy and read them with from_tensor_slices."
-            )
-        return self._then(Cache(self._node))
+        return self._then(FileCache(self._node, os.fspath(filename)) if filename else Cache(self._node))
 
     def prefetch(self, buffer_size: int = AUTOTUNE, name: str | None = None) -> "Dataset":
         """Compute up to `buffer_size` elements ahead of the reader, on a thread.
@@ -452,7 +460,7 @@ class Dataset(DatasetSources["Dataset"]):
         return NumberedElements(self._node, position, seed, convert)
 
     def __iter__(self) -> DatasetIterator:
-        return self.iterator()
+        return self.iterator(convert=Dataset.shown)
 
     def as_numpy_iterator(self) -> DatasetIterator:
         """Begin an iteration. Elements are always NumPy values."""
@@ -462,18 +470,9 @@ class Dataset(DatasetSources["Dataset"]):
         """Make TensorFlow 1's iterator, whose ``get_next()`` an input_fn returns for the whole dataset."""
         return OneShotIterator(self)
 
+    def make_initializable_iterator(self, shared_name: str | None = None) -> OneShotIterator:
+        """Do as `make_one_shot_iterator`: nothing needs to be initialized."""
+        return OneShotIterator(self)
+
     def _then(self, node: Node) -> "Dataset":
         return Dataset(node, self._options)
-
-
-def _node_maker(operation: str, map_func: Callable[..., Dataset]) -> Callable[..., Node]:
-    if not callable(map_func):
-        raise TypeError(f"{operation} needs a function, got {map_func!r}.")
-
-    def make(*element: Any) -> Node:
-        made = map_func(*element)
-        if not isinstance(made, Dataset):
-            raise TypeError(f"The function of {operation} must return a Dataset, it returned {made!r}.")
-        return made._node
-
-    return make

@@ -1,19 +1,25 @@
 """Constructors of `Dataset`."""
 
 import builtins
+import itertools
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from muster._errors import DatasetError
 from muster.data._arguments import integer
 from muster.data.adapters._loaders import batches_node
+from muster.data.files._element_files import ELEMENTS, ElementFile
 from muster.data.files._files import Paths
 from muster.data.files._list_files import FileNames
 from muster.data.files._random_access import RandomAccess, RandomAccessSource
-from muster.data.pipeline._node import Node
+from muster.data.pipeline._combine import common_structure
+from muster.data.pipeline._in_order import InOrder, chosen, sampled
+from muster.data.pipeline._node import INFINITE, Node, RandomOrder
 from muster.data.pipeline._shuffle import Shuffle
 from muster.data.pipeline._sources import ArraySource, GeneratorSource, RangeSource
 from muster.data.pipeline._spec import TensorSpec
@@ -23,7 +29,9 @@ DatasetType = TypeVar("DatasetType")
 
 
 class DatasetSources(ABC, Generic[DatasetType]):
-    """Constructors of `Dataset` from data in memory and generators; each file format has a class."""
+    """Constructors of `Dataset` from data in memory, generators and other datasets; files have classes."""
+
+    _node: Node
 
     @staticmethod
     @abstractmethod
@@ -171,3 +179,166 @@ class DatasetSources(ABC, Generic[DatasetType]):
                 "iterable use from_generator."
             )
         return cls._of(RandomAccessSource(source))
+
+    # Of several datasets
+
+    @classmethod
+    def sample_from_datasets(
+        cls,
+        datasets: Sequence[Any],
+        weights: Any = None,
+        seed: int | None = None,
+        stop_on_empty_dataset: bool = False,
+        rerandomize_each_iteration: bool | None = None,
+        name: str | None = None,
+    ) -> DatasetType:
+        """Draw each element from one of several datasets.
+
+        Args:
+            datasets: The datasets.
+            weights: How often to draw from each; None is equally often.
+            seed: As for `shuffle`.
+            stop_on_empty_dataset: Whether to end with the first dataset that ends, rather than with the last.
+            rerandomize_each_iteration: Whether iterations differ in order; None is True.
+            name: Ignored.
+
+        Raises:
+            ValueError: There is no dataset, or not a weight for each, or no weight above 0.
+            TypeError: One is no dataset.
+        """
+        nodes = _nodes("sample_from_datasets", datasets)
+        shares = [1.0] * len(nodes) if weights is None else np.asarray(weights, float).ravel().tolist()
+        if len(shares) != len(nodes) or min(shares) < 0 or max(shares) <= 0:
+            raise ValueError(
+                f"sample_from_datasets needs a weight for each of {len(nodes)} datasets, none below 0 and "
+                f"one above; got {weights!r}."
+            )
+        reshuffle = rerandomize_each_iteration is None or bool(rerandomize_each_iteration)
+        return cls._of(
+            InOrder(
+                f"sample_from_datasets({shares}, {_seed_text(seed)})",
+                nodes,
+                lambda *sources: sampled(sources[:-1], shares, bool(stop_on_empty_dataset), sources[-1]),
+                spec=lambda *specs: common_structure(specs),
+                order=RandomOrder(None if seed is None else integer("seed", seed), reshuffle),
+            )
+        )
+
+    @classmethod
+    def choose_from_datasets(
+        cls,
+        datasets: Sequence[Any],
+        choice_dataset: Any,
+        stop_on_empty_dataset: bool = True,
+        name: str | None = None,
+    ) -> DatasetType:
+        """Take each element from the dataset whose number another dataset has.
+
+        Args:
+            datasets: The datasets.
+            choice_dataset: A dataset of numbers, from 0 to ``len(datasets) - 1``.
+            stop_on_empty_dataset: Whether to end when a chosen dataset has ended, rather than pass on.
+            name: Ignored.
+
+        Raises:
+            ValueError: There is no dataset.
+            TypeError: One is no dataset.
+        """
+        nodes = _nodes("choose_from_datasets", [*datasets, choice_dataset])
+        return cls._of(
+            InOrder(
+                "choose_from_datasets()",
+                nodes,
+                lambda *sources: chosen(sources[:-1], sources[-1], bool(stop_on_empty_dataset)),
+                spec=lambda *specs: common_structure(specs[:-1]),
+            )
+        )
+
+    @classmethod
+    def random(
+        cls,
+        seed: int | None = None,
+        rerandomize_each_iteration: bool | None = None,
+        name: str | None = None,
+    ) -> DatasetType:
+        """Make an endless dataset of random numbers: int64 from 0 to 2**32 - 1.
+
+        Args:
+            seed: Any integer; None draws one.
+            rerandomize_each_iteration: Whether iterations differ; None is False.
+            name: Ignored.
+        """
+
+        def numbers(random: np.random.Generator) -> Iterator[Any]:
+            while True:
+                yield from random.integers(1 << 32, size=256, dtype=np.int64)
+
+        return cls._of(
+            InOrder(
+                f"random({_seed_text(seed)})",
+                [],
+                numbers,
+                spec=lambda: TensorSpec((), np.int64),
+                count=lambda: INFINITE,
+                order=RandomOrder(
+                    None if seed is None else integer("seed", seed), bool(rerandomize_each_iteration)
+                ),
+            )
+        )
+
+    @classmethod
+    def counter(
+        cls, start: int = 0, step: int = 1, dtype: DTypeLike = np.int64, name: str | None = None
+    ) -> DatasetType:
+        """Make an endless dataset of the numbers `start`, ``start + step`` and so on."""
+        start, step, kind = integer("start", start), integer("step", step), np.dtype(dtype)
+        return cls._of(
+            InOrder(
+                f"counter({start}, {step}, {kind})",
+                [],
+                lambda: map(kind.type, itertools.count(start, step)),
+                spec=lambda: TensorSpec((), kind),
+                count=lambda: INFINITE,
+            )
+        )
+
+    # In files
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        element_spec: Any = None,
+        compression: str | None = None,
+        reader_func: Callable[..., Any] | None = None,
+        wait: bool = False,
+    ) -> DatasetType:
+        """Read the elements that `save` wrote into a folder.
+
+        Args:
+            path: The folder.
+            element_spec: Ignored: the elements say what they are.
+            compression: As for `save`.
+            reader_func: Ignored.
+            wait: Ignored.
+
+        Raises:
+            DatasetError: Nothing was saved there; while iterating, the file is damaged.
+        """
+        file = os.path.join(path, ELEMENTS)
+        if not os.path.exists(file):
+            raise DatasetError(f"{os.fspath(path)} has no elements: Dataset.save writes them.")
+        return cls._of(ElementFile(file, compression))
+
+
+def _nodes(operation: str, datasets: Sequence[Any]) -> list[Node]:
+    if not datasets:
+        raise ValueError(f"{operation} needs at least one dataset.")
+    for each in datasets:
+        if not isinstance(each, DatasetSources):
+            raise TypeError(f"{operation} needs a list of datasets, got {each!r} in it.")
+    return [each._node for each in datasets]
+
+
+def _seed_text(seed: int | None) -> str:
+    return "" if seed is None else f"seed={seed}"

@@ -79,6 +79,11 @@ class OneShotIterator:
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
 
+    @property
+    def initializer(self) -> None:
+        """Nothing: the iterator begins by itself. TensorFlow's initializable iterators wait for it."""
+        return None
+
     def get_next(self, name: str | None = None) -> Any:
         """Return the next element: its values stand for those of each element, in an input_fn.
 

@@ -48,6 +48,10 @@ class GetNext(ABC):
             StopIteration: There are no more.
         """
 
+    def next(self) -> Any:
+        """Return the next element, as ``next(iterator)`` does."""
+        return self.__next__()
+
     def get_next(self) -> Any:
         """Return the next element.
 

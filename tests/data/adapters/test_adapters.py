@@ -11,7 +11,7 @@ import pytest
 
 from muster._errors import DatasetError
 from muster._keras import keras
-from muster.data import Dataset, as_arrays
+from muster.data import Dataset, as_arrays, refuse_whole
 
 for name in ("pandas", "polars", "datasets"):  # here, since they leave threads and variables behind
     with contextlib.suppress(ImportError):
@@ -210,6 +210,7 @@ BY_NUMBER = {"__getitem__": lambda self, number: X[number], "__len__": lambda se
         (stand_in("mine", "Rows", **BY_NUMBER), r"from_source\(data\)"),
         (stand_in("scipy", "csr_matrix"), "csr_matrix is neither"),
         (stand_in("scipy", "spmatrix"), r"data.toarray\(\)"),
+        (lambda: [], r"from_loader\(data\)"),
         (object(), "neither an array, a table"),
     ],
 )
@@ -221,3 +222,10 @@ def test_what_does_not_say_what_a_batch_is_is_refused_with_a_line(value, line):
 def test_a_loader_is_something_to_iterate_over():
     with pytest.raises(TypeError, match="needs an iterable of batches"):
         Dataset.from_loader(3)
+
+
+def test_a_table_on_disk_is_refused_as_one_batch() -> None:
+    whole = type("Dataset", (), {"__module__": "datasets.arrow_dataset"})()
+    with pytest.raises(TypeError, match=r"from_source\(data.with_format\(\"numpy\"\)\)"):
+        refuse_whole(whole)
+    refuse_whole(Frame({"a": [1]}))

@@ -7,7 +7,7 @@ import pytest
 from tfrecord_examples import MANY, ONE, example
 
 from muster._errors import DatasetError
-from muster.data import BytesList, Example, FloatList, Int64List
+from muster.data import BytesList, Example, Feature, FloatList, Int64List
 
 
 def protobuf_example() -> Any:
@@ -64,3 +64,27 @@ def test_bytes_that_are_no_example() -> None:
     for end in range(1, len(whole)):  # whatever it is cut to, it is read or refused
         with pytest.raises(DatasetError, match="is no tf.train.Example"):
             Example.FromString(whole[:end])
+
+
+def test_features_alone_and_examples_to_read_into() -> None:
+    feature = Feature(int64_list=Int64List([1, 2]))
+    assert feature.WhichOneof("kind") == "int64_list"
+    assert feature.HasField("int64_list")
+    assert not feature.HasField("bytes_list")
+    assert Feature().WhichOneof("kind") is None
+    # Field 3, with a message of 4 bytes: field 1, with 2 bytes of packed numbers.
+    assert feature.SerializeToString() == b"\x1a\x04\x0a\x02\x01\x02"
+    example_read = Example()
+    serialized = example(**ONE)
+    assert example_read.ParseFromString(serialized) == len(serialized)
+    assert example_read == Example.FromString(serialized)
+    assert Example().features.feature == {}
+
+
+def test_bytes_of_numpy() -> None:
+    names = np.array([b"cat", b"goat"])
+    assert BytesList([np.asarray(names[0]), names[1]]).value == [b"cat", b"goat"]
+    assert (
+        Feature(bytes_list=BytesList([names[1]])).SerializeToString()
+        == Feature(bytes_list=BytesList([b"goat"])).SerializeToString()
+    )

@@ -55,3 +55,15 @@ def test_rows_of_sparse_tensors_are_batched():
 def test_none():
     assert SparseTensor([], [], (0, 3)).rows() == []
     assert list(Dataset.from_tensor_slices(SparseTensor([], [], (0, 3))).batch(2)) == []
+
+
+def test_rows_by_number() -> None:
+    ragged = RaggedTensor.from_rows([[1, 2], [], [3]])
+    assert (len(ragged), ragged.nrows()) == (3, 3)
+    assert ragged[0].tolist() == [1, 2]
+    assert ragged[-1].tolist() == [3]
+    assert ragged[0, 1] == 2
+    assert ragged[1:].to_list() == [[], [3]]
+    assert ragged[[2, 0]].to_list() == [[3], [1, 2]]
+    assert [row.tolist() for row in ragged] == ragged.to_list()
+    assert ragged.flat_values.tolist() == [1, 2, 3]

@@ -1,5 +1,6 @@
 """shuffle."""
 
+import random
 from collections import Counter
 
 import pytest
@@ -66,3 +67,16 @@ def test_derived_datasets_reshuffle_too() -> None:
 def test_equal_seeds_keep_pairs_together() -> None:
     images, labels = Dataset.range(20).shuffle(8, seed=2), Dataset.range(100, 120).shuffle(8, seed=2)
     assert all(b - a == 100 for a, b in read(Dataset.zip((images, labels))))
+
+
+def test_the_seed_of_python_fixes_shuffles_that_have_none() -> None:
+    def order() -> list[int]:
+        random.seed(3)
+        return read(Dataset.range(50).shuffle(50))
+
+    before = random.getstate()
+    try:
+        assert order() == order()
+        assert read(Dataset.range(50).shuffle(50)) != read(Dataset.range(50).shuffle(50))
+    finally:
+        random.setstate(before)

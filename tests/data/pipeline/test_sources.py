@@ -117,3 +117,26 @@ def test_ordered_dict_keys_in_any_order() -> None:
     signature = {"a": TensorSpec((), np.int32), "b": TensorSpec((), np.int32)}
     dataset = Dataset.from_generator(generate, output_signature=signature)
     assert read(dataset.batch(2)) == [{"a": [1, 3], "b": [2, 4]}]
+
+
+def test_a_generators_tuples_are_arrays_where_its_signature_has_one() -> None:
+    data = Dataset.from_generator(lambda: [(1, 2), (3, 4)], output_signature=TensorSpec([2], np.int64))
+    assert [each.tolist() for each in data] == [[1, 2], [3, 4]]
+
+
+def test_a_generators_bytes_are_text_of_its_signature() -> None:
+    data = Dataset.from_generator(lambda: [b"\xff\0", "b"], output_signature=TensorSpec([], str))
+    assert list(data) == [b"\xff\0", "b"]
+
+
+def test_generators_yield_lists_of_bytes_as_texts():
+    def elements():
+        yield [b"a", "ä".encode()], [b"\xff"]
+        yield [], [b"b"]
+
+    signature = (TensorSpec([None], str), TensorSpec([None], object))
+    first, second = Dataset.from_generator(elements, output_signature=signature)
+    assert first[0].tolist() == ["a", "ä"]
+    assert first[0].dtype.kind == "U"
+    assert first[1].tolist() == [b"\xff"]
+    assert second[0].tolist() == []

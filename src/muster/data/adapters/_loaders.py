@@ -83,16 +83,29 @@ def _are_batches(items: list[Any]) -> bool:
 
 
 def _once(iterator: Iterator[Any]) -> Callable[[], Iterator[Any]]:
-    """Return a function that returns an iterator the first time, and says why it cannot the next time."""
-    left = [iterator]
+    """Return a function that returns the iterator, and says why it cannot once more than one batch was read.
+
+    Until then it begins again at the first batch, of which a model is made before training reads on.
+    """
+    first: list[Any] = []
+    is_read = False
 
     def batches() -> Iterator[Any]:
-        if not left:
+        if is_read:
             raise DatasetError(
                 f"{type(iterator).__name__} can be read once, and was. For another pass give a function that "
                 "makes it: muster.data.Dataset.from_loader(lambda: ...)."
             )
-        return left.pop()
+        return read()
+
+    def read() -> Iterator[Any]:
+        nonlocal is_read
+        if not first:
+            first.extend(islice(iterator, 1))
+        yield from first
+        first.clear()
+        is_read = True
+        yield from iterator
 
     return batches
 

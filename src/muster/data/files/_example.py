@@ -46,7 +46,7 @@ Values = list[Any] | np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class BytesList:
-    """A list of bytes.
+    """A list of bytes; NumPy's, too.
 
     Raises:
         TypeError: A value is not bytes.
@@ -55,8 +55,13 @@ class BytesList:
     value: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        if any(isinstance(value, np.ndarray) for value in self.value):
+            single = [
+                value.item() if np.shape(value) == () else value for value in map(np.asarray, self.value)
+            ]
+            object.__setattr__(self, "value", single)
         for value in self.value:
-            if not isinstance(value, bytes | np.bytes_):
+            if not isinstance(value, bytes):
                 raise TypeError(f"A BytesList holds bytes, got {value!r} of type {type(value).__name__}.")
 
 
@@ -100,6 +105,30 @@ class Feature:
         if (kinds := len(lists) - lists.count(None)) > 1:
             raise ValueError(f"A Feature has values of one kind, got {kinds}: {self!r}.")
 
+    def WhichOneof(self, group: str) -> str | None:
+        """Return the name of the list that there is; None if there is none.
+
+        Args:
+            group: ``"kind"``.
+        """
+        names = ("bytes_list", "float_list", "int64_list")
+        return next((name for name in names if getattr(self, name) is not None), None)
+
+    def HasField(self, name: str) -> bool:
+        """Return whether there is a list of this name."""
+        return self.WhichOneof("kind") == name
+
+    def SerializeToString(self) -> bytes:
+        """Encode the feature.
+
+        Raises:
+            ValueError: A number does not fit into int64.
+        """
+        message = _message_class("Feature")()
+        _encode(self, message)
+        serialized: bytes = message.SerializeToString(deterministic=True)
+        return serialized
+
 
 @dataclass(frozen=True)
 class Features:
@@ -120,18 +149,9 @@ class Example:
         Raises:
             ValueError: A number does not fit into int64.
         """
-        message = _message_class()()
+        message = _message_class("Example")()
         for name, feature in self.features.feature.items():
-            encoded = message.features.feature[name]
-            if feature.bytes_list is not None:
-                encoded.bytes_list.value.extend(map(bytes, feature.bytes_list.value))
-                encoded.bytes_list.SetInParent()
-            elif feature.float_list is not None:
-                encoded.float_list.value.extend(map(float, feature.float_list.value))
-                encoded.float_list.SetInParent()
-            elif feature.int64_list is not None:
-                encoded.int64_list.value.extend(map(int, feature.int64_list.value))
-                encoded.int64_list.SetInParent()
+            _encode(feature, message.features.feature[name])
         serialized: bytes = message.SerializeToString(deterministic=True)
         return serialized
 
@@ -156,11 +176,36 @@ class Example:
                     found[name] = Feature()
         return cls(Features(found))
 
+    def ParseFromString(self, serialized: bytes) -> int:
+        """Replace the features of this example by those that `FromString` decodes.
+
+        Returns:
+            The number of bytes.
+
+        Raises:
+            DatasetError: `serialized` is not an Example.
+        """
+        object.__setattr__(self, "features", Example.FromString(serialized).features)
+        return len(serialized)
+
+
+def _encode(feature: Feature, encoded: Any) -> None:
+    """Write the values of a feature into a message."""
+    if feature.bytes_list is not None:
+        encoded.bytes_list.value.extend(map(bytes, feature.bytes_list.value))
+        encoded.bytes_list.SetInParent()
+    elif feature.float_list is not None:
+        encoded.float_list.value.extend(map(float, feature.float_list.value))
+        encoded.float_list.SetInParent()
+    elif feature.int64_list is not None:
+        encoded.int64_list.value.extend(map(int, feature.int64_list.value))
+        encoded.int64_list.SetInParent()
+
 
 @functools.cache
-def _message_class() -> Any:
-    """Return the Protocol Buffers class of ``tensorflow.Example``."""
-    return message_class(_DESCRIPTION, "tensorflow.Example")
+def _message_class(name: str) -> Any:
+    """Return the Protocol Buffers class of a message, such as ``Example``."""
+    return message_class(_DESCRIPTION, f"tensorflow.{name}")
 
 
 def read_example(serialized: bytes) -> Mapping[str, Any]:
@@ -170,7 +215,7 @@ def read_example(serialized: bytes) -> Mapping[str, Any]:
         DatasetError: `serialized` is not an Example.
     """
     try:
-        features: Mapping[str, Any] = _message_class().FromString(serialized).features.feature
+        features: Mapping[str, Any] = _message_class("Example").FromString(serialized).features.feature
     except (DecodeError, TypeError) as exc:
         shown = repr(serialized[:40] if isinstance(serialized, bytes) else serialized)
         raise DatasetError(f"{shown}{'…' if len(shown) > 40 else ''} is no tf.train.Example: {exc}") from exc

@@ -1,6 +1,6 @@
 """Values that an exported model will be given."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ class Parsed(NamedTuple):
 class Placeholder(TensorSpec):
     """A batch of values that an exported model will be given, or will read of Examples.
 
-    It has a shape and a dtype, and no values: compute in the model_fn. Each is one of its own.
+    It has a shape and a dtype, and no values. Each is one of its own.
 
     Args:
         dtype: Anything that ``np.dtype`` takes; str for text.
@@ -38,7 +38,7 @@ class Placeholder(TensorSpec):
     Source: ``placeholder`` (tensorflow/python/ops/array_ops.py).
     """
 
-    __slots__ = ("_parsed",)
+    __slots__ = ("__weakref__", "_parsed")
 
     def __init__(
         self,
@@ -66,4 +66,47 @@ class Placeholder(TensorSpec):
         return id(self)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError(f"{self!r} has no values before the model is served. Compute in the model_fn.")
+        raise TypeError(
+            f"{self!r} has no values before the model is served. Compute features of it by TensorFlow's "
+            "operations, or in the model_fn. Write a graph that a Session would run as a model_fn or a "
+            "tf.function, whose arguments are the placeholders."
+        )
+
+
+class ComputedPlaceholder(Placeholder):
+    """Stands for values that an exported model computes of those of other placeholders.
+
+    Args:
+        dtype: As for `Placeholder`.
+        shape: As for `Placeholder`.
+        compute: Returns the values, given those of ``sources`` in their order.
+        sources: The placeholders that it needs; each is one that requests fill, or parsed of one.
+        column_of: The source whose values, in a single axis, are its column; None if it has others.
+    """
+
+    __slots__ = ("_column_of", "_compute", "_sources")
+
+    def __init__(
+        self,
+        dtype: DTypeLike,
+        shape: Iterable[int | None],
+        compute: Callable[[Sequence[Any]], Any],
+        sources: Sequence[Placeholder],
+        column_of: Placeholder | None = None,
+    ) -> None:
+        super().__init__(dtype, shape)
+        self._compute, self._sources, self._column_of = compute, tuple(sources), column_of
+
+    @property
+    def sources(self) -> tuple[Placeholder, ...]:
+        """The placeholders that it needs."""
+        return self._sources
+
+    @property
+    def column_of(self) -> Placeholder | None:
+        """The source whose values are its only column; None if it has others."""
+        return self._column_of
+
+    def compute(self, values: Sequence[Any]) -> Any:
+        """Compute the values, given those of the sources."""
+        return self._compute(values)

@@ -1,6 +1,6 @@
 """Operations that combine datasets: concatenate and zip."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -45,10 +45,7 @@ class Concatenate(Node):
 
     @property
     def element_spec(self) -> Any:
-        first, second = (node.element_spec for node in self.inputs)
-        _check_same(first, second)
-        pairs = zip(flatten(first), flatten_as(first, second), strict=True)
-        return rebuild(first, [common_spec(a, b) for a, b in pairs])
+        return common_structure([node.element_spec for node in self.inputs])
 
     def open(self, run: Run, epoch: Epoch) -> Stream:
         if all(node.uniform for node in self.inputs):
@@ -212,6 +209,20 @@ def merge(places: list[np.ndarray[Any, Any]], parts: list[Any]) -> Stacked:
     back = np.argsort(np.concatenate(places))
     leaves = zip(*(flatten_as(parts[0], part) for part in parts), strict=True)
     return Stacked(rebuild(parts[0], [np.concatenate(arrays)[back] for arrays in leaves]), len(back))
+
+
+def common_structure(specs: Sequence[Any]) -> Any:
+    """Return the spec that the elements of several datasets have.
+
+    Raises:
+        DatasetError: They differ in structure or type.
+    """
+    common, *others = specs
+    for other in others:
+        _check_same(common, other)
+        pairs = zip(flatten(common), flatten_as(common, other), strict=True)
+        common = rebuild(common, [common_spec(a, b) for a, b in pairs])
+    return common
 
 
 def _check_same(first: Any, second: Any) -> None:

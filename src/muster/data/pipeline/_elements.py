@@ -12,7 +12,7 @@ from muster._errors import DatasetError
 from muster.data.pipeline._handles import Handles, Loaded, Stacked, Stream, join, stacked, unstacked
 from muster.data.pipeline._map import MapFunction
 from muster.data.pipeline._node import UNKNOWN, Epoch, Node, Ordering, Run
-from muster.data.pipeline._padding import Padding
+from muster.data.pipeline._padding import Padding, RaggedRows
 from muster.data.pipeline._spec import TensorSpec, spec_of
 from muster.data.pipeline._structure import flatten, map_leaves, rebuild
 
@@ -115,8 +115,10 @@ class _FilterStream(Stream):
 class Batch(Node):
     """Consecutive elements, stacked or padded. A handle is the handles of the elements of a batch."""
 
-    def __init__(self, source: Node, batch_size: int, drop_remainder: bool, padding: Padding | None = None):
-        name = "batch" if padding is None else "padded_batch"
+    def __init__(
+        self, source: Node, batch_size: int, drop_remainder: bool, padding: Padding | RaggedRows | None = None
+    ):
+        name = "batch" if padding is None else padding.operation
         dropped = ", drop_remainder=True" if drop_remainder else ""
         super().__init__(source, label=f"{name}({batch_size}{dropped})")
         self._batch_size = batch_size

@@ -235,9 +235,37 @@ class MapFunction:
             del self._traces[next(iter(self._traces))]
 
 
+class FunctionArguments:
+    """What functions of users get.
+
+    Attributes:
+        shown: What of an element; None for the element. `muster.compat` sets it.
+    """
+
+    shown: Callable[[Any], Any] | None = None
+
+
 def spread(function: Callable[..., Any], element: Any) -> Any:
     """Call a function with an element; the items of a tuple (not a named one) are its arguments."""
-    return function(*element) if type(element) is tuple else function(element)
+    before, _thread.in_function = _thread.in_function, True
+    try:
+        if FunctionArguments.shown is not None:
+            element = FunctionArguments.shown(element)
+        return function(*element) if type(element) is tuple else function(element)
+    finally:
+        _thread.in_function = before
+
+
+class _Thread(threading.local):
+    in_function = False
+
+
+_thread = _Thread()
+
+
+def in_dataset_function() -> bool:
+    """Return whether this thread is in a user's function of a dataset, which works on single elements."""
+    return _thread.in_function
 
 
 def _alike(elements: list[Any]) -> bool:

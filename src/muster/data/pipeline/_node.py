@@ -8,7 +8,7 @@ in the pipeline is the number of elements taken from it.
 """
 
 import copy
-import secrets
+import random
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -43,10 +43,14 @@ class RandomOrder:
 
     @property
     def seed(self) -> int:
-        """The seed from the user, or one drawn at the first use and kept."""
+        """The seed from the user, or one drawn at the first use and kept.
+
+        It is drawn from Python's random numbers, so that seeding these fixes it, as TensorFlow's seed does,
+        and that workers which share them have the same one.
+        """
         with self._lock:
             if self._seed is None:
-                self._seed = secrets.randbits(63)
+                self._seed = random.getrandbits(63)
             return self._seed
 
     def peek(self) -> int:

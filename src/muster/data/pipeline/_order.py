@@ -1,7 +1,8 @@
-"""Operations that select and repeat elements: take, skip, shard, repeat."""
+"""Operations that select, repeat and count elements: take, skip, shard, repeat, assert_cardinality."""
 
 import sys
 
+from muster._errors import DatasetError
 from muster.data.pipeline._handles import Chain, Handles, Stream
 from muster.data.pipeline._node import INFINITE, UNKNOWN, Epoch, Node, Ordering, Run
 
@@ -154,3 +155,47 @@ class _RepeatStream(Chain):
             passes = min(passes, self._count - self._pass)
         self._pass += passes
         return passes * known
+
+
+class Counted(Ordering):
+    """Elements of which the user says how many there are."""
+
+    def __init__(self, source: Node, count: int):
+        super().__init__(source, label=f"assert_cardinality({count})")
+        self._count = count
+
+    @property
+    def cardinality(self) -> int:
+        return self._count
+
+    def open(self, run: Run, epoch: Epoch) -> Stream:
+        return _CountedStream(self.source.open(run, epoch), self._count)
+
+
+class _CountedStream(Stream):
+    def __init__(self, source: Stream, expected: int):
+        super().__init__(source)
+        self._source = source
+        self._expected = expected
+        self._passed = 0
+
+    def pull(self, count: int) -> Handles:
+        handles = self._source.pull(count)
+        self._count(len(handles), count)
+        return handles
+
+    def skip(self, count: int) -> int:
+        return self._count(self._source.skip(count), count)
+
+    def _count(self, found: int, wanted: int) -> int:
+        self._passed += found
+        expected = self._expected
+        ended = found < wanted
+        if expected >= 0 and (self._passed > expected or (ended and self._passed < expected)):
+            more = "more" if self._passed > expected else f"only {self._passed}"
+            raise DatasetError(f"assert_cardinality says {expected} elements, and the dataset has {more}.")
+        if expected == INFINITE and ended:
+            raise DatasetError(
+                f"assert_cardinality says that the dataset has no end, and it has {self._passed} elements."
+            )
+        return found

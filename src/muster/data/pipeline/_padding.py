@@ -1,4 +1,4 @@
-"""Padding for `padded_batch`."""
+"""Padding for `padded_batch`, and rows of different lengths for `ragged_batch`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,13 +6,16 @@ from typing import Any
 import numpy as np
 
 from muster._errors import DatasetError
+from muster.data.pipeline._ragged_tensor import RaggedTensor
 from muster.data.pipeline._sparse_tensor import SparseTensor, stack_sparse
-from muster.data.pipeline._spec import Shape, TensorSpec, check_alike, object_array, short_dtype
+from muster.data.pipeline._spec import Shape, TensorSpec, check_alike, object_array, short_dtype, stack
 from muster.data.pipeline._structure import flatten, flatten_as, rebuild
 
 
 class Padding:
     """Shapes to pad to and values to pad with."""
+
+    operation = "padded_batch"
 
     def __init__(self, shapes: Any, values: Any):
         """Set what to pad to, and with.
@@ -60,6 +63,39 @@ class Padding:
         if isinstance(self._values, tuple | dict):
             return flatten_as(template, self._values)
         return [self._values] * count
+
+
+class RaggedRows:
+    """Stacks elements for `ragged_batch`: vectors of different lengths become a ragged tensor."""
+
+    operation = "ragged_batch"
+
+    def stack(self, elements: Sequence[Any]) -> Any:
+        """Stack elements.
+
+        Raises:
+            DatasetError: They differ in type, or in more than the length of their first axis.
+        """
+        first = elements[0]
+        columns = zip(*(flatten_as(first, element) for element in elements), strict=True)
+        return rebuild(first, [_ragged(column) for column in columns])
+
+    def element_spec(self, spec: Any) -> Any:
+        """Return the spec of one of the stacked elements."""
+        return spec
+
+
+def _ragged(leaves: Sequence[Any]) -> Any:
+    if not isinstance(leaves[0], np.ndarray):
+        return stack(leaves)
+    check_alike(leaves, ranks_only=True)
+    rows = [len(leaf) for leaf in leaves]
+    if len({leaf.shape[1:] for leaf in leaves}) > 1:
+        raise DatasetError(
+            "ragged_batch joins elements that differ in their first axis alone, got shapes "
+            f"{[leaf.shape for leaf in leaves]}."
+        )
+    return RaggedTensor.from_row_lengths(np.concatenate(leaves), rows)
 
 
 def _shape(sizes: Any) -> Shape | None:

@@ -88,6 +88,31 @@ class RaggedTensor:
         """Return the rows as lists."""
         return [row.tolist() for row in self.rows()]
 
+    def __len__(self) -> int:
+        return len(self.row_splits) - 1
+
+    def __getitem__(self, rows: Any) -> Any:
+        """Return a row, or with a slice or a list of numbers a ragged tensor of rows."""
+        if isinstance(rows, tuple):
+            return self[rows[0]][rows[1:]]
+        kept = self.rows()[rows] if isinstance(rows, slice) else None
+        if kept is None and np.ndim(rows) == 0:
+            return self.rows()[int(rows)]
+        if kept is None:
+            kept = [self.rows()[int(number)] for number in rows]
+        values = np.concatenate([self.values[:0], *kept])
+        return RaggedTensor.from_row_lengths(values, [len(row) for row in kept])
+
+    @property
+    def flat_values(self) -> np.ndarray[Any, Any]:
+        """The values of all rows."""
+        flat: np.ndarray[Any, Any] = self.values
+        return flat
+
+    def nrows(self) -> int:
+        """Return the number of rows."""
+        return len(self)
+
     def to_sparse(self) -> SparseTensor:
         """Return a sparse tensor of shape (rows, the longest row's length)."""
         lengths = self.row_lengths()

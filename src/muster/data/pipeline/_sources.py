@@ -229,19 +229,34 @@ def _conform(value: Any, spec: TensorSpec) -> Any:
     Raises:
         DatasetError: It does not fit.
     """
+    if isinstance(value, tuple):
+        value = list(value)  # where the signature has a leaf, it is one array, as in TensorFlow
     leaf = as_leaf(value)
     if isinstance(leaf, np.ndarray) and leaf.size == 0 and isinstance(value, list):
         leaf = leaf.astype(spec.dtype)  # an empty list has no type
+    elif isinstance(value, list) and spec.dtype.kind == "U":
+        leaf = _decoded(leaf)
     elif isinstance(leaf, np.ndarray | np.generic) and spec.dtype.kind not in "OUS":
         leaf = _cast(leaf, spec.dtype)
     found = spec_of(leaf)
-    as_objects = spec.dtype.kind == "O" or (spec.dtype.kind == "S" and isinstance(leaf, bytes))
+    as_objects = spec.dtype.kind == "O" or (spec.dtype.kind in "SU" and isinstance(leaf, bytes))
     if not (as_objects or found.dtype == spec.dtype) or not fits(found.shape, spec.shape):
         raise DatasetError(
             f"the generator yielded {_shorten(value)}, which is {short(found)}, where its signature says "
             f"{short(spec)}. Change the generator or its output_signature."
         )
     return leaf
+
+
+def _decoded(leaf: Any) -> Any:
+    """Return an array of texts that were bytes; any other array, such as one of images, as it is."""
+    if not isinstance(leaf, np.ndarray) or not all(isinstance(each, bytes) for each in leaf.flat):
+        return leaf
+    try:
+        texts = [each.decode() for each in leaf.ravel().tolist()]
+    except UnicodeDecodeError:
+        return leaf
+    return np.array(texts, str).reshape(leaf.shape)
 
 
 def _cast(leaf: Any, dtype: np.dtype[Any]) -> Any:

@@ -125,7 +125,9 @@ def as_leaf(value: Any, copy: bool = True) -> Any:
     """
     if isinstance(value, np.ndarray):
         return value[()] if value.ndim == 0 else (value.copy() if copy else value)
-    if isinstance(value, np.generic | str | bytes):
+    if isinstance(value, str | bytes) and type(value) not in (np.str_, np.bytes_):
+        return str(value) if isinstance(value, str) else bytes(value)
+    if isinstance(value, np.generic):
         return value
     if isinstance(value, bool | int | float | complex | list):
         return as_array(value)[()]
