@@ -203,6 +203,41 @@ def test_a_variable_that_was_updated_since_the_loss_was_computed():
     np.testing.assert_allclose(out["both"], 2 * X * 3 + X)
 
 
+def test_gradients_end_at_what_was_assigned():
+    def step(x):
+        w, a = variable(), keras.Variable(2.0, name="a")
+        a.assign(jnp.sum(w * x))
+        return {"w": gradients(jnp.sum(w * x) * a, [w])[0]}
+
+    np.testing.assert_allclose(outputs_of(step, X)["w"], 14 * X)  # and not twice as much
+
+
+def test_what_an_assignment_returns_is_the_variable():
+    def step(x):
+        w, a = variable(), keras.Variable(2.0, name="a")
+        returned = a.assign(jnp.sum(w * x))
+        by_w, by_a = gradients(jnp.sum(w * x) * returned, [w, a])
+        return {"w": by_w, "a": by_a}
+
+    found = outputs_of(step, X)
+    np.testing.assert_allclose(found["w"], 14 * X)
+    np.testing.assert_allclose(found["a"], 14)
+
+
+def test_the_second_of_two_networks_learns_from_the_first_as_it_is():
+    def step(x):
+        critic, maker = keras.Variable(2.0, name="critic"), variable()
+        adams = [keras.optimizers.Adam(0.1), keras.optimizers.Adam(0.1)]
+        with GradientTape() as tape:
+            loss = critic * 0.0 * jnp.sum(maker * x)  # Adam divides by the root of a square of this gradient
+        adams[0].apply(tape.gradient(loss, [critic]), [critic])
+        with GradientTape() as tape:
+            loss = critic * jnp.sum(maker * x)
+        return {"maker": tape.gradient(loss, [maker])[0]}
+
+    np.testing.assert_allclose(outputs_of(step, X)["maker"], 2 * X)
+
+
 def test_spectral_normalization_trains():
     def step(x):
         layer = keras.layers.SpectralNormalization(keras.layers.Dense(3))
@@ -228,3 +263,76 @@ def test_an_error_names_the_users_line_that_asked(ask):
 
     with pytest.raises(GradientError, match=r"asked for in .*test_gradients.py:\d+"):
         outputs_of(step, X)
+
+
+def test_what_is_computed_before_a_tape_opens_is_constant():
+    def step(x):
+        w = variable()
+        before = w * x
+        with GradientTape(persistent=True) as outer:
+            y = before * w
+            with GradientTape() as inner:
+                z = y * w
+            dz = inner.gradient(jnp.sum(z), w)  # of which y is constant
+            total = jnp.sum(dz * w)
+        with GradientTape() as late:
+            result = jnp.sum(before * x)
+            late.watch(before)
+        return {
+            "y": outer.gradient(jnp.sum(y), w),
+            "dz": dz,
+            "total": outer.gradient(total, w),
+            "before": before,
+            "late": late.gradient(result, [before, w])[0],
+        }
+
+    out = outputs_of(step, X)
+    w = X
+    np.testing.assert_allclose(out["before"], w * X)
+    np.testing.assert_allclose(out["y"], w * X)
+    np.testing.assert_allclose(out["dz"], w * X * w)
+    np.testing.assert_allclose(out["total"], w * X * w + w * w * X)
+    np.testing.assert_allclose(out["late"], X)
+
+
+def test_a_tape_around_loops_and_branches_and_one_that_begins_anew():
+    def step(x):
+        w = variable()
+        before = w * x
+        with GradientTape() as tape:
+            lost = w * w
+            tape.reset()
+            kept = jax.lax.cond(x[0] > 0, lambda: before * w, lambda: before)
+            total = jnp.sum(jax.lax.fori_loop(0, 2, lambda _, value: value * w, kept) + lost)
+
+        @jax.jit
+        def of_a_part():
+            with GradientTape() as part:
+                value = jnp.sum(before * w**2)
+            return part.gradient(value, w)
+
+        return {"total": tape.gradient(total, w), "part": of_a_part()}
+
+    out = outputs_of(step, X)
+    np.testing.assert_allclose(out["total"], 3 * X * X * X**2, rtol=1e-6)
+    np.testing.assert_allclose(out["part"], X * X * 2 * X, rtol=1e-6)
+
+
+def test_a_tape_knows_the_variables_that_a_step_has_read():
+    def step(x):
+        read, frozen, unread, later = (
+            variable(),
+            keras.Variable(X, trainable=False, name="frozen"),
+            keras.Variable(X, name="unread"),
+            keras.Variable(X, name="later"),
+        )
+        with GradientTape() as outer:
+            with GradientTape() as tape:
+                total = jnp.sum(read * frozen * x)
+            total = total + jnp.sum(later * 1)
+        assert [each.name for each in tape.watched_variables()] == ["w"]
+        assert [each.name for each in outer.watched_variables()] == ["w", "later"]
+        del unread
+        return {"grads": outer.gradient(total, outer.watched_variables())[0]}
+
+    np.testing.assert_allclose(outputs_of(step, X)["grads"], X * X)

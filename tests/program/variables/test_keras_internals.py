@@ -13,12 +13,14 @@ from muster.program.variables._keras_internals import (
     compiled_metrics,
     forget_state,
     fresh_names,
+    global_seed_state,
     keep_no_state,
     keras_step,
     note_synced,
     predictions,
     replace_build,
     replace_results,
+    set_global_seed_state,
     set_values,
     setting_of_every_step,
     values_of,
@@ -186,3 +188,17 @@ def test_predictions_and_loss_are_those_of_keras_step():
     assert float(model.get_metrics_result()["loss"]) == 4.0
     assert predictions(model, x, training=False).tolist() == x.tolist()
     assert predictions(keras.layers.Rescaling(3.0), x, training=True).tolist() == (3 * x).tolist()
+
+
+def test_the_generator_of_keras_random_goes_on_from_a_state() -> None:
+    before = global_seed_state()
+    set_global_seed_state(None)
+    assert global_seed_state() is None
+    keras.random.uniform((1,))
+    state = global_seed_state()
+    drawn = [keras.random.uniform((3,)).tolist() for _ in range(2)]
+    assert drawn[0] != drawn[1]
+    set_global_seed_state(None)
+    set_global_seed_state(state)
+    assert [keras.random.uniform((3,)).tolist() for _ in range(2)] == drawn
+    set_global_seed_state(before)

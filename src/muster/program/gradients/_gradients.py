@@ -12,7 +12,6 @@ import os
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import jax
@@ -24,12 +23,14 @@ from muster.program.gradients._resolve import gradient_p
 from muster.program.variables._variable_scope import active_scope
 
 
-def gradients(target: Any, sources: Sequence[Any]) -> list[jax.Array]:
+def gradients(target: Any, sources: Sequence[Any], since: jax.Array | None = None) -> list[jax.Array]:
     """Compute the gradients of the sum of a target's elements.
 
     Args:
         target: An array, a variable, or a nested structure of them.
         sources: Variables or arrays of floating-point dtypes; arrays per replica.
+        since: What `opening` returned where a tape was opened: what had been computed before is taken as
+            constant. None for nothing.
 
     Returns:
         One array per source, of its shape and dtype; zeros where the target does not depend on it.
@@ -56,9 +57,15 @@ def gradients(target: Any, sources: Sequence[Any]) -> list[jax.Array]:
         grads = scope.eager_gradients(total, values)
     else:
         cut = any(len(each) > 1 for each in versions)
-        grads = gradient_p.bind(total, *values, cut=cut, where=_line_of_user())
+        marks = [] if since is None else [since]
+        grads = gradient_p.bind(total, *values, *marks, cut=cut, where=_line_of_user(), opened=len(marks))
     parts = iter(grads)
     return [functools.reduce(operator.add, itertools.islice(parts, len(each))) for each in versions]
+
+
+def opening() -> jax.Array:
+    """Mark a place in the trace of a step, for `gradients`."""
+    return jax.lax.iota(jnp.int32, 1)  # an equation of its own, of which XLA makes nothing
 
 
 def _line_of_user() -> str:
@@ -76,61 +83,10 @@ def _require_float(value: jax.Array, role: str) -> None:
         )
 
 
-def _nested_gradients(target: Any, sources: Any) -> Any:
+def nested_gradients(target: Any, sources: Any, since: jax.Array | None = None) -> Any:
     """Return the gradients with respect to a nested structure of sources, in that structure."""
     leaves, structure = jax.tree.flatten(sources, is_leaf=lambda x: isinstance(x, keras.Variable))
-    return jax.tree.unflatten(structure, gradients(target, leaves))
-
-
-class GradientTape:
-    """Computes gradients inside of a step.
-
-    A step is traced as a whole, so there is nothing to record and nothing to watch: any value has gradients
-    with respect to any variable or array of the step; tapes may nest. The gradient with respect to a source
-    on which the target does not depend is zeros, where TensorFlow returns None.
-
-    Args:
-        persistent: Whether ``gradient`` may be called more than once.
-        watch_accessed_variables: Accepted for TensorFlow's programs; nothing depends on it.
-
-    Source: tensorflow/python/eager/backprop.py, ``GradientTape``.
-    """
-
-    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
-        self._persistent = persistent
-        self._used = False
-
-    def __enter__(self) -> "GradientTape":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
-
-    def watch(self, tensor: Any) -> None:
-        """Do nothing; accepted for TensorFlow's programs. Any value can be a source."""
-
-    def gradient(self, target: Any, sources: Any) -> Any:
-        """Compute the gradients of the sum of a target's elements.
-
-        Args:
-            target: An array or a structure of arrays.
-            sources: A variable or array, or a structure of them.
-
-        Returns:
-            Gradients in the structure of ``sources``, each of its source's shape and dtype.
-
-        Raises:
-            RuntimeError: This is the second call, and the tape is not persistent.
-        """
-        if self._used and not self._persistent:
-            raise RuntimeError(
-                "A non-persistent GradientTape can only be used to compute one set of gradients (or "
-                "jacobians). Build it with persistent=True."
-            )
-        self._used = True
-        return _nested_gradients(target, sources)
+    return jax.tree.unflatten(structure, gradients(target, leaves, since))
 
 
 def value_and_grad(
@@ -163,6 +119,6 @@ def value_and_grad(
                 f"The loss must be a single number, got an array of shape {jnp.shape(loss)}. Take its sum "
                 "over the examples, divided by the size of the global batch."
             )
-        return value, _nested_gradients(loss, variables)
+        return value, nested_gradients(loss, variables)
 
     return call

@@ -1,6 +1,7 @@
 """Train inside a step: apply gradients with a Keras optimizer."""
 
 import contextlib
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,10 +12,11 @@ from muster._errors import GradientError
 from muster._keras import keras
 from muster.program._indexed_slices import IndexedSlices, dense_gradient
 from muster.program.gradients._gradients import gradients
+from muster.program.gradients._optimizers_of_steps import counter_of, in_this_step
 from muster.program.passes._gradient_markers import sum_gradients
 from muster.program.passes._served import as_marked, mark_pushed
-from muster.program.variables._keras_internals import setting_of_every_step
-from muster.program.variables._patches import wrap_in_scopes
+from muster.program.variables._keras_internals import is_stateless, setting_of_every_step
+from muster.program.variables._patches import wrap, wrap_in_scopes
 from muster.program.variables._variable_scope import VariableScope, active_scope, current_scope
 
 
@@ -94,8 +96,8 @@ def minimize(
     Loss scaling (``keras.optimizers.LossScaleOptimizer``, ``loss_scale_factor``) is applied.
 
     Args:
-        optimizer: A ``keras.optimizers.Optimizer``, built inside of the step. A step may use several, on
-            different variables.
+        optimizer: A ``keras.optimizers.Optimizer``; a model_fn takes a copy of one built outside of it. A
+            step may use several, on different variables.
         loss: A floating-point array of shape (), per replica.
         global_step: The variable to increment, or None.
         var_list: The variables to train; None takes every trainable one that was created so far.
@@ -114,6 +116,7 @@ def minimize(
     """
     scope = active_scope("minimize")
     _require_optimizer(optimizer)
+    optimizer = in_this_step(optimizer)
     variables = trainable_variables() if var_list is None else list(var_list)
     if not variables:
         raise GradientError(
@@ -143,7 +146,7 @@ def apply_gradients(
     """Add gradients over the replicas, and apply them by one step of a Keras optimizer.
 
     Args:
-        optimizer: A ``keras.optimizers.Optimizer``, built inside of the step.
+        optimizer: A ``keras.optimizers.Optimizer``; a model_fn takes a copy of one built outside of it.
         grads_and_vars: Pairs of a gradient, of its variable's shape, and a variable. If the optimizer
             scales the loss, these are gradients of the scaled loss.
         global_step: The variable to increment, or None.
@@ -161,6 +164,7 @@ def apply_gradients(
     """
     scope = active_scope("apply_gradients")
     _require_optimizer(optimizer)
+    optimizer = in_this_step(optimizer)
     pairs = list(grads_and_vars)
     with scope.in_sync() if skip_gradients_aggregation else contextlib.nullcontext():
         optimizer.apply([g for g, _ in pairs], [v for _, v in pairs])
@@ -180,11 +184,11 @@ def _applied(scope: VariableScope, optimizer: Any, global_step: Any) -> TrainOp:
 
 
 def _apply_scaled(
-    scope: VariableScope, optimizer: Any, grads: list[jax.Array | None], variables: list[Any]
+    read: Callable[[Any], jax.Array], optimizer: Any, grads: list[jax.Array | None], variables: list[Any]
 ) -> None:
-    """Apply gradients of a scaled loss. Keras' own way assigns inside of a branch, which traces badly."""
+    """Apply gradients of a scaled loss. Keras' own way assigns inside of a branch, which JAX traces."""
     _build(optimizer, variables)
-    before = [scope.read(v) for v in variables], [scope.read(v) for v in optimizer.variables]
+    before = [read(v) for v in variables], [read(v) for v in optimizer.variables]
     after = optimizer.stateless_apply(before[1], grads, before[0])
     for variable, value in zip((*variables, *optimizer.variables), (*after[0], *after[1]), strict=True):
         variable.assign(value)
@@ -209,6 +213,8 @@ def _in_steps(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def apply(self: Any, grads: Sequence[Any], trainable_variables: Any = None) -> Any:
         scope = current_scope()
+        if in_this_step(self) is not self:
+            return in_this_step(self).apply(grads, trainable_variables)
         variables = self._trainable_variables if trainable_variables is None else trainable_variables
         if any(isinstance(grad, IndexedSlices) for grad in grads):
             grads = [dense_gradient(grad, v.shape) for grad, v in zip(grads, variables, strict=True)]
@@ -227,8 +233,14 @@ def _in_steps(original: Callable[..., Any]) -> Callable[..., Any]:
         grads = mark_pushed(grads, settings)
         with scope.in_sync(), as_marked():
             if isinstance(self, keras.optimizers.LossScaleOptimizer) and trainable_variables is not None:
-                return _apply_scaled(scope, self, list(grads), list(trainable_variables))
-            return original(self, grads, trainable_variables)
+                _apply_scaled(scope.read, self, list(grads), list(trainable_variables))
+            else:
+                original(self, grads, trainable_variables)
+        counter = counter_of(self)
+        if counter is not None:
+            with scope.in_sync():
+                scope.increment(counter)
+        return None
 
     return apply
 
@@ -266,12 +278,25 @@ def _with_tensorflows_arguments(original: Callable[..., Any]) -> Callable[..., A
         scope = current_scope()
         skips = skip_gradients_aggregation or not experimental_aggregate_gradients
         with scope.in_sync() if skips and scope is not None else contextlib.nullcontext():
-            return original(self, pairs)
+            return original(in_this_step(self), pairs)
 
     return apply_gradients
 
 
+def _scaled_in_eager_code(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``LossScaleOptimizer.apply``: Keras' own raises an error in eager code."""
+
+    def apply(self: Any, grads: Sequence[Any], trainable_variables: Any = None) -> Any:
+        if is_stateless():
+            return original(self, grads, trainable_variables)
+        variables = self._trainable_variables if trainable_variables is None else trainable_variables
+        return _apply_scaled(operator.attrgetter("value"), self, list(grads), list(variables))
+
+    return apply
+
+
+wrap(keras.optimizers.LossScaleOptimizer, "apply", _scaled_in_eager_code)
+wrap(keras.optimizers.Optimizer, "apply_gradients", _with_tensorflows_arguments)
 wrap_in_scopes(keras.optimizers.Optimizer, "apply", _in_steps)
-wrap_in_scopes(keras.optimizers.Optimizer, "apply_gradients", _with_tensorflows_arguments)
 wrap_in_scopes(keras.optimizers.LossScaleOptimizer, "apply", _in_steps)
 wrap_in_scopes(keras.optimizers.LossScaleOptimizer, "stateless_apply", _marked_before_branches)

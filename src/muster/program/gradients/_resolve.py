@@ -23,7 +23,7 @@ from muster.program.passes._jaxprs import (
 
 gradient_p = jex.Primitive("muster_gradient")
 gradient_p.multiple_results = True
-gradient_p.def_abstract_eval(lambda target, *sources, **_: list(sources))
+gradient_p.def_abstract_eval(lambda target, *sources, opened, **_: list(sources[: len(sources) - opened]))
 
 
 def resolve(closed: jex.ClosedJaxpr) -> Callable[..., list[jax.Array]]:
@@ -57,12 +57,16 @@ def _evaluate(eqns: Sequence[Equation], values: Values, history: Sequence[Equati
             continue
         before = eqns[:i]
         past = history[: history.index(marker)]
+        if opening := _opening(marker, past):  # what is computed before is constant
+            known = {id(eqn) for eqn in past[:opening]}
+            values.compute([eqn for eqn in before if id(eqn) in known])
+            before, past = [eqn for eqn in before if id(eqn) not in known], past[opening:]
         if marker.params["cut"]:
             values.compute(before)
             grads = _cut_gradients(marker, values, past)
         else:
             path = _path(marker, past)
-            later = dependents(before, marker.invars[1:])[0]
+            later = dependents(before, _ends(marker)[1])[0]
             values.compute(without(before, later))
             grads = _gradients_along(path, marker, values, past)
             values.compute(without(later, path))
@@ -79,7 +83,7 @@ def _gradients_along(
     A source that is computed from another one is shifted by zero: the gradient with respect to the shift
     is its own, and the gradient with respect to the other one goes through it.
     """
-    target, *sources = marker.invars
+    target, sources = _ends(marker)
     made = outputs_of(path)
     inner_sources = set(variables_of(sources)).intersection(made)
 
@@ -106,7 +110,7 @@ def _cut_gradients(marker: Equation, values: Values, history: Sequence[Equation]
 
     Everything before the marker has been computed; the path is computed again, and XLA merges the copies.
     """
-    target, *sources = marker.invars
+    target, sources = _ends(marker)
     path = _path(marker, history)
 
     def forward(arrays: list[jax.Array]) -> jax.Array:
@@ -119,17 +123,30 @@ def _cut_gradients(marker: Equation, values: Values, history: Sequence[Equation]
 
 def _path(marker: Equation, history: Sequence[Equation]) -> list[Equation]:
     """Return the equations through which a marker's target depends on any of its sources, in order."""
-    target, *sources = marker.invars
+    target, sources = _ends(marker)
     needed, _ = needed_equations(history, [target], sources if marker.params["cut"] else ())
     path = dependents(needed, sources)[0]
     if not path and target not in sources:
         aval = type_of(target)
         raise GradientError(
             f"The value to differentiate ({aval.dtype}{list(aval.shape)}) does not "
-            "depend on any of the variables asked for. Was it computed from them, inside of this step? "
-            f"The gradient is asked for in {marker.params['where']}."
+            "depend on any of the variables asked for. Was it computed from them, inside of this step, and "
+            f"while the tape was open? The gradient is asked for in {marker.params['where']}."
         )
     return path
+
+
+def _ends(marker: Equation) -> tuple[Any, list[Any]]:
+    """Return a marker's target and sources."""
+    target, *rest = marker.invars
+    return target, rest[: len(rest) - marker.params["opened"]]
+
+
+def _opening(marker: Equation, past: Sequence[Equation]) -> int:
+    """Return where among the equations before a marker its tape was opened; 0 for a place outside of them."""
+    if not marker.params["opened"]:
+        return 0
+    return next((i for i, eqn in enumerate(past) if marker.invars[-1] in eqn.outvars), 0)
 
 
 def _with_resolved_bodies(eqn: Equation) -> Equation:

@@ -9,3 +9,4 @@ from muster.program.trace._function_scope import placeholder as placeholder
 from muster.program.trace._outputs import output_of as output_of
 from muster.program.trace._outputs import reserve_outputs as reserve_outputs
 from muster.program.trace._program import Program as Program
+from muster.program.trace._program_scope import ProgramScope as ProgramScope

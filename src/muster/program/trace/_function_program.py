@@ -5,12 +5,14 @@ from typing import Any, Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
+from jax.extend import core as jex
 
 from muster import cpu
-from muster._errors import TraceError, VariableMismatchError
+from muster._errors import VariableMismatchError
 from muster.program._replicas import Gathers, Replicas
+from muster.program.passes._jaxprs import Values, needed_equations
 from muster.program.trace._compute import State, compute_traced, shape_of
-from muster.program.trace._function_scope import FunctionScope
+from muster.program.trace._function_scope import FunctionScope, computed_inside, unknown_p
 from muster.program.variables._keras_internals import set_values
 
 Static = TypeVar("Static")
@@ -72,22 +74,25 @@ class FunctionProgram(Generic[Static]):
         """Run the function on abstract values, and initialize the variables it creates, even if it fails."""
         scope = FunctionScope(may_create=may_create, gathers=gathers)
 
-        def record(*args: Any) -> None:
+        computed: list[Any] = []  # the variables whose values are known once the program has run
+
+        def record(*args: Any) -> list[jax.Array]:
             returned, self.static = scope.run(self._function, *args)
             self.outputs = jax.tree.map(shape_of, returned)
+            pairs = [pair for pair in scope.created_here if isinstance(pair[1], jax.core.Tracer)]
+            if pairs and scope.strategy is None:  # the next ones draw other numbers
+                pairs += scope.drawn()
+            computed.extend(variable for variable, _ in pairs)
+            return [value for _, value in pairs if value is not None]
 
         try:
-            jax.make_jaxpr(record)(*args)
+            closed = jax.make_jaxpr(record)(*args)
         finally:
-            computed = [v for v, value in scope.created_here if isinstance(value, jax.core.Tracer)]
             for variable, value in scope.created_here:
                 if value is not None and not isinstance(value, jax.core.Tracer):
                     set_values([variable], [value])
         if computed:
-            raise TraceError(
-                f"The initial value of the variable {computed[0].path!r} is computed inside of the "
-                "function that creates it. Give an initializer, or create it outside."
-            )
+            set_values(computed, _computed_values(closed, computed, [v for _, v in scope.table.pairs]))
         return scope
 
     def step(self, state: State, *args: Any, replicas: Replicas | None = None) -> tuple[State, Any]:
@@ -142,3 +147,30 @@ class FunctionProgram(Generic[Static]):
                 f"The function uses {scope.strategy} this time, and {self.strategy} when it was traced "
                 "first. It must use the same strategy at every call with arguments of one kind."
             )
+
+
+def _computed_values(
+    closed: jex.ClosedJaxpr, created: Sequence[Any], variables: Sequence[Any]
+) -> list[jax.Array]:
+    """Compute the initial values that a function computes for the variables that it creates.
+
+    Args:
+        closed: The function's program, which returns them.
+        created: Their variables.
+        variables: All variables that it uses.
+
+    Raises:
+        TraceError: They depend on the function's arguments.
+    """
+    needed, start = needed_equations(closed.jaxpr.eqns, closed.jaxpr.outvars)
+    values = Values(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+    known = {id(variable): variable for variable in variables}
+    for eqn in needed:
+        if eqn.primitive is unknown_p and eqn.params["of"] in known:
+            values[eqn.outvars[0]] = known[eqn.params["of"]].value
+    needed = [eqn for eqn in needed if eqn.outvars[0] not in values]
+    if start - values.keys() or any(eqn.primitive is unknown_p for eqn in needed):
+        raise computed_inside(created[0])
+    with jax.core.eval_context():
+        values.compute(needed)
+    return [jnp.array(value) for value in values.read(closed.jaxpr.outvars)]

@@ -24,14 +24,20 @@ from muster.program.variables._remote_variables import create_elsewhere, like_va
 from muster.program.variables._variable_scope import VariableScope
 from muster.program.variables._variable_table import VariableSpec
 
-_unknown_p = jex.Primitive("muster_unknown")
-_unknown_p.def_abstract_eval(lambda *, shape, dtype: jax.core.ShapedArray(shape, dtype))
+unknown_p = jex.Primitive("muster_unknown")
+unknown_p.def_abstract_eval(lambda *, shape, dtype, of: jax.core.ShapedArray(shape, dtype))
 
 
-def placeholder(shape: tuple[int, ...], dtype: jax.typing.DTypeLike) -> jax.Array:
-    """Make a placeholder for an array of unknown values, for a run that only records what code does."""
+def placeholder(shape: tuple[int, ...], dtype: jax.typing.DTypeLike, of: object = None) -> jax.Array:
+    """Make a placeholder for an array of unknown values, for a run that only records what code does.
+
+    Args:
+        shape: Its shape.
+        dtype: Its dtype.
+        of: The variable whose value it stands for; None for none.
+    """
     canonical = jax.dtypes.canonicalize_dtype(dtype, allow_extended_dtype=True)
-    return _unknown_p.bind(shape=shape, dtype=canonical)  # type: ignore[no-any-return]
+    return unknown_p.bind(shape=shape, dtype=canonical, of=id(of))  # type: ignore[no-any-return]
 
 
 class FunctionScope(VariableScope):
@@ -130,7 +136,7 @@ class FunctionScope(VariableScope):
             self.fold_replica_into_seed(variable)
 
     def get_current_value(self, variable: Any) -> jax.Array:
-        self.trace_keys.note_read()
+        self.note_read(variable)
         value = self._local_value(variable)
         spec = self.table.spec(variable)
         if spec.per_replica and self.replicas is None:
@@ -164,7 +170,7 @@ class FunctionScope(VariableScope):
             self.add_found(variable, value)
             self.fold_replica_into_seed(variable)
         # Not cached: this may be the body of a loop, whose tracers must not leave it.
-        return placeholder(value.shape, value.dtype)
+        return placeholder(value.shape, value.dtype, variable)
 
     def add_found(self, variable: Any, value: Any) -> None:
         """Add a variable that exists already, with its value or what is like it, to the table."""
@@ -191,7 +197,7 @@ class FunctionScope(VariableScope):
 
     def created(self, variable: Any, initializer: Any) -> None:
         if not self._may_create:
-            raise TraceError(
+            raise VariableMismatchError(
                 f"The function creates the variable {variable.path!r} at every call. Create variables, "
                 "layers and models outside of it, or only at its first call."
             )
@@ -200,8 +206,18 @@ class FunctionScope(VariableScope):
             create_elsewhere(variable, initializer)
             return self.created_here.append((variable, None))
         value = initial_value(initializer, spec.shape, spec.dtype)
+        if isinstance(value, jax.core.Tracer) and (
+            self.replicas is not None or storage_of(variable) is not None
+        ):
+            raise computed_inside(variable)
         self.state_mapping[id(variable)] = value
         self.created_here.append((variable, value))
+
+    def drawn(self) -> list[tuple[Any, jax.Array | None]]:
+        """Return the states of seed generators from which the code has drawn, and their new values."""
+        states = [variable for spec, variable in self.table.pairs if spec.kind is VariableKind.SEED]
+        pairs = [(each, self.state_mapping.get(id(each))) for each in states]
+        return [(each, value) for each, value in pairs if isinstance(value, jax.core.Tracer)]
 
     def _assigned_per_replica(
         self, spec: VariableSpec, variable: Any, before: jax.Array, value: jax.Array
@@ -225,6 +241,14 @@ class FunctionScope(VariableScope):
                 f"{self.strategy} cannot train the variable {variable.path!r}, which was created {where}. "
                 "Build the model and the optimizer inside of `with strategy.scope():`."
             )
+
+
+def computed_inside(variable: Any) -> TraceError:
+    """Make the error for a variable whose initial value is known only inside of a function."""
+    return TraceError(
+        f"The initial value of the variable {variable.path!r} is computed inside of the function that "
+        "creates it, from its arguments or for a replica. Give an initializer, or create it outside."
+    )
 
 
 def _reduce_assigned(

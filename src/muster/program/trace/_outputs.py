@@ -20,6 +20,39 @@ class Output:
     name: str
 
 
+@dataclass(frozen=True)
+class HistogramOutput(Output):
+    """The name of an array whose distribution is a summary.
+
+    Attributes:
+        buckets: In how many ranges of equal width its values are counted.
+    """
+
+    buckets: int = 30
+
+
+@dataclass(frozen=True)
+class ImageOutput(Output):
+    """The name of a batch of images that are a summary.
+
+    Attributes:
+        max_outputs: How many images are written at most.
+    """
+
+    max_outputs: int = 3
+
+
+@dataclass(frozen=True)
+class TextOutput(Output):
+    """The name of a text that is a summary, and known when the step is traced.
+
+    Attributes:
+        text: The text.
+    """
+
+    text: str = ""
+
+
 def name_output(name: str, value: Any) -> Output:
     """Return a value from the step that is being traced, under a name.
 
@@ -36,6 +69,23 @@ def name_output(name: str, value: Any) -> Output:
     """
     scope = active_scope("name_output")
     return Output(scope.outputs.add(name, scope.read(value)))
+
+
+def offer_output(name: str, value: Any) -> None:
+    """Offer a value of the step that is being traced: hooks that ask for its name get it.
+
+    It costs nothing if no hook does. A hook reads what its own process computes, of an array with rows those
+    of all its replicas.
+
+    Args:
+        name: The name; one that is taken gets ``_1``, ``_2``, … appended.
+        value: An array (or tracer) of any shape, per replica.
+
+    Raises:
+        TraceError: No step is being traced.
+    """
+    scope = active_scope("offer_output")
+    scope.outputs.offer(name, scope.read(value))
 
 
 def summary_scalar(tag: str, value: Any) -> Output:
@@ -59,8 +109,87 @@ def summary_scalar(tag: str, value: Any) -> Output:
     if array.size != 1:
         raise ValueError(f"The summary {tag!r} must be one number, got the shape {tuple(array.shape)}.")
     output = name_output(tag, array.reshape(()))
-    scope.outputs.summaries[tag] = output.name
+    scope.outputs.summaries[tag] = output
     return output
+
+
+def summary_histogram(tag: str, value: Any, buckets: int = 30) -> HistogramOutput:
+    """Write the distribution of an array of the step that is being traced as a summary.
+
+    The array leaves the step as it is, and its values are counted when the summary is due.
+
+    Args:
+        tag: The name of the histogram.
+        value: An array of any shape, per replica; the values of all replicas of a process count together.
+        buckets: In how many ranges of equal width to count its values.
+
+    Returns:
+        The output with its value.
+
+    Raises:
+        TraceError: No step is being traced.
+
+    Source: tensorflow/python/summary/summary.py, ``histogram``.
+    """
+    output = HistogramOutput(name_output(tag, value).name, buckets)
+    active_scope("summary_histogram").outputs.summaries[tag] = output
+    return output
+
+
+def summary_image(tag: str, value: Any, max_outputs: int = 3) -> ImageOutput:
+    """Write the first images of a batch of the step that is being traced as a summary.
+
+    Args:
+        tag: The name of the images.
+        value: Shape (batch, height, width, channels) with 1 to 4 channels; uint8, or floating-point numbers
+            from 0 to 1. With several replicas, the first one's images come first.
+        max_outputs: How many images at most.
+
+    Returns:
+        The output with its value.
+
+    Raises:
+        ValueError: The shape is another.
+        TraceError: No step is being traced.
+
+    Source: tensorflow/python/summary/summary.py, ``image``.
+    """
+    scope = active_scope("summary_image")
+    array = scope.read(value)
+    if array.ndim != 4 or not 1 <= array.shape[3] <= 4:
+        raise ValueError(
+            f"The images {tag!r} must have the shape (batch, height, width, channels) with 1 to 4 channels, "
+            f"got {tuple(array.shape)}."
+        )
+    output = ImageOutput(name_output(tag, array[:max_outputs]).name, max_outputs)
+    scope.outputs.summaries[tag] = output
+    return output
+
+
+def summary_text(tag: str, text: str) -> TextOutput:
+    """Write a text, which is known when the step is traced, as a summary.
+
+    Args:
+        tag: The name of the text.
+        text: The text, in Markdown.
+
+    Raises:
+        TraceError: No step is being traced.
+
+    Source: tensorflow/python/summary/summary.py, ``text``.
+    """
+    output = TextOutput(tag, text)
+    active_scope("summary_text").outputs.summaries[tag] = output
+    return output
+
+
+def step_summaries() -> dict[str, Output]:
+    """Return the summaries that the step being traced has so far, by tag.
+
+    Raises:
+        TraceError: No step is being traced.
+    """
+    return dict(active_scope("step_summaries").outputs.summaries)
 
 
 def reserve_outputs(*names: str) -> None:

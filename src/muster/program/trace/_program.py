@@ -14,6 +14,7 @@ from muster.program._replicas import Replicas
 from muster.program.passes._jaxprs import Values, needed_equations
 from muster.program.trace._compute import State, compute_traced, shape_of
 from muster.program.trace._eager import eager_gradients
+from muster.program.trace._outputs import Output
 from muster.program.trace._program_scope import ProgramScope
 
 Outputs = dict[str, Any]
@@ -41,7 +42,8 @@ class Program(Generic[Static]):
         initial: Path -> initial value. A step that donates its state consumes them.
         static: The second value that the function returned.
         outputs: The shapes of the outputs by name, as ``jax.ShapeDtypeStruct`` s.
-        summaries: Tag -> the name of the output to write as a summary.
+        summaries: Tag -> the output to write as a summary.
+        offered: Name -> value of the recording run that becomes an output if it is asked for: `expose`.
     """
 
     def __init__(
@@ -68,7 +70,9 @@ class Program(Generic[Static]):
         self.initial: State = dict(zip((v.path for v in self.variables), scope.initial, strict=True))
         computed = [path for path, value in self.initial.items() if isinstance(value, jax.core.Tracer)]
         self.initial.update(zip(computed, _evaluate_constants(closed, computed), strict=True))
-        self.summaries: Mapping[str, str] = dict(scope.outputs.summaries)
+        self.summaries: Mapping[str, Output] = dict(scope.outputs.summaries)
+        self.offered: Mapping[str, jax.Array] = scope.outputs.offered
+        self._wanted: set[str] = set()
         self._counters = scope.assignments.only_incremented_once(scope.table.pairs)
         self._updated = scope.assignments.counts(scope.table.pairs)
         self._paths = {v.path for v in self.variables}
@@ -80,6 +84,11 @@ class Program(Generic[Static]):
     def adds_one(self, path: str) -> bool:
         """Return whether each step adds exactly one to a variable, so that its value can be predicted."""
         return path in self._counters
+
+    def expose(self, name: str) -> None:
+        """Let steps that are traced from now on return a value that the function offers, by its name."""
+        self._wanted.add(name)
+        self.outputs[name] = shape_of(self.offered[name])
 
     def step(self, state: State, *args: Any, replicas: Replicas | None = None) -> tuple[State, Outputs]:
         """Run the function on a state: what a strategy compiles.
@@ -99,7 +108,7 @@ class Program(Generic[Static]):
         """
 
         def replay(state: State, *args: Any) -> tuple[State, Outputs]:
-            scope = ProgramScope(state, replicas=replicas)
+            scope = self._scope(state, replicas)
             return scope.run(self._run_in, scope, state, *args)  # type: ignore[no-any-return]
 
         return compute_traced(replay, state, *args)
@@ -117,7 +126,7 @@ class Program(Generic[Static]):
         """
 
         def replay(state: State, *args: Any) -> Outputs:
-            scope = ProgramScope(state)
+            scope = self._scope(state)
             _, outputs = scope.run(self._run_in, scope, state, *args)
             return {name: outputs[name] for name in names}
 
@@ -143,9 +152,14 @@ class Program(Generic[Static]):
             self._run_eagerly(jax.tree.unflatten(structure, changed), until)
 
         state, args = inputs
-        scope = ProgramScope(state)
+        scope = self._scope(state)
         scope.eager_gradients = eager_gradients(lambda: leaves, rerun, until)
         return scope.run(self._run_in, scope, state, *args)  # type: ignore[no-any-return]
+
+    def _scope(self, state: State, replicas: Replicas | None = None) -> ProgramScope:
+        scope = ProgramScope(state, replicas=replicas)
+        scope.outputs.wanted = tuple(self._wanted)
+        return scope
 
     def _run_in(self, scope: ProgramScope, before: State, *args: Any) -> tuple[State, Outputs]:
         """Run the function in its scope; return the new state and the outputs."""

@@ -28,6 +28,7 @@ class ProgramScope(VariableScope):
         replicas: The replicas that run this code in parallel; None if there is only one.
 
     Attributes:
+        records: Whether it records.
         initial: The initial values of the variables created so far; to record.
     """
 
@@ -41,6 +42,7 @@ class ProgramScope(VariableScope):
         replicas: Replicas | None = None,
     ) -> None:
         super().__init__(replicas)
+        self.records = state is None
         self.initial: list[jax.Array] = []
         self._state = state
         self._known = known or {}
@@ -70,7 +72,7 @@ class ProgramScope(VariableScope):
             self.initial[self.table.specs.index(spec)] = donatable_copy(read(), spec.dtype)
 
     def get_current_value(self, variable: Any) -> jax.Array:
-        self.trace_keys.note_read()
+        self.note_read(variable)
         try:
             return self.state_mapping[id(variable)]  # type: ignore[no-any-return]
         except KeyError:
@@ -79,6 +81,9 @@ class ProgramScope(VariableScope):
                 "function that uses it. Build every layer, model, optimizer and variable inside of it: "
                 "muster binds only those to the state that it trains, saves and restores."
             ) from None
+
+    def may_use(self, variable: Any) -> bool:
+        return id(variable) in self.state_mapping
 
     def check_constant(self, variable: Any) -> None:
         """Refuse to set a trained weight to the same value in every step, as ``set_weights`` would."""

@@ -21,9 +21,25 @@ a step of this kind needs the loss and the mean of it that Keras' own steps have
 The arguments of ``Model.compile``, and the metrics made of them: Keras offers the former serialized, which
 loses functions of the user's, and the latter as one metric.
 
+The layer that is being called, whether Keras asks it for shapes alone, its seed generators, and which
+variables a step binds: a function that draws random numbers in a layer needs a state there, and Keras takes
+one only before the layer is built.
+
+What a functional model computes beside its outputs, and metrics of a layer that is built: Keras 2's
+``add_loss`` and ``add_metric`` give it more of both, and Keras 3 fixes both when it makes and builds them.
+
 The variables of a layer: Keras finds those among its attributes, and in lists, but not in other objects.
 
+The generator of ``keras.random`` where no seed is given, which belongs to the process: workers take the
+chief's, and Keras offers neither to look at its state nor to set it without seeding NumPy and Python, too.
+
 Which variables an optimizer decays: Keras says how to exclude some, and not which are.
+
+A variable's array, before it is cast for mixed precision: a tape needs the one that the variable keeps.
+
+``array * variable`` and ``array * tensor``: NumPy converts the right side to an array first, which fails in a
+step, and for the symbolic tensors of a functional model everywhere. A priority above its own makes it leave
+operators to Keras; functions such as ``numpy.multiply`` convert as before.
 
 A variable's value: every call sets hundreds of variables to a step's results. Keras' own ``assign`` converts
 and checks each, which takes longer than a small step.
@@ -38,14 +54,19 @@ from contextvars import ContextVar
 from typing import Any
 
 import jax
+import numpy as np
 
 from muster._keras import keras  # chooses the backend
 
 global_state = keras.src.backend.common.global_state
 seed_generator = keras.src.random.seed_generator
+stateless_scope = keras.src.backend.common.stateless_scope
 backend_functions = keras.src.backend.nn
 
 _COUNTERS = "object_name_uids"
+_GLOBAL_GENERATOR = "global_seed_generator"
+
+keras.Variable.__array_priority__ = keras.KerasTensor.__array_priority__ = 1000
 
 _SEEDS: ContextVar[random.Random | None] = ContextVar("muster_seeds", default=None)
 
@@ -73,9 +94,37 @@ def seeds_from(generator: random.Random | None) -> Iterator[None]:
         _SEEDS.reset(token)
 
 
+def global_seed_state() -> list[int] | None:
+    """Return the state of ``keras.random``'s own generator; None if nothing has drawn from it yet."""
+    generator = global_state.get_global_attribute(_GLOBAL_GENERATOR)
+    return None if generator is None else np.asarray(generator.state).tolist()
+
+
+def set_global_seed_state(state: list[int] | None) -> None:
+    """Set the state of ``keras.random``'s own generator to one that ``global_seed_state`` returned."""
+    if state is None:
+        global_state.set_global_attribute(_GLOBAL_GENERATOR, None)
+    else:
+        generator = seed_generator.global_seed_generator()
+        generator.state.assign(np.asarray(state, generator.state.dtype))
+
+
 def track_variable(layer: Any, variable: Any) -> None:
     """Let a layer have a variable."""
     layer._track_variable(variable)
+
+
+@contextlib.contextmanager
+def may_get_state(layer: Any) -> Iterator[None]:
+    """Let a layer get variables and layers as attributes in a ``with`` block, also once it is built."""
+    tracker = layer._tracker
+    locked = tracker.locked
+    tracker.unlock()
+    try:
+        yield
+    finally:
+        if locked:
+            tracker.lock()
 
 
 def value_of(variable: Any) -> jax.Array:
@@ -86,6 +135,18 @@ def value_of(variable: Any) -> jax.Array:
 def values_of(variables: Sequence[Any]) -> list[jax.Array]:
     """Return the arrays of variables outside of any scope."""
     return [variable._value for variable in variables]
+
+
+def is_stateless() -> bool:
+    """Return whether variables have their values from a scope in this thread, Keras' own or muster's."""
+    return bool(stateless_scope.in_stateless_scope())
+
+
+def current_value(variable: Any) -> tuple[jax.Array | None, bool]:
+    """Return a variable's array before any cast, and whether it is the variable's own, not one of a scope."""
+    scope = stateless_scope.get_stateless_scope()
+    given = None if scope is None else scope.get_current_value(variable)
+    return (variable._value, True) if given is None else (given, False)
 
 
 def set_values(variables: Sequence[Any], values: Sequence[jax.Array]) -> None:
@@ -134,6 +195,28 @@ def keras_step(model: Any, x: Any, y: Any, sample_weight: Any, *, training: bool
     return y_pred, loss
 
 
+def compiled_loss(model: Any, y: Any, y_pred: Any, sample_weight: Any, others: Sequence[Any]) -> Any:
+    """Return the loss that a model was compiled with, plus others, and add the sum to its mean of losses.
+
+    None if there are none.
+    """
+    compiled = model._compile_loss
+    found = [] if compiled is None else [compiled(y, y_pred, sample_weight)]
+    losses = [loss for loss in (*found, *others) if loss is not None]
+    if not losses:
+        return None
+    loss = sum(losses[1:], losses[0])
+    rows = next(leaf for leaf in jax.tree.leaves(y_pred)).shape[0]
+    model._loss_tracker.update_state(loss, sample_weight=rows)
+    return loss
+
+
+def losses_of_outputs(model: Any) -> list[Any]:
+    """Return the means of the losses of a compiled model: of their sum, and of each output of several."""
+    of_outputs = [] if model._compile_loss is None else model._compile_loss.metrics
+    return [model._loss_tracker, *of_outputs]
+
+
 def predictions(model: Any, x: Any, *, training: bool) -> Any:
     """Call a model, and tell it whether it is training if it wants to know."""
     return model(x, training=training) if model._call_has_training_arg else model(x)
@@ -149,6 +232,11 @@ def compiled_metrics(model: Any) -> dict[str, Any]:
     """Return the metrics that a model was compiled with and has updated, by the names of their results."""
     compiled = model._compile_metrics
     return {} if compiled is None else dict(zip(compiled.result(), compiled.metrics, strict=True))
+
+
+def rename(variable: Any, name: str) -> None:
+    """Change what ``variable.name`` returns; the path, by which everything finds a variable, stays."""
+    variable._name = name
 
 
 def setting_of_every_step(optimizer: Any, variable: Any) -> str | None:
@@ -170,3 +258,62 @@ class _Seeds:
 
     def randint(self, a: int, b: int) -> int:
         return (_SEEDS.get() or random).randint(a, b)
+
+
+def compute_too(model: Any, tensor: Any) -> None:
+    """Let a functional model compute a tensor, made of its inputs, whenever it is called.
+
+    Raises:
+        ValueError: The tensor needs other inputs.
+    """
+    known = {id(layer) for layer in model.layers}
+    ends = [*model._outputs, *getattr(model, "_ends", ()), tensor]
+    graph = keras.src.ops.function.map_graph(model._inputs, ends)
+    with keras.src.utils.tracking.DotNotTrackScope():
+        model._ends = ends[len(model._outputs) :]
+        model._nodes, model._nodes_by_depth, model._operations, model._operations_by_depth = graph
+    for layer in model.layers:
+        if id(layer) not in known:
+            model._tracker.track(layer)
+
+
+def own_metric(layer: Any, name: str, make: Callable[[], Any]) -> Any:
+    """Return a layer's metric of a name; one is made if there is none, also if the layer is built."""
+    for metric in layer._metrics:
+        if metric.name == name:
+            return metric
+    metric = make()
+    layer._metrics.append(metric)
+    return metric
+
+
+def has_metrics_in_layers(model: Any) -> bool:
+    """Return whether a model, or a layer of it, has metrics of its own, which its call may update."""
+    return any(layer._metrics for layer in model._flatten_layers())
+
+
+def layer_being_called() -> Any:
+    """Return the outermost layer that is being called here, such as the model in ``fit``; None if none is."""
+    context = global_state.get_global_attribute("current_call_ctx")
+    return None if context is None else context.entry_layer
+
+
+def only_shapes_are_asked() -> bool:
+    """Return whether Keras calls code here for the shapes of its results, to build what it uses."""
+    return global_state.get_global_attribute("symbolic_scope") is not None
+
+
+def own_generator(layer: Any, generator: Any) -> None:
+    """Let a layer have a seed generator, also when it is built: its state is then one of the variables."""
+    layer._seed_generators.append(generator)
+
+
+def keras_traces() -> bool:
+    """Return whether Keras traces the code that runs, to build a layer or in a step of its own."""
+    return stateless_scope.in_stateless_scope()  # type: ignore[no-any-return]
+
+
+def is_bound(variable: Any) -> bool:
+    """Return whether a variable has a value of its own in the stateless scope that is active, if one is."""
+    scope = stateless_scope.get_stateless_scope()
+    return scope is not None and id(variable) in scope.state_mapping

@@ -1,6 +1,7 @@
-"""Wrap methods of Keras' classes, and functions of its modules, while a scope is active.
+"""Wrap methods of Keras' classes, and functions of its modules, while a scope is active or a tape is open.
 
-In threads that trace nothing, what is wrapped must behave as Keras' own.
+In threads that trace nothing, what is wrapped must behave as Keras' own. So must what is wrapped for good,
+where Keras' own works.
 """
 
 import contextlib
@@ -9,34 +10,59 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-_Wrapper = Callable[[Callable[..., Any]], Callable[..., Any]]
+_Wrapper = Callable[[Any], Any]
 
-_WRAPPERS: list[tuple[type | ModuleType, str, _Wrapper]] = []
-_lock = threading.Lock()
-_users = 0
-_originals: list[Callable[..., Any]] = []
+
+class Patches:
+    """Wrappers of attributes that are there as long as anybody uses them."""
+
+    def __init__(self) -> None:
+        self._wrappers: list[tuple[type | ModuleType, str, _Wrapper]] = []
+        self._originals: list[Any] = []
+        self._users = 0
+        self._lock = threading.Lock()
+
+    def add(self, owner: type | ModuleType, name: str, wrapper: _Wrapper) -> None:
+        """Register a wrapper for a method or property of a class, or a function of a module."""
+        self._wrappers.append((owner, name, wrapper))
+
+    def begin(self) -> None:
+        """Wrap all that is registered, until as many calls of `end`."""
+        with self._lock:
+            if self._users == 0:
+                self._originals = [getattr(owner, name) for owner, name, _ in self._wrappers]
+                for (owner, name, wrapper), original in zip(self._wrappers, self._originals, strict=True):
+                    setattr(owner, name, wrapper(original))
+            self._users += 1
+
+    def end(self) -> None:
+        """Restore the originals, if this was the last user."""
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                for (owner, name, _), original in zip(self._wrappers, self._originals, strict=True):
+                    setattr(owner, name, original)
+
+
+_WHILE_SCOPES_ARE_ACTIVE = Patches()
+WHILE_TAPES_ARE_OPEN = Patches()
+
+
+def wrap(owner: type | ModuleType, name: str, wrapper: _Wrapper) -> None:
+    """Wrap a method of a class or a function of a module for good."""
+    setattr(owner, name, wrapper(getattr(owner, name)))
 
 
 def wrap_in_scopes(owner: type | ModuleType, name: str, wrapper: _Wrapper) -> None:
     """Register a wrapper for a method of a class or a function of a module, while any scope is active."""
-    _WRAPPERS.append((owner, name, wrapper))
+    _WHILE_SCOPES_ARE_ACTIVE.add(owner, name, wrapper)
 
 
 @contextlib.contextmanager
 def patched_keras() -> Iterator[None]:
     """Wrap all registered methods; the last thread to leave restores the originals."""
-    global _users, _originals
-    with _lock:
-        if _users == 0:
-            _originals = [getattr(owner, name) for owner, name, _ in _WRAPPERS]
-            for (owner, name, wrapper), original in zip(_WRAPPERS, _originals, strict=True):
-                setattr(owner, name, wrapper(original))
-        _users += 1
+    _WHILE_SCOPES_ARE_ACTIVE.begin()
     try:
         yield
     finally:
-        with _lock:
-            _users -= 1
-            if _users == 0:
-                for (owner, name, _), original in zip(_WRAPPERS, _originals, strict=True):
-                    setattr(owner, name, original)
+        _WHILE_SCOPES_ARE_ACTIVE.end()

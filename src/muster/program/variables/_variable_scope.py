@@ -21,7 +21,9 @@ from muster._errors import TraceError
 from muster._keras import keras
 from muster._user_code import no_stop_iteration
 from muster.program._replicas import Replicas
+from muster.program.passes._assigned import assigned
 from muster.program.variables._assignments import Assignments, DivergedValues
+from muster.program.variables._held_updates import HeldUpdate
 from muster.program.variables._initial_values import donatable_copy
 from muster.program.variables._named_outputs import NamedOutputs
 from muster.program.variables._origins import (
@@ -85,6 +87,8 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         has_labels: Whether a loss of class labels has been computed, which is NaN for labels out of range.
         eager_gradients: Computes gradients when the code runs untraced; None while it is traced.
         shared: What parts of the code that do not know each other share, by key.
+        updates: The assignments that `holding_updates` holds back.
+        read_by: The variables that are read are added to each of these, by their ids.
     """
 
     def __init__(self, replicas: Replicas | None = None) -> None:
@@ -98,6 +102,9 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         self.global_step: Any = None
         self.eager_gradients: EagerGradients | None = None
         self.shared: dict[Any, Any] = {}
+        self.updates: list[HeldUpdate] = []
+        self.read_by: list[dict[int, Any]] = []
+        self._holds_updates = False
         self._diverged = DivergedValues()
         self.is_in_sync = False
         self.has_labels = False
@@ -136,6 +143,16 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
     def get_current_value(self, variable: Any) -> jax.Array:
         """Return the current value of a variable."""
 
+    def note_read(self, variable: Any) -> None:
+        """Note that code reads a variable."""
+        self.trace_keys.note_read()
+        for reader in self.read_by:
+            reader.setdefault(id(variable), variable)
+
+    def may_use(self, variable: Any) -> bool:
+        """Return whether the code in this scope may use a variable: it may have to create its own."""
+        return True
+
     @abstractmethod
     def check_constant(self, variable: Any) -> None:
         """Raise an error if code in this scope must not assign a NumPy array to a variable."""
@@ -161,14 +178,33 @@ class VariableScope(keras.StatelessScope):  # type: ignore[misc]  # keras is unt
         self.get_current_value(variable)
         self.assign(variable, value)
 
+    @contextlib.contextmanager
+    def holding_updates(self) -> Iterator[None]:
+        """Hold back the assignments made meanwhile: they wait in ``updates`` until the code runs them."""
+        before, self._holds_updates = self._holds_updates, True
+        try:
+            yield
+        finally:
+            self._holds_updates = before
+
     def assign(self, variable: Any, value: jax.Array) -> None:
-        """Change the value of a variable that has one in this scope."""
+        """Change the value of a variable that has one in this scope.
+
+        Derivatives end here, as in TensorFlow: the new value counts as computed from nothing.
+        """
+        if self._holds_updates:
+            self.updates.append(HeldUpdate(variable, value, self.assign))
+            return
         before = self.state_mapping[id(variable)]
         self.assignments.note(variable, before)
         if self.replicas is not None and not self.is_in_sync:
             self._diverged.note(variable, before)
-        self.state_mapping[id(variable)] = value
+        self.state_mapping[id(variable)] = assigned(value)
         self.trace_keys.note_change()
+
+    def held_by(self, variable: Any, value: Any) -> Any:
+        """Return the value that a variable has after one was assigned to it; that one if the update waits."""
+        return value if self._holds_updates else self.state_mapping.get(id(variable), value)
 
     def start_from(self, variable: Any, read: Callable[[], np.ndarray[Any, Any]]) -> None:
         """Let a variable that the code has created start from another value than its initializer's.
@@ -285,7 +321,9 @@ def _checked_assign(original: Callable[..., Any]) -> Callable[..., Any]:
             refuse_to_add(self)
             if isinstance(value, keras.Variable):  # else both share an array, which a step may overwrite
                 value = copy_of(value.value)
-        return original(self, value)
+        result = original(self, value)
+        # What it holds now, so that derivatives end there for those who use the result, too.
+        return result if scope is None else scope.held_by(self, result)
 
     return assign
 

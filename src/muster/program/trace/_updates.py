@@ -1,0 +1,33 @@
+"""Updates that are part of a model_fn's step only if its code runs them, as in TensorFlow 1."""
+
+import contextlib
+from collections.abc import Sequence
+
+from muster.program.trace._program_scope import ProgramScope
+from muster.program.variables._held_updates import HeldUpdate, run_updates
+from muster.program.variables._variable_scope import current_scope
+
+
+def updates_held_back() -> contextlib.AbstractContextManager[None]:
+    """Hold back what is assigned in a ``with`` block of a model_fn; elsewhere, do nothing."""
+    scope = current_scope()
+    return scope.holding_updates() if isinstance(scope, ProgramScope) else contextlib.nullcontext()
+
+
+def held_updates() -> Sequence[HeldUpdate]:
+    """Return the updates that the model_fn being traced has held back so far; none elsewhere."""
+    scope = current_scope()
+    return [] if scope is None else list(scope.updates)
+
+
+def run_held_updates() -> None:
+    """Run all updates that were held back so far."""
+    run_updates(held_updates())
+
+
+def left_out() -> Sequence[HeldUpdate]:
+    """Return the updates that the code has not run, if it is being recorded: so once of several calls."""
+    scope = current_scope()
+    if not isinstance(scope, ProgramScope) or not scope.records:
+        return []
+    return [each for each in scope.updates if not each.has_run]

@@ -1,0 +1,44 @@
+"""Updates of variables that are part of a step only if its code runs them."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import jax
+
+
+class HeldUpdate:
+    """An assignment to a variable that waits until the code of the step runs it.
+
+    Args:
+        variable: The variable, such as a moving average.
+        value: Its new value.
+        assign: Called with both to run it.
+
+    Attributes:
+        variable: As given.
+        has_run: Whether it is part of the step.
+    """
+
+    def __init__(self, variable: Any, value: jax.Array, assign: Callable[[Any, jax.Array], None]) -> None:
+        self.variable = variable
+        self.has_run = False
+        self._value = value
+        self._assign = assign
+
+    @property
+    def name(self) -> str:
+        """The name of the operation, as TensorFlow 1 has it."""
+        return f"{self.variable.path}/AssignMovingAvg"
+
+    def run(self) -> None:
+        """Assign the value, once."""
+        if not self.has_run:
+            self.has_run = True
+            self._assign(self.variable, self._value)
+
+
+def run_updates(operations: Iterable[Any]) -> None:
+    """Run the updates among some operations."""
+    for each in operations:
+        if isinstance(each, HeldUpdate):
+            each.run()
