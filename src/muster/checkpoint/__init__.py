@@ -23,6 +23,8 @@ from muster.checkpoint._keyed import waiting_for as waiting_for
 from muster.checkpoint._layout import BASENAME as BASENAME
 from muster.checkpoint._layout import CheckpointInfo as CheckpointInfo
 from muster.checkpoint._layout import checkpoint_path as checkpoint_path
+from muster.checkpoint._layout import delete_checkpoint as delete_checkpoint
+from muster.checkpoint._layout import is_complete as is_complete
 from muster.checkpoint._layout import latest_checkpoint as latest_checkpoint
 from muster.checkpoint._layout import list_checkpoints as list_checkpoints
 from muster.checkpoint._layout import stray_checkpoints as stray_checkpoints

@@ -1,7 +1,36 @@
-"""Event files for TensorBoard, written and read without TensorFlow or TensorBoard."""
+"""Event files for TensorBoard, and `tf.summary`'s functions, without TensorFlow or TensorBoard."""
 
 from muster.summary._event_files import EventFileWriter as EventFileWriter
 from muster.summary._event_files import read_event_file as read_event_file
 from muster.summary._event_files import read_events as read_events
+from muster.summary._hparams import Discrete as Discrete
+from muster.summary._hparams import HParam as HParam
+from muster.summary._hparams import IntInterval as IntInterval
+from muster.summary._hparams import Metric as Metric
+from muster.summary._hparams import RealInterval as RealInterval
 from muster.summary._messages import Event as Event
 from muster.summary._messages import SessionLog as SessionLog
+from muster.summary._messages import histogram_class as histogram_class
+from muster.summary._messages import parse_message as parse_message
+from muster.summary._messages import summary_class as summary_class
+from muster.summary._summaries import histogram as histogram
+from muster.summary._summaries import hparams as hparams
+from muster.summary._summaries import hparams_config as hparams_config
+from muster.summary._summaries import image as image
+from muster.summary._summaries import scalar as scalar
+from muster.summary._summaries import summary_scope as summary_scope
+from muster.summary._summaries import text as text
+from muster.summary._summaries import trace_export as trace_export
+from muster.summary._summaries import trace_off as trace_off
+from muster.summary._summaries import trace_on as trace_on
+from muster.summary._summaries import write_raw_pb as write_raw_pb
+from muster.summary._writer import SummaryWriter as SummaryWriter
+from muster.summary._writer import create_file_writer as create_file_writer
+from muster.summary._writer import create_noop_writer as create_noop_writer
+from muster.summary._writer import default_writer as default_writer
+from muster.summary._writer import flush as flush
+from muster.summary._writer import get_step as get_step
+from muster.summary._writer import of_replica as of_replica
+from muster.summary._writer import record_if as record_if
+from muster.summary._writer import set_step as set_step
+from muster.summary._writer import should_record_summaries as should_record_summaries

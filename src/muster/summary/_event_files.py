@@ -4,14 +4,18 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 from muster._errors import SummaryError
 from muster._records import RecordError, frame, read_record
+from muster.summary import _hparams
 from muster.summary import _messages as messages
+from muster.summary._histograms import bucketed
+from muster.summary._images import encode_images
 from muster.summary._messages import Event, SessionLog
+from muster.summary._trackers import announce
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +56,7 @@ class EventFileWriter:
         name = f"events.out.tfevents.{int(now):010d}.{os.uname().nodename}.{os.getpid()}"
         try:
             os.makedirs(logdir, exist_ok=True)
+            announce(logdir)
             self._path = _create(os.path.join(logdir, name), filename_suffix)
         except OSError as exc:
             raise SummaryError(
@@ -86,9 +91,118 @@ class EventFileWriter:
         numbers = [(tag, float(value)) for tag, value in values.items()]
         self._add(messages.scalars(time.time(), int(step), numbers))
 
-    def add_text(self, tag: str, text: str, step: int) -> None:
-        """Write a text; raises as :meth:`add_scalars` does."""
-        self._add(messages.text(time.time(), int(step), tag, text))
+    def add_text(self, tag: str, text: str | Sequence[str], step: int, *, description: str = "") -> None:
+        """Write a text, or a list of texts, in Markdown; raises as :meth:`add_scalars` does."""
+        if isinstance(text, str):
+            self._add(messages.text(time.time(), int(step), tag, text, description))
+            return
+        values = [each.encode() for each in text]
+        self._add(messages.texts(time.time(), int(step), tag, values, [len(values)], "text", description))
+
+    def add_histogram(
+        self, tag: str, values: Any, step: int, *, buckets: int = 30, description: str = ""
+    ) -> None:
+        """Write how values are distributed.
+
+        Args:
+            tag: The name of the histogram.
+            values: An array of any shape; NaN and infinities do not count.
+            step: The global step, >= 0.
+            buckets: How many ranges of equal width to count values in.
+            description: A text about it, in Markdown.
+
+        Raises:
+            ValueError: There are less than 0 buckets, or the step is negative.
+            SummaryError: The file cannot be written, or is closed.
+        """
+        rows = bucketed(values, buckets)
+        self._add(messages.doubles(time.time(), int(step), tag, rows, "histograms", description))
+
+    def add_image(
+        self, tag: str, images: Any, step: int, *, max_outputs: int = 3, description: str = ""
+    ) -> None:
+        """Write the first images of a batch, as PNG files.
+
+        Args:
+            tag: The name of the images.
+            images: Shape (batch, height, width, channels) with 1 to 4 channels; uint8, or floating-point
+                numbers from 0 to 1, others of which are clipped.
+            step: The global step, >= 0.
+            max_outputs: How many images at most.
+            description: A text about them, in Markdown.
+
+        Raises:
+            ValueError: The images have another shape, or the step is negative.
+            SummaryError: The file cannot be written, or is closed.
+        """
+        width, height, files = encode_images(images, max_outputs)
+        values = [str(width).encode(), str(height).encode(), *files]
+        event = messages.texts(time.time(), int(step), tag, values, [len(values)], "images", description)
+        self._add(event)
+
+    def add_hparams(
+        self, hparams: Mapping[Any, Any], *, trial_id: str | None = None, start_time_secs: float | None = None
+    ) -> None:
+        """Write the hyperparameters of the run whose summaries are in this directory.
+
+        Args:
+            hparams: Name or `HParam` -> a number, a truth value or a text.
+            trial_id: The name of all runs with these values; None takes a hash of them.
+            start_time_secs: When the run started, in seconds since the epoch; None for now.
+
+        Raises:
+            TypeError: A value is something else.
+            ValueError: Two keys have the same name.
+            SummaryError: The file cannot be written, or is closed.
+        """
+        now = time.time()
+        content = _hparams.started(hparams, trial_id, now if start_time_secs is None else start_time_secs)
+        self._add(messages.plugin_content(now, 0, _hparams.SESSION_START_TAG, "hparams", content))
+
+    def add_hparams_config(
+        self,
+        hparams: Sequence[_hparams.HParam],
+        metrics: Sequence[_hparams.Metric],
+        *,
+        time_created_secs: float | None = None,
+    ) -> None:
+        """Write which hyperparameters and metrics runs below this directory are compared by.
+
+        Raises:
+            SummaryError: The file cannot be written, or is closed.
+        """
+        now = time.time()
+        content = _hparams.experiment(
+            hparams, metrics, now if time_created_secs is None else time_created_secs
+        )
+        self._add(messages.plugin_content(now, 0, _hparams.EXPERIMENT_TAG, "hparams", content))
+
+    def add_hparams_end(self) -> None:
+        """Write that the run of :meth:`add_hparams` has ended well; raises as it does."""
+        now = time.time()
+        content = _hparams.ended(now)
+        self._add(messages.plugin_content(now, 0, _hparams.SESSION_END_TAG, "hparams", content))
+
+    def add_keras_model(self, tag: str, config: str, step: int) -> None:
+        """Write the layers of a Keras model for TensorBoard's Graphs tab; raises as `add_scalars` does.
+
+        Args:
+            tag: The name of the graph.
+            config: What ``model.to_json()`` returns.
+            step: The global step, >= 0.
+        """
+        event = messages.texts(
+            time.time(), int(step), tag, [config.encode()], (), "graph_keras_model", content=b"1"
+        )
+        self._add(event)
+
+    def add_summary(self, summary: bytes, step: int) -> None:
+        """Write a serialized ``Summary`` message, such as TensorFlow's and TensorBoard's functions make.
+
+        Raises:
+            SummaryError: The bytes are no such message, or the file cannot be written, or is closed.
+        """
+        self._add(messages.of_summary(time.time(), int(step), summary))
 
     def add_session_log(self, status: SessionLog, step: int, path: str = "") -> None:
         """Write that the session started, stopped or saved a checkpoint.

@@ -6,7 +6,7 @@ Source: tensorflow/core/util/event.proto, framework/summary.proto and framework/
 """
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -14,7 +14,8 @@ from typing import Any
 from muster._errors import SummaryError
 from muster._protobuf import message_class
 
-_DT_STRING = 7
+_DT_FLOAT, _DT_DOUBLE, _DT_STRING = 1, 2, 7
+_DATA_TENSOR, _DATA_BLOBS = 2, 3  # how TensorBoard treats the values of a tag
 _DESCRIPTION = """
 name: "event.proto" package: "tensorflow" syntax: "proto3"
 message_type {
@@ -27,24 +28,56 @@ message_type {
 }
 message_type {
   name: "Summary"
-  field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "Value" }
+  field { name: "value" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "Summary.Value" }
+  nested_type {
+    name: "Value" oneof_decl { name: "kind" }
+    field { name: "tag" number: 1 type: TYPE_STRING }
+    field { name: "simple_value" number: 2 type: TYPE_FLOAT oneof_index: 0 }
+    field { name: "image" number: 4 type: TYPE_MESSAGE type_name: "Summary.Image" oneof_index: 0 }
+    field { name: "histo" number: 5 type: TYPE_MESSAGE type_name: "HistogramProto" oneof_index: 0 }
+    field { name: "node_name" number: 7 type: TYPE_STRING }
+    field { name: "tensor" number: 8 type: TYPE_MESSAGE type_name: "Tensor" oneof_index: 0 }
+    field { name: "metadata" number: 9 type: TYPE_MESSAGE type_name: "Metadata" }
+  }
+  nested_type {
+    name: "Image"
+    field { name: "height" number: 1 type: TYPE_INT32 }
+    field { name: "width" number: 2 type: TYPE_INT32 }
+    field { name: "colorspace" number: 3 type: TYPE_INT32 }
+    field { name: "encoded_image_string" number: 4 type: TYPE_BYTES }
+  }
 }
 message_type {
-  name: "Value" oneof_decl { name: "kind" }
-  field { name: "tag" number: 1 type: TYPE_STRING }
-  field { name: "simple_value" number: 2 type: TYPE_FLOAT oneof_index: 0 }
-  field { name: "tensor" number: 8 type: TYPE_MESSAGE type_name: "Tensor" oneof_index: 0 }
-  field { name: "metadata" number: 9 type: TYPE_MESSAGE type_name: "Metadata" }
+  name: "HistogramProto"
+  field { name: "min" number: 1 type: TYPE_DOUBLE }
+  field { name: "max" number: 2 type: TYPE_DOUBLE }
+  field { name: "num" number: 3 type: TYPE_DOUBLE }
+  field { name: "sum" number: 4 type: TYPE_DOUBLE }
+  field { name: "sum_squares" number: 5 type: TYPE_DOUBLE }
+  field { name: "bucket_limit" number: 6 label: LABEL_REPEATED type: TYPE_DOUBLE options { packed: true } }
+  field { name: "bucket" number: 7 label: LABEL_REPEATED type: TYPE_DOUBLE options { packed: true } }
 }
 message_type {
-  name: "Metadata" field { name: "plugin_data" number: 1 type: TYPE_MESSAGE type_name: "PluginData" }
+  name: "Metadata"
+  field { name: "plugin_data" number: 1 type: TYPE_MESSAGE type_name: "PluginData" }
+  field { name: "display_name" number: 2 type: TYPE_STRING }
+  field { name: "summary_description" number: 3 type: TYPE_STRING }
+  field { name: "data_class" number: 4 type: TYPE_INT32 }
 }
-message_type { name: "PluginData" field { name: "plugin_name" number: 1 type: TYPE_STRING } }
-message_type { name: "Shape" }
+message_type {
+  name: "PluginData"
+  field { name: "plugin_name" number: 1 type: TYPE_STRING }
+  field { name: "content" number: 2 type: TYPE_BYTES }
+}
+message_type {
+  name: "Shape" field { name: "dim" number: 2 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: "Dim" }
+}
+message_type { name: "Dim" field { name: "size" number: 1 type: TYPE_INT64 } }
 message_type {
   name: "Tensor"
   field { name: "dtype" number: 1 type: TYPE_INT32 }
   field { name: "shape" number: 2 type: TYPE_MESSAGE type_name: "Shape" }
+  field { name: "tensor_content" number: 4 type: TYPE_BYTES }
   field { name: "string_val" number: 8 label: LABEL_REPEATED type: TYPE_BYTES }
 }
 message_type {
@@ -95,12 +128,71 @@ def scalars(wall_time: float, step: int, values: Iterable[tuple[str, float]]) ->
     return _encoded(event)
 
 
-def text(wall_time: float, step: int, tag: str, value: str) -> bytes:
+def text(wall_time: float, step: int, tag: str, value: str, description: str = "") -> bytes:
     """Return an event of a text, for TensorBoard's text plugin."""
+    return texts(wall_time, step, tag, [value.encode()], (), "text", description)
+
+
+def texts(
+    wall_time: float,
+    step: int,
+    tag: str,
+    values: Sequence[bytes],
+    shape: Sequence[int],
+    plugin: str,
+    description: str = "",
+    content: bytes = b"",
+) -> bytes:
+    """Return an event of an array of texts or bytes, for one of TensorBoard's plugins.
+
+    Args:
+        wall_time: When it was made, in seconds since the epoch.
+        step: The global step.
+        tag: The name of the value.
+        values: The elements, the last axis the fastest.
+        shape: The shape of the array.
+        plugin: The plugin's name.
+        description: Shown beside it.
+        content: What the plugin keeps beside each tag.
+    """
+    tensor = {"dtype": _DT_STRING, "shape": _shape(shape), "string_val": values}
+    return _of_plugin(wall_time, step, tag, tensor, plugin, description, content)
+
+
+def doubles(
+    wall_time: float,
+    step: int,
+    tag: str,
+    values: Any,
+    plugin: str,
+    description: str = "",
+    content: bytes = b"",
+) -> bytes:
+    """Return an event of an array of float64, for one of TensorBoard's plugins; see `texts`."""
+    tensor = {
+        "dtype": _DT_DOUBLE,
+        "shape": _shape(values.shape),
+        "tensor_content": values.astype("<f8").tobytes(),
+    }
+    return _of_plugin(wall_time, step, tag, tensor, plugin, description, content)
+
+
+def plugin_content(wall_time: float, step: int, tag: str, plugin: str, content: bytes) -> bytes:
+    """Return an event without a value, whose content is what a plugin reads."""
     event = _event(wall_time, step)
-    entry = event.summary.value.add(tag=tag, tensor={"dtype": _DT_STRING, "shape": {}})
-    entry.tensor.string_val.append(value.encode())
-    entry.metadata.plugin_data.plugin_name = "text"
+    metadata = {"plugin_data": {"plugin_name": plugin, "content": content}, "data_class": _DATA_TENSOR}
+    event.summary.value.add(tag=tag, metadata=metadata, tensor={"dtype": _DT_FLOAT, "shape": _shape([0])})
+    return _encoded(event)
+
+
+def of_summary(wall_time: float, step: int, summary: bytes) -> bytes:
+    """Return an event of a ``Summary`` message.
+
+    Raises:
+        SummaryError: The bytes are no message.
+    """
+    event = _event(wall_time, step)
+    event.summary.CopyFrom(_parsed(summary_class(), summary))
     return _encoded(event)
 
 
@@ -117,27 +209,76 @@ def parse_event(data: bytes) -> Iterator[Event]:
     Raises:
         SummaryError: The data is no message.
     """
-    from google.protobuf.message import DecodeError
-
-    try:
-        event = _message().FromString(data)
-    except DecodeError as exc:
-        raise SummaryError(f"An event is no message: {exc}") from exc
+    event = parse_message(data)
     for value in event.summary.value:
         if value.HasField("simple_value"):
             yield Event(event.step, event.wall_time, value.tag, value.simple_value)
-        elif value.tensor.dtype == _DT_STRING and value.tensor.string_val:
-            yield Event(event.step, event.wall_time, value.tag, value.tensor.string_val[0].decode())
+        elif value.tensor.dtype == _DT_STRING and value.metadata.plugin_data.plugin_name in ("", "text"):
+            for each in value.tensor.string_val[:1]:
+                yield Event(event.step, event.wall_time, value.tag, each.decode())
     log = event.session_log
     if log.status in set(SessionLog):
         status = SessionLog(log.status)
         yield Event(event.step, event.wall_time, "session_log", log.checkpoint_path, status)
 
 
+def parse_message(data: bytes) -> Any:
+    """Return an event as a message of protobuf.
+
+    Raises:
+        SummaryError: The data is no message.
+    """
+    return _parsed(_message(), data)
+
+
 @functools.cache
 def _message() -> Any:
     """Return the message class of an event."""
     return message_class(_DESCRIPTION, "tensorflow.Event")
+
+
+@functools.cache
+def summary_class() -> Any:
+    """Return the message class of a summary, whose ``Value`` and ``Image`` are in it."""
+    return type(_message()().summary)
+
+
+@functools.cache
+def histogram_class() -> Any:
+    """Return the message class of a histogram in a summary, as TensorFlow 1 writes it."""
+    return type(summary_class().Value().histo)
+
+
+def _parsed(kind: Any, data: bytes) -> Any:
+    from google.protobuf.message import DecodeError
+
+    try:
+        return kind.FromString(data)
+    except DecodeError as exc:
+        raise SummaryError(f"An event is no message: {exc}") from exc
+
+
+def _shape(sizes: Iterable[int]) -> dict[str, list[dict[str, int]]]:
+    return {"dim": [{"size": size} for size in sizes]}
+
+
+def _of_plugin(
+    wall_time: float,
+    step: int,
+    tag: str,
+    tensor: dict[str, Any],
+    plugin: str,
+    description: str,
+    content: bytes,
+) -> bytes:
+    event = _event(wall_time, step)
+    metadata = {
+        "plugin_data": {"plugin_name": plugin, "content": content},
+        "summary_description": description,
+        "data_class": _DATA_BLOBS if plugin == "images" else _DATA_TENSOR,
+    }
+    event.summary.value.add(tag=tag, tensor=tensor, metadata=metadata)
+    return _encoded(event)
 
 
 def _event(wall_time: float, step: int) -> Any:

@@ -11,6 +11,7 @@ from muster.checkpoint.tensorflow._either import read_either as read_either
 from muster.checkpoint.tensorflow._names import is_whole as is_whole
 from muster.checkpoint.tensorflow._names import join_parts as join_parts
 from muster.checkpoint.tensorflow._names import match_names as match_names
+from muster.checkpoint.tensorflow._names import name_of as name_of
 from muster.checkpoint.tensorflow._objects import load_weights as load_weights
 from muster.checkpoint.tensorflow._objects import restore_objects as restore_objects
 from muster.checkpoint.tensorflow._reader import TensorFlowCheckpoint as TensorFlowCheckpoint

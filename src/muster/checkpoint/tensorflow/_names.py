@@ -9,6 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from muster.checkpoint.tensorflow._bundle import Entry
 
@@ -43,6 +44,12 @@ _SCALAR = re.compile(r"(?:training/)?([^/]+)/(iter|learning_rate)")
 _SCALARS = {"iter": "iteration", "learning_rate": "learning_rate"}
 _NUMBER = re.compile(r"_[0-9]+$")
 GLOBAL_STEP = "global_step"
+
+
+def name_of(variable: Any) -> str:
+    """Return the name by which TensorFlow's Savers know a variable: its own if it has one, else its path."""
+    name, colon, _ = str(variable.name).partition(":")
+    return name if colon else str(variable.path)
 
 
 def join_parts(entries: Mapping[str, Entry]) -> dict[str, Entry]:

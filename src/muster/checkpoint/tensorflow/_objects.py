@@ -17,6 +17,7 @@ from muster._errors import CheckpointMismatchError
 from muster._protobuf import message_class
 from muster.checkpoint.objects import Variable
 from muster.checkpoint.tensorflow._bundle import OBJECT_GRAPH
+from muster.checkpoint.tensorflow._names import name_of
 from muster.checkpoint.tensorflow._reader import TensorFlowCheckpoint
 from muster.checkpoint.tensorflow._varints import FormatError
 
@@ -108,7 +109,7 @@ def find_variables(nodes: Sequence[Node], root: object) -> list[tuple[Variable, 
 
 
 def restore_objects(prefix: str, root: object, variables: Iterable[Variable]) -> None:
-    """Set variables to their values in an object-based checkpoint of TensorFlow.
+    """Set variables to their values in a checkpoint of TensorFlow's: of objects, or of names.
 
     What the checkpoint has beyond them is left alone, such as an optimizer's state for a model alone.
 
@@ -118,27 +119,14 @@ def restore_objects(prefix: str, root: object, variables: Iterable[Variable]) ->
         variables: The variables that must be set; more of those that are reached from the root may be.
 
     Raises:
-        CheckpointMismatchError: The checkpoint lacks a variable, has another shape, or is not object-based.
-            Nothing was set.
+        CheckpointMismatchError: The checkpoint lacks a variable, or has another shape. Nothing was set.
         CheckpointError: The checkpoint cannot be read.
     """
     checkpoint = TensorFlowCheckpoint(prefix)
-    if OBJECT_GRAPH not in checkpoint.entries:
-        raise CheckpointMismatchError(
-            f"{prefix} is no object-based checkpoint, but one of names, as Estimators and Savers write them: "
-            "restore it with an Estimator of that model."
-        )
-    try:
-        nodes = parse_graph(checkpoint.read(OBJECT_GRAPH).item())
-    except FormatError as exc:
-        raise CheckpointMismatchError(f"{prefix} cannot be restored: {exc}.") from exc
-    pairs = find_variables(nodes, root)
-    reached = {id(variable) for variable, _ in pairs}
-    if missing := [variable.path for variable in variables if id(variable) not in reached]:
-        raise CheckpointMismatchError(
-            f"{prefix} is of another model: it lacks {', '.join(missing)}. Build the model as it was when it "
-            "was saved, with its layers in the same order or as attributes of the same names."
-        )
+    if OBJECT_GRAPH in checkpoint.entries:
+        pairs = _reached(checkpoint, root, variables)
+    else:
+        pairs = _named(checkpoint, variables)
     values: list[tuple[Variable, np.ndarray[Any, Any]]] = []
     for variable, key in pairs:
         value, shape = checkpoint.read(key), tuple(variable.shape)
@@ -150,6 +138,37 @@ def restore_objects(prefix: str, root: object, variables: Iterable[Variable]) ->
         values.append((variable, value))
     for variable, value in values:
         variable.assign(value)
+
+
+def _reached(
+    checkpoint: TensorFlowCheckpoint, root: object, variables: Iterable[Variable]
+) -> list[tuple[Variable, str]]:
+    """Return the variables that are reached from an object, and their keys in an object-based checkpoint."""
+    prefix = checkpoint.prefix
+    try:
+        nodes = parse_graph(checkpoint.read(OBJECT_GRAPH).item())
+    except FormatError as exc:
+        raise CheckpointMismatchError(f"{prefix} cannot be restored: {exc}.") from exc
+    pairs = find_variables(nodes, root)
+    reached = {id(variable) for variable, _ in pairs}
+    if missing := [variable.path for variable in variables if id(variable) not in reached]:
+        raise CheckpointMismatchError(
+            f"{prefix} is of another model: it lacks {', '.join(missing)}. Build the model as it was when it "
+            "was saved, with its layers in the same order or as attributes of the same names."
+        )
+    return pairs
+
+
+def _named(checkpoint: TensorFlowCheckpoint, variables: Iterable[Variable]) -> list[tuple[Variable, str]]:
+    """Return variables and their names, by which Estimators and Savers write checkpoints."""
+    pairs = [(variable, name_of(variable)) for variable in variables]
+    if missing := [name for _, name in pairs if name not in checkpoint.entries]:
+        raise CheckpointMismatchError(
+            f"{checkpoint.prefix} is a checkpoint of names, as Estimators and Savers write them, and lacks "
+            f"{', '.join(missing)}. tf.train.list_variables lists the names that are there; "
+            "tf.compat.v1.train.Saver({name: variable}).restore(None, path) restores by other names."
+        )
+    return pairs
 
 
 def load_weights(model: Any, path: str) -> None:
