@@ -1,14 +1,16 @@
 """Custom training loops. That every strategy gives what one device does is in test_conformance.py."""
 
+import re
+
 import numpy as np
 import pytest
 
 import muster
 from muster import keras
-from muster._errors import TraceError
 from muster.data import Dataset
 from muster.distribute import (
     CentralStorageStrategy,
+    DatasetCreator,
     MirroredStrategy,
     PerReplica,
     ReduceOp,
@@ -157,7 +159,7 @@ def test_layers_are_built_at_the_first_call_and_variables_made_at_every_call_are
     layer = keras.layers.Dense(2)
     assert function(lambda x: layer(x))(np.ones((1, 3), np.float32)).shape == (1, 2)
     assert np.isfinite(layer.kernel.value).all()
-    with pytest.raises(TraceError, match="creates the variable 'every_time' at every call"):
+    with pytest.raises(ValueError, match="creates the variable 'every_time' at every call"):
         function(lambda: keras.Variable(1.0, name="every_time") + 1)()
 
 
@@ -296,6 +298,31 @@ def test_dropout_differs_between_replicas_and_goes_on_from_step_to_step():
 def test_mistakes_are_told(call, error, says):
     with pytest.raises(error, match=says):
         call(mirrored(2))
+
+
+ROWS = np.ones((4, 2)), np.ones(4)
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        ([ROWS, ROWS], "from_loader(data)"),
+        (iter([ROWS]), "from_loader(data)"),
+        (ROWS, "from_tensor_slices(muster.data.as_arrays(data)).batch(32)"),
+        ({"x": [1, 2]}, "from_tensor_slices(muster.data.as_arrays(data)).batch(32)"),
+        (type("Rows", (), {"__len__": None, "__getitem__": None})(), "from_source(data)"),
+    ],
+    ids=["a list of batches", "an iterator", "arrays", "columns", "rows"],
+)
+def test_what_is_no_dataset_is_refused_with_the_line_that_makes_one(data, line):
+    strategy = mirrored(2)
+    for call in (
+        strategy.experimental_distribute_dataset,
+        lambda data: strategy.distribute_datasets_from_function(lambda context: data),
+        lambda data: DatasetCreator(lambda context: data)(None),
+    ):
+        with pytest.raises(TypeError, match=f"Dataset.*{re.escape(line)}"):
+            call(data)
 
 
 def test_two_strategies_in_one_function_are_refused():

@@ -50,6 +50,28 @@ def test_clipping_after_the_sum(strategy, optimizer, arguments):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("rows", [8, 7])
+@pytest.mark.parametrize("kind", ["built in", "own"])
+def test_gradients_by_hand_in_a_model_fn_are_those_of_the_mean_loss(strategy, rows, kind, tmp_path):
+    class Own(tf.compat.v1.train.Optimizer):
+        def _apply_dense(self, gradient, variable):
+            return variable.assign_sub(0.5 * gradient)
+
+    def model_fn(features, labels, mode):
+        weights = keras.Variable(np.zeros(2, np.float32), name="w")
+        built_in = tf.compat.v1.train.GradientDescentOptimizer(0.5)
+        optimizer = built_in if kind == "built in" else Own(False, "Own")
+        loss = keras.ops.mean(features @ weights)
+        step = tf.compat.v1.train.get_global_step()
+        train_op = optimizer.apply_gradients(optimizer.compute_gradients(loss), step)
+        return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    estimator = Estimator(model_fn, tmp_path, RunConfig(train_distribute=STRATEGIES[strategy]()))
+    estimator.train(lambda: tf.data.Dataset.from_tensor_slices(X[:rows]).batch(8), steps=1)
+    np.testing.assert_allclose(estimator.get_variable_value("w"), -0.5 * X[:rows].mean(0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_clipping_after_the_sum_in_a_model_fn(strategy, tmp_path):
     def model_fn(features, labels, mode):
         weights = keras.Variable(np.zeros(2, np.float32), name="w")

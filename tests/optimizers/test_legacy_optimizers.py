@@ -141,3 +141,34 @@ def test_fit_trains_only_the_rows_of_a_batch() -> None:
     assert np.flatnonzero(changed).tolist() == [1, 4, 7]
     momentum = next(v for v in model.optimizer.variables if v.shape == (20, 2))
     assert np.flatnonzero(np.asarray(momentum.value).any(axis=1)).tolist() == [1, 4, 7]
+
+
+# What TensorFlow 2.15 has after a step on the first variable, one on the second, and one on both.
+AFTER_SHARING = {
+    "SGD": ([0.75, 1.0], [0.75, 1.0]),
+    "Adagrad": ([0.42639017, -1.1501794], [0.42639017, -1.1501794]),
+    "Adadelta": ([0.9985768, -1.9985768], [0.9985768, -1.9985768]),
+    "Adam": ([0.0707776, -1.0707682], [0.19870883, -1.198701]),
+    "Adamax": ([0.14944679, -1.1494465], [0.38628888, -1.3862886]),
+    "Ftrl": ([-0.3580745, -0.9405226], [-0.3580745, -0.9405226]),
+    "Nadam": ([0.04678205, -1.0467817], [0.05251953, -1.052519]),
+    "RMSprop": ([-1.7282143, 0.72821677], [-1.7282143, 0.72821677]),
+}
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_variables_may_come_after_the_first_step(kind: str, traced: bool) -> None:
+    optimizer = getattr(legacy, kind)(0.5)
+    first, second = (tf.Variable([1.0, -2.0], name=name) for name in "ab")
+    gradient = tf.constant([0.25, -3.0])
+    steps = [
+        lambda: optimizer.apply_gradients([(gradient, first)]),
+        lambda: optimizer.apply_gradients([(gradient, second)]),
+        lambda: optimizer.apply_gradients([(gradient, second), (gradient, first)]),
+    ]
+    for step in steps:
+        (tf.function(step) if traced else step)()
+    for variable, expected in zip((first, second), AFTER_SHARING[kind], strict=True):
+        np.testing.assert_allclose(variable.numpy(), expected, atol=1e-5)  # 1 - 0.999 in float32
+    assert int(optimizer.iterations) == 3

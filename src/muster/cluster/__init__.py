@@ -11,6 +11,7 @@ from muster.cluster._task_context import task_context as task_context
 from muster.cluster._tf_config import TFConfig as TFConfig
 from muster.cluster._validation import check_job as check_job
 from muster.cluster._validation import validate_cluster_spec as validate_cluster_spec
+from muster.cluster.resolvers._gce_resolver import GCEClusterResolver as GCEClusterResolver
 from muster.cluster.resolvers._kubernetes_resolver import (
     KubernetesClusterResolver as KubernetesClusterResolver,
 )

@@ -87,8 +87,9 @@ class Nadam(Optimizer):
         self.beta_1, self.beta_2 = beta_1, beta_2
 
     def build(self, variables: list[keras.Variable]) -> None:
-        if not self.built:
-            super().build(variables)
+        first = not self.built
+        super().build(variables)
+        if first:
             self._momentum_cache = self.add_variable((), initializer="ones", name="momentum_cache")
 
     def _backend_update_step(

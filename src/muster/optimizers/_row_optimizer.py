@@ -1,12 +1,13 @@
 """An optimizer of Keras' that updates the rows of a table that were looked up."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
 
 from muster._keras import keras
 from muster.program import update_rows
+from muster.program.gradients import in_this_step
 
 
 class RowOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]  # keras is untyped
@@ -30,14 +31,26 @@ class RowOptimizer(keras.optimizers.Optimizer):  # type: ignore[misc]  # keras i
         super().__init__(learning_rate=learning_rate, **kwargs)
         self._rule = rule
         self._initial = dict(slots)
+        self._slots: list[list[keras.Variable]] = [[] for _ in slots]
 
     def build(self, variables: list[keras.Variable]) -> None:
-        if not self.built:
-            super().build(variables)
-            self._slots = [
-                self.add_optimizer_variables(variables, name, keras.initializers.Constant(value))
-                for name, value in self._initial.items()
-            ]
+        """Create the slots of variables that have none, also of those that come later."""
+        new = [each for each in variables if self._var_key(each) not in self._trainable_variables_indices]
+        if new or not self.built:
+            super().build([*self._trainable_variables, *new])
+            for slots, (name, value) in zip(self._slots, self._initial.items(), strict=True):
+                slots += self.add_optimizer_variables(new, name, keras.initializers.Constant(value))
+
+    def apply(
+        self, grads: Sequence[Any], trainable_variables: Iterable[keras.Variable] | None = None
+    ) -> None:
+        """Update the variables, as Keras does, which refuses any that the first call did not name."""
+        optimizer = in_this_step(self)
+        variables = None if trainable_variables is None else list(trainable_variables)
+        if optimizer.built and variables is not None:
+            with keras.name_scope(optimizer.name, caller=optimizer):
+                optimizer.build(variables)
+        super().apply(grads, variables)
 
     def update_step(self, gradient: jax.Array, variable: keras.Variable, learning_rate: Any) -> None:
         if gradient.shape != variable.shape:

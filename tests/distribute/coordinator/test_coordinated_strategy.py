@@ -110,6 +110,10 @@ def test_distributed_datasets_are_for_workers():
             it = iter(coordinator.create_per_worker_dataset(source))
             first, second = coordinator.schedule(take, args=(it,)).fetch()
             assert (first.tolist(), second.tolist()) == ([0, 1, 2, 3], [4, 5])
+        batch_list = [(np.ones(2), np.ones(2))]
+        for source, error in ((batch_list, ValueError), (lambda: batch_list, TypeError)):
+            with pytest.raises(error, match=r"Dataset.*Of this data write: muster.data.Dataset.from_loader"):
+                coordinator.create_per_worker_dataset(source)
         for distributed in (made_in_function(), from_function()):
             with pytest.raises(ValueError, match="you need to pass this dataset to ClusterCoord"):
                 iter(distributed)

@@ -5,6 +5,7 @@ Argument: JSON: scenario, and report (where to write what came of it), or what t
 
 import json
 import os
+import random
 import signal
 import sys
 from pathlib import Path
@@ -17,6 +18,8 @@ from muster._keras import keras
 from muster.cluster import TFConfigClusterResolver
 from muster.data import Dataset
 from muster.distribute import CommunicationOptions, DatasetCreator, MultiWorkerMirroredStrategy
+
+EARLY = np.random.rand(96, 6).astype(np.float32)  # before the workers meet
 
 
 class Reverses(keras.layers.Layer):
@@ -161,6 +164,53 @@ def other_contents(strategy, options):
     with strategy.scope():
         model = built()
     model.fit(X[rank:], Y[rank:], batch_size=BATCH, verbose=0)
+
+
+def unseeded(strategy, options):
+    """What a program without any seed draws once the strategy is made, and trains on."""
+    inputs = np.random.rand(96, 6).astype(np.float32)
+    labels = [random.randrange(3) for _ in inputs]
+    shuffled = [int(each) for each in Dataset.range(20).shuffle(20)]
+    noise = np.asarray(keras.random.normal((4,)))
+    with strategy.scope():
+        model = built()
+    fitted = model.fit(inputs, np.array(labels), batch_size=BATCH, epochs=2, verbose=0).history
+    dataset = Dataset.from_tensor_slices((inputs, np.array(labels))).shuffle(96).batch(BATCH)
+    again = model.fit(dataset, verbose=0).history
+    return [inputs.tolist(), labels, shuffled, noise.tolist(), fitted, again]
+
+
+def other_data(strategy, options):
+    """The weights after the same data in forms that Keras does not know, and in those that it does."""
+
+    def trained(*data, **arguments):
+        with strategy.scope():
+            model = built()
+        model.fit(*data, shuffle=False, verbose=0, **arguments)
+        return [np.asarray(weight.value).tolist() for weight in model.weights]
+
+    batches = [(X[i : i + BATCH], Y[i : i + BATCH]) for i in range(0, len(X), BATCH)]
+    return {
+        "arrays": trained(X, Y, batch_size=BATCH),
+        "lists": trained(X.tolist(), Y.tolist(), batch_size=BATCH),
+        "a list of batches": trained(batches),
+        "lists of arrays": trained([list(batch) for batch in batches]),
+        "a generator": trained(batch for batch in batches),
+        "an iterator": trained(map(tuple, batches)),
+    }
+
+
+def drawn_early(strategy, options):
+    with strategy.scope():
+        model = built()
+    model.fit(EARLY, Y[:96], batch_size=BATCH, verbose=0)
+
+
+def generator_of_its_own(strategy, options):
+    with strategy.scope():
+        model = built()
+    inputs = np.random.default_rng().random((96, 6), np.float32)
+    model.fit(inputs, Y[:96], batch_size=BATCH, verbose=0)
 
 
 def killed(strategy, options):

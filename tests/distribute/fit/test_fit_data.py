@@ -2,17 +2,22 @@
 
 import contextlib
 import importlib
+import re
 
 import numpy as np
 import pytest
-from fit_cases import BATCH, ROWS, WEIGHTS, X, Y, build, same, values
+from coordinated import strategy_of
+from fit_cases import BATCH, ROWS, WEIGHTS, Batches, X, Y, build, built, same, values
 
+from muster._errors import DatasetError
 from muster._keras import keras
 from muster.distribute import MirroredStrategy
 
 for name in ("pandas", "polars", "datasets"):  # here, since they leave threads and variables behind
     with contextlib.suppress(ImportError):
         importlib.import_module(name)
+with contextlib.suppress(ImportError):
+    importlib.import_module("tqdm").tqdm.monitor_interval = 0
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
 NAMES = list("abcdef")
@@ -34,15 +39,25 @@ def expected(strategy):
     return fitted(strategy, X, Y, batch_size=BATCH)[0]
 
 
-def table(library):
+def whole_table(library):
+    """A table that has a column of labels beside the others."""
     module = pytest.importorskip({"arrow": "pyarrow", "huggingface": "datasets"}.get(library, library))
-    columns = {name: X[:, i] for i, name in enumerate(NAMES)}
+    columns = {name: X[:, i] for i, name in enumerate(NAMES)} | {"label": Y}
     match library:
         case "pandas" | "polars":
-            return module.DataFrame(columns), module.Series(Y)
+            return module.DataFrame(columns)
         case "arrow":
-            return module.table(columns), module.chunked_array([Y])
-    whole = module.Dataset.from_dict({**columns, "label": Y})
+            return module.table(columns)
+    return module.Dataset.from_dict(columns)
+
+
+def table(library):
+    whole = whole_table(library)
+    match library:
+        case "pandas" | "polars":
+            return whole[NAMES], whole["label"]
+        case "arrow":
+            return whole.select(NAMES), whole["label"]
     return whole.select_columns(NAMES), whole["label"]
 
 
@@ -82,6 +97,77 @@ def test_batches(strategy, expected, data):
     assert model.evaluate(data, verbose=0) == pytest.approx(model.evaluate(X, Y, batch_size=BATCH, verbose=0))
 
 
+@pytest.mark.parametrize("kind", [*IN_MEMORY, "a list of batches", "a loader"])
+def test_data_is_the_same_without_a_strategy(expected, kind):
+    model = built("functional", "adam")
+    if kind in IN_MEMORY:
+        data, batch_size = IN_MEMORY[kind](), BATCH
+    else:
+        data, batch_size = ((Loader() if kind == "a loader" else batches(X, Y)),), None
+    whole = data if len(data) > 1 else data[0]
+    model.fit(*data, batch_size=batch_size, validation_data=whole, epochs=2, shuffle=False, verbose=0)
+    same(values(model), expected)
+    seen = model.evaluate(*data, batch_size=batch_size, verbose=0)
+    assert seen == pytest.approx(model.evaluate(X, Y, batch_size=BATCH, verbose=0))
+    found = model.predict(data[0], verbose=0)
+    np.testing.assert_allclose(found, model.predict(X, verbose=0), rtol=1e-5, atol=1e-6)
+
+
+BY_WORKERS = {
+    **IN_MEMORY,
+    "a list of batches": lambda: (batches(X, Y),),
+    "a loader": lambda: (Loader(),),
+    "a PyDataset": lambda: (Batches(),),
+}
+
+
+@pytest.fixture(scope="module")
+def on_servers(compiled_once):
+    with strategy_of(workers=1, servers=1) as strategy:
+        yield strategy
+
+
+@pytest.mark.parametrize("kind", BY_WORKERS)
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras' own
+def test_steps_of_workers_with_parameter_servers(on_servers, expected, kind):
+    data = BY_WORKERS[kind]()
+    size = {"batch_size": BATCH} if len(data) > 1 else {}
+    whole = data if len(data) > 1 else data[0]
+    found, model = fitted(on_servers, *data, **size, validation_data=whole)
+    same(found, expected)
+    seen = model.evaluate(X, Y, batch_size=BATCH, verbose=0)
+    assert model.evaluate(*data, **size, verbose=0) == pytest.approx(seen)
+    one = model.predict(X, verbose=0)
+    np.testing.assert_allclose(model.predict(data[0], verbose=0), one, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras' own
+def test_a_generator_and_columns_of_lists_with_parameter_servers(on_servers):
+    one = built("functional", "adam")
+    one.fit(X, Y, batch_size=BATCH, shuffle=False, verbose=0)
+    for make in (lambda: iter(batches(X, Y)), lambda: (batch for batch in batches(X, Y))):
+        model = build(on_servers)
+        model.fit(make(), steps_per_epoch=ROWS // BATCH, shuffle=False, verbose=0)
+        same(values(model), values(one))
+
+    def by_name():
+        keras.utils.set_random_seed(7)
+        inputs = {name: keras.Input((1,), name=name) for name in "ab"}
+        model = keras.Model(inputs, keras.layers.Dense(3)(keras.layers.concatenate([*inputs.values()])))
+        model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        return model
+
+    one = by_name()
+    with on_servers.scope():
+        model = by_name()
+    columns = {name: X[:, i : i + 1] for i, name in enumerate("ab")}
+    one.fit(columns, Y, shuffle=False, verbose=0)
+    model.fit(
+        {name: column.tolist() for name, column in columns.items()}, Y.tolist(), shuffle=False, verbose=0
+    )
+    same(values(model), values(one))
+
+
 def test_batches_with_weights_from_an_iterator(strategy):
     model, other = build(strategy), build(strategy)
     model.fit(map(tuple, batches(X, Y, WEIGHTS)), verbose=0)
@@ -112,6 +198,68 @@ class Rows:
 
 
 @pytest.mark.parametrize("call", ["fit", "evaluate", "predict"])
-def test_rows_are_refused_with_the_line_that_makes_batches_of_them(strategy, call):
-    with pytest.raises(TypeError, match=r"Dataset.from_source\(data\)"):
-        getattr(build(strategy), call)(Rows(), verbose=0)
+@pytest.mark.parametrize("in_scope", [False, True])
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [(Rows(), r"Dataset.from_source\(data\)"), (lambda: batches(X, Y), r"Dataset.from_loader\(data\)")],
+    ids=["rows", "a function"],
+)
+def test_what_has_no_batches_is_refused_with_the_line_that_makes_them(strategy, call, in_scope, data, line):
+    model = build(strategy) if in_scope else built("functional", "adam")
+    with pytest.raises(TypeError, match=line):
+        getattr(model, call)(data, verbose=0)
+
+
+ALONE = {
+    "pandas": (lambda: whole_table("pandas"), 'x=data.drop(columns="label"), y=data["label"]'),
+    "polars": (lambda: whole_table("polars"), 'x=data.drop("label"), y=data["label"]'),
+    "Arrow": (lambda: whole_table("arrow"), 'x=data.drop_columns("label"), y=data["label"]'),
+    "Hugging Face": (lambda: whole_table("huggingface"), 'x=data.remove_columns("label"), y=data["label"]'),
+    "a pair": (lambda: (X, Y), "x=data[0], y=data[1]"),
+}
+
+
+@pytest.mark.parametrize("kind", ALONE)
+@pytest.mark.parametrize("in_scope", [False, True])
+def test_a_table_without_labels_is_refused_with_the_line_that_gives_them(strategy, expected, kind, in_scope):
+    make, line = ALONE[kind]
+    data = make()
+    model = build(strategy) if in_scope else built("functional", "adam")
+    for call in (model.fit, model.evaluate):
+        with pytest.raises(DatasetError, match=re.escape(line)):
+            call(data, verbose=0)
+    arguments = eval(f"dict({line})", {"data": data})
+    model.fit(**arguments, batch_size=BATCH, epochs=2, shuffle=False, verbose=0)
+    same(values(model), expected)
+
+
+@pytest.mark.parametrize("in_scope", [False, True])
+def test_a_table_as_validation_data_is_refused_with_the_line_that_gives_labels(strategy, in_scope):
+    model = build(strategy) if in_scope else built("functional", "adam")
+    line = r'validation_data=\(data.drop\(columns="label"\), data\["label"\]\)'
+    with pytest.raises(DatasetError, match=line):
+        model.fit(X, Y, validation_data=whole_table("pandas"), verbose=0)
+
+
+class Reconstruction(keras.Model):
+    """Takes its labels from its inputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.out = keras.layers.Dense(len(NAMES))
+
+    def call(self, x):
+        return self.out(x)
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        return super().compute_loss(x, x, y_pred, sample_weight, training)
+
+
+@pytest.mark.parametrize("in_scope", [False, True])
+def test_a_model_that_needs_no_labels_is_trained_on_a_table_alone(strategy, in_scope):
+    with strategy.scope() if in_scope else contextlib.nullcontext():
+        model = Reconstruction()
+        model.compile("sgd", "mse")
+    table = whole_table("pandas")[NAMES]
+    history = model.fit(table, epochs=3, verbose=0).history["loss"]
+    assert history[-1] < history[0]

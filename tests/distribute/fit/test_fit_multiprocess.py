@@ -106,6 +106,8 @@ def test_a_job_whose_chief_died_goes_on_at_the_next_step(tmp_path):
         ("failing_callback", r"ZeroDivisionError: this callback fails|worker 1 (has )?failed"),
         ("other_structure", r"worker 0 and worker 1 have a batch of float32\[32, 6\], int64\[32\] and"),
         ("other_contents", r"worker 0 and worker 1 have batches with other contents"),
+        ("drawn_early", r"other contents.* make it before the data"),
+        ("generator_of_its_own", r"other contents.* np.random.default_rng\(...\) .* need a seed"),
     ],
 )
 def test_workers_that_do_not_fit_say_why(tmp_path, scenario, error):
@@ -115,6 +117,20 @@ def test_workers_that_do_not_fit_say_why(tmp_path, scenario, error):
         assert 1 in codes, [task.log for task in job.tasks]
         assert set(codes) <= {1, EXIT_PEER_LOST}
         assert any(re.search(error, task.log) for task in job.tasks), job.tasks[0].log
+
+
+def test_a_program_without_a_seed_has_the_same_data_on_all_workers(tmp_path):
+    first, second = run(tmp_path, "unseeded")
+    assert first == second
+
+
+def test_data_that_keras_does_not_know_is_the_same_for_all_workers(tmp_path):
+    first, second = run(tmp_path, "other_data")
+    assert first == second
+    expected = first.pop("arrays")
+    for weights in first.values():
+        for one, other in zip(weights, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGSTOP"])

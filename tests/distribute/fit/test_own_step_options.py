@@ -138,6 +138,19 @@ def test_all_batches_are_seen_once(data):
     assert history["seen"] == [Y[:ROWS].sum()]
 
 
+def test_inputs_alone_are_in_no_tuple():
+    class Noted(Small):
+        kinds = set()
+
+        def train_step(self, data):
+            self.kinds.add(type(data) is tuple)
+            return {"loss": self.dense(data).mean()}
+
+    model = made(Noted)
+    model.fit(tf.data.Dataset.from_tensor_slices(X[:ROWS]).batch(BATCH), verbose=0)
+    assert model.kinds == {False}
+
+
 class OfKeras(keras.Model):
     """What `Small` is with Keras' own step."""
 
@@ -396,3 +409,39 @@ assert losses[2] < losses[0], losses
 
 def test_plain_keras_with_a_tape_of_musters():
     subprocess.run([sys.executable, "-c", PLAIN_KERAS], check=True, timeout=120)
+
+
+NAMES_OF_KERAS_2 = """
+import numpy as np
+import muster
+import keras
+
+class OfLoss(keras.Model):
+    def train_step(self, data):
+        x, y = data
+        return {"loss": self.compiled_loss(y, self(x), regularization_losses=self.losses)}
+
+class OfMetrics(keras.Model):
+    def train_step(self, data):
+        x, y = data
+        self.compiled_metrics.update_state(y, self(x))
+        return {}
+
+x = np.ones((8, 1), np.float32)
+for kind, name in ((OfLoss, "compiled_loss"), (OfMetrics, "compiled_metrics")):
+    inputs = keras.Input((1,))
+    with muster.distribute.OneDeviceStrategy("cpu:0").scope():
+        model = kind(inputs, keras.layers.Dense(1)(inputs))
+        model.compile("sgd", "mse")
+    try:
+        model.fit(x, x, verbose=0)
+    except muster.TraceError as exc:
+        assert f"{kind.__name__}.train_step uses `self.{name}`" in str(exc), exc
+        assert "compute_loss" in str(exc) and "import muster.compat.tensorflow" in str(exc), exc
+    else:
+        raise AssertionError(name)
+"""
+
+
+def test_names_of_keras_2_are_told_what_to_write():  # they exist where muster.compat.tensorflow is imported
+    subprocess.run([sys.executable, "-c", NAMES_OF_KERAS_2], check=True, timeout=120)

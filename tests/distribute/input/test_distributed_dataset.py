@@ -236,12 +236,35 @@ def test_a_worker_without_a_batch_of_its_own_still_takes_part() -> None:
     assert empty == [[], []]
 
 
-def test_components_of_different_lengths_are_refused() -> None:
-    pairs = Dataset.zip(Dataset.range(4).batch(4), Dataset.range(2).batch(2))
-    with pytest.raises(
-        DatasetError, match=r"must be equally long to be shared, got shapes \(\(4,\), \(2,\)\)"
-    ):
-        list(MirroredStrategy(["/cpu:0", "/cpu:1"]).experimental_distribute_dataset(pairs))
+def pairs(ones: int, others: int, batch: int = 0) -> Dataset:
+    """A batch of ones with one of others, such as images with labels and without."""
+    return Dataset.zip(Dataset.range(ones).batch(batch or ones), Dataset.range(others).batch(others))
+
+
+def test_components_of_different_lengths_are_divided_each_on_its_own() -> None:
+    strategy = MirroredStrategy(["/cpu:0", "/cpu:1"])
+    ((one, other),) = strategy.experimental_distribute_dataset(pairs(6, 4))
+    assert [each.tolist() for each in one.values] == [[0, 1, 2], [3, 4, 5]]
+    assert [each.tolist() for each in other.values] == [[0, 1], [2, 3]]
+
+    def work(strategy: Strategy) -> Any:
+        ((one, other),) = strategy.experimental_distribute_dataset(pairs(6, 4))
+        return one.values[0].tolist(), other.values[0].tolist()
+
+    assert on_workers(2, 1, work) == [([0, 1, 2], [0, 1]), ([3, 4, 5], [2, 3])]
+
+
+@pytest.mark.parametrize(("ones", "others"), [(6, 3), (3, 6), (6, 1)])
+def test_such_a_batch_that_cannot_be_shared_equally_is_replicated(
+    ones: int, others: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    strategy = MirroredStrategy(["/cpu:0", "/cpu:1"])
+    found = list(strategy.experimental_distribute_dataset(pairs(ones, others).repeat(2)))
+    assert len(found) == 2
+    for one, other in found:
+        assert (one.replicated, other.replicated) == (True, True)
+        assert [each.tolist() for each in one.values] == [list(range(ones))] * 2
+    assert "each computes all of it, and it counts once" in caplog.text
 
 
 def test_options() -> None:

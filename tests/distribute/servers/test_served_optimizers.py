@@ -113,7 +113,7 @@ def test_numbers_are_those_that_tensorflow_recorded(trained, name):
 
 def test_every_optimizer_of_tensorflow_1_is_among_them():
     ours = {name for name in vars(tf.compat.v1.train) if name.endswith("Optimizer") and name != "Optimizer"}
-    assert ours <= CLASSES
+    assert ours - {"SyncReplicasOptimizer"} <= CLASSES  # which is refused beside servers
 
 
 @pytest.mark.parametrize("name", COUPLED)

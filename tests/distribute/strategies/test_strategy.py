@@ -82,6 +82,21 @@ def test_a_program_runs_and_is_compiled_once_for_each_shape(strategy: Strategy):
     assert len(executables) == 2
 
 
+def test_a_program_calls_its_own_functions():
+    executables, called = {}, []
+    batch = {"x": np.ones(3, np.float32)}
+    for number in range(2):  # the programs compute the same, and call different functions
+
+        def calling_step(batch, number=number):
+            jax.debug.callback(lambda _: called.append(number), batch["x"])
+            return counting_step(batch)
+
+        state, step = started(get_strategy(), Program(calling_step, batch), executables)
+        jax.block_until_ready(step(state, batch))
+        jax.effects_barrier()
+    assert called == [0, 1]
+
+
 def test_per_replica_batch_sizes():
     assert InputContext(2, 1, 4).get_per_replica_batch_size(64) == 16
     with pytest.raises(ValueError, match="65 is not divisible by `num_replicas_in_sync` 4"):
@@ -100,3 +115,9 @@ def test_a_strategy_for_the_whole_program():
     with first.scope(), pytest.raises(RuntimeError, match="Must not be called inside"):
         experimental_set_strategy(second)
     experimental_set_strategy(None)
+
+
+def test_run_has_the_name_that_it_had_before():
+    strategy = MirroredStrategy(["/cpu:0", "/cpu:1"])
+    results = strategy.experimental_run_v2(lambda x, y: x + y, args=(np.float32(1),), kwargs={"y": 2.0})
+    assert [float(each) for each in results.values] == [3, 3]

@@ -1,11 +1,13 @@
 """A worker that trains until it is told to end. Run by test_interrupted_multiprocess.py.
 
 Argument: JSON: model_dir; leave (``"exit"`` or ``"input"``: where it leaves by itself, with a text);
-save_secs (how long a save takes); steps_per_execution, save_checkpoints_steps, max_steps, examples.
+save_secs (how long a save takes); interrupted_at_end (whether Ctrl-C comes after the last step);
+steps_per_execution, save_checkpoints_steps, max_steps, examples.
 """
 
 import json
 import logging
+import signal
 import sys
 import time
 
@@ -23,6 +25,11 @@ def model_fn(features, labels, mode):
     loss = keras.ops.mean((keras.layers.Dense(1)(features["x"]) * features["scale"] - labels) ** 2)
     train_op = muster.minimize(keras.optimizers.SGD(0.01), loss, muster.get_or_create_global_step())
     return EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+class Interrupt(SessionRunHook):
+    def end(self, session):
+        signal.raise_signal(signal.SIGINT)
 
 
 class Print(SessionRunHook):
@@ -67,7 +74,8 @@ def main(options):
         save_summary_steps=None,
     )
     est = Estimator(model_fn, options["model_dir"], config)
-    est.train(input_fn, hooks=[Print()], max_steps=options.get("max_steps", 10**8))
+    hooks = [Print(), *([Interrupt()] if options.get("interrupted_at_end") else [])]
+    est.train(input_fn, hooks=hooks, max_steps=options.get("max_steps", 10**8))
 
 
 if __name__ == "__main__":

@@ -56,6 +56,20 @@ def test_workers_that_are_told_to_end_save_and_end_together(tmp_path, number, to
     assert [position["elements"] for position in last.metadata["input"]] == steps
 
 
+def test_a_worker_that_is_told_to_end_after_the_last_step_waits_for_the_save_and_all_end_together(tmp_path):
+    with Job(tmp_path, [CHILD], worker=2) as job:
+        options = {"model_dir": str(tmp_path / "model"), "max_steps": 4, "save_secs": 1.5}
+        tasks = [
+            job.start("worker", index, {**options, "interrupted_at_end": index == 1}) for index in (0, 1)
+        ]
+        for task in tasks:
+            assert task.code() == -signal.SIGINT, task.log[-3000:]
+            assert "has lost worker" not in task.log
+            assert "Loss for final step" not in task.log
+    assert "Saved step 4; run again to go on." in tasks[0].log
+    assert read_checkpoint(latest_checkpoint(tmp_path / "model")).step == 4
+
+
 @pytest.mark.parametrize("leave", ["exit", "input"])
 def test_a_worker_that_leaves_by_itself_ends_the_job(tmp_path, leave):
     with Job(tmp_path, [CHILD], worker=2) as job:

@@ -24,11 +24,18 @@ class TPUClusterResolver(TaskResolver):
 
     Takes the place of ``tf.distribute.cluster_resolver.TPUClusterResolver``
     (tensorflow/python/distribute/cluster_resolver/tpu/tpu_cluster_resolver.py), whose other arguments are for
-    TPUs that are reached over the network.
+    TPUs that are reached over the network: they are accepted without effect.
 
     Args:
         tpu: The name of the TPU. Empty, ``"local"`` or None: the one that this host belongs to.
+        zone: Unused.
+        project: Unused.
         job_name: The type of the tasks.
+        coordinator_name: Unused.
+        coordinator_address: Unused.
+        credentials: Unused.
+        service: Unused.
+        discovery_url: Unused.
         port: The port at which tasks listen.
 
     Raises:
@@ -36,7 +43,20 @@ class TPUClusterResolver(TaskResolver):
         ClusterError: ``tpu`` is an address, or the environment contradicts itself.
     """
 
-    def __init__(self, tpu: str | None = None, *, job_name: str = "worker", port: int = 8888) -> None:
+    def __init__(
+        self,
+        tpu: str | None = None,
+        zone: str | None = None,
+        project: str | None = None,
+        job_name: str = "worker",
+        coordinator_name: str | None = None,
+        coordinator_address: str | None = None,
+        credentials: object = "default",
+        service: object = None,
+        discovery_url: str | None = None,
+        *,
+        port: int = 8888,
+    ) -> None:
         if tpu and "://" in tpu:
             raise ClusterError(
                 f"muster runs on the hosts of a TPU, and reaches none over the network. Given: {tpu!r}. "
@@ -54,11 +74,15 @@ class TPUClusterResolver(TaskResolver):
         super().__init__(cluster, job_name, number, "grpc")
 
     @classmethod
-    def connect(cls, tpu: str | None = None) -> "TPUClusterResolver":
+    def connect(
+        cls, tpu: str | None = None, zone: str | None = None, project: str | None = None
+    ) -> "TPUClusterResolver":
         """Return a resolver for a TPU. JAX has nothing else to initialise.
 
         Args:
             tpu: The name of the TPU, as for the class.
+            zone: Unused.
+            project: Unused.
 
         Raises:
             ClusterEnvironmentError: This is no host of that TPU.

@@ -1,5 +1,7 @@
 """The roster: membership, heartbeats and failure detection among the tasks of a job."""
 
+from muster.cluster.roster._last_progress import LAST_PROGRESS as LAST_PROGRESS
+from muster.cluster.roster._last_progress import read_last_progress as read_last_progress
 from muster.cluster.roster._program_end import watch_program_end as watch_program_end
 from muster.cluster.roster._roster import EXIT_PEER_LOST as EXIT_PEER_LOST
 from muster.cluster.roster._roster import Roster as Roster

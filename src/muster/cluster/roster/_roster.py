@@ -19,6 +19,7 @@ from muster._errors import ClusterError, MissingPeerError
 from muster._text import printable_line
 from muster.cluster._cluster_spec import ClusterSpec
 from muster.cluster._task import Task, TaskType
+from muster.cluster.roster._last_progress import write_last_progress
 from muster.cluster.roster._roster_address import listen_as, query_status
 from muster.cluster.roster._roster_events import Announced, Ended
 from muster.cluster.roster._roster_identity import derive_job_id, installed_versions, training_tasks
@@ -276,6 +277,7 @@ class Roster:
         pushes: int | None = None,
         queue: int | None = None,
         staleness: float | None = None,
+        evaluation: str | None = None,
     ) -> None:
         """Set fields of this task's `Progress`; None leaves a field as it is.
 
@@ -299,6 +301,7 @@ class Roster:
             "pushes": pushes,
             "queue": queue,
             "staleness": staleness,
+            "evaluation": None if evaluation is None else evaluation[:_MAX_TEXT],
         }
         changed: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
         self._thread.progress = dataclasses.replace(self._thread.progress, **changed)
@@ -404,6 +407,7 @@ class Roster:
     def close(self) -> None:
         """Send what is pending, and close all connections. Without `done` before, this task is lost."""
         self._thread.close()
+        write_last_progress(self._thread.progress)
 
     def __enter__(self) -> Self:
         return self

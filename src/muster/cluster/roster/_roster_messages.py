@@ -51,6 +51,7 @@ class Progress:
         pushes: How many pushes it has applied.
         queue: How many requests wait for a ticket or for first values there.
         staleness: How many changes, on average, came between a worker's values and its push of late.
+        evaluation: The step and the metrics of its newest evaluation, for people; empty for none.
     """
 
     state: TaskState = TaskState.STARTING
@@ -64,6 +65,7 @@ class Progress:
     pushes: int | None = None
     queue: int | None = None
     staleness: float | None = None
+    evaluation: str = ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

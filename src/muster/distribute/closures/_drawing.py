@@ -1,6 +1,7 @@
 """An iterator of a worker: its elements are made on a thread, so that a closure can be stopped meanwhile."""
 
 import collections
+import secrets
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -108,7 +109,8 @@ class Drawing:
             dataset = self._make()
             del self._make  # it may hold data
             batches = Batches()
-            with dataset.iterator() as elements:
+            # A worker's own order, also where all workers seed Python's random numbers alike.
+            with dataset.iterator(seed=secrets.randbits(63)) as elements:
                 for element in elements:
                     if not self._put(batches.of(element)):
                         return

@@ -12,7 +12,7 @@ import jax
 from muster._arrays import dtype_named
 from muster._errors import DatasetError
 from muster._user_code import no_stop_iteration
-from muster.data import Dataset, DistributeOptions, GetNext, TensorSpec
+from muster.data import Dataset, DistributeOptions, GetNext, TensorSpec, dataset_line
 from muster.distribute.closures import ArrayKind, kind_of
 from muster.distribute.coordinator._numbers import Numbers
 from muster.distribute.coordinator._per_worker_values import PerWorkerValues
@@ -48,7 +48,7 @@ class PerWorkerDataset:
         if not (isinstance(source, Dataset | DistributedDataset) or callable(source)):
             raise ValueError(
                 f"Unexpected dataset type! create_per_worker_dataset takes a Dataset or a function that "
-                f"returns one, got {source!r}."
+                f"returns one, got {source!r}.{dataset_line(source)}"
             )
         made = _made_by(source) if callable(source) else source
         self.sample = made.dataset if isinstance(made, DistributedDataset) else made
@@ -210,6 +210,7 @@ def _made_by(function: Callable[[], Any]) -> Dataset | DistributedDataset:
     if not isinstance(made, Dataset | DistributedDataset):
         raise TypeError(
             f"The function given to create_per_worker_dataset must return a Dataset, it returned {made!r}."
+            f"{dataset_line(made)}"
         )
     return made
 

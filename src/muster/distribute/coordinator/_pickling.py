@@ -6,9 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import cloudpickle
-
 from muster._keras import keras
+from muster._pickle import Pickler
 from muster.data import Dataset
 from muster.distribute.closures import WorkerStrategy, same
 from muster.distribute.functions._function import Function
@@ -42,7 +41,7 @@ def pickled(source: Dataset | Callable[[], Any]) -> bytes:
     return file.getvalue()
 
 
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
+class _Pickler(Pickler):
     def reducer_override(self, obj: Any) -> Any:
         """Replace what belongs to this process."""
         if isinstance(obj, keras.Variable):

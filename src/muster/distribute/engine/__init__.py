@@ -7,4 +7,6 @@ from muster.distribute.engine._split import unwrapped as unwrapped
 from muster.distribute.engine._state_store import StateStore as StateStore
 from muster.distribute.engine._traced import BatchGroup as BatchGroup
 from muster.distribute.engine._traced import Executables as Executables
+from muster.distribute.engine._traced import Reads as Reads
+from muster.distribute.engine._traced import State as State
 from muster.distribute.engine._traced import Step as Step

@@ -1,6 +1,7 @@
 """Compiles a step once for each shape of its input."""
 
 import hashlib
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,9 @@ import jax.numpy as jnp
 from muster import cpu
 from muster.distribute.engine._limits import Limits
 from muster.distribute.engine._traced import BatchGroup, Executables, Reads, State, Step
+
+# JAX's calls to Python, on all kinds of devices, such as `@xla_ffi_python_cpu_callback`.
+_CALLBACK = re.compile(r"custom_call @\w*callback")
 
 
 class CompiledStep:
@@ -79,6 +83,9 @@ def compiled(
 ) -> Callable[..., Any]:
     """Compile a function for arguments like these, or return the equal one that was compiled before.
 
+    One that calls back into Python is compiled anew: the text does not say what it calls, such as which
+    writer takes a summary.
+
     Args:
         function: Pure.
         args: Arrays or ``jax.ShapeDtypeStruct`` s, in nested structures.
@@ -97,6 +104,8 @@ def compiled(
     jitted.clear_cache()
     text = lowered.as_text()
     options = cpu.compiler_options(text)
+    if _CALLBACK.search(text):
+        return lowered.compile(compiler_options=options)  # type: ignore[no-any-return]
     # An executable is called with arguments in the structure that it was compiled for.
     described = f"{options}\n{lowered.in_tree}\n{lowered.out_tree}\n{text}"
     fingerprint = hashlib.sha256(described.encode()).hexdigest()

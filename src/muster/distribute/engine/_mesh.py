@@ -60,7 +60,7 @@ class MeshEngine(Engine):
     def shard_mapped(self, traced: Traced, batch: Any) -> Step:
         """Map traced code over the mesh, for batches like this one: a function of global arrays."""
         first = first_of(batch)
-        results = False if isinstance(first, ReplicatedBatch) else traced.results_sharded
+        results = traced.sharded_results(first)
         add = self._packing.adding(functools.partial(jax.lax.psum, axis_name=AXIS))
         variants = variants_of(first, self._mesh.size)
 

@@ -4,6 +4,8 @@ Replica ``r`` of ``R`` takes the ``r``-th of ``R`` equal runs of rows; the repli
 before those of worker ``w + 1``. So results per row, gathered in the order of the replicas, are in the order
 of the input. If the rows cannot be shared equally, the runs differ by one row, the longer ones first. A batch
 with fewer rows than replicas, or without rows, is replicated: each computes all of it, and it counts once.
+Components of different lengths, as of a dataset of pairs of batches, are divided each on its own; if one of
+them cannot be shared equally, the batch is replicated.
 
 A *worker batch* is what one worker takes in a step: its rows of the global batch if they are shared equally,
 an ``UnevenBatch`` or a ``ReplicatedBatch``.
@@ -104,15 +106,14 @@ class Split:
         """
         if self.replicas == 1:
             return batch
-        count = row_count(batch)
-        if count is None or count < self.replicas:
+        counts = row_counts(batch)
+        if not counts or min(counts) < self.replicas:
             return ReplicatedBatch(batch)
-        if count % self.replicas:
-            return UnevenBatch(batch)
+        if any(count % self.replicas for count in counts):
+            return UnevenBatch(batch) if len(counts) == 1 else ReplicatedBatch(batch)
         if self.workers == 1:
             return batch
-        rows = self.rows(count)
-        return jax.tree.map(lambda leaf: leaf[rows] if np.ndim(leaf) else leaf, batch)
+        return jax.tree.map(lambda leaf: leaf[self.rows(len(leaf))] if np.ndim(leaf) else leaf, batch)
 
     def per_replica(self, batch: Any) -> Any:
         """Divide a worker batch into per-replica values.
@@ -187,17 +188,23 @@ class UnevenWarning:
         """Begin a pass over the data."""
         self._seen = 0
 
-    def see(self, count: int | None) -> None:
-        """Take note of a batch of ``count`` rows."""
-        replicas = self._split.replicas
-        if self._warned or (count is not None and count % replicas == 0):
+    def see(self, batch: Any) -> None:
+        """Take note of a batch."""
+        replicas, counts = self._split.replicas, row_counts(batch)
+        if self._warned or (counts and not any(count % replicas for count in counts)):
             return
         self._seen += 1
         if self._seen == 2:  # the first one was not the last batch of the data
-            self.warn(count or 1)
+            count = min((count for count in counts if count % replicas), default=1)
+            self.warn(count, whole=len(counts) > 1)
 
-    def warn(self, count: int) -> None:
-        """Warn of batches of ``count`` rows, once."""
+    def warn(self, count: int, *, whole: bool = False) -> None:
+        """Warn of batches of ``count`` rows, once.
+
+        Args:
+            count: The number of rows.
+            whole: Whether each replica computes all rows.
+        """
         if self._warned:
             return
         self._warned = True
@@ -209,7 +216,7 @@ class UnevenWarning:
             replicas,
             count,
             "each computes all of it, and it counts once"
-            if count < replicas
+            if whole or count < replicas
             else f"{count % replicas} of them take a row more than the others",
             " or ".join(str(rows) for rows in (lower, lower + replicas) if rows),
         )
@@ -241,8 +248,13 @@ class WholeWarning:
 
 def row_count(batch: Any) -> int | None:
     """Return the number of rows of all arrays of a batch; None if it has none, or they differ."""
-    counts = {np.shape(leaf)[0] for leaf in jax.tree.leaves(batch) if np.ndim(leaf)}
+    counts = row_counts(batch)
     return counts.pop() if len(counts) == 1 else None
+
+
+def row_counts(batch: Any) -> set[int]:
+    """Return the numbers of rows that the arrays of a batch have."""
+    return {np.shape(leaf)[0] for leaf in jax.tree.leaves(batch) if np.ndim(leaf)}
 
 
 def concatenated(batches: Iterator[Any], count: int) -> Iterator[Any]:

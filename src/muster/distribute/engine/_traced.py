@@ -65,7 +65,8 @@ class Traced:
         new_state_sharded: Sharding of the state that it returns.
         batch_sharded: Sharding of the batch; None shards every array with rows. No array of a
             ``ReplicatedBatch`` is sharded.
-        results_sharded: Sharding of its results. No result of a ``ReplicatedBatch`` is sharded.
+        results_sharded: Sharding of its results, or a function that returns it whenever the code is compiled
+            for a batch. No result of a ``ReplicatedBatch`` is sharded.
         may_move: Whether its variables may move to another device between steps, since other code uses them
             as well: then an engine of one device compiles it anew.
         loss: The key of the result that is the loss, if one is. Of a step whose loss is NaN, parameter
@@ -87,6 +88,12 @@ class Traced:
     ) -> tuple[State, Any]:
         """Run the code on a worker batch."""
         return self.run(state, reads, unwrapped(batch), replicas)
+
+    def sharded_results(self, batch: Any) -> Any:
+        """Return the sharding of the results of a batch: bools in their structure, or in a prefix of it."""
+        if isinstance(batch, ReplicatedBatch):
+            return False
+        return self.results_sharded() if callable(self.results_sharded) else self.results_sharded
 
     def sharded(self, batch: Any) -> Any:
         """Return the sharding of a batch: bools in its structure, or in a prefix of it."""

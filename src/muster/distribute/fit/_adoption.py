@@ -1,10 +1,12 @@
 """Which strategy's trainer runs a model: the one in whose scope the model was built.
 
-To import this module wraps ``fit``, ``evaluate`` and ``predict`` of all models.
+To import this module wraps ``fit``, ``evaluate`` and ``predict`` of all models, lets Keras' TensorBoard
+callback write by muster's summaries, and models be saved under names of TensorFlow's Keras.
 """
 
 import contextlib
 import functools
+import inspect
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -13,8 +15,11 @@ import jax
 
 from muster._keras import keras
 from muster.distribute.fit._coordinated_trainer import CoordinatedTrainer
+from muster.distribute.fit._file_names import loading_weights, naming, saving, saving_weights
 from muster.distribute.fit._fit import DATASETS, ON_BATCH, DistributedTrainer
 from muster.distribute.fit._fit_callbacks import note_saves
+from muster.distribute.fit._fit_data import adapt
+from muster.distribute.fit._fit_tensorboard import setting_model, summaries_of
 from muster.distribute.fit._interrupted import told_of_interrupts
 from muster.distribute.fit._keras_steps import KERAS_STEPS, taking_data
 from muster.distribute.fit._step_signature import FUNCTIONS, has_own_steps
@@ -100,11 +105,13 @@ def _running(original: Callable[..., Any]) -> Callable[..., Any]:
             return trainer.run(original, *args, **kwargs)
         if original.__name__ == "fit":
             note_saves(jax.tree.leaves(kwargs.get("callbacks")))
-        has_dataset = any(isinstance(value, DATASETS) for value in (*args, *kwargs.values()))
+        call = inspect.signature(original).bind(self, *args, **kwargs)
+        adapt(call.arguments, self, DATASETS, trains_or_tests=original.__name__ != "predict")
+        has_dataset = any(isinstance(value, DATASETS) for value in call.arguments.values())
         if has_dataset or has_own_steps(self):
             _adopt(self, get_strategy())
-            return getattr(self, original.__name__)(*args, **kwargs)
-        return original(self, *args, **kwargs)
+            return getattr(self, original.__name__)(*call.args[1:], **call.kwargs)
+        return original(*call.args, **call.kwargs)
 
     return run
 
@@ -127,10 +134,19 @@ def _defining(name: str) -> Any:
 
 wrap_in_scopes(keras.Model, "__init__", _adopting)
 wrap_in_scopes(_defining("compile"), "compile", _compiling)
-# Every model is wrapped, so that without a strategy, too, it takes a Dataset, and may have its own steps.
+# Every model is wrapped, so that without a strategy, too, it takes data that Keras does not know, and may
+# have its own steps.
 for _name in FUNCTIONS:
     setattr(_defining(_name), _name, _running(getattr(keras.Model, _name)))
 for _name in ON_BATCH:
     setattr(_defining(_name), _name, _running_on_batch(getattr(keras.Model, _name)))
 for _name, _step in KERAS_STEPS.items():
     setattr(_defining(_name), _name, taking_data(getattr(keras.Model, _name), _step))
+# Every callback, too: without a strategy, or in classes that are derived from it, it would import TensorFlow.
+keras.callbacks.TensorBoard.summary = property(summaries_of)
+keras.callbacks.TensorBoard.set_model = setting_model(keras.callbacks.TensorBoard.set_model)
+# Names of files that Keras refuses, as programs for TensorFlow's Keras have them.
+_FILES = {"save": saving, "save_weights": saving_weights, "load_weights": loading_weights}
+for _name, _wrapper in _FILES.items():
+    setattr(_defining(_name), _name, _wrapper(getattr(keras.Model, _name)))
+keras.callbacks.ModelCheckpoint.__init__ = naming(keras.callbacks.ModelCheckpoint.__init__)

@@ -1,11 +1,9 @@
 """Keeps the workers of a job in lockstep under ``fit``, ``evaluate`` and ``predict``."""
 
-import random
 from typing import Any
 
-import numpy as np
-
 from muster._errors import MismatchError
+from muster.distribute.workers._randomness import take_chiefs_randomness
 from muster.distribute.workers._workers import Workers
 
 _STOP = "stop"
@@ -77,22 +75,5 @@ class Agreement:
         self._stopped = False
 
     def randomness(self) -> None:
-        """Set the process-wide random state, by which Keras shuffles, to the chief's."""
-        if self.single:
-            return
-        chief, *_ = self._workers.all_gather_object(random_state() if self.is_chief else None)
-        if not self.is_chief:
-            set_random_state(chief)
-
-
-def random_state() -> list[Any]:
-    """Return the process-wide random state of NumPy and of Python, as JSON."""
-    name, keys, position, has_gauss, gauss = np.random.get_state()
-    return [[name, np.asarray(keys).tolist(), position, has_gauss, gauss], random.getstate()]
-
-
-def set_random_state(state: list[Any]) -> None:
-    """Set a state that ``random_state`` has returned."""
-    numpy_state, (version, internal, gauss) = state
-    np.random.set_state(tuple(numpy_state))
-    random.setstate((version, tuple(internal), gauss))
+        """Set the process-wide random states, by which Keras shuffles, to the chief's."""
+        take_chiefs_randomness(self._workers)

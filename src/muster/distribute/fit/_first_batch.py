@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from muster._keras import keras
-from muster.distribute.fit._fit_input import KerasBatches
+from muster.distribute.fit._fit_input import KerasBatches, StepBatches
 
 _BATCH_SIZE = 32  # Keras' default
 
@@ -33,8 +33,11 @@ def peeked(data: Any) -> tuple[Any, Any]:
         data: What Keras takes as ``x``.
 
     Returns:
-        (None, the data), too, if the data is no generator.
+        For a dataset its first batch as the steps get it, where Keras has a tuple, and the data; (None, the
+        data) if the data is neither.
     """
+    if isinstance(data, StepBatches):
+        return data[0], data
     if not isinstance(data, types.GeneratorType):
         return None, data
     first = next(data, None)

@@ -12,10 +12,11 @@ from muster._errors import CheckpointError, CheckpointMismatchError
 from muster._keras import keras
 from muster.checkpoint import Checkpointer, restore_latest
 from muster.checkpoint.objects import Variable
-from muster.distribute.fit._agreement import Agreement, random_state
+from muster.distribute.fit._agreement import Agreement
 from muster.distribute.fit._fit_input import Batches, Position
 from muster.distribute.fit._fit_step import StepFunction
 from muster.distribute.servers import restore_variables, save_variables
+from muster.distribute.workers._randomness import random_state
 from muster.program.variables import together
 
 

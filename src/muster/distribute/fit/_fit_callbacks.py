@@ -9,8 +9,9 @@ from muster._keras import keras
 from muster.checkpoint import note_training
 from muster.cluster.roster import TaskState
 from muster.distribute.fit._agreement import Agreement
+from muster.distribute.fit._fit_hparams import HParamsCallback
 from muster.distribute.fit._fit_input import Wait
-from muster.distribute.fit._fit_tensorboard import tensorboard_scalars
+from muster.distribute.fit._fit_tensorboard import at_epochs
 from muster.distribute.workers._progress import ProgressReporter
 
 # They write files and do not change the model, so that only the chief needs them.
@@ -19,18 +20,24 @@ _WRITERS = (
     keras.callbacks.CSVLogger,
     keras.callbacks.RemoteMonitor,
     keras.callbacks.TensorBoard,
+    HParamsCallback,
 )
+
+# Packages whose callbacks send a run's numbers to a tracker: once for all workers.
+_TRACKERS = ("mlflow", "wandb")
 
 
 def callbacks_of(
     callbacks: Sequence[keras.callbacks.Callback], agreement: Agreement
 ) -> list[keras.callbacks.Callback]:
-    """Return the user's callbacks as this worker calls them: only the chief's write files."""
+    """Return the user's callbacks as this worker calls them: only the chief's write files, and track."""
     if not agreement.is_chief:
-        return [each for each in callbacks if not isinstance(each, _WRITERS)]
-    return [
-        tensorboard_scalars(each) if type(each) is keras.callbacks.TensorBoard else each for each in callbacks
-    ]
+        return [each for each in callbacks if not isinstance(each, _WRITERS) and not _tracks(each)]
+    return [at_epochs(each) if isinstance(each, keras.callbacks.TensorBoard) else each for each in callbacks]
+
+
+def _tracks(callback: keras.callbacks.Callback) -> bool:
+    return any(kind.__module__.partition(".")[0] in _TRACKERS for kind in type(callback).__mro__)
 
 
 def note_saves(callbacks: Sequence[Any]) -> None:

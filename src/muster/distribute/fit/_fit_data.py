@@ -6,19 +6,35 @@ from typing import Any
 
 import numpy as np
 
+from muster._errors import DatasetError
 from muster._keras import keras
-from muster.data import Dataset, as_arrays, column_names, dataset_of_batches, is_kind, refuse
+from muster.data import (
+    Dataset,
+    as_arrays,
+    column_names,
+    dataset_of_batches,
+    is_kind,
+    parts_with_labels,
+    refuse,
+)
+
+NO_LABELS = "The data has no labels"
+_COMPUTE_LOSS = ("train_step", "test_step", "compute_loss")
 
 
-def adapt(arguments: dict[str, Any], model: Any, datasets: tuple[type, ...]) -> None:
+def adapt(
+    arguments: dict[str, Any], model: Any, datasets: tuple[type, ...], *, trains_or_tests: bool
+) -> None:
     """Replace, in the arguments of a call, data that Keras does not know by arrays or datasets.
 
     Args:
         arguments: Those of the call, which are changed.
         model: Its inputs have names, perhaps, which columns of tables go to.
         datasets: The types of datasets that stay as they are.
+        trains_or_tests: Whether the model's loss is computed.
 
     Raises:
+        DatasetError: Some data has no labels, which the loss needs; the message says what to write.
         TypeError: Some data does not say what a batch is; the message says what to write.
     """
     x, validation = arguments.get("x"), arguments.get("validation_data")
@@ -28,6 +44,8 @@ def adapt(arguments: dict[str, Any], model: Any, datasets: tuple[type, ...]) -> 
         if batches is not None:
             arguments["x"] = batches
         else:
+            if alone and trains_or_tests:
+                _require_labels(x, model, "x={}, y={}")
             for name in ("x", "y", "sample_weight"):
                 if arguments.get(name) is not None:
                     arguments[name] = _arrays(arguments[name], model if name == "x" else None)
@@ -40,7 +58,35 @@ def adapt(arguments: dict[str, Any], model: Any, datasets: tuple[type, ...]) -> 
         inputs, *others = validation
         arguments["validation_data"] = (_arrays(inputs, model), *(_arrays(each, None) for each in others))
     else:
+        _require_labels(validation, model, "validation_data=({}, {})")
         arguments["validation_data"] = _arrays(validation, model)
+
+
+def needs_labels(model: Any) -> bool:
+    """Return whether a model was compiled with a loss that labels are given to as they come with the data."""
+    overrides = (getattr(type(model), each) is not getattr(keras.Model, each) for each in _COMPUTE_LOSS)
+    return getattr(model, "loss", None) is not None and not any(overrides)
+
+
+def _require_labels(data: Any, model: Any, arguments: str) -> None:
+    """Raise the error that says what to write, if the loss needs labels beside a table, or a pair.
+
+    Raises:
+        DatasetError: It is.
+    """
+    refuse(data)
+    names = column_names(data)
+    if names is not None:
+        kind, parts = f"{type(data).__name__} of columns {names}", parts_with_labels(data, names)
+    elif isinstance(data, tuple) and len(data) == 2 and not _input_names(model):
+        kind, parts = "tuple of two", ("data[0]", "data[1]")
+    else:
+        return
+    if parts is not None and needs_labels(model):
+        raise DatasetError(
+            f"{NO_LABELS} beside this {kind}, and the loss {model.loss!r} needs them. "
+            f"Of this data write: {arguments.format(*parts)}"
+        )
 
 
 def _dataset(data: Any) -> Dataset | None:

@@ -19,11 +19,12 @@ from muster.distribute.engine._split import (
     Split,
     UnevenBatch,
     UnevenWarning,
-    row_count,
     unwrapped,
 )
-from muster.distribute.fit._agreement import Agreement, random_state, set_random_state
+from muster.distribute.fit._agreement import Agreement
+from muster.distribute.fit._fit_data import NO_LABELS, needs_labels
 from muster.distribute.input._distributed_dataset import DistributedDataset
+from muster.distribute.workers._randomness import random_state, set_random_state
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +90,7 @@ class KerasBatches:
             raise StopIteration
         self.position = Position(self.position.random, self.position.drawn + 1)
         if self._split.replicas > 1:
-            self._uneven.see(row_count(batch))
+            self._uneven.see(batch)
         return self._split.worker_batch(batch)
 
     def _start(self, iterator: Iterator[Any]) -> None:
@@ -119,7 +120,9 @@ class KerasBatches:
             raise MismatchError(
                 f"In a step of {method}, worker 0 and worker {worker} have {differ}. The data for fit must "
                 "yield the same global batches in the same order on all workers, which share each of "
-                "them: give shuffles a seed. For workers that read different data, pass "
+                "them. Numbers of np.random, random and keras.random are the chief's on all workers from "
+                "where the strategy is made: make it before the data. np.random.default_rng(...) and random "
+                "numbers that were drawn earlier need a seed. For workers that read different data, pass "
                 "strategy.distribute_datasets_from_function(...)."
             )
 
@@ -128,7 +131,6 @@ ENDLESS = (
     "This dataset repeats without end: say how many batches make an epoch, with steps_per_epoch "
     "(validation_steps, steps)."
 )
-_COMPUTE_LOSS = ("train_step", "test_step", "compute_loss")
 
 
 def check_data(model: Any, data: Any, *, trains_or_tests: bool) -> None:
@@ -150,16 +152,15 @@ def check_data(model: Any, data: Any, *, trains_or_tests: bool) -> None:
         for leaf in leaves:
             if isinstance(leaf, np.ndarray):
                 require_numbers(name, leaf)
-    overrides = (getattr(type(model), each) is not getattr(keras.Model, each) for each in _COMPUTE_LOSS)
-    needs_labels = trains_or_tests and getattr(model, "loss", None) is not None and not any(overrides)
     if (
         y is None
-        and needs_labels
+        and trains_or_tests
+        and needs_labels(model)
         and inputs
         and all(isinstance(each, np.ndarray | jax.Array) for each in inputs)
     ):
         raise DatasetError(
-            f"The data has no labels: give `y`, or a dataset of (inputs, labels). The model was compiled "
+            f"{NO_LABELS}: give `y`, or a dataset of (inputs, labels). The model was compiled "
             f"with the loss {model.loss!r}, which needs them."
         )
 

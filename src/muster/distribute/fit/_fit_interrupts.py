@@ -19,7 +19,7 @@ class Interrupts(SignalWatch):
 
     def __enter__(self) -> None:
         if threading.current_thread() is threading.main_thread():
-            self.received, self.waiting = None, False
+            self.received, self.waiting, self.aborted = None, False, False
 
     def __exit__(self, *error: object) -> None:
         """Raise KeyboardInterrupt if Ctrl-C was pressed during the step."""

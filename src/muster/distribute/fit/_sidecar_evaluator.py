@@ -12,7 +12,7 @@ from muster._keras import keras
 from muster._processes import process_start
 from muster.checkpoint import NOTE_NAME, read_note
 from muster.distribute.fit._adoption import adopt
-from muster.distribute.fit._fit_tensorboard import tensorboard_scalars
+from muster.distribute.fit._fit_tensorboard import at_epochs
 from muster.distribute.fit._saved_models import NewModels, SavedModel, list_saved, load_saved
 from muster.distribute.fit._training_end import TrainingEnd
 
@@ -96,7 +96,7 @@ class SidecarEvaluator:
         adopt(self.model)
         # Once for all evaluations: else each would have event files of its own.
         callbacks = [
-            tensorboard_scalars(each) if type(each) is keras.callbacks.TensorBoard else each
+            at_epochs(each, kept=True) if isinstance(each, keras.callbacks.TensorBoard) else each
             for each in self.callbacks
         ]
         self._done = []

@@ -23,6 +23,8 @@ from muster.program.variables import active_scope, set_values
 
 # What Keras' steps for PyTorch use, and arrays and models do not have here.
 _OF_TORCH = ("backward", "zero_grad", "grad")
+# What steps for Keras 2 use, and models do not have any more.
+_OF_KERAS_2 = ("compiled_loss", "compiled_metrics")
 
 
 class StatefulStep:
@@ -134,10 +136,18 @@ class StatefulStep:
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """Say what to write in place of PyTorch's way to gradients."""
+        """Say what to write in place of PyTorch's way to gradients, and of names of Keras 2."""
         try:
             yield
         except AttributeError as exc:
+            if exc.name in _OF_KERAS_2 and exc.obj is self._model:
+                raise TraceError(
+                    f"{self._title} uses `self.{exc.name}`, which models had in Keras 2. Write `loss = "
+                    "self.compute_loss(x, y, y_pred, sample_weight)` in place of `compiled_loss`; it adds "
+                    "`self.losses`. At the end `return self.compute_metrics(x, y, y_pred, sample_weight)` "
+                    "updates the metrics, in place of `compiled_metrics`. Or keep both, and `import "
+                    "muster.compat.tensorflow`, which has them."
+                ) from exc
             if exc.name not in _OF_TORCH:
                 raise
             raise TraceError(

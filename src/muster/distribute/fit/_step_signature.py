@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from muster._keras import keras
+from muster.program.variables import has_metrics_in_layers
 
 STEPS = {"fit": "train_step", "evaluate": "test_step", "predict": "predict_step"}
 """The step that each method of a model takes."""
@@ -16,8 +17,9 @@ FUNCTIONS = {"fit": "train_function", "evaluate": "test_function", "predict": "p
 def takes_data(model: Any, method: str) -> bool:
     """Return whether the step of a method takes the data alone, and changes the model's variables itself.
 
-    Keras' own steps on JAX take the state, too, and return the new one. A step that takes any arguments, as
-    a decorator may leave it, is of the kind of the one that it overrides.
+    Keras' own steps on JAX take the state, too, and return the new one. They do not expect a layer to update
+    metrics when it is called: models with such layers take them in their other form. A step that takes any
+    arguments, as a decorator may leave it, is of the kind of the one that it overrides.
 
     Args:
         model: A Keras model.
@@ -30,7 +32,7 @@ def takes_data(model: Any, method: str) -> bool:
     own = getattr(keras.Model, name)
     for step in _overrides(model, name):
         if getattr(step, "__func__", None) is own:
-            return False
+            return has_metrics_in_layers(model)
         kind = _takes_data_alone(step, f"{type(model).__name__}.{name}")
         if kind is not None:
             return kind

@@ -3,3 +3,4 @@
 from muster.distribute.functions._call import check_labels as check_labels
 from muster.distribute.functions._function import ConcreteFunction as ConcreteFunction
 from muster.distribute.functions._function import Function as Function
+from muster.distribute.functions._function import as_traced as as_traced

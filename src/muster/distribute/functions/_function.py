@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from muster._errors import OutOfRangeError
+from muster.data import TensorSpec
 from muster.distribute.engine._split import WholeWarning
 from muster.distribute.engine._uneven import UnevenError
 from muster.distribute.functions._call import Call, iterators_among
@@ -20,9 +21,11 @@ from muster.distribute.functions._whole_call import WholeCall, can_be_whole
 from muster.distribute.input._distributed_dataset import DistributedDataset, DistributedIterator
 from muster.distribute.replicas._replica_context import current_context
 from muster.distribute.replicas._values import PerReplica, is_array, is_leaf
+from muster.program.gradients import is_tape_open
 from muster.program.trace import functions_run_eagerly, run_eagerly
-from muster.program.variables import current_scope
+from muster.program.variables import current_scope, keras_traces
 
+_UNKNOWN = object()
 # Arguments without a structure to look into at every call.
 _PLAIN = (np.ndarray, jax.Array, PerReplica)
 
@@ -56,8 +59,14 @@ class Function:
         functools.update_wrapper(self, python_function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the compiled function; inside of another one that is being traced, the Python function."""
-        if current_scope() is not None:
+        """Call the compiled function; the Python function if another one is traced, or a tape is open.
+
+        Keras traces it, too: to build a model whose ``call`` it is, and in steps of its own.
+        """
+        if current_scope() is not None or keras_traces():
+            return self.python_function(*args, **kwargs)
+        if is_tape_open():  # its gradients go through operations, one by one
+            args, kwargs = as_traced((args, kwargs))
             return self.python_function(*args, **kwargs)
         if functions_run_eagerly():
             return self._call_eagerly(args, kwargs)
@@ -156,13 +165,42 @@ class Function:
             calls, key = branch.then, draw.kind
         calls[key] = call
 
+    def traced_arguments(self) -> list[tuple[Any, Any]]:
+        """Return the arguments of each kind for which it was traced, `TensorSpec` s in place of arrays."""
+        found = []
+        for structure, kinds, *_ in self._calls:
+            leaves = [_of_kind(kind) for kind in kinds]
+            if not any(leaf is _UNKNOWN for leaf in leaves):
+                found.append((tuple(leaves), {}) if structure is None else structure.unflatten(leaves))
+        return found
+
+    def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
+        """Return for which arguments it was traced, a line for each kind."""
+        name = getattr(self.python_function, "__name__", "function")
+        lines = []
+        for args, kwargs in self.traced_arguments():
+            each = [*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())]
+            lines.append(f"{name}({', '.join(each)})")
+        return "\n".join(lines)
+
     def get_concrete_function(self, *specs: Any, **named: Any) -> "ConcreteFunction":
-        """Return the function with `TensorSpec` s of its arguments; by default its ``input_signature``."""
-        return ConcreteFunction(self, specs or tuple(self.input_signature or ()), named)
+        """Return the function with `TensorSpec` s of its arguments; by default its ``input_signature``.
+
+        Arrays in their place stand for their shapes and dtypes, and other values for themselves.
+        """
+        return _concrete(self, self, specs, named)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Bind a method: the instance becomes its first argument."""
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else _Method(self, instance)
+
+
+class _Method(functools.partial[Any]):
+    """A function with the instance that is its first argument."""
+
+    def get_concrete_function(self, *specs: Any, **named: Any) -> "ConcreteFunction":
+        """Return the method with `TensorSpec` s of its arguments, without the instance."""
+        return _concrete(self, self.func, specs, named)
 
 
 @dataclass(frozen=True)
@@ -177,13 +215,53 @@ class ConcreteFunction:
     Source: tensorflow/python/eager/polymorphic_function/concrete_function.py, ``ConcreteFunction``.
     """
 
-    function: Function
+    function: Callable[..., Any]
     specs: tuple[Any, ...]
     named: Mapping[str, Any]
 
+    @property
+    def structured_input_signature(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The specs and constants of its arguments, by position and by name."""
+        return self.specs, dict(self.named)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function."""
-        return self.function(*args, **kwargs)
+        """Call the function; what is no `TensorSpec` among its arguments may be left out.
+
+        Raises:
+            TypeError: An argument is another constant than the function was made with.
+        """
+        if len(args) < len(self.specs):
+            given = iter(args)
+            args = tuple(next(given, each) if _is_spec(each) else each for each in self.specs)
+            args = tuple(each for each in args if not _is_spec(each))  # the others are given by name
+        given = iter(args[len(self.specs) :])
+        for name, each in self.named.items():
+            if not _is_spec(each) and kwargs.setdefault(name, each) != each:
+                raise TypeError(
+                    f"The argument {name} of this function is {each!r}, got {kwargs[name]!r}. Call the "
+                    "tf.function itself, or get another concrete function."
+                )
+            if _is_spec(each) and name not in kwargs:
+                kwargs |= {name: value} if (value := next(given, _UNKNOWN)) is not _UNKNOWN else {}
+        return self.function(*args[: len(self.specs)], *given, **kwargs)
+
+
+def _concrete(
+    function: Callable[..., Any], of: Any, specs: Sequence[Any], named: Mapping[str, Any]
+) -> ConcreteFunction:
+    if not specs and not named:
+        return ConcreteFunction(function, tuple(of.input_signature or ()), {})
+    return ConcreteFunction(
+        function, tuple(map(_as_spec, specs)), {name: _as_spec(each) for name, each in named.items()}
+    )
+
+
+def _as_spec(value: Any) -> Any:
+    return TensorSpec(value.shape, value.dtype) if is_array(value) else value
+
+
+def _is_spec(value: Any) -> bool:
+    return isinstance(value, TensorSpec)
 
 
 def function(func: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -208,6 +286,15 @@ def _with_drawn(leaves: Sequence[Any], draws: Draws | None) -> Sequence[Any]:
     return leaves if draws is None else [*leaves, *draws.leaves()]
 
 
+def as_traced(arguments: Any) -> Any:
+    """Return arguments as they would be while the function is traced: JAX arrays in the place of NumPy's."""
+
+    def convert(leaf: Any) -> Any:
+        return jnp.asarray(leaf) if isinstance(leaf, np.ndarray) and leaf.dtype.kind not in "OSU" else leaf
+
+    return jax.tree.map(convert, arguments, is_leaf=is_leaf)
+
+
 def kind_of(leaf: Any) -> Any:
     """Return the kind of an argument: a function is traced anew for each kind."""
     if is_array(leaf):
@@ -226,3 +313,13 @@ def kind_of(leaf: Any) -> Any:
     except TypeError:
         return type(leaf), id(leaf)
     return type(leaf), leaf
+
+
+def _of_kind(kind: Any) -> Any:
+    """Return a `TensorSpec` or a constant of a kind of arguments; ``_UNKNOWN`` for others."""
+    match kind:
+        case (tuple() as shape, np.dtype() as dtype):
+            return TensorSpec(shape, dtype)
+        case (type() as cls, value) if isinstance(value, cls):
+            return value
+    return _UNKNOWN

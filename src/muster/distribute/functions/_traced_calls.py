@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from muster import summary
 from muster._keras import keras
 from muster.data import GetNext
 from muster.distribute.input._distributed_dataset import DistributedDataset
@@ -36,7 +37,7 @@ def run(strategy: ReplicaGroup, fn: Callable[..., Any], args: tuple[Any, ...], k
     with strategy.entered(ReplicaContext(strategy, replicas)):
         if replicas is None:
             return fn(*args, **kwargs)
-        with traced_scope().replica_view(replicas):
+        with traced_scope().replica_view(replicas), summary.of_replica(replicas.index):
             result = fn(*args, **kwargs)
     return map_values(lambda v: PerReplica(jnp.asarray(v), kind) if is_array(v) else v, result)
 

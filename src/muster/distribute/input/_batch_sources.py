@@ -13,9 +13,9 @@ import numpy as np
 
 from muster._errors import DatasetError
 from muster._user_code import no_stop_iteration
-from muster.data import AutoShardPolicy, Dataset, TensorSpec
+from muster.data import AutoShardPolicy, Dataset, TensorSpec, dataset_line
 from muster.data.sharding import FileShare, describe_share
-from muster.distribute.engine._split import Split, UnevenWarning, cut, row_count
+from muster.distribute.engine._split import Split, UnevenWarning, cut, row_count, row_counts
 from muster.distribute.input._file_shares import file_share
 from muster.distribute.input._input_context import InputContext
 from muster.distribute.input._input_options import InputOptions
@@ -123,11 +123,10 @@ class GlobalBatches(BatchSource):
                     _require_rows(batch)
                     yield batch
                     continue
-                _require_batch(batch)
-                count = row_count(batch) or 0
+                _require_rows(batch)
                 if self._split.workers > 1:
-                    self._log(self._split.describe(count))
-                self._uneven.see(count)
+                    self._log(self._split.describe(min(row_counts(batch))))
+                self._uneven.see(batch)
                 yield self._split.worker_batch(batch)
 
     def _worker_steps(self, seed: int | None) -> Iterator[Any]:
@@ -170,6 +169,9 @@ class ReplicaBatches(BatchSource):
 
     def worker_batches(self, seed: int | None = None) -> Iterator[Any]:
         split, workers = self._split, self._workers
+        if seed is None and workers.size > 1:
+            # A worker's own: Python's random numbers may be the chief's, and its data another worker's.
+            seed = secrets.randbits(31)
         if workers.size == 1:
             with self._opened(seed) as batches:
                 yield from batches if split.replicas == 1 else map(self._joined, self._groups(batches))
@@ -314,5 +316,8 @@ def datasets_from_function(
         datasets = [dataset_fn(each) for each in contexts]
     for dataset in datasets:
         if not isinstance(dataset, Dataset):
-            raise TypeError(f"The function must return a Dataset, got {type(dataset).__name__}: {dataset!r}.")
+            raise TypeError(
+                f"The function must return a Dataset, got {type(dataset).__name__}: {dataset!r}."
+                f"{dataset_line(dataset)}"
+            )
     return datasets

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from muster.data import Dataset
+from muster.data import Dataset, dataset_line
 from muster.distribute.input._input_context import InputContext
 from muster.distribute.input._input_options import InputOptions
 
@@ -46,7 +46,8 @@ class DatasetCreator:
         dataset = self.dataset_fn(*args, **kwargs)
         if not isinstance(dataset, Dataset):
             raise TypeError(
-                f"The `callable` provided to `DatasetCreator` must return a Dataset. It returns {dataset!r}"
+                f"The `callable` provided to `DatasetCreator` must return a Dataset. It returns {dataset!r}."
+                f"{dataset_line(dataset)}"
             )
         return dataset
 

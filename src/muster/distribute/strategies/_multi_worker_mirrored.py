@@ -15,6 +15,7 @@ from muster.distribute.strategies._mirrored import on_mesh
 from muster.distribute.strategies._strategy import Strategy
 from muster.distribute.workers._cluster_workers import ClusterWorkers
 from muster.distribute.workers._jax_runtime import check_runtimes
+from muster.distribute.workers._randomness import take_chiefs_randomness
 from muster.distribute.workers._workers import START_SECS, SingleWorker, Workers
 
 
@@ -27,6 +28,10 @@ class MultiWorkerMirroredStrategy(Strategy):
 
     Where workers may have more than one CPU device, it also starts JAX's runtime over them, unless the
     program has called ``jax.distributed.initialize``. Otherwise JAX knows only this process' devices.
+
+    From then on, too, the random numbers of ``np.random``, ``random`` and ``keras.random`` are the chief's on
+    all workers, and so are the orders of unseeded shuffles: the same program makes the same data. A worker
+    that wants its own seeds them afterwards.
 
     Args:
         cluster_resolver: Names the tasks of the job; None reads ``TF_CONFIG``. With only one training task,
@@ -83,6 +88,7 @@ class MultiWorkerMirroredStrategy(Strategy):
         else:
             choice = on_mesh(mesh, Packing(bytes_per_pack=pack), workers)
             super().__init__(**choice, workers=workers, local_replicas=len(local))
+        take_chiefs_randomness(workers)
 
     @property
     def cluster_resolver(self) -> ClusterResolver:

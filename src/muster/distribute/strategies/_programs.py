@@ -55,7 +55,9 @@ def traced_program(program: Program[Any], strategy: Strategy, loss: str | None =
         with entered(ReplicaContext(strategy, replicas)):
             return program.step(state, batch, replicas=replicas)
 
-    by_row = jax.tree.map(lambda shape: bool(shape.shape), program.outputs)
+    def by_row() -> Any:  # asked late: outputs may be exposed until the step is compiled
+        return jax.tree.map(lambda shape: bool(shape.shape), program.outputs)
+
     return Traced(run=run, variables=program.variables, results_sharded=by_row, loss=loss)
 
 

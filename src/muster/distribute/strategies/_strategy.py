@@ -9,9 +9,10 @@ from typing import Any
 
 import jax
 
+from muster._errors import GradientError
 from muster._keras import keras
 from muster.cluster import ClusterResolver
-from muster.data import INFINITE_CARDINALITY, Dataset
+from muster.data import INFINITE_CARDINALITY, Dataset, dataset_line
 from muster.distribute.engine._placement import Placement
 from muster.distribute.engine._traced import Engine
 from muster.distribute.functions import _traced_calls as traced_calls
@@ -25,6 +26,7 @@ from muster.distribute.replicas._values import PerReplica, ValueContext, is_leaf
 from muster.distribute.servers._remote_servers import RemoteServers
 from muster.distribute.strategies._extended import StrategyExtended
 from muster.distribute.workers._workers import SingleWorker, Workers
+from muster.program.gradients import is_tape_open
 from muster.program.variables import ByIdentity, Storage, current_scope, variables_owned_by
 
 _SCOPE: ContextVar["Strategy | None"] = ContextVar("muster_strategy", default=None)
@@ -149,8 +151,16 @@ class Strategy:
             raise TypeError(f"`run` needs a function, got {fn!r}.")
         traced_calls.require_cross_replica()
         if current_scope() is None:
+            if is_tape_open():
+                raise GradientError(
+                    "strategy.run was called inside of a GradientTape in eager code, which cannot see what "
+                    "replicas compute. Open the tape in the function that strategy.run calls, and call "
+                    "tape.gradient and optimizer.apply_gradients there."
+                )
             return _run_of(self, fn)(tuple(args), dict(kwargs or {}))
         return traced_calls.run(self, fn, tuple(args), dict(kwargs or {}))
+
+    experimental_run_v2 = run  # its name until TensorFlow 2.2
 
     def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | tuple[int, ...] | None = None) -> Any:
         """Reduce values over the replicas, and along axes if any are given.
@@ -237,7 +247,10 @@ class Strategy:
             ``StrategyBase.experimental_distribute_dataset``.
         """
         if not isinstance(dataset, Dataset):
-            raise TypeError(f"`dataset` must be a Dataset, got {type(dataset).__name__}: {dataset!r}.")
+            raise TypeError(
+                f"`dataset` must be a Dataset, got {type(dataset).__name__}: {dataset!r}."
+                f"{dataset_line(dataset)}"
+            )
         if options is not None:
             options.check_for_dataset()
         endless = dataset.cardinality() == INFINITE_CARDINALITY

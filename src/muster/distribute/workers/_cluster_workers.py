@@ -13,7 +13,7 @@ from types import TracebackType
 import jax
 
 from muster._errors import RosterError, StrayPeerError
-from muster._interrupts import is_told
+from muster._interrupts import is_told, told_of_interrupt, was_interrupted
 from muster.cluster import ClusterSpec, Task
 from muster.cluster.roster import Roster, TaskState, watch_program_end, write_termination
 from muster.distribute.workers._jax_runtime import connect_runtimes
@@ -77,7 +77,8 @@ class ClusterWorkers(SocketWorkers):
         )
         self._ending = _Ending(roster, tasks)
         watch_program_end()
-        roster.wait_for_all(start_secs)
+        with told_of_interrupt("Interrupted while waiting for the other tasks: nothing had begun."):
+            roster.wait_for_all(start_secs)
         super().__init__(tasks.index(task), [str(each) for each in tasks], self._patience_with)
         self.connect(self._dial, self._accept, start_secs)
         self._ending.workers = self
@@ -185,43 +186,68 @@ class _Ending:
         """Report an error to the others, unless the workers have agreed to end."""
         if self.agreed:
             return
-        code = error.code if isinstance(error, SystemExit) else 1
-        self._code = code if isinstance(code, int) else 0 if code is None else 1
+        if isinstance(error, SystemExit):
+            code = error.code
+            self._code = code if isinstance(code, int) else 0 if code is None else 1
+        else:
+            self._code = _code_of(error)
         self._roster.fail(error)
 
     def _uncaught(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        interrupted = issubclass(kind, KeyboardInterrupt)
+        if not (self.agreed and interrupted):
+            self._code = _code_of(error)
         if not is_told(error):
             self._report(kind, error, trace)
-        if self.agreed and issubclass(kind, KeyboardInterrupt):
-            return
-        self._roster.fail(error)
-        self._exit(130 if issubclass(kind, KeyboardInterrupt) else 1)
+        if self._code is not None:
+            self._end_failed(error, self._code)
+
+    _uncaught.muster_quiet = True  # type: ignore[attr-defined]  # for mark_told: it must hear of all interrupts
 
     def _leave(self) -> None:
         if self._code is not None:
             self._exit(self._code)
+        try:
+            self._end_with_others()
+        except RosterError as exc:
+            self._end_failed(exc, 1)
+        except KeyboardInterrupt as exc:  # which Python would only print here, and end with the exit code 0
+            self._code = _code_of(exc)
+            self._report(type(exc), exc, exc.__traceback__)
+            self._end_failed(exc, self._code)
+
+    def _end_with_others(self) -> None:
+        """Wait until all have come to their end, so that this task ends as the job does."""
+        if was_interrupted():
+            raise KeyboardInterrupt
         if self.workers is not None:
             self.workers.close()  # a worker that still waits for this one learns of it
-            self._wait_for_others()
+            self._roster.announce("end", True)
+            for task in self._tasks:
+                self._roster.lookup(task, "end", _END_SECS)
         if jax.distributed.is_initialized():
             jax.distributed.shutdown()
         self._roster.done()
         self._roster.close()
 
-    def _wait_for_others(self) -> None:
-        """Wait until all have come to their end, so that this task ends as the job does."""
-        self._roster.announce("end", True)
-        try:
-            for task in self._tasks:
-                self._roster.lookup(task, "end", _END_SECS)
-        except RosterError as exc:
-            self._roster.fail(exc)
-            self._exit(1)
-        except KeyboardInterrupt as exc:  # which Python would only print here
-            self._uncaught(type(exc), exc, exc.__traceback__)
+    def _end_failed(self, error: BaseException, code: int) -> None:
+        """Tell the others of an error, and end; Ctrl-C once more does not wait until they know."""
+        with contextlib.suppress(KeyboardInterrupt):
+            if self.agreed and isinstance(error, KeyboardInterrupt):
+                self._roster.done()
+            else:
+                self._roster.fail(error)
+        self._exit(code)
 
     def _exit(self, code: int) -> None:
-        self._roster.close()
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        os._exit(code)
+        try:
+            self._roster.close()
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
+        finally:  # also if Ctrl-C comes once more, or nobody reads what is flushed
+            os._exit(code)
+
+
+def _code_of(error: BaseException) -> int:
+    """Return the exit code of a program that an error ends which is no SystemExit."""
+    return 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1

@@ -19,6 +19,7 @@ class ProgressReporter:
         self._report = report
         self._state: TaskState | None = None
         self._step = 0
+        self._has_speed = False
         self._reported_at = self._input_wait_secs = 0.0
 
     def enter(self, state: TaskState) -> None:
@@ -43,6 +44,7 @@ class ProgressReporter:
         elif (secs := now - self._reported_at) < _PERIOD_SECS:
             return
         elif state is TaskState.TRAINING:
+            self._has_speed = True
             self._report(
                 step=step,
                 loss=loss(),
@@ -50,3 +52,14 @@ class ProgressReporter:
                 input_wait=min(1.0, (input_wait_secs - self._input_wait_secs) / secs),
             )
         self._reported_at, self._step, self._input_wait_secs = now, step, input_wait_secs
+
+    def finish(self, step: int, loss: float | None) -> None:
+        """Report the end of training, whenever the last report was.
+
+        Args:
+            step: The last step.
+            loss: Its loss.
+        """
+        secs = time.monotonic() - self._reported_at
+        early = (step - self._step) / secs if not self._has_speed and secs > 0 else None
+        self._report(step=step, loss=loss, steps_per_sec=early)

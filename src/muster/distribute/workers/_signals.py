@@ -103,11 +103,24 @@ class SignalWatch:
             return
         if self.received is not None:
             self.aborted = True
-            raise _exception_of(number) from None
+            raise self._raised(number) from None
         self.received = number
         if self.waiting:
-            raise _exception_of(number) from None
+            raise self._raised(number) from None
         self._on_first()
+
+    def _raised(self, number: int) -> BaseException:
+        """Return what to raise at once. If Python drops SIGTERM's, the signal stays noted."""
+        error = _exception_of(number)
+        return (
+            _interrupts.raised_again(error, self._forget) if isinstance(error, KeyboardInterrupt) else error
+        )
+
+    def _forget(self) -> None:
+        """Forget the Ctrl-C that was raised last: it comes again."""
+        self._came.pop(signal.SIGINT, None)
+        if not self.aborted:
+            self.received = None
 
 
 class _SameCtrlC:

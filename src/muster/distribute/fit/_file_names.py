@@ -1,0 +1,182 @@
+"""File names of TensorFlow's Keras, which Keras 3 refuses: without an ending, ``.ckpt``, ``.h5`` for weights.
+
+Weights of ``cp-0001.ckpt`` are in ``cp-0001.ckpt.weights.h5``, and a whole model is a folder that Keras
+itself reads, of ``model.save(path, zipped=False)``. Names that Keras takes are as they were.
+
+`saving`, `saving_weights`, `loading_weights` and `naming` wrap public methods of Keras' classes.
+
+Source: keras/src/saving/saving_api.py and keras/src/callbacks/model_checkpoint.py, of Keras 3.15.
+"""
+
+import functools
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from muster._errors import CheckpointMismatchError
+from muster.checkpoint import Checkpoint, is_complete, read_checkpoint
+from muster.checkpoint.objects import assign_saved
+from muster.checkpoint.tensorflow import is_tensorflow_checkpoint, load_weights
+
+_log = logging.getLogger(__name__)
+
+WEIGHTS = ".weights.h5"
+_WEIGHTS_ENDINGS = (WEIGHTS, ".weights.json")
+_H5 = (".h5", ".hdf5")
+_ENDINGS = (".keras", *_H5)
+_IN_FOLDER = "model.weights.h5"  # where Keras keeps the weights in the folder of a model
+
+
+class LoadStatus:
+    """The result of ``load_weights`` from a file of TensorFlow's naming: all weights were matched."""
+
+    def assert_consumed(self) -> "LoadStatus":
+        """Pass: all weights were used."""
+        return self
+
+    def assert_existing_objects_matched(self) -> "LoadStatus":
+        """Pass: all weights were found."""
+        return self
+
+    def expect_partial(self) -> "LoadStatus":
+        """Do nothing: there is nothing to warn of."""
+        return self
+
+
+def weights_file(path: str | os.PathLike[str]) -> str:
+    """Return the file of a name of weights: the name itself, if Keras takes it."""
+    path = os.fspath(path)
+    if path.endswith(_WEIGHTS_ENDINGS):
+        return path
+    return path.removesuffix(".h5").removesuffix(".hdf5") + WEIGHTS
+
+
+def saving(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``Model.save``: a name without an ending is a folder."""
+
+    @functools.wraps(original)
+    def save(
+        self: Any, filepath: Any, overwrite: bool = True, zipped: bool | None = None, **kwargs: Any
+    ) -> Any:
+        kwargs.pop("options", None)  # which device writes
+        for argument in ("signatures", "save_traces"):
+            if kwargs.get(argument) in (None, True):  # they say nothing else than the defaults do
+                kwargs.pop(argument, None)
+        name = _local(filepath)
+        if zipped is None and name is not None and not name.endswith(_ENDINGS):
+            kwargs.pop("save_format", None)
+            zipped = False
+            if overwrite and os.path.isdir(name):
+                _save_over(functools.partial(original, self, zipped=False, **kwargs), name)
+                return None
+            os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+        return original(self, filepath, overwrite=overwrite, zipped=zipped, **kwargs)
+
+    return save
+
+
+def saving_weights(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``Model.save_weights``: other names than Keras takes get its ending."""
+
+    @functools.wraps(original)
+    def save_weights(self: Any, filepath: Any, *args: Any, **kwargs: Any) -> Any:
+        kwargs.pop("save_format", None)
+        name = _local(filepath)
+        if name is not None and not name.endswith(_WEIGHTS_ENDINGS):
+            filepath = weights_file(name)
+            os.makedirs(os.path.dirname(filepath) or ".", exist_ok=True)
+            _log.info("The weights %s are written to %s, as Keras 3 names such files.", name, filepath)
+        return original(self, filepath, *args, **kwargs)
+
+    return save_weights
+
+
+def loading_weights(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``Model.load_weights``: it finds what the others write, and checkpoints."""
+
+    @functools.wraps(original)
+    def load(self: Any, filepath: Any, *args: Any, **kwargs: Any) -> Any:
+        name = _local(filepath)
+        by_name = kwargs.get("by_name", False)
+        if by_name and name is not None and (name.endswith(WEIGHTS) or not os.path.exists(name)):
+            raise ValueError(
+                f"load_weights(by_name=True) reads .h5 files that Keras 2 has written, and {name} is none. "
+                "Load the weights into a model like the one that saved them, then copy those of the layers "
+                "that both have: new.get_layer(name).set_weights(old.get_layer(name).get_weights())."
+            )
+        if name is None or name.endswith((*_WEIGHTS_ENDINGS, ".keras")):
+            return original(self, filepath, *args, **kwargs)
+        if name.endswith(_H5) and os.path.exists(name):
+            return original(self, filepath, *args, **kwargs)
+        for file in (weights_file(name), os.path.join(name, _IN_FOLDER)):
+            if os.path.exists(file):
+                with warnings.catch_warnings():
+                    # An optimizer that has not trained yet has no variables to load: TensorFlow says nothing.
+                    warnings.filterwarnings("ignore", message="Skipping variable loading for optimizer")
+                    original(self, file, *args, **kwargs)
+                return LoadStatus()
+        if is_tensorflow_checkpoint(name):
+            load_weights(self, name)
+            return LoadStatus()
+        if is_complete(name):
+            _load_model(self, name)
+            return LoadStatus()
+        return original(self, filepath, *args, **kwargs)
+
+    return load
+
+
+def naming(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``ModelCheckpoint.__init__``, which refuses the names that `saving` and `saving_weights` take."""
+
+    @functools.wraps(original)
+    def init(self: Any, filepath: Any, *args: Any, **kwargs: Any) -> None:
+        weights = kwargs.get("save_weights_only", args[3] if len(args) > 3 else False)
+        taken = (WEIGHTS,) if weights else _ENDINGS
+        name = _local(filepath)
+        if name is None or name.endswith(taken):
+            original(self, filepath, *args, **kwargs)
+            return
+        original(self, name + taken[0], *args, **kwargs)
+        self.filepath = name
+
+    return init
+
+
+def _save_over(save: Callable[[str], object], folder: str) -> None:
+    """Save into a folder that is there, perhaps with a model.
+
+    Keras fails on the folder of assets, if the path is absolute. Other files in the folder stay.
+    """
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".saving-") as place:
+        made = os.path.join(place, "model")
+        save(made)
+        for name in os.listdir(made):
+            target = os.path.join(folder, name)
+            if os.path.isdir(target):
+                os.rename(target, os.path.join(place, name))
+            os.replace(os.path.join(made, name), target)
+
+
+def _load_model(model: Any, path: str) -> None:
+    """Set a model's weights to those of ``tf.train.Checkpoint(model=model)``."""
+    found = read_checkpoint(path)
+    weights = {name: value for name, value in found.variables.items() if name.startswith("model/")}
+    if not weights:
+        raise CheckpointMismatchError(
+            f"{path} has no model: it was not saved by tf.train.Checkpoint(model=model). Restore it by the "
+            "Checkpoint that saved it."
+        )
+    advice = "Build the model as the one that was saved."
+    assign_saved(Checkpoint(found.path, found.step, weights, {}), {"model": model.variables}, advice)
+
+
+def _local(path: Any) -> str | None:
+    """Return a path as text; None for what is no path of files here."""
+    if not isinstance(path, str | os.PathLike):
+        return None
+    name = os.fspath(path)
+    return None if not isinstance(name, str) or "://" in name else name
