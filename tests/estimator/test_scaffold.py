@@ -94,6 +94,17 @@ def test_what_sets_up_a_graph_is_ignored_with_one_warning(tmp_path, caplog):
     assert told.startswith("Scaffold ignores ready_op, local_init_op: there is no graph")
 
 
+def test_a_checkpoint_as_saver_is_ignored_with_one_warning(tmp_path, caplog):
+    def scaffold():
+        return Scaffold(saver=tf.train.Checkpoint(step=tf.train.get_global_step()))
+
+    with caplog.at_level(logging.WARNING, "muster"):
+        est = estimator(tmp_path, scaffold).train(train_input, steps=2)
+    [told] = [record.message for record in caplog.records if "Scaffold" in record.message]
+    assert told.startswith("Scaffold ignores its saver, a Checkpoint: an Estimator saves all variables")
+    assert est.get_variable_value("global_step") == 2
+
+
 @pytest.mark.parametrize(
     ("init_fn", "error", "message"),
     [

@@ -46,6 +46,15 @@ def test_a_task_that_has_ended_keeps_its_last_numbers():
     assert "Logs" not in shown
 
 
+def test_the_newest_evaluation_is_below():
+    evaluated = Progress(state=TaskState.WAITING, step=400, evaluation="step 400: accuracy 0.9, loss 0.3")
+    shown = drawn(
+        [Row(task=W0, state="done", progress=TRAINS), Row(task=EV, state="done", progress=evaluated)],
+        Path("/l"),
+    )
+    assert re.search(r"evaluator 0 +400 .*\n *Evaluated step 400: accuracy 0\.9, loss 0\.3\s+Logs: /l", shown)
+
+
 def test_nothing_is_said_of_an_end_that_nobody_knows():
     endless = Progress(state=TaskState.TRAINING, step=400, steps_per_sec=0.5)
     shown = drawn([Row(task=W0, state="running", progress=endless, answers=True)], None)

@@ -4,19 +4,21 @@ import copy
 import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Self
 
 import numpy as np
 
 from muster._compilation_cache import keep_compiled
+from muster._interrupts import told_of_interrupt
 from muster.checkpoint import Checkpoint
 from muster.checkpoint.tensorflow import list_either, newest_checkpoint, read_either
 from muster.cluster import TaskType
 from muster.distribute import get_strategy, has_strategy
 from muster.estimator._checks import check_instances, check_steps
+from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
-from muster.estimator._model_fn import InputFn, ModelFn, check_model_fn_args
+from muster.estimator._model_fn import InputFn, ModelFn, call_model_fn, check_model_fn_args
 from muster.estimator._run_config import RunConfig, check_train_args, check_workers, resolve_config
 from muster.estimator._specs import eval_folder
 from muster.estimator.export._export import export, receivers_by_mode
@@ -30,6 +32,8 @@ from muster.estimator.loop._training import Training
 from muster.estimator.loop._warm_start import WarmStartSettings, warm_start_settings
 from muster.estimator.session._session import Session
 from muster.summary import EventFileWriter
+
+_NO_METRICS = "Interrupted while evaluating: there are no new metrics."
 
 
 class Estimator:
@@ -99,6 +103,13 @@ class Estimator:
     def model_fn(self) -> ModelFn:
         """The function that describes the model."""
         return self._setup.model_fn
+
+    def _call_model_fn(self, features: Any, labels: Any, mode: str, config: RunConfig) -> EstimatorSpec:
+        """Call the model_fn, for programs whose own model_fn changes what this Estimator's returns.
+
+        Source: tensorflow_estimator/python/estimator/estimator.py, ``Estimator._call_model_fn``.
+        """
+        return call_model_fn(self.model_fn, features, labels, ModeKeys(mode), self.params, config)
 
     def eval_dir(self, name: str | None = None) -> str:
         """Return the directory of an evaluation's summaries."""
@@ -241,15 +252,18 @@ class Estimator:
             reported_by = strategy_for(self.config.train_distribute)
             if strategy.input_context.num_input_pipelines > 1:
                 strategy = get_strategy()
-        metrics = evaluate(
-            self._setup,
-            strategy=strategy,
-            reported_by=reported_by,
-            input_fn=input_fn,
-            hooks=hooks,
-            steps=steps,
-            checkpoint=checkpoint,
-        )
+        # Training, which waits for it, tells more of an interrupt.
+        told = nullcontext() if self._taking_steps else told_of_interrupt(_NO_METRICS)
+        with told:
+            metrics = evaluate(
+                self._setup,
+                strategy=strategy,
+                reported_by=reported_by,
+                input_fn=input_fn,
+                hooks=hooks,
+                steps=steps,
+                checkpoint=checkpoint,
+            )
         if strategy.input_context.input_pipeline_id == 0:  # the first worker writes for all of them
             directory = self.eval_dir(name)
             if directory not in self._eval_writers:
@@ -284,14 +298,40 @@ class Estimator:
         """
         hooks = check_instances("All hooks must be SessionRunHook", SessionRunHook, hooks)
         checkpoint = self._setup.find_checkpoint(checkpoint_path, "predict")
-        yield from predict(
-            self._setup,
-            strategy=strategy_for(None),
-            input_fn=input_fn,
-            hooks=hooks,
-            checkpoint=checkpoint,
-            keys=predict_keys,
-            single_examples=yield_single_examples,
+        with told_of_interrupt("Interrupted while predicting."):
+            yield from predict(
+                self._setup,
+                strategy=strategy_for(None),
+                input_fn=input_fn,
+                hooks=hooks,
+                checkpoint=checkpoint,
+                keys=predict_keys,
+                single_examples=yield_single_examples,
+            )
+
+    def with_model_fn(self, model_fn: ModelFn) -> Self:
+        """Return an Estimator with another model_fn, and otherwise the same: folder, config and parameters.
+
+        Args:
+            model_fn: The function. It takes what this Estimator's takes, and may call it.
+        """
+        other = copy.copy(self)
+        other._setup = dataclasses.replace(self._setup, model_fn=model_fn, executables={})
+        other._eval_writers = {}
+        return other
+
+    def export_savedmodel(
+        self,
+        export_dir_base: str | bytes | os.PathLike[str],
+        serving_input_receiver_fn: ReceiverFn,
+        assets_extra: Mapping[str, str | os.PathLike[str]] | None = None,
+        as_text: bool = False,
+        checkpoint_path: str | None = None,
+        strip_default_attrs: bool = False,
+    ) -> bytes:
+        """Do as `export_saved_model`, by its name in TensorFlow 1; ``strip_default_attrs`` is ignored."""
+        return self.export_saved_model(
+            export_dir_base, serving_input_receiver_fn, assets_extra, as_text, checkpoint_path
         )
 
     def export_saved_model(

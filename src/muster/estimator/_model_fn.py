@@ -13,6 +13,7 @@ from muster.distribute import InputContext
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._run_config import RunConfig
+from muster.program import left_out
 
 _log = logging.getLogger(__name__)
 
@@ -106,6 +107,14 @@ def call_model_fn(
     spec = model_fn(features=features, **{name: value for name, value in given.items() if name in names})
     if not isinstance(spec, EstimatorSpec):
         raise ValueError(f"model_fn should return an EstimatorSpec. model_fn: {model_fn} returned: {spec!r}")
+    if mode == ModeKeys.TRAIN and (updates := left_out()):
+        _log.warning(
+            "The step leaves out %d updates of moving averages, such as %s, since the model_fn does not run "
+            "them, as in TensorFlow 1: evaluation uses the averages that training started with. Build the "
+            "train_op `with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):`.",
+            len(updates),
+            updates[0].variable.path,
+        )
     return spec
 
 
@@ -118,7 +127,8 @@ def call_input_fn(
 ) -> Any:
     """Call an input_fn with the arguments that it names, and return its result.
 
-    What the iterators of TensorFlow 1 return for one element stands for their datasets.
+    What the iterators of TensorFlow 1 return for one element stands for their datasets. A function that the
+    input_fn returns is called, too.
 
     Source: ``Estimator._call_input_fn`` (tensorflow_estimator/python/estimator/estimator.py).
 
@@ -147,6 +157,8 @@ def call_input_fn(
         )
     with no_stop_iteration("The input_fn", DatasetError):
         returned = input_fn(**{name: value for name, value in given.items() if name in names})
+        while inspect.isroutine(returned):  # of programs that make input functions
+            returned = returned()
     return as_dataset(returned)
 
 

@@ -59,7 +59,8 @@ class RunConfig:
         session_config: Accepted with a warning and without effect: JAX has no sessions.
         keep_checkpoint_max: How many checkpoints to keep; 0 or None for all.
         keep_checkpoint_every_n_hours: Beyond those, keep one checkpoint every so many hours.
-        log_step_count_steps: Log the loss and the speed every so many steps; None for never.
+        log_step_count_steps: Log the loss and the speed every so many steps; None for never, and for no bar
+            on a terminal.
         train_distribute: The strategy to train with.
         device_fn: No effect: strategies place computations.
         protocol: No effect.

@@ -141,7 +141,8 @@ class Scaffold:
         ready_for_local_init_op: Ignored.
         local_init_op: Ignored.
         summary_op: For a `SummarySaverHook` that is given this.
-        saver: Says how many checkpoints are kept, instead of the `RunConfig`.
+        saver: Says how many checkpoints are kept, instead of the `RunConfig`. A ``tf.train.Checkpoint`` says
+            nothing, with a warning.
         copy_from_scaffold: Another one, of which this takes what is not given here.
         local_init_feed_dict: Ignored.
 
@@ -166,6 +167,9 @@ class Scaffold:
     ) -> None:
         if not isinstance(copy_from_scaffold, Scaffold | None):
             raise TypeError(f"copy_from_scaffold is not a Scaffold instance. Given: {copy_from_scaffold!r}")
+        if not isinstance(saver, Saver) and hasattr(saver, "restore"):
+            _warn_of_saver(type(saver).__name__)
+            saver = None
         if not isinstance(saver, Saver | None):
             raise TypeError(f"saver must be a tf.compat.v1.train.Saver. Given: {saver!r}")
         other = copy_from_scaffold
@@ -196,6 +200,15 @@ def _warn_once(ignored: tuple[str, ...]) -> None:
         "Scaffold ignores %s: there is no graph to initialize or to wait for. Variables start from their "
         "initializers, and what init_fn sets.",
         ", ".join(ignored),
+    )
+
+
+@cache
+def _warn_of_saver(kind: str) -> None:
+    _log.warning(
+        "Scaffold ignores its saver, a %s: an Estimator saves all variables, by their names. Read them by "
+        "tf.train.load_variable or Estimator.get_variable_value.",
+        kind,
     )
 
 

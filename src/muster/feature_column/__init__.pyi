@@ -20,6 +20,7 @@ from ._embedding_column import shared_embeddings as shared_embeddings
 from ._feature_column import FeatureColumn as FeatureColumn
 from ._feature_column import leaf_keys as leaf_keys
 from ._hashed_column import HashedCategoricalColumn as HashedCategoricalColumn
+from ._hashed_column import buckets as buckets
 from ._hashed_column import (
     categorical_column_with_hash_bucket as categorical_column_with_hash_bucket,
 )
@@ -55,6 +56,8 @@ from ._sequence_column import (
 from ._sequence_column import sequence_numeric_column as sequence_numeric_column
 from ._sequence_column import step_mask as step_mask
 from ._sequence_features import SequenceFeatures as SequenceFeatures
+from ._transform import HostNeeded as HostNeeded
+from ._transform import asking_for_host as asking_for_host
 from ._transform import host_arrays as host_arrays
 from ._transform import transform_features as transform_features
 from ._vocabulary_column import (

@@ -48,7 +48,7 @@ def require_feature(features: Features, key: str) -> Any:
     value = features[key]
     if isinstance(value, list):
         value = np.array(value, object if _holds_bytes(value) else None)
-    if np.ndim(value) == 0 and not isinstance(value, SparseTensor | RaggedTensor):
+    if not isinstance(value, SparseTensor | RaggedTensor) and np.ndim(value) == 0:
         raise ValueError(
             f"Feature (key: {key}) cannot have rank 0. Given: {value}. Call `batch` on the dataset."
         )
@@ -155,8 +155,9 @@ def is_real(dtype: Any) -> bool:
 
 
 def dtype_of(value: Any) -> Any:
-    """Return the dtype of a feature."""
-    return value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
+    """Return the dtype of a feature, which may be a list or a column of a data frame."""
+    dtype = getattr(value, "dtype", None)
+    return dtype if isinstance(dtype, np.dtype | str) else np.asarray(value).dtype
 
 
 def require_numbers(key: str, value: Any) -> None:

@@ -1,11 +1,14 @@
 """The host's part of columns: from features as they are read to arrays with which a step computes."""
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from muster.data import Placeholder, RaggedTensor, SparseTensor
+from muster.feature_column._categorical_column import CategoricalColumn
 from muster.feature_column._column_lists import columns_of
 from muster.feature_column._feature_column import FeatureColumn, leaf_keys
 from muster.feature_column._host_values import (
@@ -18,6 +21,8 @@ from muster.feature_column._host_values import (
     require_numbers,
 )
 from muster.feature_column._placeholders import transformed_placeholders
+
+_ASKS: ContextVar[bool] = ContextVar("muster_asking_for_host", default=False)
 
 
 def transform_features(
@@ -86,11 +91,51 @@ def host_arrays(features: Features, columns: Iterable[FeatureColumn]) -> dict[st
     return arrays
 
 
+class HostNeeded(BaseException):
+    """The host has not done its part for columns, which are known now.
+
+    It is no ``Exception``: of those that a layer in a model raises, Keras makes others, or only warns.
+
+    Attributes:
+        columns: The columns.
+    """
+
+    def __init__(self, columns: tuple[FeatureColumn, ...]) -> None:
+        super().__init__(f"The host is to compute {', '.join(column.name for column in columns)}.")
+        self.columns = columns
+
+
+@contextlib.contextmanager
+def asking_for_host() -> Iterator[None]:
+    """Let columns raise `HostNeeded` in a ``with`` block that traces a step, if the host must do its part."""
+    token = _ASKS.set(True)
+    try:
+        yield
+    finally:
+        _ASKS.reset(token)
+
+
 def on_host(features: Features, columns: Iterable[FeatureColumn]) -> Features:
-    """Return features for a step that runs now: those that are not a step's are transformed."""
-    if any(map(is_traced, features.values())):
-        return features
-    return transform_features(features, tuple(columns))
+    """Return features for a step that runs now: those that are not a step's are transformed.
+
+    Raises:
+        HostNeeded: They are a step's, and the host has not done its part, in `asking_for_host`.
+    """
+    columns = tuple(columns)
+    traced = any(map(is_traced, features.values())) or (not features and _ASKS.get())
+    if not traced:
+        return transform_features(features, columns)
+    if _ASKS.get() and (needed := tuple(each for each in columns if _needs_host(each, features))):
+        raise HostNeeded(needed)
+    return features
+
+
+def _needs_host(column: FeatureColumn, features: Features) -> bool:
+    host = column.host_column
+    if host is None or host.host_key in features:
+        return False
+    alone = isinstance(host, CategoricalColumn) and type(host).traced_ids is not CategoricalColumn.traced_ids
+    return not alone or not all(key in features for key in leaf_keys(host))
 
 
 def _left_out(value: Any, read_by_host: bool) -> bool:

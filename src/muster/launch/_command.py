@@ -16,8 +16,9 @@ _GRACE_SECS = 4.0
 
 _DESCRIPTION = """\
 Run a training program as the tasks of a job on this machine: one process a task. Each gets its place in
-TF_CONFIG, and a port, cores and GPUs that no other task has. A terminal shows a line for each task,
-anything else gets their output with prefixes; all output is kept in files, one a task.
+TF_CONFIG, and a port, cores and GPUs that no other task has. A terminal shows a line for each task, how far
+it is, and the newest evaluation; anything else gets their output with prefixes. All output is kept in files,
+one a task.
 """
 
 _EPILOG = """\

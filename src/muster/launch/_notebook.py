@@ -1,6 +1,7 @@
 """Start a job from a notebook: a function runs in each of its tasks."""
 
 import contextlib
+import pickle
 import signal
 import subprocess
 import sys
@@ -50,7 +51,7 @@ def notebook_launcher(
         RuntimeError: The job failed; its output says why.
         KeyboardInterrupt: The cell was interrupted; the job has ended.
     """
-    import cloudpickle  # the commands need not wait for it
+    from muster._pickle import dumps  # the commands need not wait for it
 
     shape = JobShape(
         workers=workers, chief=chief, ps=ps, evaluator=evaluator, devices_per_worker=devices_per_worker
@@ -61,13 +62,13 @@ def notebook_launcher(
         options += ["--devices-per-worker", str(devices_per_worker)]
     with tempfile.TemporaryDirectory(prefix="muster-") as folder:
         given, result = Path(folder, "function.pkl"), Path(folder, "result.pkl")
-        given.write_bytes(cloudpickle.dumps((function, tuple(args))))
+        given.write_bytes(dumps((function, tuple(args))))
         code = _run([*options, str(TASK), str(given), str(result), str(shape.training[0])])
         if code == 128 + signal.SIGINT:
             raise KeyboardInterrupt
         if code:
             raise RuntimeError(f"The job ended with exit code {code}: its last lines above say why.")
-        return cloudpickle.loads(result.read_bytes())
+        return pickle.loads(result.read_bytes())
 
 
 def _run(options: Sequence[str]) -> int:

@@ -2,10 +2,11 @@
 
 import json
 import os
+import pickle
 import sys
 from pathlib import Path
 
-import cloudpickle
+from muster._pickle import dumps
 
 
 def main(given: str, result: str, first: str) -> None:
@@ -17,11 +18,11 @@ def main(given: str, result: str, first: str) -> None:
         first: The name of the task that writes it.
     """
     sys.path[0] = os.getcwd()  # where a notebook imports from, instead of this file's folder
-    function, args = cloudpickle.loads(Path(given).read_bytes())
+    function, args = pickle.loads(Path(given).read_bytes())
     returned = function(*args)
     task = json.loads(os.environ["TF_CONFIG"])["task"]
     if f"{task['type']} {task['index']}" == first:
-        Path(result).write_bytes(cloudpickle.dumps(returned))
+        Path(result).write_bytes(dumps(returned))
 
 
 if __name__ == "__main__":

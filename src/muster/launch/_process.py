@@ -12,7 +12,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from muster.cluster.roster import TERMINATION_LOG, Termination, read_termination
+from muster.cluster.roster import (
+    LAST_PROGRESS,
+    TERMINATION_LOG,
+    Progress,
+    Termination,
+    read_last_progress,
+    read_termination,
+)
 from muster.launch import _child, _keeper
 from muster.launch._lines import LineReader, last_lines
 from muster.launch._plan import TaskPlan
@@ -94,7 +101,9 @@ class TaskProcess:
         self.plan = plan
         self._log = log
         self._termination = log.with_suffix(".end")
+        self._progress = log.with_suffix(".last")
         self._termination.unlink(missing_ok=True)
+        self._progress.unlink(missing_ok=True)
         cores = "-" if plan.cores is None else ",".join(map(str, plan.cores))
         with listener, log.open("ab", buffering=0) as output:
             began, job_id = time.strftime("%Y-%m-%d %H:%M:%S"), plan.environment["MUSTER_JOB_ID"]
@@ -107,6 +116,7 @@ class TaskProcess:
                     **plan.environment,
                     "MUSTER_LISTEN_FD": str(listener.fileno()),
                     TERMINATION_LOG: str(self._termination.absolute()),
+                    LAST_PROGRESS: str(self._progress.absolute()),
                 },
                 pass_fds=[listener.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -150,12 +160,12 @@ class TaskProcess:
         """Return the lines that the task has written since the last call."""
         return self._reader.read()
 
-    def collect(self) -> tuple[int, list[str], Termination | None]:
+    def collect(self) -> tuple[int, list[str], Termination | None, Progress | None]:
         """Collect a task that has ended, and kill what is left of its process group.
 
         Returns:
-            Its return code, negative for a signal, its lines since the last read, and why it says that it
-            has ended.
+            Its return code, negative for a signal, its lines since the last read, why it says that it has
+            ended, and how far it says that it has come.
         """
         # Until it is waited for, its id cannot belong to another group.
         with contextlib.suppress(ProcessLookupError):
@@ -166,7 +176,9 @@ class TaskProcess:
         self._reader.close()
         told = read_termination(self._termination)
         self._termination.unlink(missing_ok=True)
-        return code, lines, told
+        progress = read_last_progress(self._progress)
+        self._progress.unlink(missing_ok=True)
+        return code, lines, told, progress
 
     def last_lines(self, count: int) -> list[str]:
         """Return the last lines that this process wrote."""

@@ -203,7 +203,9 @@ class _Run:
                 self._selector.unregister(process)
                 self._running.discard(task)
                 joined = process.has_joined
-                code, lines, told = process.collect()
+                code, lines, told, progress = process.collect()
+                if progress is not None:
+                    self._known = {**self._known, task: progress}
                 self._states[task] = self._job.describe_end(code)
                 events.append(job.Ended(task, code, told, joined))
             else:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -110,9 +110,11 @@ class LiveView(View):
             # In one call, because each one redraws the table.
             self._console.print(Text("\n").join(parts), soft_wrap=True)
 
-    def _table(self, rows: Sequence[Row], log_dir: Path | None) -> Table:
-        caption = None if log_dir is None else Text(f"Logs: {log_dir}", "dim")
-        table = Table(box=None, pad_edge=False, header_style="dim", caption=caption, caption_justify="left")
+    def _table(self, rows: Sequence[Row], log_dir: Path | None) -> Group:
+        evaluations = [row.progress.evaluation for row in rows if row.progress and row.progress.evaluation]
+        below = [f"Evaluated {evaluation}" for evaluation in evaluations[-1:]]
+        below += [] if log_dir is None else [f"Logs: {log_dir}"]
+        table = Table(box=None, pad_edge=False, header_style="dim")
         table.add_column("task")
         serves = any(row.task.type == TaskType.PS for row in rows)
         served = _SERVED if serves else ()
@@ -134,7 +136,8 @@ class LiveView(View):
                 *(_number(getattr(known, name), form) for _, name, form in served),
                 Text(f"{known.state}{waits}" if row.answers else row.state),
             )
-        return table
+        # Not the table's caption, which would be broken at the width of the table.
+        return Group(table, *(Text(line, "dim") for line in below))
 
 
 def make_view(tasks: Sequence[Task]) -> View:

@@ -523,5 +523,5 @@ def test_receivers_are_checked(arguments, message):
 
 
 def test_placeholders_have_no_values():
-    with pytest.raises(TypeError, match="has no values before the model is served"):
+    with pytest.raises(TypeError, match="has no values before .* Write a graph that a Session would run as"):
         np.asarray(Placeholder(np.float32, [None]))

@@ -178,6 +178,16 @@ def test_several_inputs_and_outputs(tmp_path: pathlib.Path, named: bool) -> None
     np.testing.assert_allclose(rows["sold"], sold, rtol=1e-4, atol=1e-6)
 
 
+def test_the_input_of_a_sequential_model_has_the_name_of_keras_2_too(tmp_path: pathlib.Path) -> None:
+    model = keras.Sequential([layers.Input((4,)), layers.Dense(1, name="first"), layers.Dense(1)])
+    model.compile("sgd", "mse")
+    estimator = model_to_estimator(model, model_dir=tmp_path)
+    estimator.train(batches(({"first_input": X}, Y)))
+    assert estimator.evaluate(batches(({"first_input": X}, Y))) == estimator.evaluate(batches())
+    with pytest.raises(KeyError, match="Got: other"):
+        estimator.evaluate(batches(({"other": X}, Y)))
+
+
 def test_dictionaries_of_inputs_and_outputs(tmp_path: pathlib.Path) -> None:
     keras.utils.set_random_seed(4)
     inputs = {"a": layers.Input((2,), name="a"), "b": layers.Input((2,), name="b")}

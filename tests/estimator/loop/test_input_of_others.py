@@ -6,9 +6,17 @@ import logging
 
 import pytest
 from linear import COUNT, FEATURES, LABELS, estimator
+from local_servers import servers
 
 from muster._keras import keras
-from muster.estimator import LinearRegressor, SessionRunHook
+from muster.estimator import (
+    EvalSpec,
+    LinearRegressor,
+    RunConfig,
+    SessionRunHook,
+    TrainSpec,
+    train_and_evaluate,
+)
 from muster.feature_column import numeric_column
 from noted_losses import Losses
 
@@ -112,6 +120,28 @@ def test_data_in_memory_is_one_batch(tmp_path, kind):
     assert losses.by_step[20] < losses.by_step[1]
     assert model.evaluate(IN_MEMORY[kind])["label/mean"] == pytest.approx(LABELS.mean(), rel=1e-4)
     assert len(list(model.predict(lambda: IN_MEMORY[kind]()[0]))) == COUNT
+
+
+@pytest.mark.parametrize("kind", LOADERS)
+def test_batches_of_loaders_with_a_parameter_server(tmp_path, expected, kind):
+    with servers(1) as strategy:
+        trained = estimator(tmp_path, train_distribute=strategy)
+        metrics, _ = train_and_evaluate(
+            trained, TrainSpec(LOADERS[kind], max_steps=len(BATCHES)), EvalSpec(LOADERS[kind], steps=None)
+        )
+    assert metrics == pytest.approx(expected[1], rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", IN_MEMORY)
+def test_data_in_memory_with_a_parameter_server(tmp_path, kind):
+    columns = [numeric_column("a"), numeric_column("b")]
+    with servers(1) as strategy:
+        config = RunConfig(tmp_path / "served", train_distribute=strategy)
+        served = LinearRegressor(columns, optimizer="SGD", config=config)
+        specs = TrainSpec(IN_MEMORY[kind], max_steps=5), EvalSpec(IN_MEMORY[kind], steps=None)
+        metrics, _ = train_and_evaluate(served, *specs)
+    alone = LinearRegressor(columns, tmp_path / "alone", optimizer="SGD").train(IN_MEMORY[kind], max_steps=5)
+    assert metrics == pytest.approx(alone.evaluate(IN_MEMORY[kind]), rel=1e-4)
 
 
 def test_a_list_of_several_inputs_beside_labels(tmp_path):

@@ -15,7 +15,7 @@ import pytest
 from hooks_fakes import Counter, TraceHook
 
 from muster.distribute.engine._state_store import ArrayStore
-from muster.distribute.workers import Terminated
+from muster.distribute.workers import SignalWatch, Terminated
 from muster.estimator import (
     CheckpointSaverHook,
     CheckpointSaverListener,
@@ -119,6 +119,24 @@ def test_one_at_the_end_of_the_data_is_all_that_is_told_of_it(tmp_path: Path, wh
     assert told.count("Traceback") == 1
     assert "StopIteration" not in told
     assert counter.saved[-1] == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("number", "error"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)]
+)
+def test_one_at_the_last_moment_is_raised(monkeypatch: pytest.MonkeyPatch, number: int, error: Any) -> None:
+    later = SignalWatch._later
+
+    def at_the_last_moment(self: SignalWatch, given: int, handler: Any) -> Any:
+        if given == number:
+            signal.raise_signal(number)
+        return later(self, given, handler)
+
+    monkeypatch.setattr(SignalWatch, "_later", at_the_last_moment)
+    counter, events = Counter(), []
+    with pytest.raises(error):
+        run_loop(counter.session, counter.step, repeat(None, 3), [TraceHook("a", events)])
+    assert events[-1] == ["a", "end"]
 
 
 def test_a_save_that_has_begun_is_waited_for(tmp_path: Path) -> None:

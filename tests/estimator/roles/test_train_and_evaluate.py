@@ -142,8 +142,9 @@ def check_logs(
     seen = [
         (record.levelname, record.getMessage().replace(str(model_dir), "<model_dir>"))
         for record in caplog.records
-        # TensorFlow's evaluators wait for ever; the lines on signatures were not recorded.
-        if not record.name.endswith(("._training_watch", "._signatures"))
+        # TensorFlow's evaluators wait for ever, and it does not say that all is done. The lines on signatures
+        # were not recorded.
+        if not record.name.endswith(("._training_watch", "._all_done", "._signatures"))
     ]
     wanted = [
         (level, departures.log_line(message))
@@ -396,6 +397,26 @@ def test_ctrl_c_in_a_garbage_collection_ends_an_evaluator_all_the_same(
     assert caplog.messages[-1] == "Exiting evaluation, as it was interrupted."
     assert [event["event"] for event in events].count("eval") == 1
     assert "sleep" not in [event["event"] for event in events]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_evaluator_that_is_interrupted_in_the_last_evaluation_completes_it_and_tells(
+    monkeypatch: pytest.MonkeyPatch, number: int, code: int
+) -> None:
+    asked = {"checkpoints_at": {"0": 20}, "max_steps": 20, "eval_spec": {"start_delay_secs": 0}}
+    events: list[Any] = []
+    executor = start_evaluator(asked, monkeypatch, events)
+    evaluate = FollowedTraining.evaluate
+
+    def interrupted(self: FollowedTraining, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        signal.raise_signal(number)
+        return evaluate(self, *args, **kwargs)
+
+    monkeypatch.setattr(FollowedTraining, "evaluate", interrupted)
+    with pytest.raises(SystemExit) as raised:
+        executor.run()
+    assert raised.value.code == code
+    assert [event["event"] for event in events].count("eval") == 1
 
 
 def test_an_evaluator_without_a_throttle_does_not_spin(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,13 +1,12 @@
 """Optimizers of canned models, by name, as an instance, or by a function that returns one."""
 
-import copy
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from muster import optimizers
 from muster._keras import keras
+from muster.program.gradients import copies_of
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ def optimizer_maker(
     if isinstance(optimizer, AtModelsRate):
         return lambda: optimizer.make(learning_rate)
     if isinstance(optimizer, keras.optimizers.Optimizer):
-        return _copies(optimizer)
+        return copies_of(optimizer)
     if not callable(optimizer):
         raise _wrong(optimizer)
 
@@ -71,29 +70,6 @@ def optimizer_maker(
         return returned
 
     return made
-
-
-def _copies(optimizer: keras.Optimizer) -> Callable[[], keras.Optimizer]:
-    """Return a function that makes copies of an optimizer that was built outside of the step.
-
-    Raises:
-        ValueError: It cannot be copied.
-    """
-    kind = type(optimizer)
-    try:
-        config = optimizer.get_config()
-        unnamed = {key: value for key, value in config.items() if key != "name"}
-        automatic = kind.from_config(copy.deepcopy(unnamed)).name
-    except Exception as exc:  # whatever a class of the user's raises
-        raise ValueError(
-            f"The optimizer {optimizer!r} cannot be copied from its configuration, which each trace needs: "
-            f"{exc}. Give a function that returns it, such as lambda: keras.optimizers.SGD(rate)."
-        ) from exc
-    # Keras numbers the names that it gives, and checkpoints must have the same ones in every process.
-    stem = re.escape(re.sub(r"_\d+$", "", automatic))
-    if re.fullmatch(rf"{stem}(_\d+)?", optimizer.name):
-        config = unnamed
-    return lambda: kind.from_config(copy.deepcopy(config))
 
 
 def _wrong(argument: object) -> ValueError:

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from muster.data import Placeholder
+from muster.data import ComputedPlaceholder, Placeholder
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._words import WordNumbers
 from muster.estimator.export._supervised_receivers import AnyReceiver, SupervisedInputReceiver
@@ -16,6 +16,7 @@ from muster.feature_column import ColumnPlaceholder, FeatureColumn, host_columns
 from muster.saved_model import Feature, symbolic_arguments
 
 _LABELS = "labels"
+_SOURCES = "receiver"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,37 +53,73 @@ def model_inputs(setup: ModelSetup, receiver: AnyReceiver, mode: ModeKeys) -> Mo
         ValueError: A feature is missing, or of a kind that the model cannot take; or a label is.
     """
     features = receiver.named_features
-    _check_features(features, setup.columns)
+    _check_features(features, setup.columns_read)
     labels = setup.numeric_labels(receiver.labels) if isinstance(receiver, SupervisedInputReceiver) else None
     named = _named_labels(labels)
     _check_labels(named, features)
-    computed = [each for each in features.values() if isinstance(each, ColumnPlaceholder)]
-    columns = host_columns((*(setup.columns or ()), *(each.column for each in computed)))
+    of_columns = [each for each in features.values() if isinstance(each, ColumnPlaceholder)]
+    columns = host_columns((*(setup.columns_read or ()), *(each.column for each in of_columns)))
     passed = {key: each for key, each in features.items() if not isinstance(each, ColumnPlaceholder)}
     # A model without columns reads how many rows there are; to evaluate, perhaps weights, too.
-    reads_features = setup.columns != () or mode != ModeKeys.PREDICT
+    reads_features = setup.columns_read != () or mode != ModeKeys.PREDICT
     steps = {key: each for key, each in passed.items() if reads_features and _is_for_steps(each)}
-    rows = next(iter(features)) if setup.columns == () and not steps else None
-    needed = {key for column in columns for key in leaf_keys(column)} | steps.keys()
-    for each in computed:
+    rows = next(iter(features)) if setup.columns_read == () and not steps else None
+    computed = {key: each for key, each in steps.items() if isinstance(each, ComputedPlaceholder)}
+    sources = {
+        source: f"{_SOURCES}/{number}"
+        for number, source in enumerate(
+            {source: None for each in computed.values() for source in each.sources}
+        )
+    }
+    of_host = {key for column in columns for key in leaf_keys(column)}
+    for each in of_columns:
         passed = each.features | passed
+    given = {key: _of_host(key, each) for key, each in passed.items() if key in of_host}
     single = not isinstance(receiver.features, Mapping)
 
     def batch(arguments: Mapping[str, Any]) -> Batch:
-        own = {key: value for key, value in arguments.items() if key not in named}
+        left = {*named, *sources.values()}
+        own = {key: value for key, value in arguments.items() if key not in left}
+        for key, each in computed.items():
+            own[key] = _computed(each, [arguments[sources[source]] for source in each.sources])
         own_labels = {key.removeprefix(f"{_LABELS}/"): arguments[key] for key in named}
         return Batch(
             next(iter(own.values())) if single else own,
             own_labels if isinstance(labels, Mapping) else own_labels.get(_LABELS),
         )
 
+    read = {key: each for key, each in steps.items() if key not in computed}
+    read |= {name: source for source, name in sources.items()} | named
     return ModelInputs(
-        arguments=symbolic_arguments({**steps, **named}, columns, rows),
+        arguments=symbolic_arguments(read, columns, rows),
         batch=batch,
         columns=columns,
         rows=rows,
-        given={key: each for key, each in passed.items() if key in needed} | named,
+        given=given | read,
     )
+
+
+def _computed(feature: ComputedPlaceholder, values: list[Any]) -> Any:
+    if any(isinstance(value, jax.ShapeDtypeStruct) for value in values):
+        return jax.eval_shape(lambda *arrays: feature.compute(arrays), *values)
+    return feature.compute(values)
+
+
+def _of_host(key: str, feature: Placeholder) -> Placeholder:
+    """Return what the host reads for a feature.
+
+    Raises:
+        ValueError: The step is to compute it.
+    """
+    if not isinstance(feature, ComputedPlaceholder):
+        return feature
+    if feature.column_of is None:
+        raise ValueError(
+            f"The feature {key} is computed of the receiver's tensors, and a column that the host computes "
+            "reads it, such as one of text or of buckets. Give it the placeholder itself, or "
+            "tf.expand_dims(placeholder, -1)."
+        )
+    return feature.column_of
 
 
 def _named_labels(labels: Any) -> dict[str, Placeholder]:

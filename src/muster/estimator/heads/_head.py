@@ -11,7 +11,7 @@ from muster.estimator._estimator_spec import EstimatorSpec, ExportOutput
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator.heads._metrics import Metrics, mean
 from muster.feature_column import Features
-from muster.program import get_or_create_global_step, minimize
+from muster.program import get_or_create_global_step, minimize, run_held_updates
 
 MEAN, SUM = "sum_over_batch_size", "sum"
 OVER_WEIGHTS, OVER_WEIGHTED = "weighted_mean", "weighted_sum_by_nonzero_weights"
@@ -178,7 +178,7 @@ class Head(ABC):
             trainable_variables: What the optimizer trains; None for all that were created so far.
             train_op_fn: Called with the loss, instead of an optimizer; returns the train_op.
             update_ops: Accepted and ignored: what the model assigns, such as the statistics of batch
-                normalization, is part of the step.
+                normalization, is part of the step, with that of TensorFlow 1's layers.
             regularization_losses: Added to the loss, each of shape ().
 
         Raises:
@@ -196,6 +196,7 @@ class Head(ABC):
             return EstimatorSpec(mode, predictions=predictions, loss=loss, eval_metric_ops=metrics)
         if optimizer is not None and train_op_fn is not None:
             raise ValueError("train_op_fn and optimizer must not both be set.")
+        run_held_updates()
         if train_op_fn is not None:
             return EstimatorSpec(mode, predictions=predictions, loss=loss, train_op=train_op_fn(loss))
         if optimizer is None:

@@ -9,6 +9,7 @@ from muster.estimator.hooks._timer import SecondOrStepTimer
 from muster.estimator.hooks._writer import SummaryWriter, open_writer
 from muster.estimator.session._fetches import as_named_fetches
 from muster.estimator.session._session import Coordinator, Session
+from muster.program import HistogramOutput, ImageOutput, Output, TextOutput
 from muster.summary import SessionLog
 
 
@@ -19,7 +20,7 @@ class HasSummaryOp(Protocol):
 
 
 class SummarySaverHook(SessionRunHook):
-    """Writes scalars of the step as summaries, at the first run and then every N steps or seconds.
+    """Writes values of the step as summaries, at the first run and then every N steps or seconds.
 
     A run may make several steps: it writes once at least N have passed since the last time. TensorFlow counts
     each run as one step.
@@ -44,8 +45,9 @@ class SummarySaverHook(SessionRunHook):
             output_dir: The folder for a new event file.
             summary_writer: Takes the summaries instead. Without it and a folder, nothing is written.
             scaffold: Its ``summary_op`` is used.
-            summary_op: The scalars to write: tag -> name or handle, a list of names or handles, or one.
-                Exactly one of scaffold and summary_op.
+            summary_op: The values to write: tag -> name or handle, a list of names or handles, or one.
+                Handles say what they are: numbers, or what ``summary_histogram``, ``summary_image`` and
+                ``summary_text`` return. Exactly one of scaffold and summary_op.
 
         Raises:
             ValueError: None or both of a pair are given.
@@ -57,9 +59,8 @@ class SummarySaverHook(SessionRunHook):
         self._summary_writer = summary_writer
         self._writer: SummaryWriter | None = None
         tensors = summary_op if scaffold is None else scaffold.summary_op
-        self._fetches = as_named_fetches(
-            tensors if isinstance(tensors, Mapping | list | tuple) else [tensors]
-        )
+        self._all = as_named_fetches(tensors if isinstance(tensors, Mapping | list | tuple) else [tensors])
+        self._fetches = {tag: each for tag, each in self._all.items() if not isinstance(each, TextOutput)}
 
     def after_create_session(self, session: Session, coord: Coordinator) -> None:
         """Write at the first run of this session."""
@@ -68,7 +69,7 @@ class SummarySaverHook(SessionRunHook):
         self._writer = open_writer(session, self._summary_writer, self._output_dir)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        """Write the scalars if they are due."""
+        """Write the summaries if they are due."""
         session = run_context.session
         step = session.global_step
         if self._writer is None or not self._timer.should_trigger_for_step(step):
@@ -76,7 +77,16 @@ class SummarySaverHook(SessionRunHook):
         values = session.run(self._fetches)
         if self._timer.last_triggered_step() is None:
             self._writer.add_session_log(SessionLog.START, step)
-        self._writer.add_scalars(values, step)
+        scalars = {tag: values[tag] for tag, each in self._fetches.items() if not _is_other(each)}
+        self._writer.add_scalars(scalars, step)
+        for tag, each in self._all.items():
+            match each:
+                case HistogramOutput(buckets=buckets):
+                    self._writer.add_histogram(tag, values[tag], step, buckets=buckets)
+                case ImageOutput(max_outputs=max_outputs):
+                    self._writer.add_image(tag, values[tag], step, max_outputs=max_outputs)
+                case TextOutput(text=text):
+                    self._writer.add_text(tag, text, step)
         self._timer.update_last_triggered_step(step)
 
     def steps_until_due(self, session: Session) -> int | None:
@@ -87,3 +97,7 @@ class SummarySaverHook(SessionRunHook):
         """Flush the writer."""
         if self._writer is not None:
             self._writer.flush()
+
+
+def _is_other(fetch: str | Output) -> bool:
+    return isinstance(fetch, HistogramOutput | ImageOutput)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from muster.estimator.session._session import Session
 from muster.summary import EventFileWriter, SessionLog
@@ -18,6 +18,15 @@ class SummaryWriter(Protocol):
             values: Tag -> number.
             step: The global step of the numbers.
         """
+
+    def add_histogram(self, tag: str, values: Any, step: int, *, buckets: int) -> None:
+        """Write how the values of an array are distributed; asked for only where a step has histograms."""
+
+    def add_image(self, tag: str, images: Any, step: int, *, max_outputs: int) -> None:
+        """Write images, of shape (batch, height, width, channels); asked for only where a step has some."""
+
+    def add_text(self, tag: str, text: str, step: int) -> None:
+        """Write a text; asked for only where a step has some."""
 
     def add_session_log(self, status: SessionLog, step: int) -> None:
         """Write a status of the training, such as that it starts.

@@ -77,6 +77,8 @@ def _inputs(model: Any, features: Any) -> Any:
     if not taken:
         return features
     names = [each.name for each in taken]
+    if isinstance(model, keras.Sequential) and isinstance(features, Mapping):
+        names = [_name_of_keras_2(model)] if _name_of_keras_2(model) in features else names
     if isinstance(features, Mapping):
         flat = _by_name("features", features, "input", names)
     else:
@@ -87,6 +89,11 @@ def _inputs(model: Any, features: Any) -> Any:
                 f"{', '.join(names)}."
             )
     return flat[0] if isinstance(model, keras.Sequential) else keras.tree.pack_sequence_as(model.input, flat)
+
+
+def _name_of_keras_2(model: Any) -> str:
+    """Return what Keras 2 calls the input of a Sequential model, such as ``dense_input``."""
+    return f"{model.layers[0].name}_input"
 
 
 def _by_output(model: Any, what: str, values: Any) -> Any:

@@ -1,6 +1,7 @@
 """The batches of an input_fn, with a position that can be saved."""
 
 import logging
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -13,9 +14,10 @@ import numpy as np
 
 from muster._arrays import require_numbers
 from muster._errors import DatasetError, PositionError
-from muster.data import Dataset, as_arrays, dataset_of_batches
+from muster.data import Dataset, as_arrays, dataset_of_batches, refuse_whole
 from muster.data.sharding import describe_share
 from muster.estimator._mode_keys import ModeKeys
+from muster.estimator.loop._host_part import HostPart
 
 _log = logging.getLogger(__name__)
 
@@ -63,6 +65,7 @@ class Batches:
         past_end: Whether the position may lie beyond the end: other workers may have had more batches.
         prepare: The host's part of the model, for each batch; None for none. It is called where the input
             pipeline makes batches: ahead of the step, on a thread, if the pipeline has a `prefetch`.
+        host: The host's part of a model whose columns are found as it is traced, without a ``prepare``.
 
     Attributes:
         first: The first batch from the position on, which the iteration yields too; None if there is none.
@@ -85,11 +88,32 @@ class Batches:
         seed: int | None = None,
         past_end: bool = False,
         prepare: Prepare | None = None,
+        host: HostPart | None = None,
     ) -> None:
         # A function of its own: what makes batches ahead must not keep their reader alive.
-        convert = partial(batches_of, mode=mode, prepare=prepare)
+        convert = partial(batches_of, mode=mode, prepare=prepare, host=host)
         dataset = _as_dataset(returned, mode)
         self.share = describe_share(dataset)
+        if seed is None:
+            # A worker's own: Python's random numbers may be the chief's, and its data another worker's.
+            seed = secrets.randbits(63)
+        self._open = partial(self._opened, dataset, position, seed, past_end, convert)
+        self._undo = ExitStack()
+        self._open()
+
+    def reopen(self) -> None:
+        """Begin again at the first batch, which is prepared otherwise by now."""
+        self._undo.close()
+        self._open()
+
+    def _opened(
+        self,
+        dataset: Dataset,
+        position: Mapping[str, Any] | None,
+        seed: int | None,
+        past_end: bool,
+        convert: Callable[[list[Any]], Iterable[Batch]],
+    ) -> None:
         with ExitStack() as undo:
             self._iterator = dataset.iterator(position, seed=seed, convert=convert)
             undo.callback(self._iterator.close)
@@ -144,13 +168,15 @@ def open_training_batches(
     seed: int | None,
     past_end: bool,
     prepare: Prepare | None = None,
+    host: HostPart | None = None,
 ) -> Batches:
     """Open the input at a position; at its start, with a warning, if the position is another pipeline's."""
+    opened = partial(Batches, returned, ModeKeys.TRAIN, seed=seed, prepare=prepare, host=host)
     try:
-        return Batches(returned, ModeKeys.TRAIN, position, seed=seed, past_end=past_end, prepare=prepare)
+        return opened(position, past_end=past_end)
     except PositionError as exc:
         _log.warning("The input starts again at its first example: %s", exc)
-        return Batches(returned, ModeKeys.TRAIN, seed=seed, prepare=prepare)
+        return opened()
 
 
 def _as_dataset(returned: Any, mode: ModeKeys) -> Dataset:
@@ -158,6 +184,7 @@ def _as_dataset(returned: Any, mode: ModeKeys) -> Dataset:
     if dataset is not None:
         return dataset
     try:
+        refuse_whole(returned)
         element = as_arrays(returned)
     except TypeError as exc:
         raise TypeError(
@@ -173,9 +200,13 @@ def _as_dataset(returned: Any, mode: ModeKeys) -> Dataset:
     return dataset.repeat() if mode == ModeKeys.TRAIN else dataset
 
 
-def batches_of(elements: list[Any], *, mode: ModeKeys, prepare: Prepare | None) -> Iterable[Batch]:
+def batches_of(
+    elements: list[Any], *, mode: ModeKeys, prepare: Prepare | None, host: HostPart | None = None
+) -> Iterable[Batch]:
     """Return the batches of elements that are read together."""
     batches = [_batch(element, mode) for element in elements]
+    if prepare is None and host is not None and batches and host.concerns(batches[0].features):
+        prepare = host.prepare
     if prepare is None:
         return map(_checked, batches)
     leaves = jax.tree.leaves(batches)

@@ -48,6 +48,15 @@ class ProgressReport(SessionRunHook):
             lambda: float(session.run(LOSS)),
         )
 
+    def end(self, session: Session) -> None:
+        """Report the last step."""
+        if session.steps_taken:
+            self._progress.finish(session.global_step, float(session.run(LOSS)))
+
+    def interrupted(self, session: Session) -> None:
+        """Report the last step."""
+        self.end(session)
+
     def steps_until_due(self, session: Session) -> int | None:
         """Return None: the period is in seconds."""
         return None
@@ -92,8 +101,8 @@ def training_hooks(
     if config.log_step_count_steps:
         hooks.append(StepCounterHook(config.log_step_count_steps, summary_writer=writer))
     if config.save_summary_steps:
-        scalars = {**program.summaries, LOSS: LOSS}
-        hooks.append(SummarySaverHook(config.save_summary_steps, summary_writer=writer, summary_op=scalars))
+        summaries = {**program.summaries, LOSS: LOSS}
+        hooks.append(SummarySaverHook(config.save_summary_steps, summary_writer=writer, summary_op=summaries))
     hooks += [*user_hooks, NanTensorHook(LOSS)]
     if config.log_step_count_steps:
         tensors = {LOSS: LOSS, "step": STEP_BEFORE}

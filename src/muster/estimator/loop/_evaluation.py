@@ -19,6 +19,7 @@ from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.hooks._nan import EvaluationNanHook
 from muster.estimator.hooks._stop import StopAfterNEvalsHook
 from muster.estimator.loop._batches import Batches
+from muster.estimator.loop._progress_bar import metrics_line, progress_bar
 from muster.estimator.loop._run_loop import TrainingSession, run_loop
 from muster.estimator.loop._saving import require_same_checkpoint
 from muster.estimator.loop._setup import ModelSetup, log_restored
@@ -51,26 +52,39 @@ def evaluate(
         checkpoint: What to evaluate, with an empty path if it was not read; None for initial values.
     """
     returned = setup.call_input_fn(input_fn, ModeKeys.EVAL, strategy)
+    which = f" step {checkpoint.step}" if checkpoint is not None else ""
     with (
+        progress_bar(setup.config, f"Evaluating{which}", "batches") as bar,
         strategy.workers.supervised(setup.config.session_creation_timeout_secs),
         reported_by.workers.reporting(TaskState.EVALUATING),
-        Batches(returned, ModeKeys.EVAL, seed=setup.config.tf_random_seed, prepare=setup.prepare) as batches,
+        Batches(
+            returned,
+            ModeKeys.EVAL,
+            seed=setup.config.tf_random_seed,
+            prepare=setup.prepare,
+            host=setup.host,
+        ) as batches,
     ):
         setup.log_share(batches, strategy)
         require_same_checkpoint(strategy, setup.model_dir, checkpoint)
         program, state = setup.trace(ModeKeys.EVAL, batches, checkpoint)
-        session, step = setup.start(program, state, checkpoint, strategy)
+        session, asked = setup.start(program, state, checkpoint, strategy)
+        bar.follow(session, steps)
         began = time.monotonic()
         _log.info("Starting evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
         log_restored(checkpoint)
         progress = StopAfterNEvalsHook(steps, log_progress=steps is not None)
         with synchronized(strategy.workers, strategy.local_replicas, batches, batches.first) as shared:
             checks = [EvaluationNanHook(LOSS), progress]
-            run_loop(session, step, shared, [*hooks, *program.static.evaluation_hooks, *checks])
+            run_loop(session, asked.step, shared, [*hooks, *program.static.evaluation_hooks, *checks])
         _log.info("Inference Time : %.5fs", time.monotonic() - began)
         _log.info("Finished evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
         outputs = {**session.outputs[METRICS], LOSS: session.outputs[LOSS]}
-        metrics = {name: value[()] for name, value in jax.tree.map(np.array, outputs).items()}
+        metrics = jax.tree.map(lambda value: np.array(value)[()], outputs)
+        evaluated = f"step {session.global_step}: {metrics_line(metrics)}"
+        bar.conclude(f"Evaluated {evaluated}")
+        if reported_by.workers.reporter is not None:
+            reported_by.workers.reporter(evaluation=evaluated)
         return {**metrics, GLOBAL_STEP: np.int64(session.global_step)}
 
 
@@ -124,24 +138,30 @@ def predict(
         single_examples: Whether to return one example at a time rather than a batch.
     """
     returned = setup.call_input_fn(input_fn, ModeKeys.PREDICT, strategy)
-    with Batches(returned, ModeKeys.PREDICT, prepare=setup.prepare) as batches:
+    with (
+        progress_bar(setup.config, "Predicting", "batches") as bar,
+        Batches(returned, ModeKeys.PREDICT, prepare=setup.prepare, host=setup.host) as batches,
+    ):
         program, state = setup.trace(ModeKeys.PREDICT, batches, checkpoint)
         spec = program.static
         checked_keys = _checked_keys(spec.predictions, keys)
-        session, step = setup.start(program, state, checkpoint, strategy)
+        session, asked = setup.start(program, state, checkpoint, strategy)
+        bar.follow(session, None)
         log_restored(checkpoint)
         # Signals are not held back here: between two yields the caller's code runs, not a step.
         all_hooks = [*hooks, *spec.prediction_hooks]
-        with TrainingSession(session, step, batches, all_hooks, hold_signals=False) as running:
+        with TrainingSession(session, asked.step, batches, all_hooks, hold_signals=False) as running:
             while not running.should_stop():
                 running.run()
                 predictions = written_out(session.outputs[PREDICTIONS])
                 if checked_keys is not None:
                     predictions = {key: predictions[key] for key in checked_keys}
+                bar.hold()
                 if single_examples:
                     yield from _single_examples(predictions)
                 else:
                     yield predictions
+                bar.go_on()
 
 
 def _checked_keys(predictions: Any, keys: str | Sequence[str] | None) -> list[str] | None:

@@ -160,6 +160,7 @@ class TrainingSession:
                     f"{self._hooks[index]!r} feeds {args.feed_dict!r}, but a compiled step reads its batch "
                     "and nothing else. Put the value into the input pipeline, or into a variable."
                 )
+            self.session.require(args.fetches)
             requests[index] = args.fetches
         return requests
 
@@ -167,18 +168,19 @@ class TrainingSession:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> bool:
         """Call the hooks' ``end`` at a clean stop, or ``interrupted`` at Ctrl-C; let every error pass."""
+        is_clean = exc is None or isinstance(exc, StopIteration)
         with self._undo:
-            if exc is None or isinstance(exc, StopIteration):
+            if is_clean:
                 self.session.check_step()
                 for hook in self._hooks:
                     hook.end(self.session)
-                self._signals.raise_received()
-                return True
-            if isinstance(exc, KeyboardInterrupt | Terminated) and not self._signals.aborted:
+            elif isinstance(exc, KeyboardInterrupt | Terminated) and not self._signals.aborted:
                 self._signals.note_interrupt()
                 for hook in self._hooks:
                     hook.interrupted(self.session)
-            return False
+        if is_clean and not self._signals.shared:  # else the workers agree on that
+            self._signals.raise_received()  # also what came until the handlers were put back
+        return is_clean
 
 
 def run_loop(

@@ -4,13 +4,13 @@ import dataclasses
 import functools
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from muster._arrays import AnyArray
-from muster._errors import CheckpointMismatchError
+from muster._errors import CheckpointMismatchError, DatasetError
 from muster.checkpoint import Checkpoint
 from muster.checkpoint.tensorflow import read_either
 from muster.cluster import Task
@@ -21,18 +21,20 @@ from muster.distribute import (
     Strategy,
     get_strategy,
 )
-from muster.distribute.engine import Executables, Step, unwrapped
+from muster.distribute.engine import Executables, unwrapped
 from muster.distribute.strategies import compile_program, start_program
 from muster.estimator._estimator_spec import EstimatorSpec
 from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import InputFn, ModelFn, call_input_fn
 from muster.estimator._run_config import RunConfig
-from muster.estimator.loop._batches import HasExample, Prepare
+from muster.estimator.loop._asked_outputs import AskedOutputs
+from muster.estimator.loop._batches import Batches, HasExample, Prepare
 from muster.estimator.loop._from_tensorflow import renamed, restore_newest
+from muster.estimator.loop._host_part import HostPart
 from muster.estimator.loop._tracing import GLOBAL_STEP, LOSS, trace_model_fn
 from muster.estimator.loop._warm_start import WarmStartSettings
 from muster.estimator.session._session import Outputs, SaveState, Session
-from muster.feature_column import FeatureColumn
+from muster.feature_column import FeatureColumn, HostNeeded, asking_for_host
 from muster.program.trace import Program
 
 _log = logging.getLogger(__name__)
@@ -53,6 +55,7 @@ class ModelSetup:
         numeric_labels: The part of it that turns labels into numbers; takes placeholders, too.
         columns: The feature columns for which that works, without the weights of examples; None if the
             model_fn takes features as they are.
+        host: The host's part of a model without a ``prepare``: it learns the columns that the model_fn uses.
         executables: The steps that were compiled, by their fingerprints.
     """
 
@@ -63,7 +66,13 @@ class ModelSetup:
     prepare: Prepare | None = None
     numeric_labels: Callable[[Any], Any] = lambda labels: labels
     columns: tuple[FeatureColumn, ...] | None = None
+    host: HostPart = dataclasses.field(default_factory=HostPart)
     executables: Executables = dataclasses.field(default_factory=dict)
+
+    @property
+    def columns_read(self) -> tuple[FeatureColumn, ...] | None:
+        """The feature columns of the model, as far as they are known; None if there are none."""
+        return self.columns if self.columns is not None else tuple(self.host.columns) or None
 
     @property
     def model_dir(self) -> str:
@@ -120,7 +129,7 @@ class ModelSetup:
             ValueError: An ``init_fn`` gives a variable a value of another shape.
         """
         known = checkpoint.variables if checkpoint is not None else {}
-        program = trace_model_fn(self.model_fn, mode, batches, self.params, self.config, known)
+        program = self._traced(mode, batches, known)
         state: dict[str, AnyArray] = dict(program.initial)
         if checkpoint is not None:
             restored = renamed(checkpoint, program.variables, program.initial)
@@ -133,6 +142,39 @@ class ModelSetup:
             program.static.scaffold.initialize(state)
         return program, state
 
+    def _traced(
+        self, mode: ModeKeys, batches: HasExample, known: Mapping[str, AnyArray]
+    ) -> Program[EstimatorSpec]:
+        """Trace the model_fn, and let the host do its part for the columns that it turns out to use.
+
+        Raises:
+            DatasetError: It reads a feature that is no array of numbers.
+        """
+        while True:
+            try:
+                with asking_for_host():
+                    return trace_model_fn(self.model_fn, mode, batches, self.params, self.config, known)
+            except HostNeeded as needed:
+                if not (
+                    isinstance(batches, Batches) and self.prepare is None and self.host.add(needed.columns)
+                ):
+                    break
+                batches.reopen()
+            except Exception as exc:
+                # Without a feature that is left out, code fails in any way.
+                missed = isinstance(exc, KeyError) and exc.args and exc.args[0] in self.host.left_out
+                features = None if batches.example is None else batches.example.features
+                emptied = isinstance(features, dict) and not features and self.host.left_out
+                if missed or emptied:
+                    keys = [exc.args[0]] if missed else sorted(self.host.left_out)
+                    raise DatasetError(
+                        "The model_fn reads features that are text or sparse, with which a step cannot "
+                        f"compute: {', '.join(map(repr, keys))}. Turn them into numbers in the input "
+                        "pipeline, or let feature columns take them."
+                    ) from exc
+                raise
+        return trace_model_fn(self.model_fn, mode, batches, self.params, self.config, known)
+
     def start(
         self,
         program: Program[EstimatorSpec],
@@ -140,7 +182,7 @@ class ModelSetup:
         checkpoint: Checkpoint | None,
         strategy: Strategy,
         save: SaveState | None = None,
-    ) -> tuple[Session, Step]:
+    ) -> tuple[Session, AskedOutputs]:
         """Compile a program for the strategy's devices, and place its state on them.
 
         Args:
@@ -151,10 +193,14 @@ class ModelSetup:
             save: Writes checkpoints; None for none.
 
         Returns:
-            A session at its first step, and the compiled step.
+            A session at its first step, and what has the compiled step.
         """
         loss = LOSS if program.static.mode == ModeKeys.TRAIN else None
-        step = compile_program(strategy, program, self.executables, loss)
+        asked = AskedOutputs(
+            program,
+            lambda: compile_program(strategy, program, self.executables, loss),
+            alone=strategy.workers.size == 1 and strategy.servers is None,
+        )
         global_step = checkpoint.step if checkpoint is not None else 0
         if checkpoint is not None and program.adds_one(GLOBAL_STEP):
             # On servers it may have been a few steps of other workers further than the chief was.
@@ -165,10 +211,11 @@ class ModelSetup:
             count_steps=_step_counter(program, global_step, strategy.servers),
             save=save,
             output_names=program.outputs,
+            offers=asked,
             run_eagerly=lambda batch: program.step_eagerly(program.zeros(), unwrapped(batch)),
             look_up_step=None if strategy.servers is None else strategy.servers.look_up_step,
         )
-        return session, step
+        return session, asked
 
 
 def strategy_for(configured: Strategy | None) -> Strategy:

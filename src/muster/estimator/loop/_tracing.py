@@ -14,7 +14,13 @@ from muster.estimator._mode_keys import ModeKeys
 from muster.estimator._model_fn import ModelFn, call_model_fn
 from muster.estimator._run_config import RunConfig
 from muster.estimator.loop._batches import Batch, HasExample
-from muster.program import common_value, get_or_create_global_step, replica_weight, synchronize_metrics
+from muster.program import (
+    common_value,
+    get_or_create_global_step,
+    offer_output,
+    replica_weight,
+    synchronize_metrics,
+)
 from muster.program.trace import Program, reserve_outputs
 
 _log = logging.getLogger(__name__)
@@ -67,6 +73,7 @@ def trace_model_fn(
         spec = call_model_fn(model_fn, batch.features, batch.labels, mode, params, config)
         if spec.mode != mode:
             raise ValueError(f"model_fn was called in the mode {mode}, but returned the mode {spec.mode}.")
+        _offer_to_hooks(spec)
         match mode:
             case ModeKeys.TRAIN:
                 outputs = {LOSS: common_value(spec.loss), STEP_BEFORE: before, GLOBAL_STEP: global_step.value}
@@ -104,12 +111,30 @@ def trace_model_fn(
     return program
 
 
+def _offer_to_hooks(spec: EstimatorSpec) -> None:
+    """Offer the values of the step that hooks of the model_fn were given: they may fetch them later."""
+    hooks = (
+        *(*spec.training_chief_hooks, *spec.training_hooks),
+        *(*spec.evaluation_hooks, *spec.prediction_hooks),
+    )
+    for hook in hooks:
+        for name, given in getattr(hook, "__dict__", {}).items():
+            for value in jax.tree.leaves(given):
+                if isinstance(value, jax.core.Tracer):
+                    offer_output(f"{type(hook).__name__}/{name}", value)
+
+
 def metric_value(metric: Any) -> Any:
     """Return the value of a Keras metric, or of a pair (value, update), with this batch counted.
 
-    Of a pair it is the update: ``value`` may have been computed before it.
+    Of a pair it is the update, unless that is no array: ``value`` may have been computed before it. A value
+    may be a structure of metrics and arrays.
     """
     value, update = metric if isinstance(metric, tuple) else (metric, None)
-    if isinstance(value, keras.metrics.Metric):
-        return value.result()
-    return update if isinstance(update, jax.Array) else value
+    if isinstance(update, jax.Array) and not isinstance(value, keras.metrics.Metric):
+        return update
+    return jax.tree.map(
+        lambda each: each.result() if isinstance(each, keras.metrics.Metric) else each,
+        value,
+        is_leaf=lambda each: isinstance(each, keras.metrics.Metric),
+    )

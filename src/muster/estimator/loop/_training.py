@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from muster._interrupts import mark_told
+from muster._interrupts import mark_told, told_of_interrupt
 from muster.checkpoint import Checkpoint, Checkpointer
 from muster.data import Dataset
 from muster.distribute import RemoteServers, Strategy
-from muster.distribute.engine import CompiledStep, Step
 from muster.distribute.input import synchronized
 from muster.distribute.workers import SignalWatch, Terminated
 from muster.estimator._estimator_spec import EstimatorSpec
@@ -24,9 +23,12 @@ from muster.estimator._run_config import RunConfig
 from muster.estimator.hooks._base import SessionRunHook
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
 from muster.estimator.hooks._stop import StopAtStepHook
+from muster.estimator.loop._all_done import log_all_done
+from muster.estimator.loop._asked_outputs import AskedOutputs
 from muster.estimator.loop._batches import Batch, Batches, open_training_batches
 from muster.estimator.loop._default_hooks import ProgressReport, require_saver, training_hooks
 from muster.estimator.loop._from_tensorflow import restore_newest
+from muster.estimator.loop._progress_bar import ProgressBar, progress_bar
 from muster.estimator.loop._run_loop import run_loop
 from muster.estimator.loop._saving import TrainingSaver, mark_ended, require_same_checkpoint, saved_position
 from muster.estimator.loop._setup import ModelSetup, log_restored
@@ -40,6 +42,15 @@ from muster.program.trace import Program, functions_run_eagerly
 from muster.summary import EventFileWriter
 
 _log = logging.getLogger(__name__)
+
+_Begun: TypeAlias = tuple[
+    ProgressBar,
+    Batches | SharedBatches,
+    Session,
+    AskedOutputs,
+    TrainingSaver | None,
+    list[SessionRunHook],
+]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -65,7 +76,6 @@ class Training:
     steps: int | None
     max_steps: int | None
     around_steps: AbstractContextManager[None]
-    _signals: SignalWatch = dataclasses.field(init=False, default_factory=SignalWatch)
 
     def run(self) -> None:
         """Train, unless there is nothing left to do.
@@ -73,46 +83,62 @@ class Training:
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed; the log says what is saved. SystemExit for SIGTERM.
         """
-        try:
-            self._run()
-        except KeyboardInterrupt as exc:
-            if not self._signals.received:
-                _log.warning("Interrupted while training was prepared: nothing new is saved.")
-                mark_told(exc)
-            raise
-
-    def _run(self) -> None:
-        config, model_dir = self.setup.config, self.setup.model_dir
         with ExitStack() as resources:
-            resources.enter_context(self.strategy.workers.supervised(config.session_creation_timeout_secs))
-            checkpointer = (
-                resources.enter_context(_checkpointer(config, model_dir)) if config.is_chief else None
-            )
-            checkpoint = restore_newest(model_dir, set_aside=config.is_chief)
-            require_same_checkpoint(self.strategy, model_dir, checkpoint)
-            if self.max_steps is not None and checkpoint is not None and checkpoint.step >= self.max_steps:
-                _log.info("Skipping training since max_steps has already saved.")
+            with told_of_interrupt("Interrupted before the first step: nothing new is saved."):
+                begun = self._begin(resources)
+            if begun is None:
                 return
-            batches = self._open_input(checkpoint, resources)
-            if batches is None:
-                return
-            session, step, saver, hooks = self._prepare(checkpointer, checkpoint, batches, resources)
-            log_restored(checkpoint)
-            signals = self._signals
+            bar, batches, session, asked, saver, hooks = begun
+            signals = SignalWatch()
             try:
                 with signals.watched():  # until the last checkpoint is complete
-                    self._take_steps(session, step, batches, saver, hooks, signals)
+                    self._take_steps(session, asked, batches, saver, hooks, signals)
                     if saver is not None:
                         saver.end(session.global_step)
-                    # From here on, all workers find the last checkpoint.
-                    self.strategy.workers.barrier("trained")
+                    self._agree_to_end(signals)
                 signals.raise_received()
             except (KeyboardInterrupt, Terminated) as exc:
+                bar.close()  # above what is told
                 if not signals.aborted:
                     _tell(exc, session.global_step, saver)
                 raise
             loss = np.asarray(session.outputs[LOSS])[()] if session.outputs else None
+            with told_of_interrupt("Interrupted after the last step."):
+                resources.close()
         _log.info("Loss for final step: %s.", loss)
+
+    def _begin(self, resources: ExitStack) -> _Begun | None:
+        """Restore, open the input and make the session; returns None if there is nothing left to do."""
+        config, model_dir = self.setup.config, self.setup.model_dir
+        resources.enter_context(self.strategy.workers.supervised(config.session_creation_timeout_secs))
+        checkpointer = resources.enter_context(_checkpointer(config, model_dir)) if config.is_chief else None
+        checkpoint = restore_newest(model_dir, set_aside=config.is_chief)
+        require_same_checkpoint(self.strategy, model_dir, checkpoint)
+        if self.max_steps is not None and checkpoint is not None and checkpoint.step >= self.max_steps:
+            _log.info("Skipping training since max_steps has already saved.")
+            log_all_done(self.max_steps, checkpoint.step, model_dir, is_chief=config.is_chief)
+            return None
+        bar = resources.enter_context(progress_bar(config, "Training"))
+        batches = self._open_input(checkpoint, resources)
+        if batches is None:
+            return None
+        session, asked, saver, hooks = self._prepare(checkpointer, checkpoint, batches, resources)
+        bar.follow(session, self._last_step(session))
+        log_restored(checkpoint)
+        return bar, batches, session, asked, saver, hooks
+
+    def _agree_to_end(self, signals: SignalWatch) -> None:
+        """Wait until all workers find the last checkpoint; all end if one has got a signal meanwhile."""
+        workers = self.strategy.workers
+        received = enumerate(workers.all_gather_object(signals.received))
+        first = next(((rank, number) for rank, number in received if number is not None), None)
+        if first is not None:
+            signals.note_others(first[1])
+            workers.end_early(*first)
+
+    def _last_step(self, session: Session) -> int | None:
+        """Return the global step to stop at; None for no limit."""
+        return self.max_steps if self.steps is None else session.global_step + self.steps
 
     def _open_input(
         self, checkpoint: Checkpoint | None, resources: ExitStack
@@ -151,7 +177,8 @@ class Training:
         if self.strategy.servers is not None:
             self.strategy.servers.shared = None
         seed = self.setup.config.tf_random_seed
-        return open_training_batches(returned, position, seed, pipelines > 1, self.setup.prepare)
+        setup = self.setup
+        return open_training_batches(returned, position, seed, pipelines > 1, setup.prepare, setup.host)
 
     def _shared_batches(
         self,
@@ -172,7 +199,7 @@ class Training:
         checkpoint: Checkpoint | None,
         batches: Batches | SharedBatches,
         resources: ExitStack,
-    ) -> tuple[Session, Step, TrainingSaver | None, list[SessionRunHook]]:
+    ) -> tuple[Session, AskedOutputs, TrainingSaver | None, list[SessionRunHook]]:
         """Trace and compile the model_fn, and make the session, what saves it, and the hooks."""
         config, strategy = self.setup.config, self.strategy
         program, state = self.setup.trace(ModeKeys.TRAIN, batches, checkpoint)
@@ -192,9 +219,9 @@ class Training:
                 return retaining(resources.enter_context(_checkpointer(config, directory)))
 
             saver = TrainingSaver(retaining(checkpointer), elsewhere, batches, positions, strategy, writer)
-        session, step = self.setup.start(program, state, checkpoint, strategy, saver)
+        session, asked = self.setup.start(program, state, checkpoint, strategy, saver)
         session.stands_still = not program.updates(GLOBAL_STEP)
-        return session, step, saver, self._all_hooks(program, writer)
+        return session, asked, saver, self._all_hooks(program, writer)
 
     def _all_hooks(
         self, program: Program[EstimatorSpec], writer: EventFileWriter | None
@@ -214,7 +241,7 @@ class Training:
     def _take_steps(
         self,
         session: Session,
-        step: Step,
+        asked: AskedOutputs,
         batches: Batches | SharedBatches,
         saver: TrainingSaver | None,
         hooks: Sequence[SessionRunHook],
@@ -228,16 +255,16 @@ class Training:
         ):
             counted = shared if saver is None else saver.count(shared, session)
             if (servers := self.strategy.servers) is not None:
-                servers.begin(self.max_steps if self.steps is None else session.global_step + self.steps)
+                servers.begin(self._last_step(session))
                 counted = with_tickets(counted, servers, session)
-            if isinstance(batches, SharedBatches) and isinstance(step, CompiledStep):
-                batches.meet = partial(_compile, session, step, batches.example)
+            if isinstance(batches, SharedBatches):
+                batches.meet = partial(_compile, session, asked, batches.example)
             # Workers that draw batches for more than one step would have to agree on how many. Beside servers
             # each step needs a ticket of its own, and its loss is looked at before the next.
             single = functions_run_eagerly() or workers.size > 1 or servers is not None
             run_loop(
                 session,
-                step,
+                asked.step,
                 counted,
                 hooks,
                 signals=signals,
@@ -265,6 +292,6 @@ def _tell(interrupt: KeyboardInterrupt | Terminated, step: int, saver: TrainingS
         mark_told(interrupt)
 
 
-def _compile(session: Session, step: CompiledStep, example: Batch | None) -> None:
+def _compile(session: Session, asked: AskedOutputs, example: Batch | None) -> None:
     """Compile a step for batches like an example; a worker meets its servers with that."""
-    step.prepare(*session.store.take(), example)
+    asked.prepare(*session.store.take(), example)

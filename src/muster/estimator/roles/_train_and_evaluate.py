@@ -9,7 +9,7 @@ from typing import Any
 from muster._errors import MusterError
 from muster.checkpoint import Lease
 from muster.cluster import Task, TaskType
-from muster.cluster.roster import watch_program_end
+from muster.cluster.roster import Roster, TaskState, watch_program_end
 from muster.distribute import (
     AsynchronousStrategy,
     MultiWorkerMirroredStrategy,
@@ -21,6 +21,8 @@ from muster.distribute.workers import SignalWatch
 from muster.estimator._run_config import RunConfig
 from muster.estimator._specs import EvalSpec, TrainSpec, eval_folder
 from muster.estimator.hooks._checkpoint_saver import CheckpointSaverListener
+from muster.estimator.loop._all_done import log_last_evaluation
+from muster.estimator.loop._progress_bar import metrics_line
 from muster.estimator.roles._continuous_eval import (
     EVALUATED,
     ContinuousEvalListener,
@@ -189,6 +191,8 @@ class TrainingExecutor:
             if max_steps is None or step < max_steps:
                 # Training had read all of its input, and was stopped before it was evaluated.
                 evaluation.end(None, step)
+            else:
+                log_last_evaluation(eval_folder(self._estimator.model_dir, self._eval_spec.name))
         result = evaluation.eval_result
         return (result.metrics if result else None), evaluation.export_results
 
@@ -207,6 +211,8 @@ class TrainingExecutor:
             _log.info("There is no evaluator task: the chief evaluates checkpoints, while the others wait.")
             evaluation = self._evaluation_listener()
             self._train((*self._train_spec.saving_listeners, evaluation))
+            if not evaluation.heard_of_saves:
+                log_last_evaluation(eval_folder(self._estimator.model_dir, self._eval_spec.name))
             result = evaluation.eval_result
             return (result.metrics if result else None), evaluation.export_results
         return None, None
@@ -246,14 +252,17 @@ class TrainingExecutor:
                 "For distributed training, there can only be one `evaluator` task (with task id 0). "
                 f"Given task id {task_id}"
             )
-        with SignalWatch().watched() as signals, ExitStack() as resources:
-            lease = _only_evaluator(eval_folder(self._estimator.model_dir, self._eval_spec.name))
-            resources.callback(lease.close)
-            try:
-                return self._follow_training(signals)
-            except KeyboardInterrupt:
-                _log.info("Exiting evaluation, as it was interrupted.")
-                raise SystemExit(130) from None  # the last step may not be evaluated
+        try:
+            with SignalWatch().watched() as signals, ExitStack() as resources:
+                lease = _only_evaluator(eval_folder(self._estimator.model_dir, self._eval_spec.name))
+                resources.callback(lease.close)
+                report = resources.enter_context(_reporting(self._estimator.config))
+                results = self._follow_training(signals, report)
+            signals.raise_received()  # what came during the last evaluation
+        except KeyboardInterrupt:
+            _log.info("Exiting evaluation, as it was interrupted.")
+            raise SystemExit(130) from None  # the last step may not be evaluated
+        return results
 
     def _train(self, saving_listeners: tuple[CheckpointSaverListener, ...]) -> None:
         self._estimator.train(
@@ -302,8 +311,10 @@ class TrainingExecutor:
                 if starts:
                     strategy.servers.end()
 
-    def _follow_training(self, signals: SignalWatch) -> tuple[Mapping[str, Any] | None, list[Any] | None]:
-        """Evaluate checkpoints as they appear; returns the last results."""
+    def _follow_training(
+        self, signals: SignalWatch, report: Callable[..., None]
+    ) -> tuple[Mapping[str, Any] | None, list[Any] | None]:
+        """Evaluate checkpoints as they appear, and report the progress; returns the last results."""
         last: tuple[Mapping[str, Any] | None, list[Any] | None] = (None, None)
         spec, max_steps = self._eval_spec, self._train_spec.max_steps
         if spec.start_delay_secs > 0:
@@ -317,9 +328,13 @@ class TrainingExecutor:
             if not self._listener.before_eval():
                 _log.info("Exiting evaluation, as requested by _ContinuousEvalListener.before_eval.")
                 return last
+            report(state=TaskState.EVALUATING)
             result, exports = evaluator.evaluate_and_export()
+            report(state=TaskState.WAITING)
             if result.metrics:
                 last = (result.metrics, exports)
+                step = int(result.metrics["global_step"])
+                report(step=step, evaluation=f"step {step}: {metrics_line(result.metrics)}")
             if not self._listener.after_eval(result):
                 _log.info("Exiting evaluation, as requested by _ContinuousEvalListener.after_eval.")
                 return last
@@ -350,6 +365,19 @@ def _asynchronous(config: RunConfig, server: Server, *, starts: bool) -> Asynchr
         partitioner = strategy.variable_partitioner
         max_staleness = strategy.max_staleness if max_staleness is None else max_staleness
     return AsynchronousStrategy(server, starts=starts, partitioner=partitioner, max_staleness=max_staleness)
+
+
+@contextmanager
+def _reporting(config: RunConfig) -> Iterator[Callable[..., None]]:
+    """Answer the launcher's questions after the progress, while the block runs, where it has made a way."""
+    if "MUSTER_LISTEN_FD" not in os.environ:
+        yield lambda **fields: None
+        return
+    task = Task(config.task_type, config.task_id)
+    roster = Roster.from_environ(os.environ, config.cluster_spec, task, peers=())
+    with closing(roster):
+        yield roster.report
+        roster.done()
 
 
 def _only_evaluator(folder: str) -> Lease:

@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 import jax
 
+from muster._keras import keras
 from muster.program import Output
 from muster.program.trace import output_of
 
@@ -15,8 +16,8 @@ TensorLike: TypeAlias = str | Output | jax.Array
 Tensors: TypeAlias = Mapping[str, TensorLike] | list[TensorLike] | tuple[TensorLike, ...]
 
 
-def map_fetches(read: Callable[[str], Any], fetches: Fetches) -> Any:
-    """Call `read` with each name, and return the results in the structure of `fetches`.
+def map_fetches(read: Callable[[Any], Any], fetches: Fetches) -> Any:
+    """Call `read` with each name, or value of the traced step; return the results in that structure.
 
     Raises:
         TypeError: A fetch is neither a name nor an `Output`.
@@ -26,6 +27,8 @@ def map_fetches(read: Callable[[str], Any], fetches: Fetches) -> Any:
             return read(fetches)
         case Output(name=name):
             return read(name)
+        case keras.Variable():
+            return read(fetches.path)
         case dict():
             return {key: map_fetches(read, fetch) for key, fetch in fetches.items()}
         case tuple() if hasattr(fetches, "_fields"):
@@ -34,6 +37,8 @@ def map_fetches(read: Callable[[str], Any], fetches: Fetches) -> Any:
             return type(fetches)(map_fetches(read, fetch) for fetch in fetches)
         case None:
             return None
+        case jax.core.Tracer():  # a value that a hook was given while its step was traced
+            return read(fetches)
         case _:
             raise TypeError(
                 f"A fetch must be a name, an Output, or a dict, list or tuple of these, got {fetches!r}. "

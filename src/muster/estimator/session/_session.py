@@ -33,6 +33,16 @@ class SaveState(Protocol):
         """
 
 
+class Offers(Protocol):
+    """The values that a step can return, for hooks that ask for them by name."""
+
+    def ask(self, name: str) -> bool:
+        """Let the next step return the value of this name, and return whether there is one."""
+
+    def name_of(self, value: object) -> str | None:
+        """Return the name of a value that the code had in its hands when it was traced, if it has one."""
+
+
 class Coordinator:
     """Takes requests to stop.
 
@@ -83,6 +93,7 @@ class Session:
         count_steps: Callable[[Outputs], int] | None = None,
         save: SaveState | None = None,
         output_names: Collection[str] | None = None,
+        offers: Offers | None = None,
         run_eagerly: Callable[[Any], object] = lambda batch: None,
         look_up_step: Callable[[], int | None] | None = None,
     ) -> None:
@@ -95,6 +106,7 @@ class Session:
                 be; None if every step adds exactly one.
             save: Writes checkpoints; None if this session has none.
             output_names: The names of the step's outputs, if they are known before it runs.
+            offers: What else the step can return; None for nothing.
             run_eagerly: Runs the step's code on the numbers of a batch, and forgets the results.
             look_up_step: The attribute.
         """
@@ -112,6 +124,7 @@ class Session:
         self._count_steps = count_steps
         self._save = save
         self._output_names = output_names
+        self._offers = offers
         self._run_eagerly = run_eagerly
         self._checks: list[Callable[[Session], None]] = []
 
@@ -198,6 +211,8 @@ class Session:
     def require(self, fetches: Fetches) -> None:
         """Refuse unknown names, if the names of outputs are known before the first step.
 
+        From the next step on, values that it only offers are among its outputs.
+
         Args:
             fetches: As for ``run``.
 
@@ -244,26 +259,44 @@ class Session:
         self.check_step()
         self._save(self.state, step, wait, directory)
 
-    def _read(self, name: str) -> Any:
+    def _read(self, name: Any) -> Any:
         found = self._find(name)
         if found in self.outputs:
             return np.asarray(self.outputs[found])[()]
         return self.get_variable_value(found)
 
-    def _require(self, name: str) -> None:
-        if self._output_names is not None:
-            self._find(name)
+    def _require(self, name: Any) -> None:
+        if self._output_names is None:
+            return
+        for candidate in _spellings(self._named(name)):
+            if candidate in self._output_names or candidate in self.state:
+                return
+            if self._offers is not None and self._offers.ask(candidate):
+                return
+        raise self._unknown(name)
 
-    def _find(self, name: str) -> str:
+    def _find(self, name: Any) -> str:
         known = self.outputs or self._output_names or ()
-        for candidate in (name, name.removesuffix(":0")):
+        for candidate in _spellings(self._named(name)):
             if candidate in known or candidate in self.state:
                 return candidate
         raise self._unknown(name)
 
-    def _unknown(self, name: str) -> KeyError:
+    def _named(self, fetch: Any) -> str:
+        """Return a name, or that of a value that the code had in its hands when it was traced."""
+        if isinstance(fetch, str):
+            return fetch
+        name = None if self._offers is None else self._offers.name_of(fetch)
+        return repr(fetch) if name is None else name
+
+    def _unknown(self, name: Any) -> KeyError:
         known = self.outputs or self._output_names or ()
         return KeyError(
             f"There is no output or variable {name!r}. Outputs: {', '.join(sorted(known)) or 'none yet'}. "
             f"Variables: {', '.join(sorted(self.state)) or 'none'}."
         )
+
+
+def _spellings(name: str) -> tuple[str, ...]:
+    """Return a name, and the one that TensorFlow's name of an operation's first result, ``loss:0``, means."""
+    return (name, name.removesuffix(":0")) if name.endswith(":0") else (name,)
